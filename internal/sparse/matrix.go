@@ -1,0 +1,49 @@
+package sparse
+
+// RowShift fixes the rows of a shard: every shard but the last holds 1<<RowShift rows.
+const RowShift = 16
+
+// Shard is one piece of the matrix in compressed sparse row form.
+//
+// Row i has entries Begin[i]..Begin[i+1] of Index and Value; indices are strictly
+// ascending within a row. len(Begin) = rows + 1. The slices may lie in mapped,
+// read-only memory: never write to them.
+type Shard struct {
+	Begin []uint64
+	Index []uint32
+	Value []float32
+}
+
+// Matrix is an immutable instances x features matrix. The bias is not stored in it.
+type Matrix struct {
+	Shards []Shard
+	Rows   int
+	Cols   int
+	NNZ    int64
+}
+
+// Row returns the indices and values of row i; both alias the matrix.
+func (m *Matrix) Row(i int) ([]uint32, []float32) {
+	s := &m.Shards[i>>RowShift]
+	i &= 1<<RowShift - 1
+	a, b := s.Begin[i], s.Begin[i+1]
+	return s.Index[a:b:b], s.Value[a:b:b]
+}
+
+// FromRows builds a one-process matrix from rows of (index, value) pairs; for tests
+// and generated data. Indices must be strictly ascending within a row.
+func FromRows(cols int, index [][]uint32, value [][]float32) *Matrix {
+	m := &Matrix{Rows: len(index), Cols: cols}
+	for lo := 0; lo < len(index) || lo == 0; lo += 1 << RowShift {
+		hi := min(lo+1<<RowShift, len(index))
+		s := Shard{Begin: make([]uint64, 1, hi-lo+1)}
+		for i := lo; i < hi; i++ {
+			s.Index = append(s.Index, index[i]...)
+			s.Value = append(s.Value, value[i]...)
+			s.Begin = append(s.Begin, uint64(len(s.Index)))
+		}
+		m.NNZ += int64(len(s.Index))
+		m.Shards = append(m.Shards, s)
+	}
+	return m
+}
