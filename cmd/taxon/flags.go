@@ -1,0 +1,268 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const groupAnnotation = "taxon_group"
+
+// flagGroup defines the flags that define adds as one group of cmd's help.
+func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) {
+	f := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	f.SortFlags = false
+	define(f)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{}
+		}
+		flag.Annotations[groupAnnotation] = []string{title}
+	})
+	cmd.Flags().SortFlags = false
+	cmd.Flags().AddFlagSet(f)
+}
+
+// valueError is what a flag type of ours says about a value: "must be above 0".
+type valueError struct{ msg string }
+
+func (e *valueError) Error() string { return e.msg }
+
+func valuef(format string, args ...any) error { return &valueError{fmt.Sprintf(format, args...)} }
+
+// floatFlag defines a number that check accepts; check returns what it must be, or "".
+func floatFlag(f *pflag.FlagSet, p *float64, name string, def float64, usage string, check func(float64) string) {
+	*p = def
+	f.Var(&floatValue{p, check}, name, usage)
+}
+
+type floatValue struct {
+	p     *float64
+	check func(float64) string
+}
+
+func (v *floatValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v.p, 'g', -1, 64)
+}
+func (v *floatValue) Type() string { return "number" }
+func (v *floatValue) Set(s string) error {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return valuef("must be a finite number")
+	}
+	if must := v.check(x); must != "" {
+		return valuef("%s", must)
+	}
+	*v.p = x
+	return nil
+}
+
+// Checks for floatFlag.
+func above0(x float64) string {
+	if x > 0 {
+		return ""
+	}
+	return "must be above 0"
+}
+
+func atLeast0(x float64) string {
+	if x >= 0 {
+		return ""
+	}
+	return "must be 0 or more"
+}
+
+func above0to1(x float64) string {
+	if x > 0 && x <= 1 {
+		return ""
+	}
+	return "must be above 0 and at most 1"
+}
+
+// intFlag defines a whole number between lo and hi.
+func intFlag(f *pflag.FlagSet, p *int, name string, def, lo, hi int, usage string) {
+	*p = def
+	f.Var(&intValue{p, lo, hi}, name, usage)
+}
+
+type intValue struct {
+	p      *int
+	lo, hi int
+}
+
+func (v *intValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return strconv.Itoa(*v.p)
+}
+func (v *intValue) Type() string { return "n" }
+func (v *intValue) Set(s string) error {
+	x, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return valuef("must be a whole number")
+	case x < v.lo && v.hi == math.MaxInt:
+		return valuef("must be %d or more", v.lo)
+	case x < v.lo || x > v.hi:
+		return valuef("must be from %d to %d", v.lo, v.hi)
+	}
+	*v.p = x
+	return nil
+}
+
+// choiceFlag defines a name out of a list.
+func choiceFlag(f *pflag.FlagSet, p *string, name, def string, choices []string, usage string) {
+	*p = def
+	f.Var(&choiceValue{p, choices}, name, usage)
+}
+
+type choiceValue struct {
+	p       *string
+	choices []string
+}
+
+func (v *choiceValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return *v.p
+}
+func (v *choiceValue) Type() string { return "name" }
+func (v *choiceValue) Set(s string) error {
+	for _, c := range v.choices {
+		if s == c {
+			*v.p = s
+			return nil
+		}
+	}
+	if near := nearest(s, v.choices); near != "" {
+		return valuef("did you mean %s?", near)
+	}
+	return valuef("must be one of %s", strings.Join(v.choices, ", "))
+}
+
+// bytesFlag defines an amount of memory in bytes: 512MiB, 4GB, 1e9. 0 as the default
+// means that the verb chooses, and shows as nothing.
+func bytesFlag(f *pflag.FlagSet, p *int64, name string, def int64, usage string) {
+	*p = def
+	f.Var(&bytesValue{p}, name, usage)
+}
+
+type bytesValue struct{ p *int64 }
+
+func (v *bytesValue) String() string {
+	if v.p == nil || *v.p == 0 {
+		return ""
+	}
+	return formatBytes(*v.p)
+}
+func (v *bytesValue) Type() string { return "size" }
+func (v *bytesValue) Set(s string) error {
+	n, ok := parseBytes(s)
+	if !ok {
+		return valuef("must be a size such as 512MiB or 4GB")
+	}
+	*v.p = n
+	return nil
+}
+
+// parseBytes reads a positive size. K, M, G, T and KiB.. are powers of 1024; KB.. of 1000.
+func parseBytes(s string) (int64, bool) {
+	digits := strings.TrimRight(s, "KMGTkmgtiIbB")
+	unit := strings.ToUpper(s[len(digits):])
+	scale := 1.0
+	if unit != "" && unit != "B" {
+		power := strings.IndexByte("KMGT", unit[0]) + 1
+		base := 1024.0
+		switch {
+		case power == 0:
+			return 0, false
+		case unit[1:] == "B":
+			base = 1000
+		case unit[1:] != "" && unit[1:] != "IB":
+			return 0, false
+		}
+		scale = math.Pow(base, float64(power))
+	}
+	x, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !(x*scale >= 1) || x*scale >= 1<<62 {
+		return 0, false
+	}
+	return int64(x * scale), true
+}
+
+// formatBytes is the size in the largest binary unit that keeps it at 1 or more.
+func formatBytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + "B"
+	}
+	power := (bits.Len64(uint64(n)) - 1) / 10
+	power = min(power, 4)
+	x := float64(n) / float64(int64(1)<<(10*power))
+	digits := 0
+	if x < 10 && x != math.Trunc(x) {
+		digits = 1
+	}
+	return strconv.FormatFloat(x, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
+}
+
+// nearest is the name that s was probably meant to be, or "": the smallest edit
+// distance, if it is at most a third of the longer name's length; ties go to the first.
+func nearest(s string, names []string) string {
+	best, bestCost := "", math.MaxInt
+	for _, name := range names {
+		cost := editDistance(s, name)
+		if len(s) >= 3 && strings.HasPrefix(name, s) {
+			cost = 1 // an unfinished word
+		}
+		if 3*cost <= max(len(s), len(name)) && cost < bestCost {
+			best, bestCost = name, cost
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, deletions, replacements and swaps of neighbours
+// (optimal string alignment) that lead from a to b, in bytes, letter case ignored.
+func editDistance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	const limit = 64 // names are short; a longer word is no typing error of one
+	if len(a) > limit || len(b) > limit {
+		return limit
+	}
+	var d [limit + 1][limit + 1]int
+	for i := 0; i <= len(a); i++ {
+		for j := 0; j <= len(b); j++ {
+			switch {
+			case i == 0 || j == 0:
+				d[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				d[i][j] = d[i-1][j-1]
+			default:
+				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// quoteIfOdd quotes a value that could not be told from the text around it.
+func quoteIfOdd(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
+		return strconv.Quote(s)
+	}
+	return s
+}

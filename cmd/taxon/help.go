@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const helpWidth = 80
+
+func newHelpCmd(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [VERB]",
+		GroupID: groupOther,
+		Short:   "what a verb does, its flags by group, two examples",
+		Long:    "Shows what a verb does, its flags by group and two examples. Without a verb it lists them all.",
+		Example: "taxon help\ntaxon help ingest",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				if len(args) == 0 && c.IsAvailableCommand() {
+					names = append(names, c.Name()+"\t"+c.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if len(args) > 0 && (err != nil || cmd == root || len(rest) > 0) {
+				return unknownVerb(root, args[len(args)-max(1, len(rest))])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// writeHelp prints the help of one command, or the list of verbs for the root.
+func writeHelp(w io.Writer, s style, cmd *cobra.Command) {
+	if !cmd.HasParent() {
+		writeRootHelp(w, s, cmd)
+		return
+	}
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short
+	}
+	if !strings.Contains(about, "\n") {
+		about = fold(about, helpWidth, 0)
+	}
+	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(about))
+	fmt.Fprintf(w, "%s\n  %s\n", s.bold("Usage"), cmd.UseLine())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\n%s\n", s.bold("Verbs"))
+		writeVerbs(w, cmd.Commands(), func(*cobra.Command) bool { return true })
+	}
+	for _, title := range flagGroups(cmd) {
+		fmt.Fprintf(w, "\n%s\n", s.bold(title))
+		writeFlags(w, cmd, title)
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\n%s\n", s.bold("Examples"))
+		for _, line := range strings.Split(strings.TrimSpace(cmd.Example), "\n") {
+			fmt.Fprintf(w, "  %s\n", strings.TrimSpace(line))
+		}
+	}
+}
+
+func writeRootHelp(w io.Writer, s style, root *cobra.Command) {
+	fmt.Fprintf(w, "%s\n\n%s\n  taxon VERB [flags]\n", fold("taxon: "+root.Short, helpWidth, 0), s.bold("Usage"))
+	for _, g := range root.Groups() {
+		in := func(c *cobra.Command) bool { return c.GroupID == g.ID }
+		if !anyVerb(root.Commands(), in) {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s\n", s.bold(g.Title))
+		writeVerbs(w, root.Commands(), in)
+	}
+	fmt.Fprintf(w, "\n%s\n", s.bold(otherFlags))
+	writeFlags(w, root, otherFlags)
+	fmt.Fprintf(w, "\n`taxon help VERB` tells more.\n")
+}
+
+func anyVerb(cmds []*cobra.Command, in func(*cobra.Command) bool) bool {
+	for _, c := range cmds {
+		if shown(c) && in(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// shown reports whether the help lists c; cobra hides the help command itself.
+func shown(c *cobra.Command) bool { return c.IsAvailableCommand() || c.Name() == "help" }
+
+const orderAnnotation = "taxon_order"
+
+// order sorts the verbs as verbs() lists them, what cobra adds after them.
+func order(c *cobra.Command) string {
+	if o, ok := c.Annotations[orderAnnotation]; ok {
+		return o
+	}
+	return "~"
+}
+
+func writeVerbs(w io.Writer, cmds []*cobra.Command, in func(*cobra.Command) bool) {
+	cmds = slices.Clone(cmds) // cobra's order is the alphabet's
+	slices.SortStableFunc(cmds, func(a, b *cobra.Command) int { return strings.Compare(order(a), order(b)) })
+	for _, c := range cmds {
+		if shown(c) && in(c) {
+			fmt.Fprintf(w, "  %-13s%s\n", c.Name(), fold(c.Short, helpWidth, 15))
+		}
+	}
+}
+
+const otherFlags = "General"
+
+// flagGroups lists the titles of cmd's flag groups in the order of definition; flags
+// without a group, the global ones among them, come last.
+func flagGroups(cmd *cobra.Command) []string {
+	var titles []string
+	seen := map[string]bool{otherFlags: true}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if t := groupOf(f); !seen[t] {
+			seen[t] = true
+			titles = append(titles, t)
+		}
+	})
+	return append(titles, otherFlags)
+}
+
+func groupOf(f *pflag.Flag) string {
+	if t := f.Annotations[groupAnnotation]; len(t) == 1 {
+		return t[0]
+	}
+	return otherFlags
+}
+
+// writeFlags prints the flags of one group: name and value, then the folded usage.
+func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
+	const column = 24
+	visit := func(f *pflag.Flag) {
+		if f.Hidden || groupOf(f) != title {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		head := "  --" + f.Name
+		if value != "" && f.Value.Type() != "bool" {
+			head += " " + value
+		}
+		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required {
+			usage += " (required)"
+		} else if d := f.DefValue; d != "" && d != "0s" && d != "false" && d != "[]" {
+			usage += " (default " + d + ")"
+		}
+		if len(head) > column-2 {
+			fmt.Fprintf(w, "%s\n%*s%s\n", head, column, "", fold(usage, helpWidth, column))
+			return
+		}
+		fmt.Fprintf(w, "%-*s%s\n", column, head, fold(usage, helpWidth, column))
+	}
+	cmd.LocalFlags().VisitAll(visit)
+	cmd.InheritedFlags().VisitAll(visit)
+}
+
+// fold breaks a text into lines of at most width columns, each but the first indented.
+func fold(text string, width, indent int) string {
+	var b strings.Builder
+	column := indent
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}

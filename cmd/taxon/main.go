@@ -1,0 +1,119 @@
+// Command taxon trains, applies and judges linear classifiers over large class
+// hierarchies. One file holds one verb; what all verbs share is here, in root.go
+// (the frame and the list of verbs), errors.go (exit statuses), ui.go (progress) and
+// help.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := withSignals(context.Background(), func() { os.Exit(exitInterrupted) })
+	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// errInterrupted is the cause of a context that a signal has cancelled.
+var errInterrupted = errors.New("interrupted")
+
+// withSignals cancels the returned context with cause errInterrupted at the first
+// SIGINT or SIGTERM, so that a verb can end cleanly, and calls kill at the second.
+// stop gives the signals back and joins the goroutine.
+func withSignals(parent context.Context, kill func()) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-signals:
+				if n > 0 {
+					kill()
+				}
+				cancel(errInterrupted)
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(quit)
+		<-done
+		cancel(nil)
+	}
+}
+
+// execute runs one command line and returns its exit status. Whatever goes wrong
+// ends as one line on stderr; a panic of the calling goroutine does too.
+func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
+	stdout := &stickyWriter{w: out}
+	a := &app{stdin: in, stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out)}
+	defer func() {
+		if r := recover(); r != nil {
+			a.ui.Close()
+			fmt.Fprintf(errw, "taxon: internal error: %s%s; please report\n", oneLine(fmt.Sprint(r)), panicPlace())
+			code = exitFailed
+		}
+	}()
+	err := runRoot(ctx, a, args)
+	a.ui.Close()
+	if err == nil && stdout.err != nil {
+		err = withStatus(exitFailed, "standard output: %w", pathCause(stdout.err))
+	}
+	if err == nil {
+		return exitDone
+	}
+	code, line := describe(ctx, err)
+	if line != "" {
+		fmt.Fprintf(errw, "taxon: %s\n", line)
+	}
+	return code
+}
+
+// stickyWriter remembers the first failed write, so that a full disk behind stdout
+// is an error even of a verb that ignores what Fprintf returns.
+type stickyWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (s *stickyWriter) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.w.Write(p)
+	s.err = err
+	return n, err
+}
+
+// panicPlace names the file and line that panicked, " (solve.go:88)": all of a
+// stack that one line has room for. To be called by the function that recovers.
+func panicPlace() string {
+	pc := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
+	seen := false
+	for {
+		f, more := frames.Next()
+		if seen && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf(" (%s:%d)", filepath.Base(f.File), f.Line)
+		}
+		seen = seen || f.Function == "runtime.gopanic"
+		if !more {
+			return ""
+		}
+	}
+}

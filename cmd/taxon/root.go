@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is what every verb gets: the three streams, the global flags, progress.
+//
+// A verb is a function `newXxxCmd(a *app) *cobra.Command` in a file of its own, and a
+// line in verbs(). It
+//   - sets Use, GroupID (below), Short, Long (one paragraph), Example (two lines that run) and RunE;
+//   - defines its flags by flagGroup, which sorts them in the help; marks required ones
+//     with MarkFlagRequired; checks ranges by the flag types of flags.go;
+//   - takes its context from cmd.Context(): cancelled by the first Ctrl-C;
+//   - writes results to a.stdout (one document by a.printJSON when a.json), everything
+//     else through a.ui;
+//   - returns errors; usagef, gapf and interruptedf choose the exit status, see describe.
+//
+// Positional arguments are refused unless the verb sets Args.
+type app struct {
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	ui     *ui
+	style  style // for stdout
+	json   bool
+	quiet  bool
+}
+
+// printJSON writes v as the one JSON document of the verb.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Groups of verbs, as `taxon help` shows them.
+const (
+	groupStart   = "start"
+	groupModel   = "model"
+	groupData    = "data"
+	groupCluster = "cluster"
+	groupOther   = "other"
+)
+
+// newRootCmd builds the command tree over a. It holds no state beyond a, so tests
+// build one per command line.
+func newRootCmd(a *app, verbs []func(*app) *cobra.Command) *cobra.Command {
+	var version bool
+	root := &cobra.Command{
+		Use:           "taxon",
+		Short:         "linear classifiers for large class hierarchies, trained jointly and with a certificate",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return unknownVerb(cmd, args[0])
+			case version:
+				return printVersion(a)
+			}
+			return cmd.Help()
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.ui.quiet = a.quiet
+			return checkRequired(cmd)
+		},
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupStart, Title: "Start here"},
+		&cobra.Group{ID: groupModel, Title: "Train and use models"},
+		&cobra.Group{ID: groupData, Title: "Data"},
+		&cobra.Group{ID: groupCluster, Title: "Cluster"},
+		&cobra.Group{ID: groupOther, Title: "Other"},
+	)
+	global := root.PersistentFlags()
+	global.BoolVar(&a.json, "json", false, "print the result as one JSON document")
+	global.BoolVar(&a.quiet, "quiet", false, "no progress and no notes, only errors")
+	root.Flags().BoolVar(&version, "version", false, "same as `taxon version`")
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(a.stdout, a.style, cmd) })
+	root.SetHelpCommand(newHelpCmd(root))
+	for i, verb := range verbs {
+		cmd := verb(a)
+		cmd.Annotations = map[string]string{orderAnnotation: fmt.Sprintf("%03d", i)}
+		if cmd.Args == nil {
+			cmd.Args = noArgs
+		}
+		cmd.Flags().SortFlags = false
+		root.AddCommand(cmd)
+	}
+	addCompletion(root)
+	return root
+}
+
+// addCompletion adds cobra's completion command with texts and errors like ours.
+func addCompletion(root *cobra.Command) {
+	root.SetCompletionCommandGroupID(groupOther)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Use = "completion SHELL"
+		cmd.Short = "a script that teaches bash, zsh, fish or powershell to complete"
+		cmd.Long = "Prints a script that teaches a shell to complete verbs and flags. `taxon completion SHELL --help` says where to put it."
+		cmd.Example = "source <(taxon completion bash)\ntaxon completion fish | source"
+		cmd.Args = nil
+		cmd.RunE = func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("completion: name a shell: bash, zsh, fish or powershell")
+			}
+			return usagef("completion: unknown shell %q: bash, zsh, fish and powershell are known", args[0])
+		}
+	}
+}
+
+// runRoot parses args and runs the verb they name.
+func runRoot(ctx context.Context, a *app, args []string) error {
+	root := newRootCmd(a, verbs())
+	if args == nil {
+		args = []string{} // nil would make cobra read os.Args
+	}
+	root.SetArgs(args)
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		// Asked before the flags are parsed: a mistyped verb must not be reported
+		// as an unknown flag of the root.
+		if cmd, _, err := root.Find(args); err == nil && cmd == root && !builtIn(args[0]) {
+			return unknownVerb(root, args[0])
+		}
+	}
+	return root.ExecuteContext(ctx)
+}
+
+// builtIn names the commands that cobra adds when it executes.
+func builtIn(verb string) bool {
+	return verb == "help" || verb == "completion" || strings.HasPrefix(verb, cobra.ShellCompRequestCmd)
+}
+
+// noArgs refuses positional arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", cmd.Name(), args[0], cmd.Name())
+}
+
+// checkRequired reports the required flags that are not set, all at once.
+func checkRequired(cmd *cobra.Command) error {
+	var missing []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required && !f.Changed {
+			missing = append(missing, "--"+f.Name)
+		}
+	})
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return usagef("%s: flag %s is required: see `taxon help %s`", cmd.Name(), missing[0], cmd.Name())
+	}
+	return usagef("%s: flags %s and %s are required: see `taxon help %s`", cmd.Name(),
+		strings.Join(missing[:len(missing)-1], ", "), missing[len(missing)-1], cmd.Name())
+}
+
+// unknownVerb is the error for a first word that names no verb.
+func unknownVerb(root *cobra.Command, verb string) error {
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	if s := nearest(verb, names); s != "" {
+		return usagef("unknown verb %q: did you mean `taxon %s`?", verb, s)
+	}
+	return usagef("unknown verb %q: see `taxon help`", verb)
+}
+
+// flagError words pflag's errors: which verb, which flag, what to do.
+func flagError(cmd *cobra.Command, err error) error {
+	verb := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "taxon"), " ")
+	at, help := verb+": ", "taxon help "+verb
+	if verb == "" {
+		at, help = "", "taxon help"
+	}
+	var unknown *pflag.NotExistError
+	var noValue *pflag.ValueRequiredError
+	var bad *pflag.InvalidValueError
+	var syntax *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if unknown.GetSpecifiedShortnames() != "" {
+			return usagef("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
+		}
+		if s := nearest(name, flagNames(cmd)); s != "" {
+			return usagef("%sunknown flag --%s: did you mean --%s?", at, name, s)
+		}
+		return usagef("%sunknown flag --%s: see `%s`", at, name, help)
+	case errors.As(err, &noValue):
+		return usagef("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
+	case errors.As(err, &bad):
+		return usagef("%s--%s %s: %s", at, bad.GetFlag().Name, quoteIfOdd(bad.GetValue()), valueProblem(bad))
+	case errors.As(err, &syntax):
+		return usagef("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
+	}
+	return usagef("%s%v: see `%s`", at, err, help)
+}
+
+// valueProblem says what is wrong with a flag's value, without strconv's prefixes.
+func valueProblem(e *pflag.InvalidValueError) string {
+	var own *valueError
+	if errors.As(e, &own) {
+		return own.msg
+	}
+	switch t := e.GetFlag().Value.Type(); t {
+	case "bool":
+		return "must be true or false"
+	case "int", "int64", "int32":
+		return "must be a whole number"
+	case "uint", "uint64", "uint32":
+		return "must be a whole number, 0 or more"
+	case "float64", "float32":
+		return "must be a number"
+	case "duration":
+		return "must be a duration such as 90s, 10m or 2h"
+	}
+	return e.Unwrap().Error()
+}
+
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// ui writes progress, notes and warnings to stderr. On a terminal there is one live
+// line, redrawn in place; elsewhere a plain line every 10 s; with quiet nothing.
+//
+// Its methods may be called from several goroutines.
+type ui struct {
+	mu    sync.Mutex
+	w     io.Writer
+	live  bool
+	quiet bool
+	width func() int
+	now   func() time.Time
+	tick  func(time.Duration) (c <-chan time.Time, stop func())
+
+	shown   string // the live line on screen
+	current *progress
+}
+
+const (
+	liveEvery  = 100 * time.Millisecond // fast enough to look live, slow enough to cost nothing
+	plainEvery = 10 * time.Second
+)
+
+// newUI writes to w, live if w is a terminal that can redraw a line.
+func newUI(w io.Writer) *ui {
+	u := &ui{w: w, now: time.Now, width: func() int { return helpWidth }}
+	u.tick = func(every time.Duration) (<-chan time.Time, func()) {
+		t := time.NewTicker(every)
+		return t.C, t.Stop
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		u.live = true
+		u.width = func() int {
+			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+				return n
+			}
+			return helpWidth
+		}
+	}
+	return u
+}
+
+// Start opens a progress line: what is done, and how many items there are (0: not
+// known). A progress still open is ended. Its Done must be called.
+func (u *ui) Start(what string, total int64) *progress { return u.start(what, total, formatCount) }
+
+// StartBytes is Start for an amount of bytes.
+func (u *ui) StartBytes(what string, total int64) *progress {
+	return u.start(what, total, formatBytes)
+}
+
+func (u *ui) start(what string, total int64, format func(int64) string) *progress {
+	u.Close()
+	p := &progress{ui: u, what: what, total: total, format: format, began: u.now()}
+	if u.quiet {
+		return p
+	}
+	every := plainEvery
+	if u.live {
+		every = liveEvery
+	}
+	ticks, stopTicks := u.tick(every)
+	p.quit, p.ended = make(chan struct{}), make(chan struct{})
+	u.mu.Lock()
+	u.current = p
+	u.mu.Unlock()
+	go func() {
+		defer close(p.ended)
+		defer stopTicks()
+		for {
+			select {
+			case <-ticks:
+				p.draw()
+			case <-p.quit:
+				return
+			}
+		}
+	}()
+	return p
+}
+
+// Note prints a line for the person who watches: what was done, what to try next.
+func (u *ui) Note(format string, args ...any) { u.say("", format, args...) }
+
+// Warn prints a line about something that the user may want to change.
+func (u *ui) Warn(format string, args ...any) { u.say("taxon: warning: ", format, args...) }
+
+func (u *ui) say(lead, format string, args ...any) {
+	if u.quiet {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.erase()
+	fmt.Fprintf(u.w, "%s%s\n", lead, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
+}
+
+// Close ends the progress that is open, if any.
+func (u *ui) Close() {
+	u.mu.Lock()
+	p := u.current
+	u.mu.Unlock()
+	if p != nil {
+		p.Done()
+	}
+}
+
+// erase clears the live line; the caller holds mu.
+func (u *ui) erase() {
+	if u.shown != "" {
+		fmt.Fprint(u.w, "\r\x1b[K")
+		u.shown = ""
+	}
+}
+
+// progress is one running piece of work. The zero value of its counters is its start.
+type progress struct {
+	ui     *ui
+	what   string
+	total  int64
+	format func(int64) string
+	began  time.Time
+
+	mu    sync.Mutex
+	first int64 // the first count that was set: a resumed run's rate must not count it
+	done  int64
+	set   bool
+	extra []string
+
+	once        sync.Once
+	quit, ended chan struct{} // nil when quiet
+}
+
+// Set says how far the work is, with words to add to the line: "gap 1.2e-02". It
+// writes nothing itself, so it may be called as often as is handy.
+func (p *progress) Set(done int64, extra ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.set {
+		p.set, p.first = true, done
+		if p.ui.now().Sub(p.began) > time.Second && done < 2 {
+			p.first = 0 // the first item took long: its time counts
+		}
+	}
+	p.done, p.extra = done, append(p.extra[:0], extra...)
+}
+
+// Total corrects the number of items, once it is known.
+func (p *progress) Total(total int64) {
+	p.mu.Lock()
+	p.total = total
+	p.mu.Unlock()
+}
+
+// Done ends the progress, takes its live line off the screen and joins its goroutine.
+// It may be called again.
+func (p *progress) Done() {
+	p.once.Do(func() {
+		if p.quit == nil {
+			return
+		}
+		close(p.quit)
+		<-p.ended
+		p.ui.mu.Lock()
+		defer p.ui.mu.Unlock()
+		p.ui.erase()
+		if p.ui.current == p {
+			p.ui.current = nil
+		}
+	})
+}
+
+// draw puts the line of this moment out.
+func (p *progress) draw() {
+	u := p.ui
+	line := p.line(u.now())
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.live {
+		fmt.Fprintln(u.w, line)
+		return
+	}
+	if line = clip(line, u.width()-1); line != u.shown {
+		fmt.Fprint(u.w, "\r"+line+"\x1b[K")
+		u.shown = line
+	}
+}
+
+// line renders the progress: what, done/total, share, rate, time left, extras.
+func (p *progress) line(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	elapsed := now.Sub(p.began)
+	parts := []string{p.what}
+	add := func(s string) { parts = append(parts, s) }
+	switch {
+	case p.total > 0:
+		add(fmt.Sprintf("%s/%s", p.format(p.done), p.format(p.total)))
+		add(fmt.Sprintf("%d%%", min(100, 100*p.done/p.total)))
+	case p.done > 0:
+		add(p.format(p.done))
+	}
+	rate := 0.0
+	if s := elapsed.Seconds(); s > 0 && p.done > p.first {
+		rate = float64(p.done-p.first) / s
+		add(p.rate(rate))
+	}
+	parts = append(parts, p.extra...)
+	if rate > 0 && p.total > p.done {
+		add("ETA " + formatClock(time.Duration(float64(p.total-p.done)/rate*float64(time.Second))))
+	}
+	add(formatClock(elapsed))
+	return strings.Join(parts, "  ")
+}
+
+func (p *progress) rate(perSecond float64) string {
+	if perSecond < 10 {
+		return fmt.Sprintf("%.2g/s", perSecond)
+	}
+	return p.format(int64(perSecond)) + "/s"
+}
+
+// clip cuts a line to at most n columns; a live line that wraps can't be redrawn.
+func clip(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	if n < 2 {
+		return ""
+	}
+	return string(r[:n-1]) + "…"
+}

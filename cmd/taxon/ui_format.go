@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// style puts emphasis on text for a terminal; the zero value leaves text as it is.
+type style struct{ on bool }
+
+// newStyle emphasises if w is a terminal and neither NO_COLOR nor a dumb terminal forbids it.
+func newStyle(w io.Writer) style {
+	f, ok := w.(*os.File)
+	return style{ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+}
+
+func (s style) bold(t string) string  { return s.wrap("1", t) }
+func (s style) dim(t string) string   { return s.wrap("2", t) }
+func (s style) green(t string) string { return s.wrap("32", t) }
+func (s style) red(t string) string   { return s.wrap("31", t) }
+
+func (s style) wrap(code, t string) string {
+	if !s.on || t == "" {
+		return t
+	}
+	return "\x1b[" + code + "m" + t + "\x1b[0m"
+}
+
+// formatCount writes a whole number with commas: 1,234,567.
+func formatCount(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return sign + b.String()
+}
+
+// formatClock writes a duration as 0:07, 12:03 or 3:04:05, rounded to seconds.
+func formatClock(d time.Duration) string {
+	s := int64(d.Round(time.Second) / time.Second)
+	if s < 3600 {
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// formatSeconds writes a measured time to about three digits: 0.041 s, 4.21 s, 312 s.
+func formatSeconds(s float64) string {
+	switch {
+	case s < 0.1:
+		return fmt.Sprintf("%.3f s", s)
+	case s < 10:
+		return fmt.Sprintf("%.2f s", s)
+	case s < 100:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return fmt.Sprintf("%.0f s", s)
+}

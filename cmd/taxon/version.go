@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionReport is `taxon version --json`.
+type versionReport struct {
+	Version  string   `json:"version"`
+	Revision string   `json:"revision,omitempty"` // of the sources, where the build knows it
+	Modified bool     `json:"modified,omitempty"` // built from a tree with changes not committed
+	Time     string   `json:"time,omitempty"`     // of the revision, RFC 3339
+	Go       string   `json:"go"`
+	Platform string   `json:"platform"`
+	Kernels  []string `json:"kernels"` // solver kernels that this binary holds
+}
+
+func newVersionCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		GroupID: groupOther,
+		Short:   "the version, what it was built from, the kernels it holds",
+		Long: "Prints the version of this binary, the revision of the sources it was built from, the Go version, " +
+			"the platform and the solver kernels it holds. Put its output into every report of a fault.",
+		Example: "taxon version\ntaxon version --json",
+		RunE:    func(*cobra.Command, []string) error { return printVersion(a) },
+	}
+}
+
+func readVersion() versionReport {
+	r := versionReport{
+		Version:  "(devel)",
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Kernels:  []string{"go"},
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return r
+	}
+	if info.Main.Version != "" {
+		r.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			r.Revision = s.Value
+		case "vcs.modified":
+			r.Modified = s.Value == "true"
+		case "vcs.time":
+			r.Time = s.Value
+		}
+	}
+	return r
+}
+
+func printVersion(a *app) error {
+	r := readVersion()
+	if a.json {
+		return a.printJSON(r)
+	}
+	fmt.Fprintf(a.stdout, "taxon %s\n", r.Version)
+	if r.Revision != "" {
+		note := ""
+		if r.Modified {
+			note = ", with changes not committed"
+		}
+		fmt.Fprintf(a.stdout, "revision  %s%s\n", r.Revision, note)
+	}
+	fmt.Fprintf(a.stdout, "built by  %s for %s\n", r.Go, r.Platform)
+	fmt.Fprintf(a.stdout, "kernels   %s\n", r.Kernels[0])
+	return nil
+}
