@@ -798,6 +798,7 @@ func (x *CancelRequest) GetJob() string {
 	return ""
 }
 
+// TaskCounts counts the tasks of the step under way; retried is over the whole job.
 type TaskCounts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Done          uint32                 `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
@@ -1005,7 +1006,7 @@ type JobStatus struct {
 	Certificate   *Certificate           `protobuf:"bytes,5,opt,name=certificate,proto3" json:"certificate,omitempty"` // the last one
 	Tasks         *TaskCounts            `protobuf:"bytes,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	WorkersLost   uint32                 `protobuf:"varint,7,opt,name=workers_lost,json=workersLost,proto3" json:"workers_lost,omitempty"`
-	EtaSeconds    float64                `protobuf:"fixed64,8,opt,name=eta_seconds,json=etaSeconds,proto3" json:"eta_seconds,omitempty"`
+	EtaSeconds    float64                `protobuf:"fixed64,8,opt,name=eta_seconds,json=etaSeconds,proto3" json:"eta_seconds,omitempty"` // 0: not known
 	Error         string                 `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
 	StoppedBy     string                 `protobuf:"bytes,10,opt,name=stopped_by,json=stoppedBy,proto3" json:"stopped_by,omitempty"`
 	Trace         []*SweepRecord         `protobuf:"bytes,11,rep,name=trace,proto3" json:"trace,omitempty"`                               // records with sweep > the last one sent (Watch), all (Status)
@@ -1376,6 +1377,7 @@ func (x *JobResult) GetPlan() *Plan {
 	return nil
 }
 
+// LeaseRequest of a worker that is not registered (any more) ends in NOT_FOUND: register again.
 type LeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -1420,8 +1422,10 @@ func (x *LeaseRequest) GetWorker() string {
 	return ""
 }
 
-// Refs names one (step, attempt) per item (block or range), run-length coded.
-// step 0: the item has no value yet.
+// Refs names the place of one value per item (block or range), in item order and
+// run-length coded: run k stands for count[k] items; its j-th item (from 0) was written
+// by task task[k]+j of step step[k], attempt attempt[k]. step 0: the items of the run
+// have no value yet (read as zero). Refs.Expand in refs.go undoes the coding.
 type Refs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Count         []uint32               `protobuf:"varint,1,rep,packed,name=count,proto3" json:"count,omitempty"`
@@ -1491,6 +1495,7 @@ func (x *Refs) GetAttempt() []uint32 {
 }
 
 // MapTask: solve block `block` with its parents at y = x + beta (x - previous x).
+// EMIT_MAP uses block, dual, x, x_prev and beta only.
 type MapTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Block         uint32                 `protobuf:"varint,1,opt,name=block,proto3" json:"block,omitempty"`
@@ -1668,6 +1673,9 @@ func (x *Ref) GetAttempt() uint32 {
 }
 
 // ReduceTask: update the internals over feature range `range`.
+// Rules support, full: v was solved at y = x + beta (x - x_prev). Rule mean: at x; the
+// internals p with depth(p) % sets = set move. Rule jacobi: v was solved at x_prev and
+// x+ = x + damping (mean - x). EMIT_REDUCE uses range, x, x_prev and beta only.
 type ReduceTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Range         uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
@@ -2227,6 +2235,8 @@ type ReportRequest struct {
 	CpuSeconds    float64                `protobuf:"fixed64,6,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
 	BytesRead     uint64                 `protobuf:"varint,7,opt,name=bytes_read,json=bytesRead,proto3" json:"bytes_read,omitempty"`
 	BytesWritten  uint64                 `protobuf:"varint,8,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"`
+	Returned      bool                   `protobuf:"varint,9,opt,name=returned,proto3" json:"returned,omitempty"` // the worker gives the task back undone (it is leaving); error is ignored
+	Next          bool                   `protobuf:"varint,10,opt,name=next,proto3" json:"next,omitempty"`        // lease another task with the answer if one waits
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2317,9 +2327,24 @@ func (x *ReportRequest) GetBytesWritten() uint64 {
 	return 0
 }
 
+func (x *ReportRequest) GetReturned() bool {
+	if x != nil {
+		return x.Returned
+	}
+	return false
+}
+
+func (x *ReportRequest) GetNext() bool {
+	if x != nil {
+		return x.Next
+	}
+	return false
+}
+
 type ReportResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"` // false: the lease was no longer held, the report changed nothing
+	Lease         *Lease                 `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`        // with next: the next task; unset: nothing waits now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2359,6 +2384,13 @@ func (x *ReportResult) GetAccepted() bool {
 		return x.Accepted
 	}
 	return false
+}
+
+func (x *ReportResult) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
 }
 
 var File_taxon_v1_coordinator_proto protoreflect.FileDescriptor
@@ -2544,7 +2576,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\asupport\x18\x05 \x01(\x04R\asupport\x12\x18\n" +
 	"\aworking\x18\x06 \x01(\x04R\aworking\x12\x16\n" +
 	"\x06visits\x18\a \x01(\x04R\x06visits\x12\x14\n" +
-	"\x05moved\x18\b \x01(\x01R\x05moved\"\x95\x02\n" +
+	"\x05moved\x18\b \x01(\x01R\x05moved\"\xc5\x02\n" +
 	"\rReportRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12'\n" +
 	"\x05lease\x18\x02 \x01(\v2\x11.taxon.v1.LeaseIdR\x05lease\x12\x14\n" +
@@ -2555,9 +2587,13 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"cpuSeconds\x12\x1d\n" +
 	"\n" +
 	"bytes_read\x18\a \x01(\x04R\tbytesRead\x12#\n" +
-	"\rbytes_written\x18\b \x01(\x04R\fbytesWritten\"*\n" +
+	"\rbytes_written\x18\b \x01(\x04R\fbytesWritten\x12\x1a\n" +
+	"\breturned\x18\t \x01(\bR\breturned\x12\x12\n" +
+	"\x04next\x18\n" +
+	" \x01(\bR\x04next\"Q\n" +
 	"\fReportResult\x12\x1a\n" +
-	"\baccepted\x18\x01 \x01(\bR\baccepted*\x95\x01\n" +
+	"\baccepted\x18\x01 \x01(\bR\baccepted\x12%\n" +
+	"\x05lease\x18\x02 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease*\x95\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +
@@ -2657,29 +2693,30 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	26, // 22: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
 	26, // 23: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
 	29, // 24: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	7,  // 25: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	9,  // 26: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	9,  // 27: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	10, // 28: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	15, // 29: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	17, // 30: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	19, // 31: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	27, // 32: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	30, // 33: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	8,  // 34: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	14, // 35: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	14, // 36: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	14, // 37: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	16, // 38: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	18, // 39: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	25, // 40: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	28, // 41: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	31, // 42: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	34, // [34:43] is the sub-list for method output_type
-	25, // [25:34] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	24, // 25: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	7,  // 26: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	9,  // 27: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	9,  // 28: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	10, // 29: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	15, // 30: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	17, // 31: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	19, // 32: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	27, // 33: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	30, // 34: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	8,  // 35: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	14, // 36: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	14, // 37: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	14, // 38: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	16, // 39: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	18, // 40: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	25, // 41: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	28, // 42: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	31, // 43: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	35, // [35:44] is the sub-list for method output_type
+	26, // [26:35] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
