@@ -1,0 +1,107 @@
+// Package lines reads text a line at a time and refuses what is no text, so that every
+// reader of small line-based files (structures, predictions, names) treats byte order
+// marks, line ends, binary junk and over-long lines alike and names file and line.
+//
+// Accepted silently: a UTF-8 byte order mark, CRLF, a last line without an end.
+// Refused with *fs.InputError: NUL bytes, UTF-16, anything that is not UTF-8, a lone
+// carriage return, a line above MaxBytes.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"taxon/internal/fs"
+)
+
+// MaxBytes is the longest line that is read; the contract of the file formats says so.
+const MaxBytes = 64 << 20
+
+// Reader hands out lines. It reads ahead, so its source should not be read elsewhere.
+type Reader struct {
+	in     *bufio.Reader
+	source string
+	max    int
+	line   int    // number of the line handed out last
+	long   []byte // a line that did not fit into the buffer of in
+}
+
+// NewReader reads from r; source names it in errors.
+func NewReader(r io.Reader, source string) *Reader {
+	return &Reader{in: bufio.NewReaderSize(r, 64<<10), source: source, max: MaxBytes}
+}
+
+// Next returns the next line without its end, valid until the next call, or io.EOF.
+func (r *Reader) Next() ([]byte, error) {
+	b, err := r.raw()
+	if err != nil {
+		return nil, err
+	}
+	r.line++
+	if r.line == 1 {
+		if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+			return nil, r.Errorf("UTF-16 text: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+		}
+		b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	}
+	b = bytes.TrimSuffix(b, []byte("\n"))
+	b = bytes.TrimSuffix(b, []byte("\r"))
+	return b, r.check(b)
+}
+
+// Line is the number of the line handed out last, counted from 1; 0 before the first.
+func (r *Reader) Line() int { return r.line }
+
+// Errorf makes an error that blames the line handed out last.
+func (r *Reader) Errorf(format string, args ...any) error {
+	return &fs.InputError{Path: r.source, Line: int64(r.line), Msg: fmt.Sprintf(format, args...)}
+}
+
+// raw returns the next line with its end, or io.EOF.
+func (r *Reader) raw() ([]byte, error) {
+	b, err := r.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		r.long = r.long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) {
+			r.long = append(r.long, b...)
+			if len(r.long) > r.max {
+				r.line++
+				return nil, r.Errorf("line longer than %d MiB: is this a text file?", r.max>>20)
+			}
+			b, err = r.in.ReadSlice('\n')
+		}
+		r.long = append(r.long, b...)
+		b = r.long
+	}
+	switch {
+	case err == nil:
+		return b, nil
+	case errors.Is(err, io.EOF) && len(b) > 0:
+		return b, nil
+	case errors.Is(err, io.EOF):
+		return nil, io.EOF
+	}
+	var input *fs.InputError
+	if errors.As(err, &input) { // the layer below knows better what is wrong
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s:%d: %w", r.source, r.line+1, err)
+}
+
+// check refuses bytes that text does not have.
+func (r *Reader) check(b []byte) error {
+	if bytes.IndexByte(b, 0) >= 0 {
+		return r.Errorf("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
+	}
+	if bytes.IndexByte(b, '\r') >= 0 {
+		return r.Errorf("carriage return inside a line: lines end with LF or CRLF")
+	}
+	if !utf8.Valid(b) {
+		return r.Errorf("bytes that are not UTF-8: convert the file to UTF-8")
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package taxonomy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"taxon/internal/fs"
+	"taxon/internal/lines"
+)
+
+// maxNodes leaves room for as many spawned leaves and a virtual root in int32 numbers.
+const maxNodes = math.MaxInt32/2 - 1
+
+// Read reads a hierarchy: "parent child" a line, separated by blanks or tabs; '#' opens
+// a comment at a line's start or after a blank; empty lines are skipped. source names the
+// input in errors and warnings. Errors are *fs.InputError with the line to blame, save
+// failures of r itself. Repeated edges are dropped and counted in a warning.
+func Read(r io.Reader, source string) (*Structure, []string, error) {
+	b := builder{s: &Structure{}, node: map[string]uint32{}, edge: map[uint64]struct{}{}}
+	in := lines.NewReader(r, source)
+	for {
+		text, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := b.line(in, text); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(b.s.Parents) == 0 {
+		return nil, nil, &fs.InputError{Path: source, Msg: "empty structure: expected lines of two names, `parent child` (leave out --hierarchy to train without one)"}
+	}
+	if cycle := b.s.cycle(); cycle != nil {
+		last := 0 // the line that closed the cycle
+		for _, e := range cycle {
+			last = max(last, b.lineOf[e])
+		}
+		return nil, nil, &fs.InputError{Path: source, Line: int64(last), Msg: b.s.describeCycle(cycle)}
+	}
+	var warnings []string
+	if b.repeats > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: repeated edges dropped: %d (the first in line %d)", source, b.repeats, b.firstRepeat))
+	}
+	return b.s, warnings, nil
+}
+
+// builder collects the edges of a file.
+type builder struct {
+	s           *Structure
+	node        map[string]uint32
+	edge        map[uint64]struct{}
+	lineOf      []int // line of each edge
+	repeats     int
+	firstRepeat int
+}
+
+// line adds one line of the file.
+func (b *builder) line(in *lines.Reader, text []byte) error {
+	var name [2][]byte
+	count := 0
+	for f := range bytes.FieldsFuncSeq(text, isBlank) {
+		if f[0] == '#' {
+			break
+		}
+		if count < 2 {
+			name[count] = f
+		}
+		count++
+	}
+	if count == 0 {
+		return nil
+	}
+	if count != 2 {
+		return in.Errorf("%s where two are expected: `parent child`, separated by a blank", plural(count, "name"))
+	}
+	for _, n := range name {
+		if bytes.IndexByte(n, ',') >= 0 {
+			return in.Errorf("comma in the name %s: names have no commas, as labels are separated by them", shorten(n))
+		}
+	}
+	if bytes.Equal(name[0], name[1]) {
+		return in.Errorf("self-loop: %s is given as its own parent", shorten(name[0]))
+	}
+	if len(b.s.Names) > maxNodes-2 {
+		return in.Errorf("more than %d nodes", maxNodes)
+	}
+	b.add(in.Line(), b.number(name[0]), b.number(name[1]))
+	return nil
+}
+
+// number returns the node of a name, a new one if need be.
+func (b *builder) number(name []byte) uint32 {
+	n, ok := b.node[string(name)]
+	if !ok {
+		n = uint32(len(b.s.Names))
+		b.s.Names = append(b.s.Names, string(name))
+		b.node[b.s.Names[n]] = n
+	}
+	return n
+}
+
+// add notes an edge unless it is known.
+func (b *builder) add(line int, parent, child uint32) {
+	key := uint64(parent)<<32 | uint64(child)
+	if _, known := b.edge[key]; known {
+		if b.repeats++; b.repeats == 1 {
+			b.firstRepeat = line
+		}
+		return
+	}
+	b.edge[key] = struct{}{}
+	b.s.Parents = append(b.s.Parents, parent)
+	b.s.Children = append(b.s.Children, child)
+	b.lineOf = append(b.lineOf, line)
+}
+
+// isBlank tells the separators of names; other white space belongs to a name.
+func isBlank(r rune) bool { return r == ' ' || r == '\t' }
+
+// plural renders "1 name", "3 names".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// shorten quotes a name for a one-line message.
+func shorten(name []byte) string {
+	const most = 60
+	if len(name) > most {
+		return strconv.Quote(string(name[:most]) + "...")
+	}
+	return strconv.Quote(string(name))
+}

@@ -1,0 +1,87 @@
+package taxonomy
+
+// MaxDepth is the largest depth of a node; 0 for a flat tree, -1 for one without nodes.
+func (t *Tree) MaxDepth() int32 {
+	deepest := int32(-1)
+	for _, d := range t.Depth {
+		deepest = max(deepest, d)
+	}
+	return deepest
+}
+
+// Children lists the children of each node in order, a spawned leaf first. O(nodes).
+func (t *Tree) Children() Lists {
+	n := t.Len()
+	l := Lists{Begin: make([]int32, n+1)}
+	for _, p := range t.Parent {
+		if p >= 0 {
+			l.Begin[p+1]++
+		}
+	}
+	for i := range n {
+		l.Begin[i+1] += l.Begin[i]
+	}
+	l.Node = make([]int32, l.Begin[n])
+	next := append([]int32(nil), l.Begin[:n]...)
+	for c, p := range t.Parent {
+		if p >= 0 {
+			l.Node[next[p]] = int32(c)
+			next[p]++
+		}
+	}
+	return l
+}
+
+// SubtreeEnd gives for each node the number after the last node of its subtree: the
+// subtree of n is the interval [n, SubtreeEnd()[n]). O(nodes).
+func (t *Tree) SubtreeEnd() []int32 {
+	end := make([]int32, t.Len())
+	for n := t.Len() - 1; n >= 0; n-- {
+		end[n] = max(end[n], int32(n)+1)
+		if p := t.Parent[n]; p >= 0 {
+			end[p] = max(end[p], end[n])
+		}
+	}
+	return end
+}
+
+// Terminals lists the nodes that bear a loss, in order.
+func (t *Tree) Terminals() []int32 { return t.where(true) }
+
+// Internals lists the nodes without a loss, in order.
+func (t *Tree) Internals() []int32 { return t.where(false) }
+
+func (t *Tree) where(leaf bool) []int32 {
+	var nodes []int32
+	for n, l := range t.Leaf {
+		if l == leaf {
+			nodes = append(nodes, int32(n))
+		}
+	}
+	return nodes
+}
+
+// TerminalOf gives the terminal of each of the data's labels (there are labels of them),
+// -1 for a label without one. A label at an internal node has its spawned leaf here.
+func (t *Tree) TerminalOf(labels int) []int32 {
+	at := make([]int32, labels)
+	for l := range at {
+		at[l] = -1
+	}
+	for n, l := range t.Label {
+		if t.Leaf[n] && l >= 0 && int(l) < labels {
+			at[l] = int32(n)
+		}
+	}
+	return at
+}
+
+// Path lists the nodes from the root down to n, both included.
+func (t *Tree) Path(n int32) []int32 {
+	path := make([]int32, t.Depth[n]+1)
+	for i := len(path) - 1; i >= 0; i-- {
+		path[i] = n
+		n = t.Parent[n]
+	}
+	return path
+}
