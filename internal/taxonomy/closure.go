@@ -1,0 +1,166 @@
+package taxonomy
+
+import "errors"
+
+// Closure answers questions about a structure as it was given, before any spawning and
+// pruning: levels, ancestors, distances. Measures use it. It is never changed after
+// NewClosure, so any number of goroutines may share it.
+//
+// In a DAG, ancestors are those over all parents; depth, order, subtree sizes and
+// distances are those of the tree that keeps each node's first parent.
+type Closure struct {
+	names   []string
+	index   map[string]int32
+	parents Lists   // all parents, in file order
+	depth   []int32 // in the first-parent tree, 0 for roots
+	order   []int32 // the first-parent tree, parents before children
+	kids    []int32 // number of children in the first-parent tree
+	below   []int32 // nodes of the subtree in the first-parent tree, the node itself too
+	roots   int
+	dag     bool
+}
+
+// NewClosure prepares a structure. The errors are those of Structure.Check. O(nodes + edges).
+func NewClosure(s *Structure) (*Closure, error) {
+	index, err := s.index()
+	if err != nil {
+		return nil, err
+	}
+	if cycle := s.cycle(); cycle != nil {
+		return nil, errors.New(s.describeCycle(cycle))
+	}
+	n := len(s.Names)
+	c := &Closure{
+		names: s.Names, index: index, parents: s.parentLists(), dag: s.IsDAG(),
+		depth: make([]int32, n), kids: make([]int32, n), below: make([]int32, n),
+		order: make([]int32, 0, n),
+	}
+	kids := s.FirstParent().childLists()
+	for v := range int32(n) {
+		c.kids[v] = int32(len(kids.Of(v)))
+		if c.First(v) < 0 {
+			c.order = append(c.order, v)
+		}
+	}
+	c.roots = len(c.order)
+	for head := 0; head < len(c.order); head++ {
+		v := c.order[head]
+		for _, w := range kids.Of(v) {
+			c.depth[w] = c.depth[v] + 1
+			c.order = append(c.order, w)
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		v := c.order[i]
+		c.below[v]++
+		if p := c.First(v); p >= 0 {
+			c.below[p] += c.below[v]
+		}
+	}
+	return c, nil
+}
+
+// Len is the number of nodes.
+func (c *Closure) Len() int { return len(c.names) }
+
+// Node finds a name; ok is false for a name outside the structure.
+func (c *Closure) Node(name string) (node int32, ok bool) {
+	node, ok = c.index[name]
+	return node, ok
+}
+
+// Name is the name of a node.
+func (c *Closure) Name(node int32) string { return c.names[node] }
+
+// Parents lists all parents of a node, in file order; it must not be changed.
+func (c *Closure) Parents(node int32) []int32 { return c.parents.Of(node) }
+
+// First is the first parent of a node, -1 for a root.
+func (c *Closure) First(node int32) int32 {
+	if p := c.parents.Of(node); len(p) > 0 {
+		return p[0]
+	}
+	return -1
+}
+
+// IsDAG tells whether some node has more than one parent.
+func (c *Closure) IsDAG() bool { return c.dag }
+
+// Roots is the number of nodes without a parent.
+func (c *Closure) Roots() int { return c.roots }
+
+// Depth is the number of edges from the root of the first-parent tree.
+func (c *Closure) Depth(node int32) int32 { return c.depth[node] }
+
+// Order lists all nodes so that first parents come before their children; it must not
+// be changed.
+func (c *Closure) Order() []int32 { return c.order }
+
+// Children is the number of children in the first-parent tree.
+func (c *Closure) Children(node int32) int { return int(c.kids[node]) }
+
+// SubtreeSize is the number of nodes at and below a node in the first-parent tree.
+func (c *Closure) SubtreeSize(node int32) int { return int(c.below[node]) }
+
+// Distance is the number of edges between two nodes in the first-parent tree; several
+// roots count as children of one more node above them. O(depth).
+func (c *Closure) Distance(a, b int32) int {
+	steps := 0
+	for a != b {
+		if a >= 0 && (b < 0 || c.depth[a] >= c.depth[b]) {
+			a = c.First(a)
+		} else {
+			b = c.First(b)
+		}
+		steps++
+	}
+	return steps
+}
+
+// Walker collects ancestors. It holds scratch of one entry a node, so a goroutine keeps
+// one and reuses it.
+type Walker struct {
+	c     *Closure
+	round uint32
+	seen  []uint32 // round in which the node was last met
+}
+
+// NewWalker returns a walker over c.
+func (c *Closure) NewWalker() *Walker { return &Walker{c: c, seen: make([]uint32, c.Len())} }
+
+// Ancestors appends to dst the nodes given and all their ancestors over all parents,
+// each once, in an order that depends on the nodes' order only.
+func (w *Walker) Ancestors(dst []int32, nodes []int32) []int32 {
+	return w.collect(dst, nodes, len(w.c.names))
+}
+
+// FirstAncestors is Ancestors in the first-parent tree.
+func (w *Walker) FirstAncestors(dst []int32, nodes []int32) []int32 {
+	return w.collect(dst, nodes, 1)
+}
+
+// collect follows up to most parents of each node.
+func (w *Walker) collect(dst, nodes []int32, most int) []int32 {
+	if w.round++; w.round == 0 { // wrapped around: old marks could look new
+		clear(w.seen)
+		w.round = 1
+	}
+	begin := len(dst)
+	dst = w.meet(dst, nodes)
+	for head := begin; head < len(dst); head++ {
+		parents := w.c.parents.Of(dst[head])
+		dst = w.meet(dst, parents[:min(most, len(parents))])
+	}
+	return dst
+}
+
+// meet appends the nodes not yet met in this round.
+func (w *Walker) meet(dst, nodes []int32) []int32 {
+	for _, n := range nodes {
+		if w.seen[n] != w.round {
+			w.seen[n] = w.round
+			dst = append(dst, n)
+		}
+	}
+	return dst
+}
