@@ -1,0 +1,19 @@
+// Package store keeps the state of training jobs: immutable, checksummed,
+// versioned values, each written once under (job, step, task, attempt, name).
+//
+// Nothing is ever overwritten with other bytes. A repeated Put of the same bytes
+// is acknowledged again; other bytes under a key that has a value are refused with
+// ErrConflict. Which attempt of a task counts is the coordinator's decision
+// (Commit), and a reader names step, task and attempt, so a late or doubled attempt
+// can never mix into a result.
+//
+// A CRC32C travels with each value from the writer to the shard's medium and back:
+// it is made where the value is made, stored beside it and verified at each read.
+// Bytes that do not match are never returned; the error is ErrCorrupt and names the
+// key.
+//
+// Store is what workers and the coordinator use; Shard adds what the RPC server
+// needs to hand checksums on. Implementations: store/memory (bounded, volatile),
+// store/badger (durable), store/storerpc (client that places keys over shards).
+// All of them pass store/storetest. FORMAT.md has the layouts on disk.
+package store

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// Limits on the texts of a key, in bytes.
+const (
+	MaxJobBytes  = 64
+	MaxNameBytes = 128
+	// MaxKeyBytes bounds AppendKey's output: job, NUL, three numbers, name.
+	MaxKeyBytes = MaxJobBytes + 1 + 12 + MaxNameBytes
+)
+
+// Key names one value. Keys are ordered by their fields, first to last.
+type Key struct {
+	Job     string // 1..64 bytes of [A-Za-z0-9._-], first one a letter or digit
+	Step    uint32 // step of the job that wrote it
+	Task    uint32 // task number within the step
+	Attempt uint32 // attempt that wrote it, from 1
+	Name    string // 1..128 bytes: parts of [A-Za-z0-9._-]+ with "/" between them
+}
+
+// String renders the key for messages.
+func (k Key) String() string {
+	return fmt.Sprintf("%q step %d task %d attempt %d %q", k.Job, k.Step, k.Task, k.Attempt, k.Name)
+}
+
+// Validate reports an ErrInvalid if the key breaks a rule.
+func (k Key) Validate() error {
+	if err := ValidateJob(k.Job); err != nil {
+		return err
+	}
+	if k.Attempt == 0 {
+		return invalidf("attempt 0 in key %s: attempts count from 1", k)
+	}
+	return validateName(k.Name)
+}
+
+// ValidateJob reports an ErrInvalid unless job is 1..64 bytes of [A-Za-z0-9._-]
+// that start with a letter or digit.
+func ValidateJob(job string) error {
+	if len(job) == 0 || len(job) > MaxJobBytes {
+		return invalidf("job id of %d bytes: must be 1 to %d", len(job), MaxJobBytes)
+	}
+	if !partOK(job) || strings.IndexByte("._-", job[0]) >= 0 {
+		return invalidf("job id %q: only letters, digits, '.', '_', '-', and first a letter or digit", job)
+	}
+	return nil
+}
+
+func validateName(name string) error {
+	if len(name) == 0 || len(name) > MaxNameBytes {
+		return invalidf("value name of %d bytes: must be 1 to %d", len(name), MaxNameBytes)
+	}
+	for rest, more := name, true; more; {
+		var part string
+		part, rest, more = strings.Cut(rest, "/")
+		if part == "" || part == "." || part == ".." || !partOK(part) {
+			return invalidf("value name %q: parts of letters, digits, '.', '_', '-', with '/' between them", name)
+		}
+	}
+	return nil
+}
+
+func partOK(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Compare orders keys field by field; it equals the order of encoded keys.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(
+		cmp.Compare(k.Job, o.Job),
+		cmp.Compare(k.Step, o.Step),
+		cmp.Compare(k.Task, o.Task),
+		cmp.Compare(k.Attempt, o.Attempt),
+		cmp.Compare(k.Name, o.Name),
+	)
+}
+
+// AppendKey appends the key's encoding: job, NUL, step, task, attempt (big endian,
+// 4 bytes each), name. Keys of one job share a prefix, and so do those of a step.
+func AppendKey(dst []byte, k Key) []byte {
+	dst = AppendStepPrefix(dst, k.Job, k.Step)
+	dst = binary.BigEndian.AppendUint32(dst, k.Task)
+	dst = binary.BigEndian.AppendUint32(dst, k.Attempt)
+	return append(dst, k.Name...)
+}
+
+// AppendJobPrefix appends what the encodings of all keys of a job start with.
+func AppendJobPrefix(dst []byte, job string) []byte {
+	dst = append(dst, job...)
+	return append(dst, 0)
+}
+
+// AppendStepPrefix appends what the encodings of all keys of a step start with.
+func AppendStepPrefix(dst []byte, job string, step uint32) []byte {
+	return binary.BigEndian.AppendUint32(AppendJobPrefix(dst, job), step)
+}
+
+// ParseKey reads an encoding back and validates it; ErrInvalid otherwise.
+func ParseKey(b []byte) (Key, error) {
+	end := bytes.IndexByte(b, 0)
+	if end < 0 || len(b) > MaxKeyBytes || len(b) < end+1+12 {
+		return Key{}, invalidf("encoded key of %d bytes is not a key", len(b))
+	}
+	n := b[end+1:]
+	k := Key{
+		Job:     string(b[:end]),
+		Step:    binary.BigEndian.Uint32(n),
+		Task:    binary.BigEndian.Uint32(n[4:]),
+		Attempt: binary.BigEndian.Uint32(n[8:]),
+		Name:    string(n[12:]),
+	}
+	return k, k.Validate()
+}

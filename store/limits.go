@@ -1,0 +1,91 @@
+package store
+
+import "fmt"
+
+// Limits bound a single request. The zero value means the defaults.
+type Limits struct {
+	ValueBytes  uint64 // largest value; default 256 MiB
+	BatchBytes  uint64 // sum of the values of a Put or Get; default 1 GiB
+	BatchValues int    // keys of a Put or Get; default 65,536
+}
+
+// Defaults: the largest values (duals of a block, a range's sums) are a few MB at
+// the sizes we know; 256 MiB leaves room and still fits a small machine.
+const (
+	defaultValueBytes  = 256 << 20
+	defaultBatchBytes  = 1 << 30
+	defaultBatchValues = 1 << 16
+)
+
+// WithDefaults fills in what is zero.
+func (l Limits) WithDefaults() Limits {
+	if l.ValueBytes == 0 {
+		l.ValueBytes = defaultValueBytes
+	}
+	if l.BatchBytes == 0 {
+		l.BatchBytes = max(defaultBatchBytes, l.ValueBytes)
+	}
+	if l.BatchValues <= 0 {
+		l.BatchValues = defaultBatchValues
+	}
+	return l
+}
+
+// CheckValue reports ErrTooLarge for a value over the bound.
+func (l Limits) CheckValue(op string, k Key, size uint64) error {
+	if size > l.ValueBytes {
+		return &KeyError{Op: op, Key: k, Err: fmt.Errorf("%w: %d bytes, at most %d: split it over several names", ErrTooLarge, size, l.ValueBytes)}
+	}
+	return nil
+}
+
+// CheckBatch reports ErrTooLarge for a batch of n values and size bytes.
+func (l Limits) CheckBatch(op string, n int, size uint64) error {
+	if n > l.BatchValues {
+		return fmt.Errorf("%s: %w: %d values in one batch, at most %d: use smaller batches", op, ErrTooLarge, n, l.BatchValues)
+	}
+	if size > l.BatchBytes {
+		return fmt.Errorf("%s: %w: %d bytes in one batch, at most %d: use smaller batches", op, ErrTooLarge, size, l.BatchBytes)
+	}
+	return nil
+}
+
+// CheckPut validates the keys and sizes of a batch to put.
+func (l Limits) CheckPut(values []Value) error {
+	var size uint64
+	for i := range values {
+		if err := l.checkPut(values[i].Key, uint64(len(values[i].Data)), &size); err != nil {
+			return err
+		}
+	}
+	return l.CheckBatch("put", len(values), size)
+}
+
+// CheckPutSummed is CheckPut for values with checksums.
+func (l Limits) CheckPutSummed(values []Summed) error {
+	var size uint64
+	for i := range values {
+		if err := l.checkPut(values[i].Key, uint64(len(values[i].Data)), &size); err != nil {
+			return err
+		}
+	}
+	return l.CheckBatch("put", len(values), size)
+}
+
+func (l Limits) checkPut(k Key, size uint64, sum *uint64) error {
+	if err := k.Validate(); err != nil {
+		return fmt.Errorf("put: %w", err)
+	}
+	*sum += size
+	return l.CheckValue("put", k, size)
+}
+
+// CheckGet validates the keys of a batch to get (its bytes are known later).
+func (l Limits) CheckGet(keys []Key) error {
+	for _, k := range keys {
+		if err := k.Validate(); err != nil {
+			return fmt.Errorf("get: %w", err)
+		}
+	}
+	return l.CheckBatch("get", len(keys), 0)
+}

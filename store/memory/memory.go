@@ -1,0 +1,314 @@
+// Package memory is a store shard in memory: bounded, volatile, fast.
+//
+// Values are kept as the slices that were put, without a copy, and are handed out
+// the same way; their checksums are verified at each read all the same, which finds
+// a caller that breaks the rule of immutable values (and failing memory).
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"taxon/store"
+)
+
+// overheadBytes is what a value costs beside its data: map entry, key, slice
+// header. Counted so that many tiny values cannot outgrow the budget.
+const overheadBytes = 192
+
+// defaultMaxBytes is the budget when Options leaves it out.
+const defaultMaxBytes = 2 << 30
+
+// Options of a shard; the zero value means the defaults.
+type Options struct {
+	MaxBytes uint64 // budget for all values with their overhead; default 2 GiB
+	Limits   store.Limits
+}
+
+// Store is a store.Shard in memory. Make it with New.
+type Store struct {
+	maxBytes uint64
+	limits   store.Limits
+
+	mu    sync.RWMutex
+	jobs  map[string]map[uint32]step // nil: closed
+	bytes uint64                     // data and overhead of all values
+}
+
+var _ store.Shard = (*Store)(nil)
+
+type item struct {
+	task, attempt uint32
+	name          string
+}
+
+type entry struct {
+	data   []byte // never nil
+	crc32c uint32
+}
+
+type step map[item]entry
+
+// New makes an empty shard.
+func New(o Options) *Store {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	return &Store{maxBytes: o.MaxBytes, limits: o.Limits.WithDefaults(), jobs: map[string]map[uint32]step{}}
+}
+
+// Limits are those that the shard enforces.
+func (s *Store) Limits() store.Limits { return s.limits }
+
+// Bytes is what counts against the budget at the moment.
+func (s *Store) Bytes() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.bytes
+}
+
+// Put stores the values' slices themselves; see store.Store.
+func (s *Store) Put(ctx context.Context, values []store.Value) error {
+	if err := s.limits.CheckPut(values); err != nil {
+		return err
+	}
+	for _, v := range values {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.insert(store.Sum(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutSummed is Put of values that bring their checksums.
+func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
+	if err := s.limits.CheckPutSummed(values); err != nil {
+		return err
+	}
+	for _, v := range values {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := v.Verify("put"); err != nil {
+			return err
+		}
+		if err := s.insert(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) insert(v store.Summed) error {
+	if v.Data == nil {
+		v.Data = []byte{}
+	}
+	k := v.Key
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		return store.ErrClosed
+	}
+	it := item{k.Task, k.Attempt, k.Name}
+	if old, ok := s.jobs[k.Job][k.Step][it]; ok {
+		return sameBytes(old, v)
+	}
+	cost := uint64(len(v.Data)) + overheadBytes
+	if cost > s.maxBytes-s.bytes {
+		return &store.KeyError{Op: "put", Key: k, Err: fmt.Errorf("%w: %d bytes more than the %d left of %d: raise the memory budget or drop old steps",
+			store.ErrFull, cost-(s.maxBytes-s.bytes), s.maxBytes-s.bytes, s.maxBytes)}
+	}
+	s.step(k.Job, k.Step)[it] = entry{v.Data, v.CRC32C}
+	s.bytes += cost
+	return nil
+}
+
+// step finds or makes the map of a step; the caller holds the lock.
+func (s *Store) step(job string, n uint32) step {
+	steps := s.jobs[job]
+	if steps == nil {
+		steps = map[uint32]step{}
+		s.jobs[job] = steps
+	}
+	st := steps[n]
+	if st == nil {
+		st = step{}
+		steps[n] = st
+	}
+	return st
+}
+
+// sameBytes acknowledges a repeated value and refuses another one.
+func sameBytes(old entry, v store.Summed) error {
+	if old.crc32c == v.CRC32C && bytes.Equal(old.data, v.Data) {
+		return nil
+	}
+	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
+		store.ErrConflict, len(old.data), old.crc32c, len(v.Data), v.CRC32C)}
+}
+
+// Get returns the kept slices themselves; see store.Store.
+func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	values, err := s.GetSummed(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(values))
+	for i := range values {
+		out[i] = values[i].Data
+	}
+	return out, nil
+}
+
+// GetSummed is Get with the stored checksums, verified.
+func (s *Store) GetSummed(ctx context.Context, keys []store.Key) ([]store.Summed, error) {
+	if err := s.limits.CheckGet(keys); err != nil {
+		return nil, err
+	}
+	out := make([]store.Summed, len(keys))
+	if err := s.lookUp(keys, out); err != nil {
+		return nil, err
+	}
+	var size uint64
+	for i := range out {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if out[i].Data == nil {
+			continue
+		}
+		if err := out[i].Verify("get"); err != nil {
+			return nil, err
+		}
+		size += uint64(len(out[i].Data))
+	}
+	if err := s.limits.CheckBatch("get", len(out), size); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *Store) lookUp(keys []store.Key, out []store.Summed) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.jobs == nil {
+		return store.ErrClosed
+	}
+	for i, k := range keys {
+		e := s.jobs[k.Job][k.Step][item{k.Task, k.Attempt, k.Name}]
+		out[i] = store.Summed{Key: k, Data: e.data, CRC32C: e.crc32c}
+	}
+	return nil
+}
+
+// Commit deletes the step's attempts that do not count; see store.Store.
+func (s *Store) Commit(ctx context.Context, job string, n uint32, attempts []uint32) error {
+	if err := store.ValidateJob(job); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		return store.ErrClosed
+	}
+	st := s.jobs[job][n]
+	for it, e := range st {
+		if !store.Counts(attempts, it.task, it.attempt) {
+			s.bytes -= uint64(len(e.data)) + overheadBytes
+			delete(st, it)
+		}
+	}
+	return nil
+}
+
+// Drop deletes whole steps; see store.Store.
+func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
+	if err := what.Validate(); err != nil {
+		return 0, fmt.Errorf("drop: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		return 0, store.ErrClosed
+	}
+	var values uint64
+	for n, st := range s.jobs[what.Job] {
+		if !what.Drops(n) {
+			continue
+		}
+		for _, e := range st {
+			s.bytes -= uint64(len(e.data)) + overheadBytes
+		}
+		values += uint64(len(st))
+		delete(s.jobs[what.Job], n)
+	}
+	if len(s.jobs[what.Job]) == 0 {
+		delete(s.jobs, what.Job)
+	}
+	return values, nil
+}
+
+// List yields the values' descriptions in key order; see store.Store.
+func (s *Store) List(ctx context.Context, job string, yield func(store.Info) error) error {
+	if job != "" {
+		if err := store.ValidateJob(job); err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+	}
+	infos, err := s.infos(job)
+	if err != nil {
+		return err
+	}
+	for _, in := range infos {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := yield(in); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// infos describes the values at this instant, sorted.
+func (s *Store) infos(job string) ([]store.Info, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.jobs == nil {
+		return nil, store.ErrClosed
+	}
+	var out []store.Info
+	for j, steps := range s.jobs {
+		if job != "" && j != job {
+			continue
+		}
+		for n, st := range steps {
+			for it, e := range st {
+				k := store.Key{Job: j, Step: n, Task: it.task, Attempt: it.attempt, Name: it.name}
+				out = append(out, store.Info{Key: k, Bytes: uint64(len(e.data)), CRC32C: e.crc32c})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b store.Info) int { return a.Key.Compare(b.Key) })
+	return out, nil
+}
+
+// Close forgets all values; see store.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs, s.bytes = nil, 0
+	return nil
+}

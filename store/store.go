@@ -1,0 +1,80 @@
+package store
+
+import "context"
+
+// Store is one shard, or several behind one client. All methods may be called
+// from several goroutines at once and end with the context's error when it ends.
+type Store interface {
+	// Put stores values and returns when all of them are as durable as the
+	// shard is. ErrConflict if a key holds other bytes. After an error any part
+	// of the batch may be stored; as values never change, repeating is safe.
+	// The store may keep the Data slices: see Value.
+	Put(ctx context.Context, values []Value) error
+
+	// Get returns the values of keys, in their order: nil where there is no
+	// such value, an empty slice where it is empty. The slices are read-only.
+	// ErrCorrupt, naming the key, if bytes do not match their checksum. Memory
+	// is that of the values asked for, so callers choose their batches.
+	Get(ctx context.Context, keys []Key) ([][]byte, error)
+
+	// Commit deletes the values of a step's attempts that do not count:
+	// attempts[task] does, 0 (and a task beyond the slice) means that none
+	// does. Idempotent. Values that a late attempt writes afterwards stay,
+	// unread, until the step is dropped.
+	Commit(ctx context.Context, job string, step uint32, attempts []uint32) error
+
+	// Drop deletes steps of a job and returns the number of values deleted.
+	Drop(ctx context.Context, what DropSpec) (uint64, error)
+
+	// List calls yield for the values of a job ("": of every job) in key
+	// order, and ends with yield's error if it returns one. Values written
+	// meanwhile may or may not be seen; yield may call the store.
+	List(ctx context.Context, job string, yield func(Info) error) error
+
+	// Close releases the store; later calls give ErrClosed. Idempotent.
+	Close() error
+}
+
+// Shard is a Store that lies in this process and hands checksums on, so that one
+// made by the writer is the one verified by the reader.
+type Shard interface {
+	Store
+	// PutSummed is Put; it verifies each value against its checksum first.
+	PutSummed(ctx context.Context, values []Summed) error
+	// GetSummed is Get; each value comes verified, with its stored checksum.
+	GetSummed(ctx context.Context, keys []Key) ([]Summed, error)
+	// Limits are those that the shard enforces.
+	Limits() Limits
+}
+
+// DropSpec says which steps to drop.
+type DropSpec struct {
+	Job    string
+	Before uint32   // steps below it go ...
+	Keep   []uint32 // ... except these
+	All    bool     // the whole job, whatever Before and Keep say
+}
+
+// Validate reports ErrInvalid for a bad job id.
+func (d DropSpec) Validate() error { return ValidateJob(d.Job) }
+
+// Drops tells whether a step goes. Cost: linear in Keep.
+func (d DropSpec) Drops(step uint32) bool {
+	if d.All {
+		return true
+	}
+	if step >= d.Before {
+		return false
+	}
+	for _, k := range d.Keep {
+		if k == step {
+			return false
+		}
+	}
+	return true
+}
+
+// Counts tells whether an attempt is the one that a Commit names for its task.
+func Counts(attempts []uint32, task, attempt uint32) bool {
+	return uint64(task) < uint64(len(attempts)) && attempts[task] == attempt
+}

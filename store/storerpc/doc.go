@@ -1,0 +1,22 @@
+// Package storerpc carries a store over gRPC: the server of one shard, and the
+// client that places keys over shards by rendezvous hashing.
+//
+// Values travel in chunks of at most 1 MiB with their size on the first chunk and
+// the writer's CRC32C on the last. The server hands the checksum to the shard, which
+// verifies and keeps it; the client verifies each value that it gets against it. So
+// one checksum covers the way from the writer's memory to the reader's.
+//
+// Errors keep their meaning across the wire:
+//
+//	store.ErrInvalid      InvalidArgument
+//	store.ErrConflict     AlreadyExists
+//	store.ErrCorrupt      DataLoss
+//	store.ErrTooLarge     OutOfRange
+//	store.ErrFull         ResourceExhausted
+//	store.ErrClosed       FailedPrecondition
+//	store.ErrUnavailable  Unavailable
+//	context errors        Canceled, DeadlineExceeded
+//
+// The key to blame travels as a status detail, so errors.As finds the
+// store.KeyError on the client's side too.
+package storerpc

@@ -1,0 +1,100 @@
+package storerpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// meanings pairs errors with their codes; the first match counts.
+var meanings = []struct {
+	err  error
+	code codes.Code
+}{
+	{store.ErrInvalid, codes.InvalidArgument},
+	{store.ErrConflict, codes.AlreadyExists},
+	{store.ErrCorrupt, codes.DataLoss},
+	{store.ErrTooLarge, codes.OutOfRange},
+	{store.ErrFull, codes.ResourceExhausted},
+	{store.ErrClosed, codes.FailedPrecondition},
+	{store.ErrUnavailable, codes.Unavailable},
+	{context.Canceled, codes.Canceled},
+	{context.DeadlineExceeded, codes.DeadlineExceeded},
+}
+
+// toStatus turns a shard's error into a gRPC status error.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err // of the transport
+	}
+	code := codes.Internal
+	for _, m := range meanings {
+		if errors.Is(err, m.err) {
+			code = m.code
+			break
+		}
+	}
+	st := status.New(code, err.Error())
+	var ke *store.KeyError
+	if errors.As(err, &ke) {
+		if detailed, err := st.WithDetails(keyToProto(ke.Key)); err == nil {
+			st = detailed
+		}
+	}
+	return st.Err()
+}
+
+// remoteError is a shard's error on the client's side.
+type remoteError struct {
+	shard string
+	msg   string
+	cause error // a sentinel or context error; nil: unknown
+}
+
+func (e *remoteError) Error() string { return "store shard " + e.shard + ": " + e.msg }
+func (e *remoteError) Unwrap() error { return e.cause }
+
+// fromStatus turns a gRPC error into one of package store's.
+func fromStatus(shard, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		return fmt.Errorf("store shard %s: %s: %w", shard, op, err)
+	}
+	out := &remoteError{shard: shard, msg: st.Message()}
+	for _, m := range meanings {
+		if m.code == st.Code() {
+			out.cause = m.err
+			break
+		}
+	}
+	if out.cause == nil {
+		out.msg = fmt.Sprintf("%s: %s: %s", op, st.Code(), st.Message())
+	}
+	for _, d := range st.Details() {
+		if k, ok := d.(*taxonv1.Key); ok {
+			return &keyedError{remoteError: out, key: &store.KeyError{Op: op, Key: keyFromProto(k), Err: out}}
+		}
+	}
+	return out
+}
+
+// keyedError is a remoteError (its text says the key already) in which errors.As
+// finds a store.KeyError.
+type keyedError struct {
+	*remoteError
+	key *store.KeyError
+}
+
+func (e *keyedError) Unwrap() error { return e.key }

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"fmt"
+	"hash/crc32"
+)
+
+// castagnoli selects CRC32C, which amd64 and arm64 compute in hardware.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum is the CRC32C of data.
+func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
+// UpdateChecksum continues a CRC32C with further bytes.
+func UpdateChecksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
+
+// Value is one value under its key. Data is immutable from the moment it is put:
+// the store may keep the slice itself, so the caller must not write to it again
+// (a caller that does is found out by the checksum at the next read).
+type Value struct {
+	Key  Key
+	Data []byte
+}
+
+// Summed is a value with the checksum that was made where the value was made.
+type Summed struct {
+	Key    Key
+	Data   []byte // nil: missing (in answers); read-only
+	CRC32C uint32
+}
+
+// Sum adds the checksum to a value.
+func Sum(v Value) Summed {
+	return Summed{Key: v.Key, Data: v.Data, CRC32C: Checksum(v.Data)}
+}
+
+// Verify reports ErrCorrupt, naming the key, if the data do not match the sum.
+func (s Summed) Verify(op string) error {
+	if got := Checksum(s.Data); got != s.CRC32C {
+		return &KeyError{Op: op, Key: s.Key, Err: fmt.Errorf("%w: CRC32C is %08x, must be %08x", ErrCorrupt, got, s.CRC32C)}
+	}
+	return nil
+}
+
+// Info describes a value without its data.
+type Info struct {
+	Key    Key
+	Bytes  uint64
+	CRC32C uint32
+}
