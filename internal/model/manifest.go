@@ -1,0 +1,130 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Version is the format's version; a reader refuses any other.
+const Version = 1
+
+const formatName = "taxon-model"
+
+// maxManifestBytes bounds what a reader takes in before anything is verified. A
+// manifest has about 150 bytes a weight shard; this allows 400,000 shards.
+const maxManifestBytes = 64 << 20
+
+// Counts are the sizes of a model.
+type Counts struct {
+	Nodes     int `json:"nodes"`
+	Terminals int `json:"terminals"`
+	Features  int `json:"features"` // without the bias
+	Labels    int `json:"labels"`
+	Edges     int `json:"edges"`     // of the structure file; -1: none was given
+	Overrides int `json:"overrides"` // stored weights
+}
+
+// File describes one file of the model.
+type File struct {
+	Name      string `json:"name"`
+	Bytes     int64  `json:"bytes"`
+	SHA256    string `json:"sha256"`
+	FirstNode int    `json:"first_node,omitempty"` // weight shards only
+	Nodes     int    `json:"nodes,omitempty"`      // weight shards only
+}
+
+// Manifest is manifest.json.
+type Manifest struct {
+	Checksum string   `json:"checksum"` // see encodeManifest; first in the file
+	Format   string   `json:"format"`
+	Version  int      `json:"version"`
+	Options  Options  `json:"options"`
+	Data     DataInfo `json:"data"`
+	Counts   Counts   `json:"counts"`
+	Report   Report   `json:"report"`
+	Files    []File   `json:"files"`
+}
+
+// checksumPrefix opens every manifest; the 64 hex digits follow it.
+const checksumPrefix = "{\n  \"checksum\": \""
+
+var zeroSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
+
+// encodeManifest renders m with its checksum: the SHA-256 of the file's bytes with
+// sixty-four '0' in the checksum's place. Taking it over bytes, not over a
+// re-encoding, lets any program verify it without our JSON library.
+func encodeManifest(m Manifest) ([]byte, error) {
+	m.Checksum = zeroSum
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest: %w", err)
+	}
+	b = append(b, '\n')
+	sum := sha256.Sum256(b)
+	hex.Encode(b[len(checksumPrefix):], sum[:])
+	return b, nil
+}
+
+// parseManifest verifies and decodes a manifest.
+func parseManifest(b []byte) (*Manifest, error) {
+	body := len(checksumPrefix) + len(zeroSum)
+	if len(b) < body || string(b[:len(checksumPrefix)]) != checksumPrefix {
+		return nil, fmt.Errorf("not the manifest of a taxon model")
+	}
+	zeroed := bytes.Clone(b)
+	copy(zeroed[len(checksumPrefix):], zeroSum)
+	sum := sha256.Sum256(zeroed)
+	if hex.EncodeToString(sum[:]) != string(b[len(checksumPrefix):body]) {
+		return nil, fmt.Errorf("checksum does not match: the file is damaged or was edited")
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("broken JSON: %w", err)
+	}
+	if m.Format != formatName {
+		return nil, fmt.Errorf("format %q, want %q", m.Format, formatName)
+	}
+	if m.Version != Version {
+		return nil, fmt.Errorf("model format version %d; this taxon reads version %d", m.Version, Version)
+	}
+	return m, m.check()
+}
+
+// check verifies that the list of files is complete and consistent.
+func (m *Manifest) check() error {
+	need := map[string]bool{fileStructure: true, fileLabels: true, fileFeatures: true, fileTrace: true}
+	if m.Data.Text {
+		need[fileVocabulary] = true
+	}
+	node, shard := 0, 0
+	for _, f := range m.Files {
+		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
+			return fmt.Errorf("file %q: no size or SHA-256", f.Name)
+		}
+		if need[f.Name] {
+			delete(need, f.Name)
+			continue
+		}
+		if f.Name != shardName(shard) || f.FirstNode != node || f.Nodes <= 0 {
+			return fmt.Errorf("file %q: not expected here", f.Name)
+		}
+		shard++
+		node += f.Nodes
+		if node > m.Counts.Nodes {
+			break
+		}
+	}
+	for _, name := range []string{fileStructure, fileLabels, fileFeatures, fileTrace, fileVocabulary} {
+		if need[name] {
+			return fmt.Errorf("file %q is not listed", name)
+		}
+	}
+	if node != m.Counts.Nodes {
+		return fmt.Errorf("weight shards hold %d nodes, the model has %d", node, m.Counts.Nodes)
+	}
+	return nil
+}

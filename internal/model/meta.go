@@ -1,0 +1,212 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"taxon/internal/taxonomy"
+)
+
+// Options are the training options a model was made with, complete: no field means
+// "default". Names are those of the command line.
+type Options struct {
+	Method           string  `json:"method"`
+	Loss             string  `json:"loss"`
+	Schedule         string  `json:"schedule"`
+	C                float64 `json:"C"`
+	Bias             float64 `json:"bias"` // 0: no bias feature
+	Gap              float64 `json:"gap"`
+	MaxSweeps        int     `json:"max_sweeps"`  // 0: no cap
+	MaxSeconds       float64 `json:"max_seconds"` // 0: no cap
+	Prune            string  `json:"prune"`
+	Seed             uint64  `json:"seed"`
+	Stiffness        string  `json:"stiffness"`
+	Momentum         string  `json:"momentum"`
+	InnerEpochs      int     `json:"inner_epochs"`
+	EvalEvery        int     `json:"eval_every"`
+	CheckpointSweeps int     `json:"checkpoint_sweeps"`
+}
+
+// DataInfo says what the training data were and how they were read, so that
+// instances to predict are read the same way.
+type DataInfo struct {
+	Fingerprint string `json:"fingerprint"` // hex SHA-256 of the content
+	Instances   int    `json:"instances"`
+	Nonzeros    int64  `json:"nonzeros"`
+	Positives   int64  `json:"positives"`  // sum over instances of their labels
+	ZeroBased   bool   `json:"zero_based"` // indices in the input counted from 0
+	Text        bool   `json:"text"`       // instances were text: there is a vocabulary
+}
+
+// Report holds the figures of a finished training (the keys of `train --json`).
+type Report struct {
+	Method        string   `json:"method"`
+	Loss          string   `json:"loss"`
+	C             float64  `json:"C"`
+	Bias          float64  `json:"bias"`
+	Schedule      string   `json:"schedule"`
+	Seed          uint64   `json:"seed"`
+	Instances     int      `json:"instances"`
+	Features      int      `json:"features"`
+	Nonzeros      int64    `json:"nonzeros"`
+	Nodes         int      `json:"nodes"`
+	Terminals     int      `json:"terminals"`
+	Sweeps        int      `json:"sweeps"`
+	Objective     float64  `json:"objective"`
+	Dual          *float64 `json:"dual"` // nil: the method has no certificate
+	Gap           *float64 `json:"gap"`  // relative, (P-D)/P; nil as Dual
+	StoppedBy     string   `json:"stopped_by"`
+	Seconds       float64  `json:"seconds"`
+	CPUSeconds    float64  `json:"cpu_seconds"`
+	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
+	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
+}
+
+// TraceRow is one sweep of trace.jsonl; nil where a figure was not computed.
+type TraceRow struct {
+	Sweep     int      `json:"sweep"`
+	Phase     string   `json:"phase"`
+	Objective *float64 `json:"objective"`
+	Dual      *float64 `json:"dual"`
+	Gap       *float64 `json:"gap"`
+	Seconds   float64  `json:"seconds"`
+	MicroF1   *float64 `json:"micro_f1,omitempty"`
+	MacroF1   *float64 `json:"macro_f1,omitempty"`
+}
+
+// Edge is one line "parent child" of the structure file the user gave.
+type Edge struct{ Parent, Child string }
+
+// Text is what turns words into columns.
+type Text struct {
+	Vocabulary []string  // column -> word
+	IDF        []float64 // column -> idf
+}
+
+// Meta is everything of a model but its weights and its report.
+type Meta struct {
+	Options     Options
+	Data        DataInfo
+	Tree        *taxonomy.Tree // the trained tree
+	Edges       []Edge         // the structure file, in file order; nil: none was given
+	Labels      []string       // label id -> name
+	LabelCounts []uint32       // label id -> training instances that bear it
+	Feature     []uint32       // column -> index in the input, 1-based; its length is the number of columns
+	Text        *Text          // nil unless the data were text
+}
+
+// columns is the width of a weight vector: the features and the bias, if any.
+func (m *Meta) columns() int {
+	if m.Options.Bias > 0 {
+		return len(m.Feature) + 1
+	}
+	return len(m.Feature)
+}
+
+// validate reports every violation at once. A reader calls it too, so that whatever
+// passed the checksums is also sound.
+func (m *Meta) validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if b := m.Options.Bias; !(b >= 0) || math.IsInf(b, 0) {
+		add("bias %v: not a finite number >= 0", b)
+	}
+	if uint64(len(m.Feature)) >= math.MaxUint32 {
+		add("%d features: more than a column number can count", len(m.Feature))
+	}
+	if len(m.Labels) != len(m.LabelCounts) {
+		add("%d labels but %d label counts", len(m.Labels), len(m.LabelCounts))
+	}
+	for i, l := range m.Labels {
+		if !plainName(l) {
+			add("label %d: %q is no name (empty, or with tabs or line ends)", i, l)
+		}
+	}
+	for _, e := range m.Edges {
+		if !plainName(e.Parent) || !plainName(e.Child) {
+			add("edge %q %q: a name is empty or has tabs or line ends", e.Parent, e.Child)
+		}
+	}
+	if m.Data.Text != (m.Text != nil) {
+		add("text data and a vocabulary go together")
+	}
+	if t := m.Text; t != nil && (len(t.Vocabulary) != len(m.Feature) || len(t.IDF) != len(m.Feature)) {
+		add("%d features but %d words and %d idf values", len(m.Feature), len(t.Vocabulary), len(t.IDF))
+	}
+	if m.Tree == nil {
+		add("no tree")
+	} else if err := checkTree(m.Tree, len(m.Labels)); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkTree verifies that t is numbered in depth-first preorder, that its slices agree
+// and that it has a terminal: walks and predictions rely on it.
+func checkTree(t *taxonomy.Tree, labels int) error {
+	n := t.Len()
+	if len(t.Kind) != n || len(t.Name) != n || len(t.Label) != n || len(t.Depth) != n || len(t.Leaf) != n {
+		return fmt.Errorf("tree: slices of unequal length")
+	}
+	if n > math.MaxInt32 {
+		return fmt.Errorf("tree: %d nodes: more than a node number can count", n)
+	}
+	var path []int32
+	terminals := 0
+	for i := range n {
+		p := t.Parent[i]
+		for len(path) > 0 && path[len(path)-1] != p {
+			path = path[:len(path)-1]
+		}
+		switch {
+		case p < -1 || p >= 0 && len(path) == 0:
+			return fmt.Errorf("tree: node %d with parent %d: not in depth-first order", i, p)
+		case p >= 0 && t.Leaf[p]:
+			return fmt.Errorf("tree: node %d under the terminal %d", i, p)
+		case int(t.Depth[i]) != len(path):
+			return fmt.Errorf("tree: node %d has depth %d, not %d", i, t.Depth[i], len(path))
+		case t.Label[i] < -1 || int(t.Label[i]) >= labels:
+			return fmt.Errorf("tree: node %d: no label %d", i, t.Label[i])
+		case (t.Kind[i] == taxonomy.Virtual) != (t.Name[i] == ""):
+			return fmt.Errorf("tree: node %d: a virtual root has no name, any other node has one", i)
+		case t.Kind[i] == taxonomy.Virtual && t.Leaf[i]:
+			return fmt.Errorf("tree: node %d: a virtual root is no terminal", i)
+		case t.Name[i] != "" && !plainName(t.Name[i]):
+			return fmt.Errorf("tree: node %d: %q is no name", i, t.Name[i])
+		}
+		if _, ok := kindName(t.Kind[i]); !ok {
+			return fmt.Errorf("tree: node %d: unknown kind %d", i, t.Kind[i])
+		}
+		if t.Leaf[i] {
+			terminals++
+		}
+		path = append(path, int32(i))
+	}
+	if terminals == 0 {
+		return fmt.Errorf("tree: no terminal")
+	}
+	return nil
+}
+
+// plainName says whether s can stand in a tab-separated line.
+func plainName(s string) bool { return s != "" && !strings.ContainsAny(s, "\t\n\r\x00") }
+
+var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual"}
+
+func kindName(k taxonomy.Kind) (string, bool) {
+	if int(k) >= len(kindNames) {
+		return "", false
+	}
+	return kindNames[k], true
+}
+
+func kindOf(s string) (taxonomy.Kind, bool) {
+	for k, name := range kindNames {
+		if name == s {
+			return taxonomy.Kind(k), true
+		}
+	}
+	return 0, false
+}

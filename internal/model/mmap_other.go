@@ -1,0 +1,11 @@
+//go:build !unix
+
+package model
+
+import "os"
+
+// mapFile reads a whole file where mapping is not at hand.
+func mapFile(name string) (b []byte, release func() error, err error) {
+	b, err = os.ReadFile(name)
+	return b, func() error { return nil }, err
+}

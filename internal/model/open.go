@@ -1,0 +1,279 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/fs"
+	"taxon/internal/taxonomy"
+)
+
+// Model is an opened model. Its weights lie in mapped, read-only memory until Close.
+type Model struct {
+	Dir      string
+	Manifest Manifest
+	Meta     // options, data, tree, labels, features, text
+	Trace    []TraceRow
+
+	records []record // node -> overrides
+	release []func() error
+	column  columnIndex
+}
+
+// openParallel bounds the files that are verified at once. Hashing is fast enough
+// that a few suffice to keep a disk busy.
+const openParallel = 4
+
+// Open verifies and maps the model in dir: the manifest's own checksum, then size and
+// SHA-256 of every file, then that their content is sound. An error names the file at
+// fault and is a *fs.InputError if the model, not the machine, is to blame.
+func Open(dir string) (*Model, error) {
+	manifest, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Dir: dir, Manifest: *manifest}
+	m.Options, m.Data = manifest.Options, manifest.Data
+	if err := m.load(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	m.column = newColumnIndex(m.Feature)
+	return m, nil
+}
+
+// IsModel says whether dir looks like a model: it holds a file manifest.json that begins as
+// a model's does. It verifies nothing.
+func IsModel(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, fileManifest))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(checksumPrefix)+len(zeroSum)+64)
+	n, _ := io.ReadFull(f, head)
+	return bytes.HasPrefix(head[:n], []byte(checksumPrefix)) && bytes.Contains(head[:n], []byte(formatName))
+}
+
+// ReadManifest reads and verifies the manifest of the model in dir and nothing else.
+func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir) }
+
+func readManifest(dir string) (*Manifest, error) {
+	name := filepath.Join(dir, fileManifest)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, missingManifest(dir, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read model: %w", err)
+	}
+	if len(b) > maxManifestBytes {
+		return nil, &fs.InputError{Path: name, Msg: "too large for a manifest"}
+	}
+	m, err := parseManifest(b)
+	if err != nil {
+		return nil, &fs.InputError{Path: name, Msg: err.Error()}
+	}
+	return m, nil
+}
+
+// missingManifest explains why dir has no manifest to open.
+func missingManifest(dir string, err error) error {
+	st, e := os.Stat(dir)
+	switch {
+	case errors.Is(e, iofs.ErrNotExist):
+		return &fs.InputError{Path: dir, Msg: "no such model"}
+	case e == nil && !st.IsDir():
+		return &fs.InputError{Path: dir, Msg: "is a file; a model is a directory"}
+	case errors.Is(err, iofs.ErrNotExist):
+		return &fs.InputError{Path: dir, Msg: "not a model: there is no " + fileManifest + " in it"}
+	}
+	return fmt.Errorf("read model: %w", err)
+}
+
+// load maps, verifies and parses every file of the manifest.
+func (m *Model) load() error {
+	files := m.Manifest.Files
+	data := make([][]byte, len(files))
+	m.release = make([]func() error, len(files))
+	var g errgroup.Group
+	g.SetLimit(openParallel)
+	for i, f := range files {
+		g.Go(func() (err error) {
+			data[i], m.release[i], err = m.verify(f)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, f := range files {
+		if err := m.parseTable(f, data[i]); err != nil {
+			return err
+		}
+	}
+	if err := m.validate(); err != nil {
+		return &fs.InputError{Path: m.Dir, Msg: firstLine(err)}
+	}
+	if err := m.checkCounts(); err != nil {
+		return &fs.InputError{Path: filepath.Join(m.Dir, fileManifest), Msg: err.Error()}
+	}
+	return m.parseShards(data)
+}
+
+// verify maps one file and compares it with the manifest.
+func (m *Model) verify(f File) ([]byte, func() error, error) {
+	name := filepath.Join(m.Dir, f.Name)
+	b, release, err := mapFile(name)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil, nil, &fs.InputError{Path: name, Msg: "missing, though the manifest lists it: the model is not whole"}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read model: %w", err)
+	}
+	if int64(len(b)) != f.Bytes {
+		return nil, release, &fs.InputError{Path: name, Msg: fmt.Sprintf("%d bytes, the manifest says %d: the file is damaged", len(b), f.Bytes)}
+	}
+	sum := sha256.Sum256(b)
+	if hex.EncodeToString(sum[:]) != f.SHA256 {
+		return nil, release, &fs.InputError{Path: name, Msg: "SHA-256 does not match the manifest: the file is damaged"}
+	}
+	return b, release, nil
+}
+
+func (m *Model) parseTable(f File, b []byte) (err error) {
+	name := filepath.Join(m.Dir, f.Name)
+	switch f.Name {
+	case fileStructure:
+		m.Tree, m.Edges, err = parseStructure(name, b)
+	case fileLabels:
+		m.Labels, m.LabelCounts, err = parseLabels(name, b)
+	case fileFeatures:
+		m.Feature, err = parseFeatures(name, b)
+	case fileVocabulary:
+		m.Text, err = parseVocabulary(name, b)
+	case fileTrace:
+		m.Trace, err = parseTrace(name, b)
+	}
+	return err
+}
+
+// parseShards finds all records; shards are independent of each other.
+func (m *Model) parseShards(data [][]byte) error {
+	m.records = make([]record, m.Tree.Len())
+	var g errgroup.Group
+	g.SetLimit(openParallel)
+	for i, f := range m.Manifest.Files {
+		if f.Nodes == 0 {
+			continue
+		}
+		g.Go(func() error {
+			recs, err := parseShard(data[i], f.FirstNode, f.Nodes, m.columns())
+			if err != nil {
+				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
+			}
+			copy(m.records[f.FirstNode:], recs)
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// checkCounts compares the manifest's counts with what the tables hold.
+func (m *Model) checkCounts() error {
+	c := m.Manifest.Counts
+	if c.Nodes != m.Tree.Len() || c.Features != len(m.Feature) || c.Labels != len(m.Labels) {
+		return fmt.Errorf("counts do not match: %d nodes, %d features, %d labels, but the tables hold %d, %d, %d",
+			c.Nodes, c.Features, c.Labels, m.Tree.Len(), len(m.Feature), len(m.Labels))
+	}
+	return nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := bytes.Cut([]byte(err.Error()), []byte("\n"))
+	return string(line)
+}
+
+// Close unmaps the weights. No vector, predictor or walk of m may be used after it.
+func (m *Model) Close() error {
+	var errs []error
+	for _, f := range m.release {
+		if f != nil {
+			errs = append(errs, f())
+		}
+	}
+	m.release, m.records = nil, nil
+	return errors.Join(errs...)
+}
+
+// Columns is the length of a weight vector: the features and, last, the bias if the
+// model has one.
+func (m *Model) Columns() int { return m.columns() }
+
+// Overrides returns the columns on which node n differs from its parent and its values
+// there. Both alias the mapped file.
+func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
+	return m.records[n].columns, m.records[n].values
+}
+
+// Vector returns the effective weights of node n, a new slice of Columns() entries.
+// Walking all nodes costs less with WalkVectors.
+func (m *Model) Vector(n int) []float32 {
+	w := newPath(m.columns())
+	m.seek(w, int32(n))
+	return w.current
+}
+
+// seek enters the ancestors of n and n itself.
+func (m *Model) seek(w *path, n int32) {
+	var up []int32
+	for ; n >= 0; n = m.Tree.Parent[n] {
+		up = append(up, n)
+	}
+	w.leaveTo(-1)
+	for i := len(up) - 1; i >= 0; i-- {
+		w.enter(up[i], m.records[up[i]])
+	}
+}
+
+// WalkVectors calls visit with the effective vector of each node in [first, last), in
+// order; the slice is valid during the call only and must not be written to.
+func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32) error) error {
+	if first >= last {
+		return nil
+	}
+	w := newPath(m.columns())
+	if p := m.Tree.Parent[first]; p >= 0 {
+		m.seek(w, p)
+	}
+	for n := first; n < last; n++ {
+		w.leaveTo(m.Tree.Parent[n])
+		w.enter(int32(n), m.records[n])
+		if err := visit(n, w.current); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LabelsPerInstance is the mean number of labels of a training instance.
+func (m *Model) LabelsPerInstance() float64 {
+	if m.Data.Instances == 0 {
+		return 0
+	}
+	return float64(m.Data.Positives) / float64(m.Data.Instances)
+}
+
+// NodeLabel is the label that node n stands for: a spawned leaf stands for the node it
+// was spawned under; "" for a virtual root.
+func NodeLabel(t *taxonomy.Tree, n int) string { return t.Name[n] }

@@ -1,0 +1,137 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// A weight shard: 16 bytes of header (magic, u32 version, u32 first node), then one
+// record a node. All numbers are little-endian and every field lies on a multiple of
+// four bytes, so that a mapped shard is used in place. See FORMAT.md.
+const (
+	shardMagic      = "TXWEIGHT"
+	shardHeader     = 16
+	recordHeader    = 8
+	shardBytes      = 64 << 20 // a shard is cut before it would outgrow this
+	bytesPerWeight  = 8
+	maxShardsInName = 100000
+)
+
+func shardName(i int) string { return fmt.Sprintf("weights-%05d.bin", i) }
+
+func appendShardHeader(b []byte, first int) []byte {
+	b = append(b, shardMagic...)
+	b = binary.LittleEndian.AppendUint32(b, Version)
+	return binary.LittleEndian.AppendUint32(b, uint32(first))
+}
+
+// appendRecord appends node n's record: u32 node, u32 count, the columns, the values.
+// These bytes, in node order, are what weights_sha256 is taken over.
+func appendRecord(b []byte, n int, columns []uint32, values []float32) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
+	for _, c := range columns {
+		b = binary.LittleEndian.AppendUint32(b, c)
+	}
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// record is one node's overrides; its slices alias the shard.
+type record struct {
+	columns []uint32
+	values  []float32
+}
+
+// parseShard finds the records of nodes first..first+nodes-1 in b and checks every
+// column and value: later passes index without looking. columns is the vectors' width.
+func parseShard(b []byte, first, nodes, columns int) ([]record, error) {
+	if len(b) < shardHeader || string(b[:len(shardMagic)]) != shardMagic {
+		return nil, fmt.Errorf("not a weight shard")
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != Version {
+		return nil, fmt.Errorf("shard version %d, want %d", v, Version)
+	}
+	if f := binary.LittleEndian.Uint32(b[12:]); int64(f) != int64(first) {
+		return nil, fmt.Errorf("begins with node %d, want %d", f, first)
+	}
+	if nodes < 0 || nodes > (len(b)-shardHeader)/recordHeader {
+		return nil, fmt.Errorf("too short for %d nodes", nodes)
+	}
+	records := make([]record, nodes)
+	rest := b[shardHeader:]
+	for i := range records {
+		if len(rest) < recordHeader {
+			return nil, fmt.Errorf("ends before node %d", first+i)
+		}
+		n, count := binary.LittleEndian.Uint32(rest), uint64(binary.LittleEndian.Uint32(rest[4:]))
+		rest = rest[recordHeader:]
+		if int64(n) != int64(first+i) {
+			return nil, fmt.Errorf("record of node %d where node %d belongs", n, first+i)
+		}
+		if count*bytesPerWeight > uint64(len(rest)) {
+			return nil, fmt.Errorf("ends within node %d", n)
+		}
+		r := record{columns: uint32s(rest[:4*count]), values: float32s(rest[4*count : 8*count])}
+		if err := r.check(columns); err != nil {
+			return nil, fmt.Errorf("node %d: %w", n, err)
+		}
+		records[i] = r
+		rest = rest[8*count:]
+	}
+	if len(rest) != 0 {
+		return nil, fmt.Errorf("%d bytes after the last record", len(rest))
+	}
+	return records, nil
+}
+
+// check verifies that columns ascend strictly below width and that values are finite.
+func (r record) check(width int) error {
+	last := int64(-1)
+	for _, c := range r.columns {
+		if int64(c) <= last {
+			return fmt.Errorf("column %d after %d: columns must ascend", c, last)
+		}
+		last = int64(c)
+	}
+	if last >= int64(width) {
+		return fmt.Errorf("column %d of %d", last, width)
+	}
+	for i, v := range r.values {
+		if v-v != 0 {
+			return fmt.Errorf("column %d: weight %v is not finite", r.columns[i], v)
+		}
+	}
+	return nil
+}
+
+// littleEndian: whether mapped bytes can be used as numbers without conversion.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// uint32s views b as little-endian numbers: in place if the machine and the alignment
+// allow it, else as a copy.
+func uint32s(b []byte) []uint32 {
+	if len(b) == 0 {
+		return nil
+	}
+	if littleEndian && uintptr(unsafe.Pointer(&b[0]))%4 == 0 {
+		return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), len(b)/4)
+	}
+	out := make([]uint32, len(b)/4)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return out
+}
+
+func float32s(b []byte) []float32 {
+	u := uint32s(b)
+	if len(u) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&u[0])), len(u))
+}

@@ -1,0 +1,257 @@
+package model
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Writer writes a model node by node into a folder beside its place and publishes the
+// whole folder at Close. One goroutine uses it. After an error, Abort.
+type Writer struct {
+	dir   string // where the model will be
+	tmp   string // where it is written
+	meta  Meta
+	limit int64 // bytes of a shard
+	next  int   // node expected next
+
+	path      *path    // effective vectors, to drop redundant overrides
+	columns   []uint32 // scratch: the record's columns
+	values    []float32
+	buf       []byte
+	overrides int
+
+	file    *os.File
+	out     *bufio.Writer
+	sum     hash.Hash // of the open shard
+	size    int64
+	first   int // first node of the open shard
+	weights hash.Hash
+	files   []File
+	done    bool
+}
+
+// NewWriter starts a model that will be published as dir. It checks meta (all
+// violations at once) and that dir may be replaced: it must not exist, or be empty, or
+// hold nothing but an older model. A half-written model left there by a killed
+// process is swept away. Slices of meta are kept until Close.
+func NewWriter(dir string, meta Meta) (*Writer, error) {
+	if err := meta.validate(); err != nil {
+		return nil, fmt.Errorf("write model: %w", err)
+	}
+	dir = filepath.Clean(dir)
+	if err := Replaceable(dir); err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: dir, tmp: dir + partialSuffix, meta: meta, limit: shardBytes,
+		path: newPath(meta.columns()), weights: sha256.New()}
+	if err := Replaceable(w.tmp); err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(w.tmp); err != nil {
+		return nil, fmt.Errorf("write model: %w", err)
+	}
+	if err := os.MkdirAll(w.tmp, 0o777); err != nil {
+		return nil, fmt.Errorf("write model: %w", err)
+	}
+	return w, nil
+}
+
+// WriteNode writes the overrides of node n; nodes come in order, each once. columns
+// ascend strictly; values[i] is w_n at columns[i], finite. A pair that equals the
+// parent's value is left out and -0 becomes +0, so the bytes (and weights_sha256)
+// depend on the effective weights alone. The slices are not kept.
+func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
+	if n != w.next || n >= w.meta.Tree.Len() {
+		return fmt.Errorf("write model: node %d where %d of %d belongs", n, w.next, w.meta.Tree.Len())
+	}
+	if len(columns) != len(values) {
+		return fmt.Errorf("write model: node %d: %d columns, %d values", n, len(columns), len(values))
+	}
+	if err := (record{columns, values}).check(w.meta.columns()); err != nil {
+		return fmt.Errorf("write model: node %d: %w", n, err)
+	}
+	w.path.leaveTo(w.meta.Tree.Parent[n])
+	w.columns, w.values = w.columns[:0], w.values[:0]
+	for i, c := range columns {
+		if v := values[i] + 0; v != w.path.current[c] { // -0 + 0 is +0
+			w.columns, w.values = append(w.columns, c), append(w.values, v)
+		}
+	}
+	if !w.meta.Tree.Leaf[n] {
+		// The frame outlives the scratch slices.
+		w.path.enter(int32(n), record{append([]uint32(nil), w.columns...), append([]float32(nil), w.values...)})
+	}
+	w.next++
+	w.overrides += len(w.columns)
+	w.buf = appendRecord(w.buf[:0], n, w.columns, w.values)
+	w.weights.Write(w.buf)
+	return w.append(n, w.buf)
+}
+
+// append adds a record to the open shard, or to a new one if it would outgrow its limit.
+func (w *Writer) append(n int, rec []byte) error {
+	if w.file != nil && w.size+int64(len(rec)) > w.limit {
+		if err := w.closeShard(n); err != nil {
+			return err
+		}
+	}
+	if w.file == nil {
+		if err := w.openShard(n); err != nil {
+			return err
+		}
+	}
+	w.size += int64(len(rec))
+	w.sum.Write(rec)
+	if _, err := w.out.Write(rec); err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer) openShard(n int) error {
+	if len(w.files) >= maxShardsInName {
+		return fmt.Errorf("write model: more than %d weight shards", maxShardsInName)
+	}
+	f, err := os.Create(filepath.Join(w.tmp, shardName(len(w.files))))
+	if err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	head := appendShardHeader(nil, n)
+	w.file, w.out, w.sum, w.first, w.size = f, bufio.NewWriterSize(f, 1<<20), sha256.New(), n, int64(len(head))
+	w.sum.Write(head)
+	if _, err := w.out.Write(head); err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	return nil
+}
+
+// closeShard ends the open shard before node n and makes it durable.
+func (w *Writer) closeShard(n int) error {
+	f := w.file
+	w.file = nil
+	err := errors.Join(w.out.Flush(), f.Sync(), f.Close())
+	if err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	w.files = append(w.files, File{Name: shardName(len(w.files)), Bytes: w.size,
+		SHA256: hex.EncodeToString(w.sum.Sum(nil)), FirstNode: w.first, Nodes: n - w.first})
+	return nil
+}
+
+// Close completes the model with the report of its training and one trace row a
+// sweep, makes it durable and publishes it under its name. It returns the report with
+// weights_sha256 and the counts filled in. On an error nothing is published and what
+// was written is removed.
+func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
+	report, err := w.finish(report, trace)
+	if err == nil {
+		err = publish(w.tmp, w.dir)
+	}
+	if err != nil {
+		return Report{}, errors.Join(err, w.Abort())
+	}
+	w.done = true
+	return report, nil
+}
+
+// Abort removes what was written; after Close it does nothing.
+func (w *Writer) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	if w.file != nil {
+		w.file.Close()
+		w.file = nil
+	}
+	return os.RemoveAll(w.tmp)
+}
+
+func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
+	if w.done {
+		return report, fmt.Errorf("write model: already closed")
+	}
+	nodes := w.meta.Tree.Len()
+	if w.next != nodes {
+		return report, fmt.Errorf("write model: %d of %d nodes written", w.next, nodes)
+	}
+	if err := w.closeShard(nodes); err != nil {
+		return report, err
+	}
+	counts := Counts{Nodes: nodes, Features: len(w.meta.Feature), Labels: len(w.meta.Labels), Edges: -1, Overrides: w.overrides}
+	if w.meta.Edges != nil {
+		counts.Edges = len(w.meta.Edges)
+	}
+	for _, leaf := range w.meta.Tree.Leaf {
+		if leaf {
+			counts.Terminals++
+		}
+	}
+	report.WeightsSHA256 = hex.EncodeToString(w.weights.Sum(nil))
+	report.Nodes, report.Terminals, report.Features = nodes, counts.Terminals, counts.Features
+	if err := w.writeTables(trace); err != nil {
+		return report, err
+	}
+	b, err := encodeManifest(Manifest{Format: formatName, Version: Version, Options: w.meta.Options,
+		Data: w.meta.Data, Counts: counts, Report: report, Files: w.files})
+	if err != nil {
+		return report, err
+	}
+	return report, writeDurable(filepath.Join(w.tmp, fileManifest), b)
+}
+
+// writeTables writes every file but the shards and the manifest.
+func (w *Writer) writeTables(trace []TraceRow) error {
+	rows, err := encodeTrace(trace)
+	if err != nil {
+		return err
+	}
+	tables := []struct {
+		name string
+		data []byte
+	}{
+		{fileStructure, encodeStructure(&w.meta)},
+		{fileLabels, encodeLabels(&w.meta)},
+		{fileFeatures, encodeFeatures(w.meta.Feature)},
+		{fileTrace, rows},
+	}
+	if w.meta.Text != nil {
+		tables = append(tables, struct {
+			name string
+			data []byte
+		}{fileVocabulary, encodeVocabulary(w.meta.Text)})
+	}
+	for _, t := range tables {
+		if err := writeDurable(filepath.Join(w.tmp, t.name), t.data); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(t.data)
+		w.files = append(w.files, File{Name: t.name, Bytes: int64(len(t.data)), SHA256: hex.EncodeToString(sum[:])})
+	}
+	return nil
+}
+
+// writeDurable writes a new file and waits until it is on disk.
+func writeDurable(name string, b []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	return nil
+}
+
+var _ io.Closer = (*Model)(nil)
