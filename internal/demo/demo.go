@@ -1,0 +1,67 @@
+// Package demo holds the data of `taxon demo`: real text small enough to live inside
+// the binary and deep enough to show what a class hierarchy is good for.
+//
+// It is a part of WordNet 3.0: the nouns below animal, food and artifact. A document is
+// a noun's synonyms and gloss; its classes are its direct hypernyms (a few documents have
+// two); the hierarchy is hypernymy along first hypernyms, up to "entity". Classes of
+// fewer than 8 documents are left out. Of each class one document in five, chosen by a
+// hash, is for the test. Class names are the first synonym, made unique by a number.
+//
+// The files are made by the program in gen, and nothing else; see it for the choices.
+// WordNet may be passed on with Princeton's notice, which is LICENSE.wordnet.
+package demo
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"io"
+	"strings"
+)
+
+//go:generate go run ./gen --wordnet /usr/share/wordnet --out .
+
+//go:embed train.txt.gz test.txt.gz hierarchy.txt.gz LICENSE.wordnet
+var files embed.FS
+
+// Files returns training and test documents in the text format
+// (`label[,label]<TAB>text` lines), the hierarchy (`parent child` lines) and the
+// licence notice that must go with them. The slices are the caller's.
+func Files() (train, test, hierarchy []byte, notice string, err error) {
+	for _, f := range []struct {
+		name string
+		text *[]byte
+	}{{"train.txt.gz", &train}, {"test.txt.gz", &test}, {"hierarchy.txt.gz", &hierarchy}} {
+		if *f.text, err = unpack(f.name); err != nil {
+			return nil, nil, nil, "", fmt.Errorf("demo data inside the binary: %s: %w", f.name, err)
+		}
+	}
+	text, err := files.ReadFile("LICENSE.wordnet")
+	if err != nil {
+		return nil, nil, nil, "", fmt.Errorf("demo data inside the binary: %w", err)
+	}
+	return train, test, hierarchy, string(text), nil
+}
+
+// Credit is the one line of the notice that names the owner.
+func Credit(notice string) string {
+	for _, line := range strings.Split(notice, "\n") {
+		if strings.Contains(line, "Copyright") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+func unpack(name string) ([]byte, error) {
+	packed, err := files.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
