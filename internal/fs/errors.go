@@ -1,19 +1,112 @@
 package fs
 
-import "strconv"
+import (
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"syscall"
+)
 
-// InputError says what is wrong with an input and where. It is the caller's
-// input that must change, not the machine: commands exit with status 2 on it.
+// InputError is an error in what the user gave: a file, a line of it, or a path.
+// It prints as "path:line: message", without the parts that are zero.
 type InputError struct {
-	Path string // as the caller named it ("-" for standard input)
-	Line int    // 1-based; 0: the input as a whole
-	Msg  string // what is wrong and what to do, one line
+	Path string // as the user wrote it; "stdin" for -
+	Line int64  // 1-based; 0: the error belongs to no line
+	Msg  string // what is wrong and what to do, lower-case, one line
+	Err  error  // the cause; may be nil
 }
 
-// Error renders "path:line: msg", or "path: msg" when no line is to blame.
 func (e *InputError) Error() string {
-	if e.Line <= 0 {
+	switch {
+	case e.Path == "":
+		return e.Msg
+	case e.Line == 0:
 		return e.Path + ": " + e.Msg
 	}
-	return e.Path + ":" + strconv.Itoa(e.Line) + ": " + e.Msg
+	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Msg)
+}
+
+// Unwrap returns the cause.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Inputf makes an InputError; line 0 names no line. A %w in the format becomes its cause.
+func Inputf(path string, line int64, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &InputError{Path: path, Line: line, Msg: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// IsInput reports whether the user's input or command line caused err.
+func IsInput(err error) bool {
+	var in *InputError
+	return errors.As(err, &in)
+}
+
+// AtLine puts a line number into an InputError that has none; other errors pass unchanged.
+func AtLine(err error, line int64) error {
+	var in *InputError
+	if !errors.As(err, &in) || in.Line != 0 {
+		return err
+	}
+	at := *in
+	at.Line = line
+	return &at
+}
+
+// Explain names the path in an error of the operating system. What the user can mend
+// by another path becomes an InputError; a full disk and all else stays a failure.
+func Explain(path string, err error) error {
+	if err == nil || IsInput(err) {
+		return err
+	}
+	if msg := usage(err); msg != "" {
+		return &InputError{Path: path, Msg: msg, Err: err}
+	}
+	if IsDiskFull(err) {
+		return fmt.Errorf("%s: the disk is full: free some space and run the command again: %w", path, cause(err))
+	}
+	return fmt.Errorf("%s: %w", path, cause(err))
+}
+
+// IsDiskFull reports whether a write failed for want of space or quota.
+func IsDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota)
+}
+
+// usage is the message for errors that another path or permission mends, else "".
+func usage(err error) string {
+	switch {
+	case errors.Is(err, iofs.ErrNotExist):
+		return "no such file or directory"
+	case errors.Is(err, iofs.ErrPermission):
+		return "permission denied: check the owner and mode of the file and its folders"
+	case errors.Is(err, syscall.EISDIR):
+		return "is a directory: give a file"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "a part of the path is a file, not a directory"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only: choose another place"
+	case errors.Is(err, iofs.ErrExist):
+		return "exists already"
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return "the name is too long"
+	case errors.Is(err, syscall.ELOOP):
+		return "too many levels of symbolic links"
+	case errors.Is(err, syscall.EINVAL) && isPathError(err):
+		return "not a usable path"
+	}
+	return ""
+}
+
+func isPathError(err error) bool {
+	var p *iofs.PathError
+	return errors.As(err, &p) && p.Op == "open"
+}
+
+// cause drops the operation and path that the os package puts before an error number.
+func cause(err error) error {
+	var p *iofs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }

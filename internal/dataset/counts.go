@@ -1,0 +1,87 @@
+package dataset
+
+import (
+	"cmp"
+	"slices"
+)
+
+// denseIndices is how far feature indices are counted in a plain array (16 MiB at its
+// largest, grown as needed); larger ones, rare outside hashed features, go to a map.
+const denseIndices = 1 << 22
+
+// featureTable holds one word for each feature index that occurs: first its document
+// frequency, then its column. Memory is of the order of the features, not of the
+// largest index.
+type featureTable struct {
+	dense []uint32
+	far   map[uint32]uint32
+}
+
+// add counts one row for index.
+func (t *featureTable) add(index uint32) {
+	if int(index) < len(t.dense) {
+		t.dense[index]++
+		return
+	}
+	t.addSlow(index)
+}
+
+func (t *featureTable) addSlow(index uint32) {
+	if index < denseIndices {
+		size := max(1024, 2*len(t.dense))
+		for size <= int(index) {
+			size *= 2
+		}
+		grown := make([]uint32, size)
+		copy(grown, t.dense)
+		t.dense = grown
+		t.dense[index]++
+		return
+	}
+	if t.far == nil {
+		t.far = make(map[uint32]uint32)
+	}
+	t.far[index]++
+}
+
+// get is the word of index, 0 for one that never occurred.
+func (t *featureTable) get(index uint32) uint32 {
+	if int(index) < len(t.dense) {
+		return t.dense[index]
+	}
+	return t.far[index]
+}
+
+// set replaces the word of an index that occurred.
+func (t *featureTable) set(index, word uint32) {
+	if int(index) < len(t.dense) {
+		t.dense[index] = word
+		return
+	}
+	t.far[index] = word
+}
+
+// feature is an index with its document frequency.
+type feature struct {
+	index, rows uint32
+}
+
+// ranked lists the features by falling frequency, ties by the order of before.
+func (t *featureTable) ranked(before func(a, b uint32) int) []feature {
+	var out []feature
+	for index, rows := range t.dense {
+		if rows > 0 {
+			out = append(out, feature{uint32(index), rows})
+		}
+	}
+	for index, rows := range t.far {
+		out = append(out, feature{index, rows})
+	}
+	slices.SortFunc(out, func(a, b feature) int {
+		if c := cmp.Compare(b.rows, a.rows); c != 0 {
+			return c
+		}
+		return before(a.index, b.index)
+	})
+	return out
+}

@@ -1,0 +1,266 @@
+package dataset
+
+import (
+	"context"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"taxon/internal/fs"
+)
+
+// DefaultMemoryBytes bounds an ingest's buffers where Options name no bound.
+const DefaultMemoryBytes = 256 << 20
+
+// Options of an Ingest.
+type Options struct {
+	Paths     []string  // inputs, read one after the other; "-" is standard input
+	Out       string    // folder to make
+	Replace   bool      // an existing data set or empty folder at Out is replaced
+	Text      bool      // label[,label...]<TAB>text
+	ZeroBased bool      // libsvm indices count from 0
+	FS        fs.Source // nil: fs.Local{}
+
+	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB).
+	// Beside it stand a few words for each feature, label and vocabulary word, and the
+	// longest line.
+	MemoryBytes int64
+	TempDir     string         // for the spilled rows, 8 bytes a nonzero; "": beside Out
+	Threads     int            // of the second pass; 0: all cores
+	Progress    func(Progress) // called now and then from one goroutine; may be nil
+}
+
+// Progress of an Ingest.
+type Progress struct {
+	Phase      string // "read", then "write"
+	BytesRead  int64  // of the inputs as stored
+	BytesTotal int64  // -1: unknown (standard input)
+	Rows       int64  // read or written in this phase
+	RowsTotal  int64  // -1 while reading
+}
+
+// Report of an Ingest.
+type Report struct {
+	Stats       Stats
+	Warnings    []string
+	Fingerprint string
+	Bytes       int64 // of the folder
+}
+
+// Ingest reads the inputs once, as a stream, and publishes a data set at o.Out.
+//
+// First pass: rows are parsed, labels numbered by first appearance, features counted,
+// and the rows spilled to a temporary file. Second pass: features are numbered by
+// falling document frequency (ties: smaller original index first; in text, smaller
+// word first) and the rows written as shards. The files depend on the content alone:
+// not on compression, paths, threads, memory or the order of indices within a line.
+//
+// A failed or cancelled Ingest leaves nothing behind.
+func Ingest(ctx context.Context, o Options) (*Report, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	dir, err := fs.CreateDir(o.Out, o.Replace)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Abort()
+	temp := o.TempDir
+	if temp == "" {
+		temp = dir.Path()
+	}
+	sp, err := newSpill(temp, o.bufBytes())
+	if err != nil {
+		return nil, err
+	}
+	defer sp.remove()
+	in := &intake{o: o, spill: sp, labelIDs: map[string]uint32{}}
+	if o.Text {
+		in.words = newWords()
+	}
+	if err := in.read(ctx); err != nil {
+		return nil, err
+	}
+	out := &publisher{o: o, dir: dir, in: in}
+	return out.publish(ctx)
+}
+
+func (o Options) withDefaults() Options {
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = DefaultMemoryBytes
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	if o.FS == nil {
+		o.FS = fs.Local{}
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case len(o.Paths) == 0:
+		return fs.Inputf("", 0, "no input: give a file, or - for standard input")
+	case o.MemoryBytes < 1<<20:
+		return fs.Inputf("", 0, "memory bound of %d bytes: an ingest needs at least 1 MiB", o.MemoryBytes)
+	case o.Replace && !replaceable(o.Out):
+		return fs.Inputf(o.Out, 0, "is a folder that holds something other than a data set: choose another place")
+	}
+	if o.TempDir != "" {
+		if info, err := os.Stat(o.TempDir); err != nil {
+			return fs.Explain(o.TempDir, err)
+		} else if !info.IsDir() {
+			return fs.Inputf(o.TempDir, 0, "is a file: give a folder for temporary files")
+		}
+	}
+	return nil
+}
+
+// replaceable guards other people's folders against --force.
+func replaceable(out string) bool {
+	entries, err := os.ReadDir(out)
+	return err != nil || len(entries) == 0 || LooksIngested(filepath.Clean(out))
+}
+
+// bufBytes is the size of one stream buffer. A thread of the second pass holds six of
+// them, the first pass four; all stay within half the bound.
+func (o Options) bufBytes() int {
+	share := o.MemoryBytes / int64(2*(6*o.Threads+4))
+	return int(min(max(share, 8<<10), 1<<20))
+}
+
+// intake is the first pass.
+type intake struct {
+	o        Options
+	spill    *spill
+	labelIDs map[string]uint32
+	labels   []string
+	perLabel []uint64 // rows of each label
+	table    featureTable
+	words    *words // text only
+	stats    Stats
+	form     string
+	ids      []uint32
+	bits     []uint32
+	done     int64 // bytes of the inputs finished
+	total    int64
+}
+
+// progressRows is how often progress is told and cancellation looked for.
+const progressRows = 4096
+
+func (in *intake) read(ctx context.Context) error {
+	in.total = 0
+	for _, p := range in.o.Paths {
+		if err := in.readPath(ctx, p); err != nil {
+			return err
+		}
+	}
+	in.stats.Text = in.o.Text
+	in.stats.Labels = int64(len(in.labels))
+	return in.spill.flush()
+}
+
+func (in *intake) readPath(ctx context.Context, path string) error {
+	f, err := fs.Open(ctx, in.o.FS, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	ahead := readAhead(ctx, f, in.o.bufBytes())
+	defer ahead.Close()
+	r := NewReader(ahead, ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased})
+	for {
+		row, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := in.add(row); err != nil {
+			return err
+		}
+		if r.counts.Rows%progressRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			in.tell(f, r.counts.Rows)
+		}
+	}
+	in.form = r.Form()
+	in.stats.Counts.add(r.counts)
+	in.tell(f, 0)
+	in.done += f.BytesRead()
+	return nil
+}
+
+func (in *intake) tell(f *fs.File, rows int64) {
+	total := int64(-1)
+	if f.Size() >= 0 && len(in.o.Paths) == 1 {
+		total = f.Size()
+	}
+	in.o.Progress(Progress{Phase: "read", BytesRead: in.done + f.BytesRead(), BytesTotal: total,
+		Rows: in.stats.Rows + rows, RowsTotal: -1})
+}
+
+func (c *Counts) add(d Counts) {
+	c.Rows += d.Rows
+	c.EmptyLines += d.EmptyLines
+	c.Comments += d.Comments
+	c.Unlabelled += d.Unlabelled
+	c.ZeroRows += d.ZeroRows
+	c.RepeatedLabels += d.RepeatedLabels
+	c.ExplicitZeros += d.ExplicitZeros
+}
+
+// maxRows keeps row numbers within 31 bits, which all packages rely on.
+const maxRows = math.MaxInt32
+
+func (in *intake) add(row *Row) error {
+	if n := len(in.spill.shards); n > maxRows>>16 {
+		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
+	}
+	in.ids = in.ids[:0]
+	for _, name := range row.Labels {
+		in.ids = append(in.ids, in.labelID(name))
+	}
+	slices.Sort(in.ids)
+	in.stats.LabelEntries += int64(len(in.ids))
+	in.stats.MaxLabels = max(in.stats.MaxLabels, int64(len(in.ids)))
+	index := row.Index
+	if in.words != nil {
+		index, in.bits = in.words.count(row.Text)
+	} else {
+		in.bits = in.bits[:0]
+		for _, v := range row.Value {
+			in.bits = append(in.bits, floatBits(v))
+		}
+	}
+	for _, x := range index {
+		in.table.add(x)
+	}
+	return in.spill.add(in.ids, index, in.bits)
+}
+
+// labelID numbers a name at its first appearance and counts its rows.
+func (in *intake) labelID(name []byte) uint32 {
+	id, ok := in.labelIDs[string(name)]
+	if !ok {
+		id = uint32(len(in.labels))
+		own := string(name)
+		in.labelIDs[own] = id
+		in.labels = append(in.labels, own)
+		in.perLabel = append(in.perLabel, 0)
+	}
+	in.perLabel[id]++
+	return id
+}

@@ -1,0 +1,244 @@
+package dataset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxIndex is the largest feature index that may stand in a file.
+const maxIndex = 1<<31 - 1
+
+// lineKind is what a line turned out to be.
+type lineKind int
+
+const (
+	instance lineKind = iota
+	blank
+	comment
+)
+
+// svmParser reads lines of the form label[,label...] idx:val idx:val ... It keeps only
+// scratch memory between lines.
+type svmParser struct {
+	zeroBased bool
+	limit     uint32 // largest index as written; maxIndex, or XMC's D-1
+	pairs     []uint64
+}
+
+// parse reads one line into row (Labels, Index, Value). Messages name no file.
+func (p *svmParser) parse(line []byte, row *Row) (lineKind, error) {
+	row.reset()
+	if bytes.IndexByte(line, 0) >= 0 {
+		return 0, errNUL
+	}
+	rest := skipBlanks(line)
+	if len(rest) == 0 {
+		return blank, nil
+	}
+	if rest[0] == '#' {
+		return comment, nil
+	}
+	if len(rest) == len(line) { // a leading blank says: no label
+		token := rest[:tokenLen(rest)]
+		if !isFeature(token) {
+			if err := parseLabels(token, row); err != nil {
+				return 0, err
+			}
+			rest = rest[len(token):]
+		}
+	}
+	sorted, err := p.features(rest, row)
+	if err != nil {
+		return 0, err
+	}
+	if !sorted {
+		return instance, p.sortRow(row)
+	}
+	return instance, nil
+}
+
+// features reads the idx:val pairs and reports whether the indices ascend strictly.
+func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
+	sorted = true
+	last := int64(-1)
+	for {
+		s = skipBlanks(s)
+		if len(s) == 0 || s[0] == '#' {
+			return sorted, nil
+		}
+		i, index := 0, uint64(0)
+		for ; i < len(s) && s[i]-'0' <= 9 && i < 10; i++ {
+			index = index*10 + uint64(s[i]-'0')
+		}
+		n := tokenLen(s[i:]) + i
+		if i == 0 || i == n || s[i] != ':' {
+			if index, i, err = oddIndex(s[:n]); err != nil {
+				return false, err
+			}
+		}
+		if index > uint64(p.limit) || index == 0 && !p.zeroBased {
+			return false, p.badIndex(index)
+		}
+		value, err := parseValue(s[i+1 : n])
+		if err != nil {
+			return false, fmt.Errorf("feature %s: %w", show(s[:n]), err)
+		}
+		if int64(index) <= last {
+			sorted = false
+		}
+		last = int64(index)
+		if p.zeroBased {
+			index++
+		}
+		row.Index = append(row.Index, uint32(index))
+		row.Value = append(row.Value, value)
+		s = s[n:]
+	}
+}
+
+func (p *svmParser) badIndex(index uint64) error {
+	switch {
+	case index == 0:
+		return errors.New("feature index 0: indices start at 1 (use --zero-based for files that count from 0)")
+	case p.limit < maxIndex:
+		return fmt.Errorf("feature index %d: the header on line 1 announces %d features, counted from 0", index, p.limit+1)
+	}
+	return fmt.Errorf("feature index %d: indices go up to %d: number the features anew", index, maxIndex)
+}
+
+// oddIndex reads a token whose index is not a short run of digits: signed, long, or
+// no index at all. It returns the index and the place of the colon.
+func oddIndex(token []byte) (uint64, int, error) {
+	colon := bytes.IndexByte(token, ':')
+	if colon < 0 {
+		return 0, 0, fmt.Errorf("feature %s: want INDEX:VALUE (labels stand first, separated by commas, and hold no blanks)", show(token))
+	}
+	if !isInteger(token[:colon]) {
+		return 0, 0, fmt.Errorf("feature %s: the index %s is not an integer", show(token), show(token[:colon]))
+	}
+	digits := bytes.TrimLeft(token[:colon], "+-0")
+	if token[0] == '-' && len(digits) > 0 {
+		return 0, 0, fmt.Errorf("feature index %s: indices are not negative", clip(token[:colon]))
+	}
+	if len(digits) > 10 {
+		return 0, 0, fmt.Errorf("feature index %s: indices go up to %d: number the features anew", clip(token[:colon]), maxIndex)
+	}
+	index := uint64(0)
+	for _, c := range digits {
+		index = index*10 + uint64(c-'0')
+	}
+	return index, colon, nil
+}
+
+// sortRow puts the features in ascending order and refuses a repeated one.
+func (p *svmParser) sortRow(row *Row) error {
+	p.pairs = p.pairs[:0]
+	for i, index := range row.Index {
+		// The position in the low half keeps the sort's outcome plain; values follow.
+		p.pairs = append(p.pairs, uint64(index)<<32|uint64(floatBits(row.Value[i])))
+	}
+	slices.Sort(p.pairs)
+	for i, pair := range p.pairs {
+		row.Index[i], row.Value[i] = uint32(pair>>32), floatFrom(uint32(pair))
+		if i > 0 && row.Index[i] == row.Index[i-1] {
+			shown := row.Index[i]
+			if p.zeroBased {
+				shown--
+			}
+			return fmt.Errorf("feature index %d stands twice in the line: keep one of them, or their sum", shown)
+		}
+	}
+	return nil
+}
+
+// parseLabels cuts a token at its commas.
+func parseLabels(token []byte, row *Row) error {
+	for {
+		name, rest, more := bytes.Cut(token, []byte{','})
+		if err := checkLabel(name); err != nil {
+			return err
+		}
+		row.Labels = append(row.Labels, name)
+		if !more {
+			return nil
+		}
+		token = rest
+	}
+}
+
+// checkLabel refuses what is no name: nothing, bytes that are no text, control characters.
+func checkLabel(name []byte) error {
+	if len(name) == 0 {
+		return errors.New("empty label name: labels are separated by single commas")
+	}
+	ascii := true
+	for _, c := range name {
+		if c < ' ' || c == 0x7f {
+			return fmt.Errorf("label %s holds a control character: is this a text file?", show(name))
+		}
+		if c >= utf8.RuneSelf {
+			ascii = false
+		}
+	}
+	if !ascii && !utf8.Valid(name) {
+		return fmt.Errorf("label %s is not UTF-8: convert the file (iconv -t UTF-8)", show(name))
+	}
+	return nil
+}
+
+// isFeature reports whether a line's first token is INTEGER:NUMBER. NaN and infinities
+// count as numbers here, so that they are refused as values, not taken as names.
+func isFeature(token []byte) bool {
+	colon := bytes.IndexByte(token, ':')
+	if colon <= 0 || !isInteger(token[:colon]) {
+		return false
+	}
+	_, err := parseValue(token[colon+1:])
+	return err == nil || err == errRange || err == errFinite
+}
+
+func isInteger(s []byte) bool {
+	if len(s) > 1 && (s[0] == '-' || s[0] == '+') {
+		s = s[1:]
+	}
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+func skipBlanks(s []byte) []byte {
+	for i, c := range s {
+		if c != ' ' && c != '\t' {
+			return s[i:]
+		}
+	}
+	return nil
+}
+
+// tokenLen is the number of bytes before the next blank.
+func tokenLen(s []byte) int {
+	for i, c := range s {
+		if c == ' ' || c == '\t' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// show quotes a piece of input for a message, shortened.
+func show(s []byte) string { return fmt.Sprintf("%q", clip(s)) }
+
+// clip shortens a piece of input to what fits into a line.
+func clip(s []byte) string {
+	const most = 40
+	if len(s) > most {
+		return string(s[:most]) + "..."
+	}
+	return string(s)
+}

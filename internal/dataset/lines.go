@@ -1,0 +1,90 @@
+package dataset
+
+import (
+	"bytes"
+	"io"
+
+	"taxon/internal/fs"
+)
+
+// maxLineBytes is the longest line that is read, without its line end. It bounds the
+// memory that one broken line (a binary file, say) can claim.
+const maxLineBytes = 64 << 20
+
+// firstBufferBytes holds some hundred usual lines; the buffer grows only for longer ones.
+const firstBufferBytes = 128 << 10
+
+// lines cuts a stream into lines without copying them.
+type lines struct {
+	r     io.Reader
+	buf   []byte
+	a, b  int   // unread bytes: buf[a:b]
+	limit int   // longest line, bytes
+	line  int64 // number of the line returned last, 1-based
+	err   error // what ended the stream
+}
+
+func newLines(r io.Reader, limit int) *lines {
+	return &lines{r: r, limit: limit, buf: make([]byte, min(firstBufferBytes, limit+2))}
+}
+
+// next returns the next line without its LF or CRLF, valid until the next call, or
+// io.EOF, or the stream's error with the line it happened in.
+func (l *lines) next() ([]byte, error) {
+	seen := 0 // bytes of buf[a:b] known to hold no line end
+	for {
+		if i := bytes.IndexByte(l.buf[l.a+seen:l.b], '\n'); i >= 0 {
+			line := l.buf[l.a : l.a+seen+i]
+			l.a += seen + i + 1
+			return l.take(line)
+		}
+		seen = l.b - l.a
+		if l.err != nil {
+			break
+		}
+		if seen > l.limit+1 { // one more for a CR
+			return nil, l.tooLong()
+		}
+		l.fill()
+	}
+	if l.err != io.EOF {
+		return nil, fs.AtLine(l.err, l.line+1)
+	}
+	if seen == 0 {
+		return nil, io.EOF
+	}
+	line := l.buf[l.a:l.b]
+	l.a = l.b
+	return l.take(line)
+}
+
+func (l *lines) take(line []byte) ([]byte, error) {
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	if len(line) > l.limit {
+		return nil, l.tooLong()
+	}
+	l.line++
+	return line, nil
+}
+
+func (l *lines) tooLong() error {
+	return &fs.InputError{Line: l.line + 1, Msg: "the line is longer than 64 MiB: is this a text file with one instance a line?"}
+}
+
+// fill reads once, after making room.
+func (l *lines) fill() {
+	if l.a > 0 {
+		copy(l.buf, l.buf[l.a:l.b])
+		l.a, l.b = 0, l.b-l.a
+	}
+	if l.b == len(l.buf) {
+		grown := make([]byte, min(2*len(l.buf), l.limit+2))
+		copy(grown, l.buf)
+		l.buf = grown
+	}
+	n, err := l.r.Read(l.buf[l.b:])
+	l.b += n
+	l.err = err
+}

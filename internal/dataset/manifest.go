@@ -1,0 +1,157 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"taxon/internal/fs"
+)
+
+const (
+	manifestFile   = "manifest.json"
+	manifestFormat = "taxon-data"
+	// maxManifestBytes is far above what 2^31 rows need.
+	maxManifestBytes = 64 << 20
+)
+
+// manifest is the last file written; it names and vouches for the others.
+type manifest struct {
+	Format      string         `json:"format"`
+	Version     int            `json:"version"`
+	Fingerprint string         `json:"fingerprint"`
+	Stats       Stats          `json:"stats"`
+	Files       []manifestItem `json:"files"`
+	Source      Source         `json:"source"`
+	SHA256      string         `json:"sha256"` // of this document with this field empty
+}
+
+type manifestItem struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Source says where the data came from: for people, outside the fingerprint.
+type Source struct {
+	Paths     []string `json:"paths"`
+	Form      string   `json:"form"` // libsvm, xmc or text
+	ZeroBased bool     `json:"zero_based"`
+}
+
+// encode sets the checksum and returns the document.
+func (m *manifest) encode() ([]byte, error) {
+	m.SHA256 = ""
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	m.SHA256 = hex.EncodeToString(sum[:])
+	b, err = json.MarshalIndent(m, "", "  ")
+	return append(b, '\n'), err
+}
+
+// decodeManifest reads and checks a document. Any change of a byte is noticed: what
+// was read must encode to the same bytes again.
+func decodeManifest(b []byte) (*manifest, error) {
+	var head struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if head.Format != manifestFormat {
+		return nil, fmt.Errorf("format %q, a data set has %q", head.Format, manifestFormat)
+	}
+	if head.Version != version {
+		return nil, fmt.Errorf("format version %d, this build reads %d: ingest the data again", head.Version, version)
+	}
+	m := new(manifest)
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(m); err != nil {
+		return nil, fmt.Errorf("damaged: %w", err)
+	}
+	again, err := m.encode()
+	if err != nil || !bytes.Equal(again, b) {
+		return nil, errors.New("damaged (its checksum does not fit)")
+	}
+	if m.Fingerprint != fingerprint(m.Files) {
+		return nil, errors.New("damaged (the fingerprint does not fit the files)")
+	}
+	return m, nil
+}
+
+// fingerprint is the SHA-256 over the names, sizes and checksums of the data files:
+// the content alone, wherever it came from and wherever it lies.
+func fingerprint(files []manifestItem) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d\n", manifestFormat, version)
+	for _, f := range files {
+		fmt.Fprintf(h, "%s %d %s\n", f.Name, f.Bytes, f.SHA256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// seal makes the manifest's entry of a file in dir.
+func seal(ctx context.Context, dir *fs.OutDir, name string) (manifestItem, error) {
+	f, err := os.Open(dir.Join(name))
+	if err != nil {
+		return manifestItem{}, fs.Explain(dir.Name(), err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, ctxReader{ctx, f})
+	if err != nil {
+		return manifestItem{}, fs.Explain(dir.Name(), err)
+	}
+	return manifestItem{Name: name, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// ctxReader ends with the context.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r ctxReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// LooksIngested reports whether path is a folder that Ingest wrote, going by its
+// manifest's format alone; Open tells whether it is whole.
+func LooksIngested(path string) bool {
+	b, err := readManifest(path)
+	if err != nil {
+		return false
+	}
+	var head struct {
+		Format string `json:"format"`
+	}
+	return json.Unmarshal(b, &head) == nil && head.Format == manifestFormat
+}
+
+func readManifest(dir string) ([]byte, error) {
+	f, err := os.Open(filepath.Join(dir, manifestFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	if err == nil && len(b) > maxManifestBytes {
+		err = errors.New("the manifest is too long")
+	}
+	return b, err
+}

@@ -1,0 +1,290 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/fs"
+	"taxon/internal/sparse"
+)
+
+// noColumn marks an index that is no feature (a word of one row only).
+const noColumn = math.MaxUint32
+
+// publisher is the second pass.
+type publisher struct {
+	o        Options
+	dir      *fs.OutDir
+	in       *intake
+	features []feature // by column
+	idf      []float64 // by column, text only
+	nnz      []int64   // by shard
+	mu       sync.Mutex
+	rows     int64 // written, for progress
+}
+
+func (p *publisher) publish(ctx context.Context) (*Report, error) {
+	p.number()
+	steps := []func(context.Context) error{p.writeRows, p.writePostings, p.writeFeatures, p.writeNames}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.in.spill.remove() // before the folder is counted and published
+	return p.seal(ctx)
+}
+
+// number gives the features their columns, in the first pass's table.
+func (p *publisher) number() {
+	t := &p.in.table
+	before := cmp.Compare[uint32]
+	if w := p.in.words; w != nil {
+		before = func(a, b uint32) int { return strings.Compare(w.list[a-1], w.list[b-1]) }
+	}
+	p.features = t.ranked(before)
+	if p.o.Text {
+		p.dropWords()
+	}
+	for column, f := range p.features {
+		t.set(f.index, uint32(column))
+	}
+}
+
+// dropWords leaves out the words that tell nothing: of one row only, or of all rows.
+func (p *publisher) dropWords() {
+	kept := p.features[:0]
+	for _, f := range p.features {
+		idf := inverseFrequency(p.in.stats.Rows, int64(f.rows))
+		if f.rows < minDocs || idf == 0 {
+			p.in.table.set(f.index, noColumn)
+			continue
+		}
+		kept = append(kept, f)
+		p.idf = append(p.idf, idf)
+	}
+	p.features = kept
+}
+
+// writeRows writes the shards and the rows' labels, several shards at once.
+func (p *publisher) writeRows(ctx context.Context) error {
+	sp, st := p.in.spill, &p.in.stats
+	labels, err := createBinary(p.dir, rowLabelsFile, header{kindLabels, uint64(st.Rows), uint64(st.LabelEntries), uint64(st.Labels)})
+	if err != nil {
+		return err
+	}
+	p.nnz = make([]int64, len(sp.shards))
+	zero := make([]int64, len(sp.shards))
+	most := make([]int64, len(sp.shards))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(p.o.Threads)
+	for i := range sp.shards {
+		g.Go(func() error {
+			w := &shardWriter{p: p, shard: i, labels: labels}
+			err := w.write(ctx)
+			zero[i], most[i] = w.zeroRows, w.maxFeatures
+			return err
+		})
+	}
+	if err := labels.close(g.Wait()); err != nil {
+		return err
+	}
+	for i := range sp.shards {
+		st.Nonzeros += p.nnz[i]
+		st.MaxFeatures = max(st.MaxFeatures, most[i])
+		if p.o.Text {
+			st.ZeroRows += zero[i]
+		}
+	}
+	st.Columns = int64(len(p.features))
+	return nil
+}
+
+// wrote tells progress; shards call it from their goroutines.
+func (p *publisher) wrote(rows int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rows += rows
+	p.o.Progress(Progress{Phase: "write", BytesRead: p.in.done, BytesTotal: p.in.done, Rows: p.rows, RowsTotal: p.in.stats.Rows})
+}
+
+func (p *publisher) writeFeatures(context.Context) error {
+	f, err := createBinary(p.dir, featuresFile, header{kind: kindFeatures, a: uint64(len(p.features))})
+	if err != nil {
+		return err
+	}
+	index, rows := f.array(0, 0, p.o.bufBytes()), f.array(1, 0, p.o.bufBytes())
+	for column, ft := range p.features {
+		if p.o.Text {
+			ft.index = uint32(column + 1)
+		}
+		index.u32(ft.index)
+		rows.u32(ft.rows)
+	}
+	if err := f.close(cmp.Or(index.flush(), rows.flush())); err != nil || !p.o.Text {
+		return err
+	}
+	f, err = createBinary(p.dir, idfFile, header{kind: kindIDF, a: uint64(len(p.features))})
+	if err != nil {
+		return err
+	}
+	idf := f.array(0, 0, p.o.bufBytes())
+	for _, v := range p.idf {
+		idf.u64(math.Float64bits(v))
+	}
+	return f.close(idf.flush())
+}
+
+func (p *publisher) writeNames(context.Context) error {
+	if err := p.writeList(labelsFile, slices.Values(p.in.labels)); err != nil || !p.o.Text {
+		return err
+	}
+	return p.writeList(vocabularyFile, func(yield func(string) bool) {
+		for _, f := range p.features {
+			if !yield(p.in.words.list[f.index-1]) {
+				return
+			}
+		}
+	})
+}
+
+// seal checksums all files, writes the manifest and publishes the folder.
+func (p *publisher) seal(ctx context.Context) (*Report, error) {
+	entries, err := os.ReadDir(p.dir.Path())
+	if err != nil {
+		return nil, fs.Explain(p.dir.Name(), err)
+	}
+	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
+		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased}}
+	report := &Report{Stats: m.Stats, Warnings: m.Stats.Warnings()}
+	for _, e := range entries { // sorted by name
+		item, err := seal(ctx, p.dir, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		m.Files = append(m.Files, item)
+		report.Bytes += item.Bytes
+	}
+	m.Fingerprint = fingerprint(m.Files)
+	report.Fingerprint = m.Fingerprint
+	doc, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	report.Bytes += int64(len(doc))
+	if err := fs.WriteFile(p.dir.Join(manifestFile), doc); err != nil {
+		return nil, err
+	}
+	return report, p.dir.Commit()
+}
+
+// shardWriter renumbers one shard's rows.
+type shardWriter struct {
+	p           *publisher
+	shard       int
+	labels      *binaryFile
+	pairs       []uint64
+	zeroRows    int64
+	maxFeatures int64
+}
+
+func (w *shardWriter) write(ctx context.Context) error {
+	p, sh, buf := w.p, w.p.in.spill.shards[w.shard], w.p.o.bufBytes()
+	nnz := sh.features
+	if p.o.Text {
+		var err error
+		if nnz, err = w.countKept(ctx); err != nil {
+			return err
+		}
+	}
+	p.nnz[w.shard] = nnz
+	f, err := createBinary(p.dir, shardFile(w.shard), header{kindShard, uint64(sh.rows), uint64(nnz), uint64(len(p.features))})
+	if err != nil {
+		return err
+	}
+	begin, index, value := f.array(0, 0, buf), f.array(1, 0, buf), f.array(2, 0, buf)
+	first := int64(w.shard) << sparse.RowShift
+	labelBegin, labelIndex := w.labels.array(0, 8*first, buf), w.labels.array(1, 4*sh.before, buf)
+	at, labelAt := uint64(0), uint64(sh.before)
+	in := p.in.spill.reader(w.shard, buf)
+	for i := range sh.rows {
+		if err = w.step(ctx, i); err == nil {
+			err = in.next()
+		}
+		if err != nil {
+			return f.close(err)
+		}
+		w.renumber(in.pairs)
+		begin.u64(at)
+		labelBegin.u64(labelAt)
+		for _, pair := range w.pairs {
+			index.u32(uint32(pair >> 32))
+			value.u32(uint32(pair))
+		}
+		for _, l := range in.labels {
+			labelIndex.u32(l)
+		}
+		at += uint64(len(w.pairs))
+		labelAt += uint64(len(in.labels))
+	}
+	begin.u64(at)
+	if w.shard == len(p.in.spill.shards)-1 {
+		labelBegin.u64(labelAt)
+	}
+	p.wrote(int64(sh.rows % progressRows))
+	return f.close(cmp.Or(begin.flush(), index.flush(), value.flush(), labelBegin.flush(), labelIndex.flush()))
+}
+
+// step looks for cancellation and tells progress every progressRows rows.
+func (w *shardWriter) step(ctx context.Context, row int) error {
+	if row%progressRows != 0 {
+		return nil
+	}
+	if row > 0 {
+		w.p.wrote(progressRows)
+	}
+	return ctx.Err()
+}
+
+// renumber turns (index, word) into column<<32 | value bits, ascending.
+func (w *shardWriter) renumber(pairs []uint64) {
+	t := &w.p.in.table
+	w.pairs = w.pairs[:0]
+	for _, pair := range pairs {
+		if column := t.get(uint32(pair)); column != noColumn {
+			w.pairs = append(w.pairs, uint64(column)<<32|pair>>32)
+		}
+	}
+	slices.Sort(w.pairs)
+	if w.p.o.Text {
+		weigh(w.pairs, w.p.idf)
+	}
+	if len(w.pairs) == 0 {
+		w.zeroRows++
+	}
+	w.maxFeatures = max(w.maxFeatures, int64(len(w.pairs)))
+}
+
+// countKept counts the shard's entries that have a column, which the file's layout
+// needs before the first row is written.
+func (w *shardWriter) countKept(ctx context.Context) (n int64, err error) {
+	in := w.p.in.spill.reader(w.shard, w.p.o.bufBytes())
+	for range w.p.in.spill.shards[w.shard].rows {
+		if err := in.next(); err != nil {
+			return 0, err
+		}
+		for _, pair := range in.pairs {
+			if w.p.in.table.get(uint32(pair)) != noColumn {
+				n++
+			}
+		}
+	}
+	return n, ctx.Err()
+}

@@ -1,0 +1,265 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"slices"
+
+	"taxon/internal/fs"
+)
+
+var errNUL = errors.New("the line holds a NUL byte: is this a UTF-8 text file? (convert UTF-16 with iconv -t UTF-8)")
+
+// Row is one instance. The slices belong to the Reader and hold until the next Read.
+type Row struct {
+	Line   int64     // where it stands, 1-based
+	Labels [][]byte  // names as written; repeats of a name are left out; empty: no label
+	Index  []uint32  // original feature indices, 1-based (zero-based input is shifted), ascending
+	Value  []float32 // finite, aligned with Index; explicit zeros are left out
+	Text   []byte    // the text in text form; Index and Value are then empty
+}
+
+func (r *Row) reset() {
+	r.Labels, r.Index, r.Value, r.Text = r.Labels[:0], r.Index[:0], r.Value[:0], nil
+}
+
+// ReaderOptions say how a stream is to be read.
+type ReaderOptions struct {
+	Name      string // for messages: the path as the user gave it
+	Text      bool   // label[,label...]<TAB>text; else libsvm or XMC, told by line 1
+	ZeroBased bool   // libsvm indices count from 0; XMC files always do
+}
+
+// Counts is what a Reader met besides plain instances. None of it is an error.
+type Counts struct {
+	Rows           int64 `json:"rows"`            // instances
+	EmptyLines     int64 `json:"empty_lines"`     // skipped
+	Comments       int64 `json:"comments"`        // lines with a comment only, skipped
+	Unlabelled     int64 `json:"unlabelled"`      // rows without a label
+	ZeroRows       int64 `json:"zero_rows"`       // rows without a feature
+	RepeatedLabels int64 `json:"repeated_labels"` // names that stood twice in a line, taken once
+	ExplicitZeros  int64 `json:"explicit_zeros"`  // idx:0, left out
+}
+
+// Reader yields the instances of a stream in input order. It holds one line in memory.
+type Reader struct {
+	o      ReaderOptions
+	lines  *lines
+	parser svmParser
+	header *xmcHeader // nil: no XMC form
+	row    Row
+	counts Counts
+	first  bool
+	err    error
+}
+
+// NewReader reads r, which must be free of compression (fs.Open sees to that).
+func NewReader(r io.Reader, o ReaderOptions) *Reader {
+	return &Reader{
+		o:      o,
+		lines:  newLines(r, maxLineBytes),
+		parser: svmParser{zeroBased: o.ZeroBased, limit: maxIndex},
+		first:  true,
+	}
+}
+
+// Counts returns what was met so far.
+func (r *Reader) Counts() Counts { return r.counts }
+
+// Form is "libsvm", "xmc" or "text"; known after the first Read.
+func (r *Reader) Form() string {
+	switch {
+	case r.o.Text:
+		return "text"
+	case r.header != nil:
+		return "xmc"
+	}
+	return "libsvm"
+}
+
+// Read returns the next instance, or io.EOF after the last. A stream without any
+// instance is an error, as is every line that breaks the form: an *fs.InputError with
+// name and line. After an error, Read returns it again.
+func (r *Reader) Read() (*Row, error) {
+	if r.err == nil {
+		if r.err = r.next(); r.err == nil {
+			return &r.row, nil
+		}
+	}
+	return nil, r.err
+}
+
+func (r *Reader) next() error {
+	for {
+		line, err := r.lines.next()
+		if err == io.EOF {
+			return r.end()
+		}
+		if err != nil {
+			return r.named(err)
+		}
+		if r.first {
+			r.first = false
+			used, err := r.firstLine(&line)
+			if err != nil {
+				return r.fail(err)
+			}
+			if used {
+				continue
+			}
+		}
+		kind, err := r.parse(line)
+		if err != nil {
+			return r.fail(err)
+		}
+		switch kind {
+		case blank:
+			r.counts.EmptyLines++
+		case comment:
+			r.counts.Comments++
+		default:
+			return r.finish()
+		}
+	}
+}
+
+// firstLine takes off a byte order mark and takes up an XMC header; used reports that
+// the line was one.
+func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
+	if bytes.HasPrefix(*line, []byte("\xff\xfe")) || bytes.HasPrefix(*line, []byte("\xfe\xff")) {
+		return false, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+	}
+	*line = bytes.TrimPrefix(*line, []byte("\xef\xbb\xbf"))
+	if r.o.Text {
+		return false, nil
+	}
+	r.header, err = parseXMCHeader(*line)
+	if r.header == nil {
+		return false, err
+	}
+	r.parser.zeroBased = true
+	r.parser.limit = uint32(r.header.features - 1)
+	return true, err
+}
+
+func (r *Reader) parse(line []byte) (lineKind, error) {
+	if r.o.Text {
+		return parseTextLine(line, &r.row)
+	}
+	return r.parser.parse(line, &r.row)
+}
+
+// finish checks and tidies the row just parsed and counts it.
+func (r *Reader) finish() error {
+	row := &r.row
+	row.Line = r.lines.line
+	if r.header != nil {
+		if err := r.header.check(row, r.counts.Rows); err != nil {
+			return r.fail(err)
+		}
+	}
+	if n := len(row.Labels); n > 1 {
+		row.Labels = distinct(row.Labels)
+		r.counts.RepeatedLabels += int64(n - len(row.Labels))
+	}
+	r.counts.ExplicitZeros += dropZeros(row)
+	r.counts.Rows++
+	if len(row.Labels) == 0 {
+		r.counts.Unlabelled++
+	}
+	if len(row.Index) == 0 && !r.o.Text {
+		r.counts.ZeroRows++
+	}
+	return nil
+}
+
+// end judges the stream as a whole.
+func (r *Reader) end() error {
+	if r.counts.Rows == 0 {
+		return fs.Inputf(r.o.Name, 0, "no instance in it: the file is empty")
+	}
+	if r.header != nil {
+		if err := r.header.checkEnd(r.counts); err != nil {
+			return fs.Inputf(r.o.Name, 1, "%w", err)
+		}
+	}
+	return io.EOF
+}
+
+// fail places an error on the current line.
+func (r *Reader) fail(err error) error {
+	return &fs.InputError{Path: r.o.Name, Line: r.lines.line, Msg: err.Error(), Err: err}
+}
+
+// named gives the errors of the line splitter their file.
+func (r *Reader) named(err error) error {
+	var in *fs.InputError
+	if errors.As(err, &in) && in.Path == "" {
+		return &fs.InputError{Path: r.o.Name, Line: in.Line, Msg: in.Msg, Err: in.Err}
+	}
+	return err
+}
+
+// distinct drops repeats, keeping first places. Rows have few labels, but a hostile one
+// may have millions: those go through a set.
+func distinct(labels [][]byte) [][]byte {
+	const few = 32
+	out := labels[:0]
+	if len(labels) <= few {
+		for _, l := range labels {
+			if !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, l) }) {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	seen := make(map[string]bool, len(labels))
+	for _, l := range labels {
+		if !seen[string(l)] {
+			seen[string(l)] = true
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func dropZeros(row *Row) int64 {
+	if !slices.Contains(row.Value, 0) {
+		return 0
+	}
+	n := 0
+	for i, v := range row.Value {
+		if v != 0 {
+			row.Index[n], row.Value[n] = row.Index[i], v
+			n++
+		}
+	}
+	dropped := len(row.Index) - n
+	row.Index, row.Value = row.Index[:n], row.Value[:n]
+	return int64(dropped)
+}
+
+// FileReader is a Reader over an opened path.
+type FileReader struct {
+	*Reader
+	File *fs.File // for progress: Size, BytesRead
+}
+
+// OpenReader opens a path of src (compressed or not) for reading; o.Name is set from it.
+func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions) (*FileReader, error) {
+	f, err := fs.Open(ctx, src, path)
+	if err != nil {
+		return nil, err
+	}
+	o.Name = f.Name()
+	return &FileReader{Reader: NewReader(f, o), File: f}, nil
+}
+
+// Close closes the file.
+func (r *FileReader) Close() error { return r.File.Close() }
+
+func floatBits(v float32) uint32 { return math.Float32bits(v) }
+func floatFrom(b uint32) float32 { return math.Float32frombits(b) }

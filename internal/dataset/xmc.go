@@ -1,0 +1,63 @@
+package dataset
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// xmcHeader is line 1 of the XMC form: the instances, features and labels of the file.
+type xmcHeader struct {
+	rows, features, labels int64
+}
+
+// parseXMCHeader returns nil if the line is not three integers. No libsvm line is: its
+// second token would be a feature.
+func parseXMCHeader(line []byte) (*xmcHeader, error) {
+	fields := bytes.Fields(line)
+	if len(fields) != 3 {
+		return nil, nil
+	}
+	var n [3]int64
+	for i, f := range fields {
+		if !isInteger(f) {
+			return nil, nil
+		}
+		v, err := strconv.ParseInt(string(f), 10, 64)
+		if err != nil || v < 0 {
+			return nil, fmt.Errorf("header %s: want the numbers of instances, features and labels", show(line))
+		}
+		n[i] = v
+	}
+	h := &xmcHeader{rows: n[0], features: n[1], labels: n[2]}
+	if h.features == 0 || h.features > maxIndex+1 {
+		return nil, fmt.Errorf("header %s: the number of features must be 1 to %d", show(line), int64(maxIndex)+1)
+	}
+	return h, nil
+}
+
+// check holds a row against the header and writes its labels in their shortest form.
+func (h *xmcHeader) check(row *Row, before int64) error {
+	if before >= h.rows {
+		return fmt.Errorf("one instance more than the %d that the header on line 1 announces", h.rows)
+	}
+	for i, name := range row.Labels {
+		v, err := strconv.ParseInt(string(name), 10, 64)
+		if err != nil || v < 0 || v >= h.labels {
+			return fmt.Errorf("label %s: the header on line 1 announces %d labels, numbered from 0", show(name), h.labels)
+		}
+		if name[0] == '+' || name[0] == '-' || name[0] == '0' && len(name) > 1 {
+			row.Labels[i] = strconv.AppendInt(nil, v, 10)
+		}
+	}
+	return nil
+}
+
+// checkEnd compares the number of instances. Empty lines may be rows without label and
+// feature, which some writers of this form leave so; they are skipped all the same.
+func (h *xmcHeader) checkEnd(c Counts) error {
+	if c.Rows+c.EmptyLines < h.rows {
+		return fmt.Errorf("the header announces %d instances, the file has %d: it is incomplete", h.rows, c.Rows)
+	}
+	return nil
+}

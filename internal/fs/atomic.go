@@ -1,0 +1,135 @@
+package fs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// OutFile is a file that appears under its name only when it is whole: it is written
+// beside its place and renamed by Commit. A device or pipe is written directly.
+type OutFile struct {
+	*os.File
+	path   string // what the user named
+	target string // what the rename replaces; "": written directly
+	done   bool
+}
+
+// CreateFile begins a file. Call Commit to publish it; Abort (deferred) to clean up.
+func CreateFile(path string) (*OutFile, error) {
+	target, direct, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	if direct {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, Explain(path, err)
+		}
+		return &OutFile{File: f, path: path}, nil
+	}
+	f, err := createBeside(target)
+	if err != nil {
+		return nil, Explain(path, err)
+	}
+	return &OutFile{File: f, path: path, target: target}, nil
+}
+
+// resolve follows links and says whether the target is a device or pipe.
+func resolve(path string) (target string, direct bool, err error) {
+	if path == "" {
+		return "", false, Inputf("", 0, "empty path: give a file to write")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return path, false, nil // most likely new; creating it tells
+	}
+	if info.IsDir() {
+		return "", false, Inputf(path, 0, "is a directory: give a file to write")
+	}
+	if !info.Mode().IsRegular() {
+		return path, true, nil
+	}
+	if target, err = filepath.EvalSymlinks(path); err != nil {
+		return "", false, Explain(path, err)
+	}
+	return target, false, nil
+}
+
+// createBeside makes a new file next to target. The name carries the process id, so
+// that two processes never share one, and a number for two in one process.
+func createBeside(target string) (*os.File, error) {
+	dir, base := filepath.Split(target)
+	const tries = 1000
+	for i := 0; ; i++ {
+		name := filepath.Join(dir, fmt.Sprintf(".%s.%d-%d.part", base, os.Getpid(), i))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil || !os.IsExist(err) || i == tries {
+			return f, err
+		}
+	}
+}
+
+// Write implements io.Writer; errors name the path that the user gave.
+func (f *OutFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, Explain(f.path, err)
+}
+
+// Commit flushes the file to the disk and publishes it under its name.
+func (f *OutFile) Commit() error {
+	if f.done {
+		return nil
+	}
+	if f.target == "" {
+		f.done = true
+		return Explain(f.path, f.File.Close())
+	}
+	defer f.Abort()
+	if err := f.File.Sync(); err != nil {
+		return Explain(f.path, err)
+	}
+	if err := f.File.Close(); err != nil {
+		return Explain(f.path, err)
+	}
+	if err := os.Rename(f.File.Name(), f.target); err != nil {
+		return Explain(f.path, err)
+	}
+	f.done = true
+	return Explain(f.path, syncDir(filepath.Dir(f.target)))
+}
+
+// Abort drops an uncommitted file; after Commit it does nothing.
+func (f *OutFile) Abort() {
+	if f.done {
+		return
+	}
+	f.done = true
+	f.File.Close()
+	if f.target != "" {
+		os.Remove(f.File.Name())
+	}
+}
+
+// WriteFile writes a whole file in one atomic step.
+func WriteFile(path string, data []byte) error {
+	f, err := CreateFile(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// syncDir makes a rename within dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return ignoreUnsupported(d.Sync())
+}

@@ -1,0 +1,91 @@
+package fs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// maxWindow bounds what a compressed stream may ask for as history: 128 MiB is what
+// zstd --long and xz -9e files need at most in practice, and keeps a hostile header
+// from claiming gigabytes.
+const maxWindow = 128 << 20
+
+// magics are the first bytes of each known kind of file, the foreign ones for a
+// message that says what to do instead of one about line 1.
+var magics = []struct{ kind, magic string }{
+	{"gzip", "\x1f\x8b"},
+	{"zstd", "\x28\xb5\x2f\xfd"},
+	{"xz", "\xfd7zXZ\x00"},
+	{"bzip2", "BZh91AY&SY"},
+	{"zip", "PK\x03\x04"},
+	{"7z", "7z\xbc\xaf\x27\x1c"},
+	{"lz4", "\x04\x22\x4d\x18"},
+}
+
+// detect looks at the first bytes and puts the fitting decoder in place.
+func (f *File) detect(r *bufio.Reader) error {
+	head, err := r.Peek(10)
+	if err != nil && err != io.EOF {
+		return f.explain(err)
+	}
+	f.compression = kindOf(head)
+	switch f.compression {
+	case "none":
+		f.content = r
+	case "gzip":
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return f.explain(err)
+		}
+		f.content = z
+	case "zstd":
+		// One goroutine's worth of decoding, in the caller: nothing to leak.
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return f.explain(err)
+		}
+		f.content, f.release = z, z.Close
+	case "xz":
+		z, err := xz.NewReader(r)
+		if err != nil {
+			return f.explain(err)
+		}
+		f.content = z
+	default:
+		return Inputf(f.name, 0, "%s compression is not supported: unpack it, or pack it with gzip, zstd or xz", f.compression)
+	}
+	return nil
+}
+
+// kindOf names the compression that the first bytes of a file announce.
+func kindOf(head []byte) string {
+	for _, m := range magics {
+		if bytes.HasPrefix(head, []byte(m.magic)) {
+			return m.kind
+		}
+	}
+	// A zstd file may open with a skippable frame: 0x184D2A5?.
+	if len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18" {
+		return "zstd"
+	}
+	return "none"
+}
+
+// explain says whether the file or the stream in it is at fault.
+func (f *File) explain(err error) error {
+	switch {
+	case f.count.err != nil:
+		return Explain(f.name, f.count.err)
+	case f.compression == "none":
+		return Explain(f.name, err)
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return Inputf(f.name, 0, "the %s stream is cut short: the file is incomplete, fetch or make it again: %w", f.compression, io.ErrUnexpectedEOF)
+	}
+	return Inputf(f.name, 0, "the %s stream is damaged: fetch or make the file again: %w", f.compression, err)
+}

@@ -1,0 +1,140 @@
+package fs
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// OutDir is a folder that appears under its name only when it is whole. It is filled
+// at Path (the name with .part at its end) under a lock, then renamed by Commit.
+type OutDir struct {
+	name    string // what the user named
+	target  string
+	work    string
+	lock    *os.File
+	replace bool
+	done    bool
+}
+
+// CreateDir begins the folder. What a killed process left at the working path is
+// removed; a living one that holds it is an error. An existing non-empty folder is an
+// error unless replace is set; parents are made as needed.
+func CreateDir(path string, replace bool) (*OutDir, error) {
+	if path == "" {
+		return nil, Inputf("", 0, "empty path: give a folder to write")
+	}
+	d := &OutDir{name: path, target: filepath.Clean(path), replace: replace}
+	if real, err := filepath.EvalSymlinks(d.target); err == nil {
+		d.target = real
+	}
+	d.work = d.target + ".part"
+	if err := d.checkTarget(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(d.target), 0o777); err != nil {
+		return nil, Explain(path, err)
+	}
+	if err := d.claim(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// checkTarget refuses what Commit could not or must not replace.
+func (d *OutDir) checkTarget() error {
+	info, err := os.Stat(d.target)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return Explain(d.name, err)
+	}
+	if !info.IsDir() {
+		return Inputf(d.name, 0, "is a file: give a folder to write")
+	}
+	entries, err := os.ReadDir(d.target)
+	if err != nil {
+		return Explain(d.name, err)
+	}
+	if len(entries) > 0 && !d.replace {
+		return Inputf(d.name, 0, "exists already: choose another place, or use --force to replace it")
+	}
+	return nil
+}
+
+// claim makes the working folder, empty and locked.
+func (d *OutDir) claim() error {
+	if err := os.Mkdir(d.work, 0o777); err != nil && !os.IsExist(err) {
+		return Explain(d.name, err)
+	}
+	lock, err := os.Open(d.work)
+	if err != nil {
+		return Explain(d.name, err)
+	}
+	if err := tryLock(lock); err != nil {
+		lock.Close()
+		return Inputf(d.name, 0, "another process is writing it (%s): wait for it or choose another place: %w", d.work, err)
+	}
+	d.lock = lock
+	entries, err := os.ReadDir(d.work)
+	for _, e := range entries {
+		if err == nil {
+			err = os.RemoveAll(filepath.Join(d.work, e.Name()))
+		}
+	}
+	if err != nil {
+		lock.Close()
+		return Explain(d.name, err)
+	}
+	return nil
+}
+
+// Path is the working folder to write into.
+func (d *OutDir) Path() string { return d.work }
+
+// Name is the folder's name as the user gave it.
+func (d *OutDir) Name() string { return d.name }
+
+// Join is a path within the working folder.
+func (d *OutDir) Join(name string) string { return filepath.Join(d.work, name) }
+
+// Commit publishes the folder. The files in it must be closed and synced.
+func (d *OutDir) Commit() error {
+	if d.done {
+		return nil
+	}
+	defer d.Abort()
+	if err := ignoreUnsupported(d.lock.Sync()); err != nil {
+		return Explain(d.name, err)
+	}
+	// The old folder steps aside first: rename does not replace a non-empty one.
+	old := d.target + ".old.part"
+	if err := os.RemoveAll(old); err != nil {
+		return Explain(d.name, err)
+	}
+	had := os.Rename(d.target, old) == nil
+	if err := os.Rename(d.work, d.target); err != nil {
+		if had {
+			os.Rename(old, d.target)
+		}
+		return Explain(d.name, err)
+	}
+	d.done = true
+	d.lock.Close()
+	if had {
+		if err := os.RemoveAll(old); err != nil {
+			return Explain(d.name, err)
+		}
+	}
+	return Explain(d.name, syncDir(filepath.Dir(d.target)))
+}
+
+// Abort removes an uncommitted folder; after Commit it does nothing.
+func (d *OutDir) Abort() {
+	if d.done {
+		return
+	}
+	d.done = true
+	os.RemoveAll(d.work)
+	d.lock.Close()
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package fs
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock takes the advisory lock of an open folder, which ends with the process.
+// File systems without locks (some network ones) are let through.
+func tryLock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return err
+	}
+	return nil
+}
+
+// ignoreUnsupported drops the error of file systems that cannot sync a folder.
+func ignoreUnsupported(err error) error {
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		return nil
+	}
+	return err
+}

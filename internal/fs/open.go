@@ -1,0 +1,150 @@
+package fs
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// Stdin is the path that means standard input.
+const Stdin = "-"
+
+// Source opens paths of one kind of file system. Local is the one there is; a remote
+// file system implements the same method and is chosen by the path's scheme.
+type Source interface {
+	// Open returns the raw bytes of a file and its size, -1 where unknown. A path
+	// that cannot be read as a file is an *InputError.
+	Open(ctx context.Context, path string) (io.ReadCloser, int64, error)
+}
+
+// Local reads this machine's files, and In for the path "-". The zero value reads
+// the process's standard input.
+type Local struct {
+	In io.Reader // nil: os.Stdin
+}
+
+// Open implements Source.
+func (l Local) Open(_ context.Context, path string) (io.ReadCloser, int64, error) {
+	if path == Stdin {
+		if l.In != nil {
+			return io.NopCloser(l.In), -1, nil
+		}
+		return io.NopCloser(os.Stdin), -1, nil
+	}
+	if path == "" {
+		return nil, 0, Inputf("", 0, "empty path: give a file, or - for standard input")
+	}
+	if scheme, _, ok := strings.Cut(path, "://"); ok && scheme == "hdfs" {
+		return nil, 0, Inputf(path, 0, "hdfs:// paths cannot be read by this build: copy the file here first (hdfs dfs -get)")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, Explain(path, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, Explain(path, err)
+	}
+	if info.IsDir() {
+		f.Close()
+		return nil, 0, Explain(path, &os.PathError{Op: "open", Path: path, Err: syscall.EISDIR})
+	}
+	size := info.Size()
+	if !info.Mode().IsRegular() {
+		size = -1
+	}
+	return f, size, nil
+}
+
+// File is an opened input: Read gives its content without compression.
+type File struct {
+	name        string
+	stdin       bool
+	size        int64
+	compression string
+	raw         io.ReadCloser
+	count       *counter
+	content     io.Reader
+	release     func()
+}
+
+// Open opens a path of src and takes off its compression. Errors of reading name the
+// path; a truncated or broken compressed stream is an *InputError.
+func Open(ctx context.Context, src Source, path string) (*File, error) {
+	raw, size, err := src.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
+	// Large enough to feed the decoders, small beside any memory bound.
+	buffered := bufio.NewReaderSize(f.count, 64<<10)
+	if err := f.detect(buffered); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Name is how messages call a path.
+func Name(path string) string {
+	if path == Stdin {
+		return "stdin"
+	}
+	return path
+}
+
+// Name is the path as messages show it.
+func (f *File) Name() string { return f.name }
+
+// Size is the number of bytes as stored (compressed), -1 where unknown.
+func (f *File) Size() int64 { return f.size }
+
+// BytesRead is how many of them were read so far; safe while another goroutine reads.
+func (f *File) BytesRead() int64 { return f.count.n.Load() }
+
+// Compression is "none", "gzip", "zstd" or "xz".
+func (f *File) Compression() string { return f.compression }
+
+// Interruptible reports whether Close ends a Read that waits for data; standard
+// input does not promise it.
+func (f *File) Interruptible() bool { return !f.stdin }
+
+// Read implements io.Reader over the content.
+func (f *File) Read(p []byte) (int, error) {
+	n, err := f.content.Read(p)
+	if err != nil && err != io.EOF {
+		err = f.explain(err)
+	}
+	return n, err
+}
+
+// Close releases the decoder and the file.
+func (f *File) Close() error {
+	if f.release != nil {
+		f.release()
+		f.release = nil
+	}
+	return f.raw.Close()
+}
+
+// counter counts the raw bytes and remembers a failure of the file below the decoder,
+// which decoders otherwise disguise as broken data.
+type counter struct {
+	r   io.Reader
+	n   atomic.Int64
+	err error
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}

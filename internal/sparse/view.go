@@ -1,0 +1,39 @@
+package sparse
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// Word is a type whose arrays lie in files as little-endian words.
+type Word interface {
+	uint32 | uint64 | float32 | float64
+}
+
+// View reads b, whose length is a multiple of the word's size, as an array of
+// little-endian words. On a little-endian machine with b aligned, which a mapping is,
+// the result aliases b; else it is a copy.
+func View[T Word](b []byte) []T {
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	n := len(b) / size
+	if n == 0 {
+		return []T{}
+	}
+	little := binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+	if little && uintptr(unsafe.Pointer(&b[0]))%uintptr(size) == 0 {
+		return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
+	}
+	out := make([]T, n)
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), n*size)
+	for i := 0; i < n*size; i += size {
+		for j := range size {
+			if little {
+				raw[i+j] = b[i+j]
+			} else {
+				raw[i+j] = b[i+size-1-j]
+			}
+		}
+	}
+	return out
+}
