@@ -1,0 +1,261 @@
+package model
+
+import (
+	"fmt"
+	"math"
+)
+
+// maxSingleLabel: at most this many labels a training instance count as single-label
+// data, whose prediction is the best class and nothing else.
+const maxSingleLabel = 1.1
+
+// levelBytes bounds the score levels of a scorer (depth x rows x 8 bytes), so that a
+// chain of thousands of nodes is scored in smaller blocks instead of gigabytes.
+const levelBytes = 8 << 20
+
+// Rule says how scores become labels.
+type Rule uint8
+
+const (
+	Argmax    Rule = iota // the best terminal
+	Threshold             // every terminal with a score above 0, the best one if there is none
+	TopK                  // the k best
+)
+
+// DefaultRule is the rule for the model's kind of data.
+func (m *Model) DefaultRule() Rule {
+	if m.LabelsPerInstance() <= maxSingleLabel {
+		return Argmax
+	}
+	return Threshold
+}
+
+// PredictOptions choose what a Predictor returns.
+type PredictOptions struct {
+	Rule Rule
+	Top  int // best terminals to return an instance, at least 1 (fewer if there are fewer)
+}
+
+// Predictor scores instances against every terminal, exactly: scores are x.w_n summed
+// in float64 over the stored float32 weights, nothing is pruned or approximated.
+//
+// Method. A batch of instances is turned into columns. The tree is walked once in node
+// order, with the effective vector of the current path; at node n, for every override
+// (c, v) and every instance with a nonzero x in column c,
+//
+//	s_n[instance] = s_parent(n)[instance] + sum_c x (v - w_parent(n)[c]).
+//
+// So a batch reads the stored weights once, in file order, whatever its size, and only
+// touches (override, nonzero) pairs that meet: on short texts and rare classes some 2 %
+// of rows x terminals x features. Memory is the mapped model, one vector and
+// depth x rows scores; nothing is built beforehand. (The alternative, feature-major lists
+// of differences in float64, costs 12 bytes an override and a transposition at load.)
+//
+// Each score is summed in the order of the path and its columns: it depends neither on
+// the batch an instance is in nor on the number of threads.
+type Predictor struct {
+	m    *Model
+	o    PredictOptions
+	bias float64 // value of the bias feature; 0: none
+	deep int     // levels of the deepest terminal
+}
+
+// NewPredictor prepares scoring; it costs nothing and is safe for concurrent use.
+func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
+	if o.Top < 1 {
+		return nil, fmt.Errorf("predict: top %d: must be at least 1", o.Top)
+	}
+	if o.Rule > TopK {
+		return nil, fmt.Errorf("predict: unknown rule %d", o.Rule)
+	}
+	p := &Predictor{m: m, o: o, bias: float64(float32(m.Options.Bias))}
+	p.o.Top = min(o.Top, m.Manifest.Counts.Terminals)
+	for n, leaf := range m.Tree.Leaf {
+		if leaf {
+			p.deep = max(p.deep, int(m.Tree.Depth[n])+1)
+		}
+	}
+	return p, nil
+}
+
+// Result holds the predictions of a batch's rows.
+type Result struct {
+	best    []Scored // rows x top, best first
+	top     int
+	set     []Scored
+	setEnds []int
+}
+
+// Best are the k best terminals of row i, best first.
+func (r *Result) Best(i int) []Scored { return r.best[i*r.top : (i+1)*r.top] }
+
+// Set are the predicted labels of row i by the rule, best first; never empty.
+func (r *Result) Set(i int) []Scored {
+	first := 0
+	if i > 0 {
+		first = r.setEnds[i-1]
+	}
+	return r.set[first:r.setEnds[i]]
+}
+
+// Scorer is the working memory of one goroutine that predicts.
+type Scorer struct {
+	p        *Predictor
+	cols     columnsOf
+	path     *path
+	levels   [][]float64
+	heaps    []topK
+	floor    []float64 // row -> score of its worst kept terminal; -Inf until k are kept
+	positive [][]Scored
+	part     Batch
+}
+
+// NewScorer returns working memory; one goroutine uses it at a time.
+func (p *Predictor) NewScorer() *Scorer {
+	return &Scorer{p: p, path: newPath(p.m.columns())}
+}
+
+// Predict scores the batch into r, which it overwrites. It refuses values that are not
+// finite.
+func (s *Scorer) Predict(b *Batch, r *Result) error {
+	if !b.finite() {
+		return fmt.Errorf("predict: a feature value is not finite")
+	}
+	r.top = s.p.o.Top
+	r.best, r.set, r.setEnds = r.best[:0], r.set[:0], r.setEnds[:0]
+	step := max(1, levelBytes/8/max(1, s.p.deep))
+	if b.Rows() <= step {
+		s.score(b)
+		s.collect(b.Rows(), r)
+		return nil
+	}
+	for first := 0; first < b.Rows(); first += step {
+		last := min(first+step, b.Rows())
+		s.part.Reset()
+		for i := first; i < last; i++ {
+			s.part.Add(b.Column[b.Begin[i]:b.Begin[i+1]], b.Value[b.Begin[i]:b.Begin[i+1]])
+		}
+		s.score(&s.part)
+		s.collect(last-first, r)
+	}
+	return nil
+}
+
+// score walks the tree and offers every terminal to every row.
+func (s *Scorer) score(b *Batch) {
+	m, rows := s.p.m, b.Rows()
+	s.reset(rows)
+	s.cols.fill(b, len(m.Feature))
+	for n := range m.Tree.Len() {
+		parent := m.Tree.Parent[n]
+		s.path.leaveTo(parent)
+		level := len(s.path.frames)
+		scores := s.level(level, rows)
+		if level == 0 {
+			clear(scores)
+		} else {
+			copy(scores, s.levels[level-1])
+		}
+		s.add(m.records[n], scores)
+		if m.Tree.Leaf[n] {
+			s.offer(int32(n), scores)
+		} else {
+			s.path.enter(int32(n), m.records[n])
+		}
+	}
+	s.path.leaveTo(-1)
+}
+
+// add adds x.(w_n - w_parent) of every row to its score; path stands at the parent.
+func (s *Scorer) add(rec record, scores []float64) {
+	begin, entries, current := s.cols.begin, s.cols.entries, s.path.current
+	width := len(begin) - 1
+	values := rec.values[:len(rec.columns)]
+	for i, c := range rec.columns {
+		if int(c) >= width { // the bias, always the last column
+			d := s.p.bias * (float64(values[i]) - float64(current[c]))
+			for row := range scores {
+				scores[row] += d
+			}
+			break
+		}
+		e := entries[begin[c]:begin[c+1]]
+		if len(e) == 0 {
+			continue
+		}
+		d := float64(values[i]) - float64(current[c])
+		for _, x := range e {
+			scores[x.row] += float64(d * float64(x.value))
+		}
+	}
+}
+
+// offer hands terminal n to every row's list.
+func (s *Scorer) offer(n int32, scores []float64) {
+	floor := s.floor[:len(scores)]
+	for row, score := range scores {
+		if score > floor[row] {
+			h := &s.heaps[row]
+			h.offer(Scored{n, score})
+			if len(h.heap) == cap(h.heap) {
+				floor[row] = h.heap[0].Score
+			}
+		}
+	}
+	if s.p.o.Rule == Threshold {
+		for row, score := range scores {
+			if score > 0 {
+				s.positive[row] = append(s.positive[row], Scored{n, score})
+			}
+		}
+	}
+}
+
+// level returns the scores of one level of the path, growing as needed.
+func (s *Scorer) level(k, rows int) []float64 {
+	for len(s.levels) <= k {
+		s.levels = append(s.levels, nil)
+	}
+	if cap(s.levels[k]) < rows {
+		s.levels[k] = make([]float64, rows)
+	}
+	s.levels[k] = s.levels[k][:rows]
+	return s.levels[k]
+}
+
+func (s *Scorer) reset(rows int) {
+	top := s.p.o.Top
+	if len(s.heaps) < rows {
+		heap := make([]Scored, rows*top)
+		s.heaps = make([]topK, rows)
+		for i := range s.heaps {
+			s.heaps[i].heap = heap[i*top : i*top : (i+1)*top]
+		}
+		s.floor = make([]float64, rows)
+		s.positive = make([][]Scored, rows)
+	}
+	for i := range rows {
+		s.heaps[i].heap = s.heaps[i].heap[:0]
+		s.floor[i] = math.Inf(-1)
+		s.positive[i] = s.positive[i][:0]
+	}
+}
+
+// collect moves the rows' lists into r.
+func (s *Scorer) collect(rows int, r *Result) {
+	for i := range rows {
+		best := s.heaps[i].heap
+		sortScored(best)
+		r.best = append(r.best, best...)
+		switch {
+		case s.p.o.Rule == TopK:
+			r.set = append(r.set, best...)
+		case len(s.positive[i]) > 0:
+			sortScored(s.positive[i])
+			r.set = append(r.set, s.positive[i]...)
+		default:
+			r.set = append(r.set, best[0])
+		}
+		r.setEnds = append(r.setEnds, len(r.set))
+	}
+}
