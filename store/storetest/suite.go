@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"taxon/store"
+)
+
+// Harness makes stores for the suite.
+type Harness struct {
+	// New opens an empty store; the suite closes it.
+	New func(t *testing.T) store.Store
+	// Corrupt flips a bit of the stored bytes of a key (not empty). It may
+	// leave the store unusable for other keys.
+	Corrupt func(t *testing.T, s store.Store, k store.Key)
+	// Reopen closes a durable store and opens its medium again; nil: volatile.
+	Reopen func(t *testing.T, s store.Store) store.Store
+	// Crash opens a copy of the medium as it is now, without closing the store
+	// (which the suite closes on its own); nil: volatile.
+	Crash func(t *testing.T, s store.Store) store.Store
+	// BigBytes is the size of the largest value tried.
+	BigBytes int
+	// StaysOpen: Close ends nothing (a client of shards that others own).
+	StaysOpen bool
+}
+
+// Run runs the whole suite.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, h Harness)
+	}{
+		{"round trip", testRoundTrip},
+		{"missing", testMissing},
+		{"sizes", testSizes},
+		{"write once", testWriteOnce},
+		{"idempotent", testIdempotent},
+		{"repeats in a batch", testBatchRepeats},
+		{"commit", testCommit},
+		{"drop", testDrop},
+		{"list", testList},
+		{"bad requests", testBadRequests},
+		{"corrupt", testCorrupt},
+		{"cancel", testCancel},
+		{"concurrent", testConcurrent},
+		{"commit and drop beside writers", testConcurrentDrops},
+		{"close", testClose},
+		{"reopen", testReopen},
+		{"crash", testCrash},
+		{"snapshot", testSnapshot},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, h) })
+	}
+}
+
+func open(t *testing.T, h Harness) (context.Context, store.Store) {
+	t.Helper()
+	s := h.New(t)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return t.Context(), s
+}
