@@ -19,7 +19,7 @@ type Batch struct {
 // are read once a batch, so a batch must be large enough to pay for that; and its
 // scores for one node (8 bytes a row) must stay in the fastest cache.
 const (
-	BatchRows    = 2048
+	BatchRows    = 4096
 	BatchEntries = 1 << 20
 )
 

@@ -1,0 +1,147 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func exportText(t testing.TB, m *Model, threshold float64, threads int) string {
+	t.Helper()
+	e, err := m.NewTextExporter(threshold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := e.Write(context.Background(), &b, threads); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestExportText(t *testing.T) {
+	m := tinyModel(t)
+	for threshold, want := range map[float64]string{
+		0: "virtual - 7:0.5 bias:-1\n" +
+			"node animal 2:1.5 7:0.25 bias:-1\n" +
+			"spawned animal 2:1.5 7:0.25 bias:-1\n" +
+			"node cat 2:1.5 100:0.1 bias:-1\n" +
+			"node dog 2:1.5 7:0.25 bias:-0.75\n" +
+			"node car 7:-2 100:1e-20 bias:3\n",
+		0.25: "virtual - 7:0.5 bias:-1\n" +
+			"node animal 2:1.5 7:0.25 bias:-1\n" +
+			"spawned animal 2:1.5 7:0.25 bias:-1\n" +
+			"node cat 2:1.5 bias:-1\n" +
+			"node dog 2:1.5 7:0.25 bias:-0.75\n" +
+			"node car 7:-2 bias:3\n",
+	} {
+		if got := exportText(t, m, threshold, 2); got != want {
+			t.Errorf("threshold %v:\n%s\nwant\n%s", threshold, got, want)
+		}
+	}
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := m.NewTextExporter(bad); err == nil {
+			t.Errorf("threshold %v accepted", bad)
+		}
+	}
+}
+
+// Every exported number reads back to the same float32, whatever the threads.
+func TestExportReadsBack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	meta, weights := randomModel(rng, shape{nodes: 150, features: 20, overrides: 6, branch: 4, bias: 1})
+	for n := range weights {
+		for i := range weights[n].values {
+			if v := math.Float32frombits(rng.Uint32()); v-v == 0 {
+				weights[n].values[i] = v
+			}
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "m")
+	writeModel(t, dir, meta, weights, 600)
+	m := openModel(t, dir)
+	text := exportText(t, m, 0, 1)
+	if exportText(t, m, 0, 3) != text {
+		t.Error("the text depends on the threads")
+	}
+	want := denseVectors(meta, weights)
+	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		got := make([]float32, m.Columns())
+		for _, f := range strings.Fields(line)[2:] {
+			key, val, _ := strings.Cut(f, ":")
+			v, err := strconv.ParseFloat(val, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := uint32(len(meta.Feature))
+			if key != "bias" {
+				index, err := strconv.Atoi(key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, _ = m.Column(uint32(index))
+			}
+			got[c] = float32(v)
+		}
+		for c := range got {
+			if got[c] != want[n][c] {
+				t.Fatalf("node %d, column %d: %v, want %v", n, c, got[c], want[n][c])
+			}
+		}
+	}
+	checkParts(t, m, text)
+}
+
+func checkParts(t *testing.T, m *Model, text string) {
+	t.Helper()
+	e, err := m.NewTextExporter(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "parts")
+	if err := e.WriteParts(context.Background(), dir, 2); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	var all []byte
+	for i := range len(entries) - 1 {
+		all = append(all, mustRead(t, filepath.Join(dir, fmt.Sprintf("part-%05d.txt", i)))...)
+	}
+	if len(entries) < 3 || len(mustRead(t, filepath.Join(dir, "_SUCCESS"))) != 0 || string(all) != text {
+		t.Errorf("%d files; the parts do not add up to the one file", len(entries))
+	}
+	if err := e.WriteParts(context.Background(), dir, 2); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("parts into a full folder: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir = filepath.Join(t.TempDir(), "parts")
+	if err := e.WriteParts(ctx, dir, 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a cancelled export left its folder")
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestExportWriteError(t *testing.T) {
+	e, err := tinyModel(t).NewTextExporter(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Write(context.Background(), fullDisk{}, 2); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("error %v", err)
+	}
+}
