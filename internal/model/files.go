@@ -27,6 +27,7 @@ const (
 	structureMagic  = "taxon structure 1"
 	labelsMagic     = "taxon labels 1"
 	vocabularyMagic = "taxon vocabulary 1"
+	noHierarchy     = "names\tnone\n"
 	featuresMagic   = "TXFEATS\x01"
 )
 
@@ -46,15 +47,24 @@ func encodeStructure(m *Meta) []byte {
 		}
 		fmt.Fprintf(&b, "%d\t%s\t%s\t%d\t%s\n", t.Parent[n], kind, role, t.Label[n], name)
 	}
-	if m.Edges == nil {
-		b.WriteString("edges\tnone\n")
-		return b.Bytes()
-	}
-	fmt.Fprintf(&b, "edges\t%d\n", len(m.Edges))
-	for _, e := range m.Edges {
-		b.WriteString(e.Parent + "\t" + e.Child + "\n")
-	}
+	encodeHierarchy(&b, m.Structure)
 	return b.Bytes()
+}
+
+// encodeHierarchy writes the user's structure: all names, then the edges as numbers of names.
+func encodeHierarchy(b *bytes.Buffer, s *taxonomy.Structure) {
+	if s == nil {
+		b.WriteString(noHierarchy)
+		return
+	}
+	fmt.Fprintf(b, "names\t%d\n", len(s.Names))
+	for _, name := range s.Names {
+		b.WriteString(name + "\n")
+	}
+	fmt.Fprintf(b, "edges\t%d\n", len(s.Parents))
+	for i, p := range s.Parents {
+		fmt.Fprintf(b, "%d\t%d\n", p, s.Children[i])
+	}
 }
 
 // lines hands out the tab-separated lines of a small text file and words its errors.
@@ -124,7 +134,7 @@ func clip(s string) string {
 
 // parseStructure is the inverse of encodeStructure; it fills in the tree's depths. Whether
 // the tree is sound is for checkTree to say.
-func parseStructure(path string, b []byte) (*taxonomy.Tree, []Edge, error) {
+func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure, error) {
 	l := &lines{path: path, rest: string(b)}
 	if err := l.header(structureMagic); err != nil {
 		return nil, nil, err
@@ -159,27 +169,43 @@ func parseStructure(path string, b []byte) (*taxonomy.Tree, []Edge, error) {
 			t.Depth[i] = t.Depth[parent] + 1
 		}
 	}
-	edges, err := parseEdges(l)
-	return t, edges, err
+	s, err := parseHierarchy(l)
+	return t, s, err
 }
 
-func parseEdges(l *lines) ([]Edge, error) {
-	if l.rest == "edges\tnone\n" {
+func parseHierarchy(l *lines) (*taxonomy.Structure, error) {
+	if l.rest == noHierarchy {
 		return nil, nil
 	}
-	n, err := l.count("edges")
+	n, err := l.count("names")
 	if err != nil {
 		return nil, err
 	}
-	edges := make([]Edge, n)
-	for i := range edges {
+	s := &taxonomy.Structure{Names: make([]string, n)}
+	for i := range s.Names {
+		f, err := l.next(1)
+		if err != nil {
+			return nil, err
+		}
+		s.Names[i] = f[0]
+	}
+	if n, err = l.count("edges"); err != nil {
+		return nil, err
+	}
+	s.Parents, s.Children = make([]uint32, n), make([]uint32, n)
+	for i := range n {
 		f, err := l.next(2)
 		if err != nil {
 			return nil, err
 		}
-		edges[i] = Edge{Parent: f[0], Child: f[1]}
+		p, err1 := strconv.ParseUint(f[0], 10, 32)
+		c, err2 := strconv.ParseUint(f[1], 10, 32)
+		if err1 != nil || err2 != nil {
+			return nil, l.fail("not an edge (number of the parent, number of the child)")
+		}
+		s.Parents[i], s.Children[i] = uint32(p), uint32(c)
 	}
-	return edges, l.end()
+	return s, l.end()
 }
 
 func encodeLabels(m *Meta) []byte {

@@ -63,9 +63,9 @@ func FuzzTables(f *testing.F) {
 	f.Add(encodeVocabulary(&Text{Vocabulary: []string{"a"}, IDF: []float64{1.5}}))
 	f.Add([]byte("taxon structure 1\nnodes\t99999999999\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if tree, edges, err := parseStructure("f", b); err == nil && checkTree(tree, 1<<30) == nil {
-			again, edges2, err := parseStructure("f", encodeStructure(&Meta{Tree: tree, Edges: edges}))
-			if err != nil || !reflect.DeepEqual(again, tree) || !reflect.DeepEqual(edges, edges2) {
+		if tree, user, err := parseStructure("f", b); err == nil && checkTree(tree, 1<<30) == nil && (user == nil || checkStructure(user) == nil) {
+			again, user2, err := parseStructure("f", encodeStructure(&Meta{Tree: tree, Structure: user}))
+			if err != nil || !reflect.DeepEqual(again, tree) || !reflect.DeepEqual(user, user2) {
 				t.Errorf("structure does not survive a round trip: %v", err)
 			}
 		}

@@ -76,9 +76,6 @@ type TraceRow struct {
 	MacroF1   *float64 `json:"macro_f1,omitempty"`
 }
 
-// Edge is one line "parent child" of the structure file the user gave.
-type Edge struct{ Parent, Child string }
-
 // Text is what turns words into columns.
 type Text struct {
 	Vocabulary []string  // column -> word
@@ -89,12 +86,12 @@ type Text struct {
 type Meta struct {
 	Options     Options
 	Data        DataInfo
-	Tree        *taxonomy.Tree // the trained tree
-	Edges       []Edge         // the structure file, in file order; nil: none was given
-	Labels      []string       // label id -> name
-	LabelCounts []uint32       // label id -> training instances that bear it
-	Feature     []uint32       // column -> index in the input, 1-based; its length is the number of columns
-	Text        *Text          // nil unless the data were text
+	Tree        *taxonomy.Tree      // the trained tree
+	Structure   *taxonomy.Structure // as the user gave it, for evaluation; nil: none was given
+	Labels      []string            // label id -> name
+	LabelCounts []uint32            // label id -> training instances that bear it
+	Feature     []uint32            // column -> index in the input, 1-based; its length is the number of columns
+	Text        *Text               // nil unless the data were text
 }
 
 // columns is the width of a weight vector: the features and the bias, if any.
@@ -124,9 +121,9 @@ func (m *Meta) validate() error {
 			add("label %d: %q is no name (empty, or with tabs or line ends)", i, l)
 		}
 	}
-	for _, e := range m.Edges {
-		if !plainName(e.Parent) || !plainName(e.Child) {
-			add("edge %q %q: a name is empty or has tabs or line ends", e.Parent, e.Child)
+	if m.Structure != nil {
+		if err := checkStructure(m.Structure); err != nil {
+			add("structure: %w", err)
 		}
 	}
 	if m.Data.Text != (m.Text != nil) {
@@ -188,6 +185,15 @@ func checkTree(t *taxonomy.Tree, labels int) error {
 		return fmt.Errorf("tree: no terminal")
 	}
 	return nil
+}
+
+func checkStructure(s *taxonomy.Structure) error {
+	for i, name := range s.Names {
+		if !plainName(name) {
+			return fmt.Errorf("name %d: %q is no name (empty, or with tabs or line ends)", i, name)
+		}
+	}
+	return s.Check()
 }
 
 // plainName says whether s can stand in a tab-separated line.

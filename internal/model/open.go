@@ -155,7 +155,7 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 	name := filepath.Join(m.Dir, f.Name)
 	switch f.Name {
 	case fileStructure:
-		m.Tree, m.Edges, err = parseStructure(name, b)
+		m.Tree, m.Structure, err = parseStructure(name, b)
 	case fileLabels:
 		m.Labels, m.LabelCounts, err = parseLabels(name, b)
 	case fileFeatures:

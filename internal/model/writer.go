@@ -186,8 +186,8 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 		return report, err
 	}
 	counts := Counts{Nodes: nodes, Features: len(w.meta.Feature), Labels: len(w.meta.Labels), Edges: -1, Overrides: w.overrides}
-	if w.meta.Edges != nil {
-		counts.Edges = len(w.meta.Edges)
+	if w.meta.Structure != nil {
+		counts.Edges = len(w.meta.Structure.Parents)
 	}
 	for _, leaf := range w.meta.Tree.Leaf {
 		if leaf {
