@@ -61,16 +61,10 @@ func describe(ctx context.Context, err error) (code int, line string) {
 		return s.code, line
 	case errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errInterrupted):
 		return exitInterrupted, "interrupted"
-	case isInputError(err), isPathError(err):
+	case taxonfs.IsInput(err), isPathError(err):
 		return exitUsage, line
 	}
 	return exitFailed, line
-}
-
-// isInputError reports whether the error is about what an input holds.
-func isInputError(err error) bool {
-	var e *taxonfs.InputError
-	return errors.As(err, &e)
 }
 
 // isPathError reports whether the user named a path that cannot serve. A full or

@@ -266,3 +266,11 @@ func quoteIfOdd(s string) string {
 	}
 	return s
 }
+
+// require marks flags of cmd as required; the root checks them before the verb runs.
+func require(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		// An unknown name is an error of the program, which the test of each verb's help finds.
+		_ = cmd.MarkFlagRequired(name)
+	}
+}

@@ -59,9 +59,13 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 
 // execute runs one command line and returns its exit status. Whatever goes wrong
 // ends as one line on stderr; a panic of the calling goroutine does too.
-func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
+func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	return executeVerbs(ctx, verbs(), args, in, out, errw)
+}
+
+func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
-	a := &app{stdin: in, stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out)}
+	a := &app{stdin: newCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out)}
 	defer func() {
 		if r := recover(); r != nil {
 			a.ui.Close()
@@ -69,7 +73,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 			code = exitFailed
 		}
 	}()
-	err := runRoot(ctx, a, args)
+	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
 	if err == nil && stdout.err != nil {
 		err = withStatus(exitFailed, "standard output: %w", pathCause(stdout.err))

@@ -54,7 +54,7 @@ const (
 
 // newRootCmd builds the command tree over a. It holds no state beyond a, so tests
 // build one per command line.
-func newRootCmd(a *app, verbs []func(*app) *cobra.Command) *cobra.Command {
+func newRootCmd(a *app, verbs []verb) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:           "taxon",
@@ -93,8 +93,8 @@ func newRootCmd(a *app, verbs []func(*app) *cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(a.stdout, a.style, cmd) })
 	root.SetHelpCommand(newHelpCmd(root))
-	for i, verb := range verbs {
-		cmd := verb(a)
+	for i, newCmd := range verbs {
+		cmd := newCmd(a)
 		cmd.Annotations = map[string]string{orderAnnotation: fmt.Sprintf("%03d", i)}
 		if cmd.Args == nil {
 			cmd.Args = noArgs
@@ -129,8 +129,8 @@ func addCompletion(root *cobra.Command) {
 }
 
 // runRoot parses args and runs the verb they name.
-func runRoot(ctx context.Context, a *app, args []string) error {
-	root := newRootCmd(a, verbs())
+func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
+	root := newRootCmd(a, verbs)
 	if args == nil {
 		args = []string{} // nil would make cobra read os.Args
 	}

@@ -134,9 +134,8 @@ type progress struct {
 	began  time.Time
 
 	mu    sync.Mutex
-	first int64 // the first count that was set: a resumed run's rate must not count it
+	first int64 // what an earlier run had done: the rate must not count it
 	done  int64
-	set   bool
 	extra []string
 
 	once        sync.Once
@@ -148,13 +147,14 @@ type progress struct {
 func (p *progress) Set(done int64, extra ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.set {
-		p.set, p.first = true, done
-		if p.ui.now().Sub(p.began) > time.Second && done < 2 {
-			p.first = 0 // the first item took long: its time counts
-		}
-	}
 	p.done, p.extra = done, append(p.extra[:0], extra...)
+}
+
+// Resume says how much was done before this run.
+func (p *progress) Resume(done int64) {
+	p.mu.Lock()
+	p.first, p.done = done, done
+	p.mu.Unlock()
 }
 
 // Total corrects the number of items, once it is known.

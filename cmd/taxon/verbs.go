@@ -2,9 +2,13 @@ package main
 
 import "github.com/spf13/cobra"
 
+// verb builds the command of one verb over the app.
+type verb = func(*app) *cobra.Command
+
 // verbs lists the verbs in the order of the help: one line for each file.
-func verbs() []func(*app) *cobra.Command {
-	return []func(*app) *cobra.Command{
+func verbs() []verb {
+	return []verb{
+		newIngestCmd,
 		newVersionCmd,
 	}
 }

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	taxonfs "taxon/internal/fs"
+)
+
+// newTryCmd is a verb with every kind of flag, whose run is up to the test.
+func newTryCmd(run func(cmd *cobra.Command) error) verb {
+	return func(a *app) *cobra.Command {
+		cmd := &cobra.Command{Use: "try", GroupID: groupOther, Short: "try", Example: "taxon try\ntaxon try",
+			RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd) }}
+		flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+			f.String("data", "", "input")
+			f.String("hierarchy", "", "tree")
+			f.Int("top", 1, "how many")
+			f.Bool("text", false, "text")
+			f.Duration("max-time", 0, "cap")
+			floatFlag(f, new(float64), "C", 1, "cost", above0)
+			floatFlag(f, new(float64), "gap", 0.01, "tolerance", above0to1)
+			floatFlag(f, new(float64), "bias", 1, "bias", atLeast0)
+			intFlag(f, new(int), "threads", 1, 1, 64, "threads")
+			choiceFlag(f, new(string), "loss", "hinge", []string{"hinge", "squared-hinge"}, "loss")
+			bytesFlag(f, new(int64), "memory", 0, "bound")
+		})
+		return cmd
+	}
+}
+
+func runVerb(ctx context.Context, v verb, args ...string) (code int, stdout, stderr string) {
+	var out, errw bytes.Buffer
+	code = executeVerbs(ctx, append(verbs(), v), args, strings.NewReader(""), &out, &errw)
+	return code, out.String(), errw.String()
+}
+
+func TestCommandLineErrors(t *testing.T) {
+	ok := newTryCmd(func(*cobra.Command) error { return nil })
+	for _, c := range []struct{ args, want string }{
+		{"tyr", "unknown verb \"tyr\": did you mean `taxon try`?"},
+		{"ingset --data x", "unknown verb \"ingset\": did you mean `taxon ingest`?"},
+		{"frobnicate", "unknown verb \"frobnicate\": see `taxon help`"},
+		{"--quiet frobnicate", "unknown verb \"frobnicate\": see `taxon help`"},
+		{"help frobnicate", "unknown verb \"frobnicate\": see `taxon help`"},
+		{"--jsno", "unknown flag --jsno: did you mean --json?"},
+		{"try --heirarchy x", "try: unknown flag --heirarchy: did you mean --hierarchy?"},
+		{"try --c 1", "try: unknown flag --c: did you mean --C?"},
+		{"try --frobnicate", "try: unknown flag --frobnicate: see `taxon help try`"},
+		{"try -C 1", "try: unknown flag -C: flags have two dashes, see `taxon help try`"},
+		{"try --data", "try: flag --data needs a value"},
+		{"try file.svm", "try: unexpected argument \"file.svm\": files are named by flags, see `taxon help try`"},
+		{"try --C 0", "try: --C 0: must be above 0"},
+		{"try --C -1", "try: --C -1: must be above 0"},
+		{"try --C NaN", "try: --C NaN: must be a finite number"},
+		{"try --C 1e999", "try: --C 1e999: must be a finite number"},
+		{"try --C one", "try: --C one: must be a finite number"},
+		{"try --C=", "try: --C \"\": must be a finite number"},
+		{"try --gap 0", "try: --gap 0: must be above 0 and at most 1"},
+		{"try --gap 1.5", "try: --gap 1.5: must be above 0 and at most 1"},
+		{"try --bias -0.5", "try: --bias -0.5: must be 0 or more"},
+		{"try --threads 0", "try: --threads 0: must be from 1 to 64"},
+		{"try --threads 1.5", "try: --threads 1.5: must be a whole number"},
+		{"try --top x", "try: --top x: must be a whole number"},
+		{"try --text=maybe", "try: --text maybe: must be true or false"},
+		{"try --max-time 90", "try: --max-time 90: must be a duration such as 90s, 10m or 2h"},
+		{"try --loss hing", "try: --loss hing: did you mean hinge?"},
+		{"try --loss logistic", "try: --loss logistic: must be one of hinge, squared-hinge"},
+		{"try --memory lots", "try: --memory lots: must be a size such as 512MiB or 4GB"},
+		{"try ---data x", "try: malformed flag ---data: see `taxon help try`"},
+		{"ingest", "ingest: flags --data and --out are required: see `taxon help ingest`"},
+		{"ingest --data x", "ingest: flag --out is required: see `taxon help ingest`"},
+		{"completion", "completion: name a shell: bash, zsh, fish or powershell"},
+		{"completion bsh", "completion: unknown shell \"bsh\": bash, zsh, fish and powershell are known"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, stdout, stderr := runVerb(t.Context(), ok, strings.Split(c.args, " ")...)
+			if code != exitUsage {
+				t.Errorf("exit status %d, want %d", code, exitUsage)
+			}
+			if want := "taxon: " + c.want + "\n"; stderr != want {
+				t.Errorf("stderr\n%swant\n%s", stderr, want)
+			}
+			if stdout != "" {
+				t.Errorf("stdout %q, want nothing", stdout)
+			}
+		})
+	}
+}
+
+func TestExitStatuses(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	_, notThere := os.Open(missing)
+	input := &taxonfs.InputError{Path: "train.svm", Line: 17, Msg: "feature index 0"}
+	interrupted, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		err  error
+		code int
+		line string
+	}{
+		{"no error", nil, nil, 0, ""},
+		{"a failure", nil, errors.New("store shard 3: checksum mismatch"), 1, "store shard 3: checksum mismatch"},
+		{"usage", nil, usagef("--rank needs --pred"), 2, "--rank needs --pred"},
+		{"wrapped usage", nil, fmt.Errorf("eval: %w", usagef("no rows")), 2, "eval: no rows"},
+		{"input", nil, fmt.Errorf("read: %w", input), 2, "read: train.svm:17: feature index 0"},
+		{"missing file", nil, notThere, 2, missing + ": no such file or directory"},
+		{"wrapped missing file", nil, fmt.Errorf("%s: %w", missing, notThere), 2, missing + ": no such file or directory"},
+		{"unwritable", nil, &fs.PathError{Op: "mkdir", Path: "/out", Err: syscall.EACCES}, 2, "/out: permission denied"},
+		{"full disk", nil, &fs.PathError{Op: "write", Path: "m/part", Err: syscall.ENOSPC}, 1, "m/part: no space left on device"},
+		{"rename", nil, &os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, 1, "b: no space left on device"},
+		{"gap", nil, gapf("stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
+		{"signal", interrupted, fmt.Errorf("ingest: %w", context.Canceled), 130, "interrupted"},
+		{"signal, worded", interrupted, interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
+		{"cancelled otherwise", nil, context.Canceled, 1, "context canceled"},
+		{"many lines", nil, errors.New("one\n\ttwo\r\n\x1b[31mred"), 1, "one; two; ?[31mred"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := c.ctx
+			if ctx == nil {
+				ctx = t.Context()
+			}
+			code, _, stderr := runVerb(ctx, newTryCmd(func(*cobra.Command) error { return c.err }), "try")
+			want := ""
+			if c.line != "" {
+				want = "taxon: " + c.line + "\n"
+			}
+			if code != c.code || stderr != want {
+				t.Errorf("exit status %d, stderr %q, want %d, %q", code, stderr, c.code, want)
+			}
+		})
+	}
+}
+
+func TestPanicIsOneLine(t *testing.T) {
+	code, _, stderr := runVerb(t.Context(), newTryCmd(func(*cobra.Command) error {
+		var none []int
+		_ = none[len(none)]
+		return nil
+	}), "try")
+	if code != exitFailed {
+		t.Errorf("exit status %d, want %d", code, exitFailed)
+	}
+	if !strings.HasPrefix(stderr, "taxon: internal error: runtime error: index out of range [0] with length 0 (errors_test.go:") ||
+		!strings.HasSuffix(stderr, "); please report\n") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("stderr %q", stderr)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+func TestFullStandardOutput(t *testing.T) {
+	var errw bytes.Buffer
+	code := execute(t.Context(), []string{"version"}, strings.NewReader(""), fullDisk{}, &errw)
+	if want := "taxon: standard output: no space left on device\n"; code != exitFailed || errw.String() != want {
+		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exitFailed, want)
+	}
+}
+
+// Each verb's help holds what the contract promises, and its examples parse.
+func TestHelp(t *testing.T) {
+	a := &app{ui: newUI(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
+	root := newRootCmd(a, verbs())
+	for _, cmd := range root.Commands() {
+		t.Run(cmd.Name(), func(t *testing.T) {
+			var out bytes.Buffer
+			writeHelp(&out, style{}, cmd)
+			for _, line := range strings.Split(out.String(), "\n") {
+				if len([]rune(line)) > helpWidth && !strings.Contains(line, "  taxon ") {
+					t.Errorf("wider than %d columns: %q", helpWidth, line)
+				}
+			}
+			if cmd.Long == "" || strings.Contains(strings.TrimSpace(cmd.Long), "\n") {
+				t.Error("Long is not one paragraph")
+			}
+			if cmd.GroupID == "" {
+				t.Error("belongs to no group")
+			}
+			examples := strings.Split(cmd.Example, "\n")
+			if len(examples) != 2 {
+				t.Errorf("%d examples, want 2", len(examples))
+			}
+			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				if groupOf(f) == otherFlags && f.Name != "help" && root.PersistentFlags().Lookup(f.Name) == nil {
+					t.Errorf("flag --%s is in no group", f.Name)
+				}
+			})
+			for _, e := range examples {
+				checkExample(t, e)
+			}
+		})
+	}
+}
+
+// checkExample parses one example as a command line; pipes and redirections are cut.
+func checkExample(t *testing.T, line string) {
+	t.Helper()
+	if cmd, _, ok := strings.Cut(line, "<("); ok && strings.HasPrefix(cmd, "source") {
+		return
+	}
+	if i := strings.Index(line, "taxon "); i >= 0 {
+		line = line[i:]
+	}
+	if i := strings.IndexAny(line, "|>"); i >= 0 {
+		line = line[:i]
+	}
+	args := strings.Fields(line)[1:]
+	root := newRootCmd(&app{ui: newUI(&bytes.Buffer{})}, verbs())
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd == root {
+		t.Errorf("%q: names no verb: %v", line, err)
+		return
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		t.Errorf("%q: %v", line, err)
+		return
+	}
+	if err := checkRequired(cmd); err != nil {
+		t.Errorf("%q: %v", line, err)
+	}
+}
+
+func TestHelpGoesToStdout(t *testing.T) {
+	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "version"}, {"version", "--help"}, {"completion", "bash"}} {
+		var out, errw bytes.Buffer
+		code := execute(t.Context(), args, strings.NewReader(""), &out, &errw)
+		if code != 0 || out.Len() == 0 || errw.Len() != 0 {
+			t.Errorf("%q: exit status %d, %d bytes on stdout, stderr %q", args, code, out.Len(), errw.String())
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		code, stdout, _ := runVerb(t.Context(), newTryCmd(nil), args...)
+		if code != 0 || !strings.HasPrefix(stdout, "taxon ") || !strings.Contains(stdout, "go1.") {
+			t.Errorf("%q: exit status %d, stdout %q", args, code, stdout)
+		}
+	}
+	code, stdout, _ := runVerb(t.Context(), newTryCmd(nil), "version", "--json")
+	var r versionReport
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Go == "" || len(r.Kernels) == 0 {
+		t.Errorf("exit status %d, %v, %+v", code, err, r)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	killed := make(chan struct{}, 1)
+	ctx, stop := withSignals(t.Context(), func() { killed <- struct{}{} })
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), errInterrupted) {
+		t.Errorf("cause %v", context.Cause(ctx))
+	}
+	select {
+	case <-killed:
+		t.Error("killed at the first signal")
+	default:
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-killed
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
+)
+
+// ingestOptions are the flags of ingest.
+type ingestOptions struct {
+	data      []string
+	text      bool
+	zeroBased bool
+	out       string
+	force     bool
+	memory    int64
+	threads   int
+	temp      string
+}
+
+func newIngestCmd(a *app) *cobra.Command {
+	var o ingestOptions
+	cmd := &cobra.Command{
+		Use:     "ingest --data FILE --out DIR",
+		GroupID: groupData,
+		Short:   "turn instances or text into binary shards that train reads at once",
+		Long: "Reads labelled instances (libsvm or XMC lines, plain, gzip, zstd or xz) or labelled text as a stream and " +
+			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
+			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",
+		Example: "taxon ingest --data train.svm.xz --out train.taxon\n" +
+			"zcat train.txt.gz | taxon ingest --data - --text --out train.taxon",
+		RunE: func(cmd *cobra.Command, _ []string) error { return runIngest(cmd, a, o) },
+	}
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read one after the other")
+		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
+	})
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.StringVar(&o.out, "out", "", "the `DIR` to make")
+		f.BoolVar(&o.force, "force", false, "replace a data set that is there already")
+	})
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		bytesFlag(f, &o.memory, "memory", dataset.DefaultMemoryBytes, "`SIZE` that buffers may take")
+		intFlag(f, &o.threads, "threads", 0, 0, math.MaxInt, "threads of the second pass, 0 for all cores; `N` changes no result")
+		f.StringVar(&o.temp, "temp", "", "`DIR` for temporary files, 8 bytes a nonzero (default beside --out)")
+	})
+	require(cmd, "data", "out")
+	return cmd
+}
+
+// ingestReport is `taxon ingest --json`.
+type ingestReport struct {
+	Out          string   `json:"out"`
+	Instances    int64    `json:"instances"`
+	Features     int64    `json:"features"` // that occur
+	Nonzeros     int64    `json:"nonzeros"`
+	Labels       int64    `json:"labels"`
+	LabelEntries int64    `json:"label_entries"` // (instance, label) pairs
+	MaxLabels    int64    `json:"max_labels"`    // most labels of an instance
+	Unlabelled   int64    `json:"unlabelled"`    // instances
+	ZeroRows     int64    `json:"zero_rows"`
+	EmptyLines   int64    `json:"empty_lines"`
+	Text         bool     `json:"text"`
+	Bytes        int64    `json:"bytes"` // of the folder
+	Fingerprint  string   `json:"fingerprint"`
+	Seconds      float64  `json:"seconds"`
+	Warnings     []string `json:"warnings"`
+}
+
+func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
+	if slices.Contains(o.data, "") {
+		return usagef("ingest: --data \"\": name a file, or - for standard input")
+	}
+	began := time.Now()
+	progress := &ingestProgress{ui: a.ui}
+	defer progress.end()
+	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased,
+		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress.set,
+	})
+	progress.end()
+	if err != nil {
+		return err
+	}
+	s := rep.Stats
+	r := ingestReport{
+		Out: o.out, Instances: s.Rows, Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
+		LabelEntries: s.LabelEntries, MaxLabels: s.MaxLabels, Unlabelled: s.Unlabelled, ZeroRows: s.ZeroRows,
+		EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
+		Seconds: time.Since(began).Seconds(), Warnings: append([]string{}, rep.Warnings...),
+	}
+	for _, w := range rep.Warnings {
+		a.ui.Warn("%s", w)
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	printIngest(a, r)
+	return nil
+}
+
+func printIngest(a *app, r ingestReport) {
+	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
+	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(r.Out))
+	row("instances", formatCount(r.Instances))
+	row("features", formatCount(r.Features))
+	row("nonzeros", formatCount(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
+	row("labels", formatCount(r.Labels)+perInstance(r.LabelEntries, r.Instances))
+	row("size", formatBytes(r.Bytes))
+	row("time", formatSeconds(r.Seconds))
+}
+
+// perInstance is the mean of n over the instances, in brackets.
+func perInstance(n, instances int64) string {
+	if instances == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2f an instance)", float64(n)/float64(instances))
+}
+
+// ingestProgress opens a progress line for each phase of an ingest.
+type ingestProgress struct {
+	ui    *ui
+	phase string
+	line  *progress
+}
+
+func (p *ingestProgress) set(now dataset.Progress) {
+	if now.Phase != p.phase {
+		p.end()
+		p.phase = now.Phase
+		if p.phase == "read" {
+			p.line = p.ui.StartBytes("ingest: read", max(0, now.BytesTotal))
+		} else {
+			p.line = p.ui.Start("ingest: "+now.Phase, max(0, now.RowsTotal))
+		}
+	}
+	if p.phase == "read" {
+		p.line.Set(now.BytesRead, formatCount(now.Rows)+" instances")
+		return
+	}
+	p.line.Set(now.Rows)
+}
+
+func (p *ingestProgress) end() {
+	if p.line != nil {
+		p.line.Done()
+		p.line = nil
+	}
+	p.phase = ""
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"taxon/internal/dataset"
+	"taxon/internal/demo"
+)
+
+func runWith(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errw bytes.Buffer
+	code = execute(t.Context(), args, strings.NewReader(stdin), &out, &errw)
+	return code, out.String(), errw.String()
+}
+
+func TestIngest(t *testing.T) {
+	train, _, _, _, err := demo.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "data")
+	code, stdout, stderr := runWith(t, string(train), "ingest", "--data", "-", "--text", "--out", out, "--json")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit status %d, stderr %q", code, stderr)
+	}
+	var r ingestReport
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	set, err := dataset.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if r.Instances != 6602 || r.Labels != 502 || r.Fingerprint != set.Fingerprint || !r.Text || r.Nonzeros != set.Matrix.NNZ {
+		t.Errorf("report %+v does not fit the data", r)
+	}
+	code, stdout, _ = runWith(t, "a 1:1\n", "ingest", "--data", "-", "--out", out, "--force")
+	if code != 0 || !strings.Contains(stdout, "\n  instances   1\n") {
+		t.Errorf("exit status %d, stdout %q", code, stdout)
+	}
+}
+
+func TestIngestErrors(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken")
+	if err := os.WriteFile(taken, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	for _, c := range []struct{ name, stdin, args, want string }{
+		{"index 0", "a 1:1\nb 0:1\n", "--data -", "taxon: stdin:2: feature index 0"},
+		{"not a number", "a 1:x\n", "--data -", "taxon: stdin:1: "},
+		{"text without a tab", "a b\n", "--data - --text", "taxon: stdin:1: "},
+		{"nothing", "", "--data -", "taxon: stdin: "},
+		{"missing file", "", "--data " + dir + "/none", "taxon: " + dir + "/none: no such file or directory"},
+		{"folder", "", "--data " + dir, "taxon: " + dir + ": is a directory"},
+		{"empty name", "", "--data=", "taxon: ingest: --data \"\": name a file"},
+		{"little memory", "a 1:1\n", "--data - --memory 1KiB", "taxon: memory bound"},
+		{"no folder for temporary files", "a 1:1\n", "--data - --temp " + dir + "/none", "taxon: " + dir + "/none: "},
+		{"out is a file", "a 1:1\n", "--data - --out " + taken, "taxon: " + taken + ": "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"ingest", "--out", out}, strings.Split(c.args, " ")...)
+			code, stdout, stderr := runWith(t, c.stdin, args...)
+			if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit status %d, stdout %q, stderr %q, want %q", code, stdout, stderr, c.want)
+			}
+			left, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil || len(left) != 1 {
+				t.Errorf("left behind: %q, %v", left, err)
+			}
+		})
+	}
+}

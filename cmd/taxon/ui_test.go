@@ -1,0 +1,197 @@
+package main
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// screen is a ui on a hand-driven clock; each beat draws once.
+type screen struct {
+	*ui
+	out  lockedBuffer
+	time time.Time
+	c    chan time.Time
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newScreen(live bool) *screen {
+	s := &screen{time: time.Unix(0, 0), c: make(chan time.Time)}
+	s.ui = newUI(&s.out)
+	s.live = live
+	s.now = func() time.Time { return s.time }
+	s.tick = func(time.Duration) (<-chan time.Time, func()) { return s.c, func() {} }
+	return s
+}
+
+// beat lets d pass and returns when the line of that moment is out.
+func (s *screen) beat(p *progress, d time.Duration) {
+	s.time = s.time.Add(d)
+	p.draw()
+}
+
+func TestProgressPlain(t *testing.T) {
+	s := newScreen(false)
+	p := s.Start("train: sweep", 30)
+	p.Set(3, "gap 1.2e-01")
+	s.beat(p, 12*time.Second)
+	p.Set(6, "gap 4.0e-02")
+	s.beat(p, 10*time.Second)
+	p.Done()
+	p.Done()
+	want := "train: sweep  3/30  10%  0.25/s  gap 1.2e-01  ETA 1:48  0:12\n" +
+		"train: sweep  6/30  20%  0.27/s  gap 4.0e-02  ETA 1:28  0:22\n"
+	if got := s.out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestProgressLive(t *testing.T) {
+	s := newScreen(true)
+	s.width = func() int { return 24 }
+	p := s.StartBytes("ingest", 4<<20)
+	s.beat(p, 0)
+	p.Set(1 << 20)
+	s.beat(p, time.Second)
+	s.Note("a note\n")
+	s.beat(p, 0)
+	s.beat(p, 0) // nothing new: nothing written
+	p.Done()
+	want := "\ringest  0B/4MiB  0%  0…\x1b[K" +
+		"\ringest  1MiB/4MiB  25%…\x1b[K" +
+		"\r\x1b[Ka note\n" +
+		"\ringest  1MiB/4MiB  25%…\x1b[K" +
+		"\r\x1b[K"
+	if got := s.out.String(); got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+func TestProgressWithoutTotal(t *testing.T) {
+	s := newScreen(false)
+	p := s.Start("read", 0)
+	defer p.Done()
+	p.Resume(1000)
+	p.Set(61_000)
+	s.beat(p, 10*time.Second)
+	if got, want := s.out.String(), "read  61,000  6,000/s  0:10\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestProgressTicks(t *testing.T) {
+	s := newScreen(false)
+	p := s.Start("read", 0)
+	s.c <- time.Time{}
+	s.c <- time.Time{} // taken only after the first was drawn
+	p.Done()
+	if got := s.out.String(); !strings.HasPrefix(got, "read  0:00\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestQuietWritesNothing(t *testing.T) {
+	s := newScreen(true)
+	s.quiet = true
+	p := s.Start("read", 10)
+	p.Set(5)
+	s.Note("note")
+	s.Warn("warning")
+	p.Done()
+	s.Close()
+	if got := s.out.String(); got != "" {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestStartEndsTheProgressBefore(t *testing.T) {
+	s := newScreen(true)
+	one := s.Start("one", 1)
+	two := s.Start("two", 1)
+	select {
+	case <-one.ended:
+	default:
+		t.Error("the first progress still runs")
+	}
+	s.Close()
+	select {
+	case <-two.ended:
+	default:
+		t.Error("Close left the second running")
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{formatCount(0), "0"},
+		{formatCount(999), "999"},
+		{formatCount(1000), "1,000"},
+		{formatCount(-1234567), "-1,234,567"},
+		{formatBytes(1023), "1023B"},
+		{formatBytes(512 << 20), "512MiB"},
+		{formatBytes(1 << 30), "1GiB"},
+		{formatBytes(5<<30 + 1<<29), "5.5GiB"},
+		{formatClock(59*time.Second + 600*time.Millisecond), "1:00"},
+		{formatClock(3*time.Hour + 4*time.Minute + 5*time.Second), "3:04:05"},
+		{formatSeconds(0.0412), "0.041 s"},
+		{formatSeconds(4.2), "4.20 s"},
+		{formatSeconds(312.4), "312 s"},
+		{clip("abcdef", 4), "abc…"},
+		{clip("abc", 4), "abc"},
+		{fold("one two three", 8, 2), "one\n  two\n  three"},
+		{style{}.bold("x"), "x"},
+		{style{true}.bold("x"), "\x1b[1mx\x1b[0m"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for s, want := range map[string]int64{
+		"1": 1, "512MiB": 512 << 20, "4GB": 4e9, "2G": 2 << 30, "1.5kib": 1536, "1e9": 1e9, "7B": 7, "1 GiB": 1 << 30,
+	} {
+		if got, ok := parseBytes(s); !ok || got != want {
+			t.Errorf("parseBytes(%q) = %d, %v, want %d", s, got, ok, want)
+		}
+	}
+	for _, s := range []string{"", "0", "-1", "MiB", "1XB", "1MiBiB", "NaN", "inf", "1e30", "0.5", "1 2"} {
+		if got, ok := parseBytes(s); ok {
+			t.Errorf("parseBytes(%q) = %d, want an error", s, got)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"data", "hierarchy", "out", "gap", "max-sweeps", "max-time"}
+	for s, want := range map[string]string{
+		"heirarchy": "hierarchy", "hierachy": "hierarchy", "hier": "hierarchy", "dta": "data", "Data": "data",
+		"max-sweep": "max-sweeps", "max_time": "max-time", "xyz": "", "": "",
+	} {
+		if got := nearest(s, names); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", s, got, want)
+		}
+	}
+}
