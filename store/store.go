@@ -41,10 +41,25 @@ type Shard interface {
 	Store
 	// PutSummed is Put; it verifies each value against its checksum first.
 	PutSummed(ctx context.Context, values []Summed) error
-	// GetSummed is Get; each value comes verified, with its stored checksum.
-	GetSummed(ctx context.Context, keys []Key) ([]Summed, error)
+	// Read calls yield for keys[0], keys[1], ... with the value, verified, and
+	// its stored checksum, or with nil Data where there is no such value. It
+	// holds one value at a time and ends with yield's error if it returns one.
+	Read(ctx context.Context, keys []Key, yield func(i int, v Summed) error) error
 	// Limits are those that the shard enforces.
 	Limits() Limits
+}
+
+// Collect is Get by way of Read.
+func Collect(ctx context.Context, s Shard, keys []Key) ([][]byte, error) {
+	out := make([][]byte, len(keys))
+	err := s.Read(ctx, keys, func(i int, v Summed) error {
+		out[i] = v.Data
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // DropSpec says which steps to drop.

@@ -155,56 +155,52 @@ func sameBytes(old entry, v store.Summed) error {
 
 // Get returns the kept slices themselves; see store.Store.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
-	values, err := s.GetSummed(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	out := make([][]byte, len(values))
-	for i := range values {
-		out[i] = values[i].Data
-	}
-	return out, nil
+	return store.Collect(ctx, s, keys)
 }
 
-// GetSummed is Get with the stored checksums, verified.
-func (s *Store) GetSummed(ctx context.Context, keys []store.Key) ([]store.Summed, error) {
+// Read yields the kept slices themselves, as they were at the call; see
+// store.Shard.
+func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]store.Summed, len(keys))
-	if err := s.lookUp(keys, out); err != nil {
-		return nil, err
+	found, err := s.lookUp(keys)
+	if err != nil {
+		return err
 	}
 	var size uint64
-	for i := range out {
+	for i, e := range found {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		if out[i].Data == nil {
-			continue
+		v := store.Summed{Key: keys[i], Data: e.data, CRC32C: e.crc32c}
+		if e.data != nil {
+			if err := v.Verify("get"); err != nil {
+				return err
+			}
 		}
-		if err := out[i].Verify("get"); err != nil {
-			return nil, err
+		size += uint64(len(v.Data))
+		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
+			return err
 		}
-		size += uint64(len(out[i].Data))
+		if err := yield(i, v); err != nil {
+			return err
+		}
 	}
-	if err := s.limits.CheckBatch("get", len(out), size); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return ctx.Err()
 }
 
-func (s *Store) lookUp(keys []store.Key, out []store.Summed) error {
+func (s *Store) lookUp(keys []store.Key) ([]entry, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.jobs == nil {
-		return store.ErrClosed
+		return nil, store.ErrClosed
 	}
+	out := make([]entry, len(keys))
 	for i, k := range keys {
-		e := s.jobs[k.Job][k.Step][item{k.Task, k.Attempt, k.Name}]
-		out[i] = store.Summed{Key: k, Data: e.data, CRC32C: e.crc32c}
+		out[i] = s.jobs[k.Job][k.Step][item{k.Task, k.Attempt, k.Name}]
 	}
-	return nil
+	return out, nil
 }
 
 // Commit deletes the step's attempts that do not count; see store.Store.

@@ -6,9 +6,6 @@ import (
 	"taxon/store"
 )
 
-// ChunkBytes is the most data that one message carries.
-const ChunkBytes = 1 << 20
-
 // trustBytes is how much is allocated on a sender's word; beyond it the buffer
 // grows as bytes arrive.
 const trustBytes = 16 << 20
@@ -24,9 +21,6 @@ type assembler struct {
 // add takes the next chunk. size counts on the first chunk only. A value that is
 // whole in its first chunk is not copied.
 func (a *assembler) add(chunk []byte, size uint64) error {
-	if len(chunk) > ChunkBytes {
-		return fmt.Errorf("%w: chunk of %d bytes, at most %d", store.ErrInvalid, len(chunk), ChunkBytes)
-	}
 	if !a.begun {
 		a.begun, a.size = true, size
 		if uint64(len(chunk)) == size {
@@ -56,19 +50,4 @@ func (a *assembler) finish() ([]byte, error) {
 		data = []byte{}
 	}
 	return data, nil
-}
-
-// eachChunk cuts data and calls send for each part; an empty value has one.
-func eachChunk(data []byte, send func(part []byte, first, last bool) error) error {
-	for first := true; ; first = false {
-		n := min(len(data), ChunkBytes)
-		part := data[:n]
-		data = data[n:]
-		if err := send(part, first, len(data) == 0); err != nil {
-			return err
-		}
-		if len(data) == 0 {
-			return nil
-		}
-	}
 }

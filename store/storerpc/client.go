@@ -3,9 +3,7 @@ package storerpc
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -24,16 +22,19 @@ type Endpoint struct {
 // Client is a store.Store over one or more shards. It owns no connection: whoever
 // made them closes them.
 type Client struct {
-	shards []shard
+	shards []*shard
 	place  placement
 	limits store.Limits
 }
 
 var _ store.Store = (*Client)(nil)
 
+// shard is one endpoint with what a call to it needs.
 type shard struct {
-	name string
-	rpc  taxonv1.StoreClient
+	name       string
+	rpc        taxonv1.StoreClient
+	limits     store.Limits
+	chunkBytes int
 }
 
 // NewClient makes a client; limits bound its requests before they are sent
@@ -54,7 +55,7 @@ func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
 			return nil, fmt.Errorf("store client: shard name: %w", err)
 		}
 		names[i] = e.Name
-		c.shards = append(c.shards, shard{e.Name, taxonv1.NewStoreClient(e.Conn)})
+		c.shards = append(c.shards, &shard{e.Name, taxonv1.NewStoreClient(e.Conn), c.limits, messageBytes})
 	}
 	c.place = newPlacement(names)
 	return c, nil
@@ -93,37 +94,6 @@ func (c *Client) each(ctx context.Context, f func(ctx context.Context, i int) er
 	return g.Wait()
 }
 
-func (s shard) put(ctx context.Context, values []store.Value) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := s.rpc.Put(ctx)
-	if err != nil {
-		return fromStatus(s.name, "put", err)
-	}
-	for _, v := range values {
-		sum := store.Checksum(v.Data)
-		key := keyToProto(v.Key)
-		err := eachChunk(v.Data, func(part []byte, first, last bool) error {
-			chunk := &taxonv1.PutChunk{Data: part, Last: last}
-			if first {
-				chunk.Key, chunk.Size = key, uint64(len(v.Data))
-			}
-			if last {
-				chunk.Crc32C = sum
-			}
-			return stream.Send(chunk)
-		})
-		if errors.Is(err, io.EOF) {
-			break // refused: CloseAndRecv has the reason
-		}
-		if err != nil {
-			return fromStatus(s.name, "put", err)
-		}
-	}
-	_, err = stream.CloseAndRecv()
-	return fromStatus(s.name, "put", err)
-}
-
 // Get asks each shard for its part of the keys, all at once; see store.Store.
 func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	if err := c.limits.CheckGet(keys); err != nil {
@@ -139,89 +109,12 @@ func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 		if len(parts[i]) == 0 {
 			return nil
 		}
-		return c.shards[i].get(ctx, c.limits, keys, parts[i], out)
+		return c.shards[i].get(ctx, keys, parts[i], out)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
-}
-
-// get fetches keys[p] into out[p] for the positions p.
-func (s shard) get(ctx context.Context, limits store.Limits, keys []store.Key, positions []int, out [][]byte) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	req := &taxonv1.GetRequest{Keys: make([]*taxonv1.Key, len(positions))}
-	for i, p := range positions {
-		req.Keys[i] = keyToProto(keys[p])
-	}
-	stream, err := s.rpc.Get(ctx, req)
-	if err != nil {
-		return fromStatus(s.name, "get", err)
-	}
-	var size uint64
-	for i, p := range positions {
-		data, err := s.receive(stream, uint32(i), limits, keys[p], &size)
-		if err != nil {
-			return err
-		}
-		out[p] = data
-	}
-	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-		if err == nil {
-			return fmt.Errorf("store shard %s: get: %w: more values than asked for", s.name, store.ErrCorrupt)
-		}
-		return fromStatus(s.name, "get", err)
-	}
-	return nil
-}
-
-// receive reads and verifies one value; nil: missing.
-func (s shard) receive(stream grpc.ServerStreamingClient[taxonv1.GetChunk], index uint32, limits store.Limits, key store.Key, size *uint64) ([]byte, error) {
-	var value assembler
-	for {
-		c, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w: answer ends early", store.ErrCorrupt)
-			return nil, s.keyError(key, err)
-		}
-		if err != nil {
-			return nil, fromStatus(s.name, "get", err)
-		}
-		if c.Index != index {
-			return nil, s.keyError(key, fmt.Errorf("%w: answer %d where %d was due", store.ErrCorrupt, c.Index, index))
-		}
-		if c.Missing {
-			return nil, nil
-		}
-		if !value.begun {
-			*size += c.Size
-			if err := limits.CheckValue("get", key, c.Size); err != nil {
-				return nil, err
-			}
-			if err := limits.CheckBatch("get", 0, *size); err != nil {
-				return nil, err
-			}
-		}
-		if err := value.add(c.Data, c.Size); err != nil {
-			return nil, s.keyError(key, fmt.Errorf("%w: %v", store.ErrCorrupt, err))
-		}
-		if !c.Last {
-			continue
-		}
-		data, err := value.finish()
-		if err != nil {
-			return nil, s.keyError(key, fmt.Errorf("%w: %v", store.ErrCorrupt, err))
-		}
-		if err := (store.Summed{Key: key, Data: data, CRC32C: c.Crc32C}).Verify("get"); err != nil {
-			return nil, err
-		}
-		return data, nil
-	}
-}
-
-func (s shard) keyError(key store.Key, err error) error {
-	return fmt.Errorf("store shard %s: %w", s.name, &store.KeyError{Op: "get", Key: key, Err: err})
 }
 
 // Commit goes to every shard; see store.Store.

@@ -53,21 +53,27 @@ func (c *Client) List(ctx context.Context, job string, yield func(store.Info) er
 // listHead is the next key of one shard.
 type listHead struct {
 	name   string
-	stream grpc.ServerStreamingClient[taxonv1.KeyInfo]
+	stream grpc.ServerStreamingClient[taxonv1.KeyInfos]
+	queue  []*taxonv1.KeyInfo // received, after info
 	info   store.Info
 	ended  bool
 }
 
 func (h *listHead) next() error {
-	in, err := h.stream.Recv()
-	if errors.Is(err, io.EOF) {
-		h.ended = true
-		return nil
+	for len(h.queue) == 0 {
+		message, err := h.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			h.ended = true
+			return nil
+		}
+		if err != nil {
+			return fromStatus(h.name, "list", err)
+		}
+		h.queue = message.Infos
 	}
-	if err != nil {
-		return fromStatus(h.name, "list", err)
-	}
-	h.info = store.Info{Key: keyFromProto(in.Key), Bytes: in.Bytes, CRC32C: in.Crc32C}
+	in := h.queue[0]
+	h.queue = h.queue[1:]
+	h.info = store.Info{Key: keyFromProto(in.GetKey()), Bytes: in.GetBytes(), CRC32C: in.GetCrc32C()}
 	return nil
 }
 

@@ -20,33 +20,36 @@ const groupBytes = 8 << 20
 // Server serves one shard. It does not close the shard.
 type Server struct {
 	taxonv1.UnimplementedStoreServer
-	shard  store.Shard
-	limits store.Limits
+	shard      store.Shard
+	limits     store.Limits
+	chunkBytes int
 }
 
 var _ taxonv1.StoreServer = (*Server)(nil)
 
 // NewServer makes the service of a shard.
 func NewServer(shard store.Shard) *Server {
-	return &Server{shard: shard, limits: shard.Limits()}
+	return &Server{shard: shard, limits: shard.Limits(), chunkBytes: messageBytes}
 }
 
 // Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { taxonv1.RegisterStoreServer(r, s) }
 
 // Put stores a stream of values and acknowledges the last one.
-func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunk, taxonv1.PutResult]) error {
+func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult]) error {
 	in := putStream{server: s, ctx: stream.Context()}
 	for {
-		chunk, err := stream.Recv()
+		message, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil {
-			err = in.add(chunk)
-		}
 		if err != nil {
-			return toStatus(err)
+			return err
+		}
+		for _, c := range message.Chunks {
+			if err := in.add(c); err != nil {
+				return toStatus(err)
+			}
 		}
 	}
 	if err := in.end(); err != nil {
@@ -69,6 +72,9 @@ type putStream struct {
 }
 
 func (p *putStream) add(c *taxonv1.PutChunk) error {
+	if c == nil {
+		return fmt.Errorf("put: %w: empty chunk", store.ErrInvalid)
+	}
 	if c.Key != nil {
 		if err := p.begin(c); err != nil {
 			return err
@@ -127,44 +133,38 @@ func (p *putStream) end() error {
 	return p.flush()
 }
 
-// Get streams values in the order asked for. Its memory is that of one value.
-func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunk]) error {
-	if err := s.limits.CheckBatch("get", len(req.Keys), 0); err != nil {
-		return toStatus(err)
-	}
-	var size uint64
-	key := make([]store.Key, 1)
+// Get streams values in the order asked for. Its memory is that of one value and
+// one message.
+func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks]) error {
+	keys := make([]store.Key, len(req.Keys))
 	for i, k := range req.Keys {
-		key[0] = keyFromProto(k)
-		got, err := s.shard.GetSummed(stream.Context(), key)
-		if err != nil {
-			return toStatus(err)
-		}
-		size += uint64(len(got[0].Data))
-		if err := s.limits.CheckBatch("get", len(req.Keys), size); err != nil {
-			return toStatus(err)
-		}
-		if err := sendValue(stream, uint32(i), got[0]); err != nil {
-			return err
-		}
+		keys[i] = keyFromProto(k)
 	}
-	return nil
-}
-
-func sendValue(stream grpc.ServerStreamingServer[taxonv1.GetChunk], index uint32, v store.Summed) error {
-	if v.Data == nil {
-		return stream.Send(&taxonv1.GetChunk{Index: index, Last: true, Missing: true})
+	out := packer[*taxonv1.GetChunk]{
+		chunkBytes: s.chunkBytes,
+		send: func(chunks []*taxonv1.GetChunk) error {
+			return stream.Send(&taxonv1.GetChunks{Chunks: chunks})
+		},
 	}
-	return eachChunk(v.Data, func(part []byte, first, last bool) error {
-		c := &taxonv1.GetChunk{Index: index, Data: part, Last: last}
-		if first {
-			c.Size = uint64(len(v.Data))
+	err := s.shard.Read(stream.Context(), keys, func(i int, v store.Summed) error {
+		if v.Data == nil {
+			return out.add(&taxonv1.GetChunk{Index: uint32(i), Last: true, Missing: true}, 0)
 		}
-		if last {
-			c.Crc32C = v.CRC32C
-		}
-		return stream.Send(c)
+		return out.value(v.Data, func(part []byte, first, last bool) *taxonv1.GetChunk {
+			c := &taxonv1.GetChunk{Index: uint32(i), Data: part, Last: last}
+			if first {
+				c.Size = uint64(len(v.Data))
+			}
+			if last {
+				c.Crc32C = v.CRC32C
+			}
+			return c
+		})
 	})
+	if err == nil {
+		err = out.flush()
+	}
+	return toStatus(err)
 }
 
 // Commit passes on to the shard.
@@ -185,8 +185,15 @@ func (s *Server) Drop(ctx context.Context, req *taxonv1.DropRequest) (*taxonv1.D
 }
 
 // List streams the keys of this shard in key order.
-func (s *Server) List(req *taxonv1.ListRequest, stream grpc.ServerStreamingServer[taxonv1.KeyInfo]) error {
-	return toStatus(s.shard.List(stream.Context(), req.Job, func(in store.Info) error {
-		return stream.Send(&taxonv1.KeyInfo{Key: keyToProto(in.Key), Bytes: in.Bytes, Crc32C: in.CRC32C})
-	}))
+func (s *Server) List(req *taxonv1.ListRequest, stream grpc.ServerStreamingServer[taxonv1.KeyInfos]) error {
+	out := packer[*taxonv1.KeyInfo]{send: func(infos []*taxonv1.KeyInfo) error {
+		return stream.Send(&taxonv1.KeyInfos{Infos: infos})
+	}}
+	err := s.shard.List(stream.Context(), req.Job, func(in store.Info) error {
+		return out.add(&taxonv1.KeyInfo{Key: keyToProto(in.Key), Bytes: in.Bytes, Crc32C: in.CRC32C}, 0)
+	})
+	if err == nil {
+		err = out.flush()
+	}
+	return toStatus(err)
 }

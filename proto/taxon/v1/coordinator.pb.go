@@ -1281,6 +1281,86 @@ func (x *RegisterResult) GetLeaseMs() uint32 {
 	return 0
 }
 
+type LeaveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveRequest) Reset() {
+	*x = LeaveRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveRequest) ProtoMessage() {}
+
+func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
+func (*LeaveRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LeaveRequest) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+type LeaveResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveResult) Reset() {
+	*x = LeaveResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveResult) ProtoMessage() {}
+
+func (x *LeaveResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
+func (*LeaveResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+}
+
 type JobRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1290,7 +1370,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1382,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1395,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -1335,7 +1415,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1427,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1440,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -1387,7 +1467,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1479,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1492,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -1438,7 +1518,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1530,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1543,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -1514,7 +1594,7 @@ type MapTask struct {
 
 func (x *MapTask) Reset() {
 	*x = MapTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1606,7 @@ func (x *MapTask) String() string {
 func (*MapTask) ProtoMessage() {}
 
 func (x *MapTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1619,7 @@ func (x *MapTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapTask.ProtoReflect.Descriptor instead.
 func (*MapTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MapTask) GetBlock() uint32 {
@@ -1623,7 +1703,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1715,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1728,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -1694,7 +1774,7 @@ type ReduceTask struct {
 
 func (x *ReduceTask) Reset() {
 	*x = ReduceTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1786,7 @@ func (x *ReduceTask) String() string {
 func (*ReduceTask) ProtoMessage() {}
 
 func (x *ReduceTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1799,7 @@ func (x *ReduceTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReduceTask.ProtoReflect.Descriptor instead.
 func (*ReduceTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReduceTask) GetRange() uint32 {
@@ -1809,7 +1889,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1901,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1914,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Lease) GetJob() string {
@@ -1910,7 +1990,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2002,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2015,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -1965,7 +2045,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2057,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2070,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -2038,7 +2118,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2050,7 +2130,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2143,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -2089,7 +2169,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2181,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2194,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -2141,7 +2221,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2233,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2246,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Sums) GetPrimal() float64 {
@@ -2243,7 +2323,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2335,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2348,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -2351,7 +2431,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2443,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2456,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -2500,7 +2580,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\"C\n" +
 	"\x0eRegisterResult\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x19\n" +
-	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\"\x1e\n" +
+	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\"&\n" +
+	"\fLeaveRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\r\n" +
+	"\vLeaveResult\"\x1e\n" +
 	"\n" +
 	"JobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"V\n" +
@@ -2611,13 +2694,14 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus0\x01\x126\n" +
-	"\x06Cancel\x12\x17.taxon.v1.CancelRequest\x1a\x13.taxon.v1.JobStatus2\xa5\x02\n" +
+	"\x06Cancel\x12\x17.taxon.v1.CancelRequest\x1a\x13.taxon.v1.JobStatus2\xdd\x02\n" +
 	"\x05Tasks\x12?\n" +
 	"\bRegister\x12\x19.taxon.v1.RegisterRequest\x1a\x18.taxon.v1.RegisterResult\x120\n" +
 	"\x03Job\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult\x126\n" +
 	"\x05Lease\x12\x16.taxon.v1.LeaseRequest\x1a\x15.taxon.v1.LeaseResult\x126\n" +
 	"\x05Renew\x12\x16.taxon.v1.RenewRequest\x1a\x15.taxon.v1.RenewResult\x129\n" +
-	"\x06Report\x12\x17.taxon.v1.ReportRequest\x1a\x16.taxon.v1.ReportResultB\x1eZ\x1ctaxon/proto/taxon/v1;taxonv1b\x06proto3"
+	"\x06Report\x12\x17.taxon.v1.ReportRequest\x1a\x16.taxon.v1.ReportResult\x126\n" +
+	"\x05Leave\x12\x16.taxon.v1.LeaveRequest\x1a\x15.taxon.v1.LeaveResultB\x1eZ\x1ctaxon/proto/taxon/v1;taxonv1b\x06proto3"
 
 var (
 	file_taxon_v1_coordinator_proto_rawDescOnce sync.Once
@@ -2632,7 +2716,7 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(JobState)(0),           // 0: taxon.v1.JobState
 	(TaskKind)(0),           // 1: taxon.v1.TaskKind
@@ -2651,21 +2735,23 @@ var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(*JobStatus)(nil),       // 14: taxon.v1.JobStatus
 	(*RegisterRequest)(nil), // 15: taxon.v1.RegisterRequest
 	(*RegisterResult)(nil),  // 16: taxon.v1.RegisterResult
-	(*JobRequest)(nil),      // 17: taxon.v1.JobRequest
-	(*JobResult)(nil),       // 18: taxon.v1.JobResult
-	(*LeaseRequest)(nil),    // 19: taxon.v1.LeaseRequest
-	(*Refs)(nil),            // 20: taxon.v1.Refs
-	(*MapTask)(nil),         // 21: taxon.v1.MapTask
-	(*Ref)(nil),             // 22: taxon.v1.Ref
-	(*ReduceTask)(nil),      // 23: taxon.v1.ReduceTask
-	(*Lease)(nil),           // 24: taxon.v1.Lease
-	(*LeaseResult)(nil),     // 25: taxon.v1.LeaseResult
-	(*LeaseId)(nil),         // 26: taxon.v1.LeaseId
-	(*RenewRequest)(nil),    // 27: taxon.v1.RenewRequest
-	(*RenewResult)(nil),     // 28: taxon.v1.RenewResult
-	(*Sums)(nil),            // 29: taxon.v1.Sums
-	(*ReportRequest)(nil),   // 30: taxon.v1.ReportRequest
-	(*ReportResult)(nil),    // 31: taxon.v1.ReportResult
+	(*LeaveRequest)(nil),    // 17: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),     // 18: taxon.v1.LeaveResult
+	(*JobRequest)(nil),      // 19: taxon.v1.JobRequest
+	(*JobResult)(nil),       // 20: taxon.v1.JobResult
+	(*LeaseRequest)(nil),    // 21: taxon.v1.LeaseRequest
+	(*Refs)(nil),            // 22: taxon.v1.Refs
+	(*MapTask)(nil),         // 23: taxon.v1.MapTask
+	(*Ref)(nil),             // 24: taxon.v1.Ref
+	(*ReduceTask)(nil),      // 25: taxon.v1.ReduceTask
+	(*Lease)(nil),           // 26: taxon.v1.Lease
+	(*LeaseResult)(nil),     // 27: taxon.v1.LeaseResult
+	(*LeaseId)(nil),         // 28: taxon.v1.LeaseId
+	(*RenewRequest)(nil),    // 29: taxon.v1.RenewRequest
+	(*RenewResult)(nil),     // 30: taxon.v1.RenewResult
+	(*Sums)(nil),            // 31: taxon.v1.Sums
+	(*ReportRequest)(nil),   // 32: taxon.v1.ReportRequest
+	(*ReportResult)(nil),    // 33: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	2,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
@@ -2679,41 +2765,43 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	13, // 8: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
 	5,  // 9: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
 	6,  // 10: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	22, // 11: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	20, // 12: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	20, // 13: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	20, // 14: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	20, // 15: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	20, // 16: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	24, // 11: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	22, // 12: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	22, // 13: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	22, // 14: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	22, // 15: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	22, // 16: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
 	1,  // 17: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	21, // 18: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	23, // 19: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	24, // 20: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	26, // 21: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	26, // 22: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	26, // 23: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	29, // 24: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	24, // 25: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	23, // 18: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	25, // 19: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	26, // 20: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	28, // 21: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	28, // 22: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	28, // 23: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	31, // 24: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	26, // 25: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
 	7,  // 26: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
 	9,  // 27: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
 	9,  // 28: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
 	10, // 29: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
 	15, // 30: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	17, // 31: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	19, // 32: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	27, // 33: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	30, // 34: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	8,  // 35: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	14, // 36: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	14, // 37: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	14, // 38: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	16, // 39: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	18, // 40: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	25, // 41: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	28, // 42: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	31, // 43: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	35, // [35:44] is the sub-list for method output_type
-	26, // [26:35] is the sub-list for method input_type
+	19, // 31: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	21, // 32: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	29, // 33: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	32, // 34: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	17, // 35: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	8,  // 36: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	14, // 37: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	14, // 38: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	14, // 39: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	16, // 40: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	20, // 41: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	27, // 42: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	30, // 43: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	33, // 44: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	18, // 45: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	36, // [36:46] is the sub-list for method output_type
+	26, // [26:36] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
 	26, // [26:26] is the sub-list for extension extendee
 	0,  // [0:26] is the sub-list for field type_name
@@ -2730,7 +2818,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -257,6 +257,7 @@ const (
 	Tasks_Lease_FullMethodName    = "/taxon.v1.Tasks/Lease"
 	Tasks_Renew_FullMethodName    = "/taxon.v1.Tasks/Renew"
 	Tasks_Report_FullMethodName   = "/taxon.v1.Tasks/Report"
+	Tasks_Leave_FullMethodName    = "/taxon.v1.Tasks/Leave"
 )
 
 // TasksClient is the client API for Tasks service.
@@ -273,6 +274,8 @@ type TasksClient interface {
 	// Renew keeps leases alive; the answer names those that are no longer held.
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResult, error)
 	Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportResult, error)
+	// Leave ends a registration in good order: what the worker still holds is given back.
+	Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResult, error)
 }
 
 type tasksClient struct {
@@ -333,6 +336,16 @@ func (c *tasksClient) Report(ctx context.Context, in *ReportRequest, opts ...grp
 	return out, nil
 }
 
+func (c *tasksClient) Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaveResult)
+	err := c.cc.Invoke(ctx, Tasks_Leave_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TasksServer is the server API for Tasks service.
 // All implementations must embed UnimplementedTasksServer
 // for forward compatibility.
@@ -347,6 +360,8 @@ type TasksServer interface {
 	// Renew keeps leases alive; the answer names those that are no longer held.
 	Renew(context.Context, *RenewRequest) (*RenewResult, error)
 	Report(context.Context, *ReportRequest) (*ReportResult, error)
+	// Leave ends a registration in good order: what the worker still holds is given back.
+	Leave(context.Context, *LeaveRequest) (*LeaveResult, error)
 	mustEmbedUnimplementedTasksServer()
 }
 
@@ -371,6 +386,9 @@ func (UnimplementedTasksServer) Renew(context.Context, *RenewRequest) (*RenewRes
 }
 func (UnimplementedTasksServer) Report(context.Context, *ReportRequest) (*ReportResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Report not implemented")
+}
+func (UnimplementedTasksServer) Leave(context.Context, *LeaveRequest) (*LeaveResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method Leave not implemented")
 }
 func (UnimplementedTasksServer) mustEmbedUnimplementedTasksServer() {}
 func (UnimplementedTasksServer) testEmbeddedByValue()               {}
@@ -483,6 +501,24 @@ func _Tasks_Report_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tasks_Leave_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TasksServer).Leave(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tasks_Leave_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TasksServer).Leave(ctx, req.(*LeaveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tasks_ServiceDesc is the grpc.ServiceDesc for Tasks service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -509,6 +545,10 @@ var Tasks_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Report",
 			Handler:    _Tasks_Report_Handler,
+		},
+		{
+			MethodName: "Leave",
+			Handler:    _Tasks_Leave_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -108,8 +108,8 @@ func (x *Key) GetName() string {
 
 type PutChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`        // set on a value's first chunk, empty on the next ones
-	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`      // at most 1 MiB
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // set on a value's first chunk, empty on the next ones
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
 	Last          bool                   `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`     // the value ends with this chunk
 	Crc32C        uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"` // Castagnoli checksum of the whole value, on the last chunk
 	Size          uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`     // bytes of the whole value, on its first chunk
@@ -182,6 +182,52 @@ func (x *PutChunk) GetSize() uint64 {
 	return 0
 }
 
+// PutChunks is one message of a Put stream: at most 1 MiB of data and 1024 chunks in
+// all (between processes), so that small values share the cost of a message.
+type PutChunks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chunks        []*PutChunk            `protobuf:"bytes,1,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutChunks) Reset() {
+	*x = PutChunks{}
+	mi := &file_taxon_v1_store_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutChunks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutChunks) ProtoMessage() {}
+
+func (x *PutChunks) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_store_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutChunks.ProtoReflect.Descriptor instead.
+func (*PutChunks) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PutChunks) GetChunks() []*PutChunk {
+	if x != nil {
+		return x.Chunks
+	}
+	return nil
+}
+
 type PutResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Values        uint64                 `protobuf:"varint,1,opt,name=values,proto3" json:"values,omitempty"`
@@ -192,7 +238,7 @@ type PutResult struct {
 
 func (x *PutResult) Reset() {
 	*x = PutResult{}
-	mi := &file_taxon_v1_store_proto_msgTypes[2]
+	mi := &file_taxon_v1_store_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +250,7 @@ func (x *PutResult) String() string {
 func (*PutResult) ProtoMessage() {}
 
 func (x *PutResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[2]
+	mi := &file_taxon_v1_store_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +263,7 @@ func (x *PutResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResult.ProtoReflect.Descriptor instead.
 func (*PutResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{2}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PutResult) GetValues() uint64 {
@@ -243,7 +289,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_taxon_v1_store_proto_msgTypes[3]
+	mi := &file_taxon_v1_store_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +301,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[3]
+	mi := &file_taxon_v1_store_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +314,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{3}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetRequest) GetKeys() []*Key {
@@ -280,8 +326,8 @@ func (x *GetRequest) GetKeys() []*Key {
 
 type GetChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint32                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`     // position of the key in the request
-	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`        // at most 1 MiB
+	Index         uint32                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // position of the key in the request
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
 	Last          bool                   `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`       // the value ends with this chunk
 	Crc32C        uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"`   // as put by the writer, on the last chunk
 	Missing       bool                   `protobuf:"varint,5,opt,name=missing,proto3" json:"missing,omitempty"` // no such value (last is true, data empty)
@@ -292,7 +338,7 @@ type GetChunk struct {
 
 func (x *GetChunk) Reset() {
 	*x = GetChunk{}
-	mi := &file_taxon_v1_store_proto_msgTypes[4]
+	mi := &file_taxon_v1_store_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +350,7 @@ func (x *GetChunk) String() string {
 func (*GetChunk) ProtoMessage() {}
 
 func (x *GetChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[4]
+	mi := &file_taxon_v1_store_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +363,7 @@ func (x *GetChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetChunk.ProtoReflect.Descriptor instead.
 func (*GetChunk) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{4}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetChunk) GetIndex() uint32 {
@@ -362,6 +408,51 @@ func (x *GetChunk) GetSize() uint64 {
 	return 0
 }
 
+// GetChunks is one message of a Get stream, bounded as PutChunks is.
+type GetChunks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chunks        []*GetChunk            `protobuf:"bytes,1,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetChunks) Reset() {
+	*x = GetChunks{}
+	mi := &file_taxon_v1_store_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetChunks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetChunks) ProtoMessage() {}
+
+func (x *GetChunks) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_store_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetChunks.ProtoReflect.Descriptor instead.
+func (*GetChunks) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetChunks) GetChunks() []*GetChunk {
+	if x != nil {
+		return x.Chunks
+	}
+	return nil
+}
+
 type CommitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -373,7 +464,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_taxon_v1_store_proto_msgTypes[5]
+	mi := &file_taxon_v1_store_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +476,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[5]
+	mi := &file_taxon_v1_store_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +489,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{5}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CommitRequest) GetJob() string {
@@ -430,7 +521,7 @@ type CommitResult struct {
 
 func (x *CommitResult) Reset() {
 	*x = CommitResult{}
-	mi := &file_taxon_v1_store_proto_msgTypes[6]
+	mi := &file_taxon_v1_store_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +533,7 @@ func (x *CommitResult) String() string {
 func (*CommitResult) ProtoMessage() {}
 
 func (x *CommitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[6]
+	mi := &file_taxon_v1_store_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +546,7 @@ func (x *CommitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitResult.ProtoReflect.Descriptor instead.
 func (*CommitResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{6}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{8}
 }
 
 type DropRequest struct {
@@ -470,7 +561,7 @@ type DropRequest struct {
 
 func (x *DropRequest) Reset() {
 	*x = DropRequest{}
-	mi := &file_taxon_v1_store_proto_msgTypes[7]
+	mi := &file_taxon_v1_store_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +573,7 @@ func (x *DropRequest) String() string {
 func (*DropRequest) ProtoMessage() {}
 
 func (x *DropRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[7]
+	mi := &file_taxon_v1_store_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +586,7 @@ func (x *DropRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRequest.ProtoReflect.Descriptor instead.
 func (*DropRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{7}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DropRequest) GetJob() string {
@@ -535,7 +626,7 @@ type DropResult struct {
 
 func (x *DropResult) Reset() {
 	*x = DropResult{}
-	mi := &file_taxon_v1_store_proto_msgTypes[8]
+	mi := &file_taxon_v1_store_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +638,7 @@ func (x *DropResult) String() string {
 func (*DropResult) ProtoMessage() {}
 
 func (x *DropResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[8]
+	mi := &file_taxon_v1_store_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +651,7 @@ func (x *DropResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropResult.ProtoReflect.Descriptor instead.
 func (*DropResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{8}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DropResult) GetValues() uint64 {
@@ -579,7 +670,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_taxon_v1_store_proto_msgTypes[9]
+	mi := &file_taxon_v1_store_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +682,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[9]
+	mi := &file_taxon_v1_store_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +695,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{9}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRequest) GetJob() string {
@@ -625,7 +716,7 @@ type KeyInfo struct {
 
 func (x *KeyInfo) Reset() {
 	*x = KeyInfo{}
-	mi := &file_taxon_v1_store_proto_msgTypes[10]
+	mi := &file_taxon_v1_store_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +728,7 @@ func (x *KeyInfo) String() string {
 func (*KeyInfo) ProtoMessage() {}
 
 func (x *KeyInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[10]
+	mi := &file_taxon_v1_store_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +741,7 @@ func (x *KeyInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyInfo.ProtoReflect.Descriptor instead.
 func (*KeyInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{10}
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KeyInfo) GetKey() *Key {
@@ -674,6 +765,51 @@ func (x *KeyInfo) GetCrc32C() uint32 {
 	return 0
 }
 
+// KeyInfos is one message of a List stream: at most 1024 keys.
+type KeyInfos struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Infos         []*KeyInfo             `protobuf:"bytes,1,rep,name=infos,proto3" json:"infos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyInfos) Reset() {
+	*x = KeyInfos{}
+	mi := &file_taxon_v1_store_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyInfos) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyInfos) ProtoMessage() {}
+
+func (x *KeyInfos) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_store_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyInfos.ProtoReflect.Descriptor instead.
+func (*KeyInfos) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_store_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *KeyInfos) GetInfos() []*KeyInfo {
+	if x != nil {
+		return x.Infos
+	}
+	return nil
+}
+
 var File_taxon_v1_store_proto protoreflect.FileDescriptor
 
 const file_taxon_v1_store_proto_rawDesc = "" +
@@ -690,7 +826,9 @@ const file_taxon_v1_store_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\bR\x04last\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x12\n" +
-	"\x04size\x18\x05 \x01(\x04R\x04size\"9\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\"7\n" +
+	"\tPutChunks\x12*\n" +
+	"\x06chunks\x18\x01 \x03(\v2\x12.taxon.v1.PutChunkR\x06chunks\"9\n" +
 	"\tPutResult\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x04R\x06values\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"/\n" +
@@ -703,7 +841,9 @@ const file_taxon_v1_store_proto_rawDesc = "" +
 	"\x04last\x18\x03 \x01(\bR\x04last\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x18\n" +
 	"\amissing\x18\x05 \x01(\bR\amissing\x12\x12\n" +
-	"\x04size\x18\x06 \x01(\x04R\x04size\"Q\n" +
+	"\x04size\x18\x06 \x01(\x04R\x04size\"7\n" +
+	"\tGetChunks\x12*\n" +
+	"\x06chunks\x18\x01 \x03(\v2\x12.taxon.v1.GetChunkR\x06chunks\"Q\n" +
 	"\rCommitRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x1a\n" +
@@ -723,13 +863,15 @@ const file_taxon_v1_store_proto_rawDesc = "" +
 	"\aKeyInfo\x12\x1f\n" +
 	"\x03key\x18\x01 \x01(\v2\r.taxon.v1.KeyR\x03key\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06crc32c\x18\x03 \x01(\rR\x06crc32c2\x90\x02\n" +
-	"\x05Store\x120\n" +
-	"\x03Put\x12\x12.taxon.v1.PutChunk\x1a\x13.taxon.v1.PutResult(\x01\x121\n" +
-	"\x03Get\x12\x14.taxon.v1.GetRequest\x1a\x12.taxon.v1.GetChunk0\x01\x129\n" +
+	"\x06crc32c\x18\x03 \x01(\rR\x06crc32c\"3\n" +
+	"\bKeyInfos\x12'\n" +
+	"\x05infos\x18\x01 \x03(\v2\x11.taxon.v1.KeyInfoR\x05infos2\x93\x02\n" +
+	"\x05Store\x121\n" +
+	"\x03Put\x12\x13.taxon.v1.PutChunks\x1a\x13.taxon.v1.PutResult(\x01\x122\n" +
+	"\x03Get\x12\x14.taxon.v1.GetRequest\x1a\x13.taxon.v1.GetChunks0\x01\x129\n" +
 	"\x06Commit\x12\x17.taxon.v1.CommitRequest\x1a\x16.taxon.v1.CommitResult\x123\n" +
-	"\x04Drop\x12\x15.taxon.v1.DropRequest\x1a\x14.taxon.v1.DropResult\x122\n" +
-	"\x04List\x12\x15.taxon.v1.ListRequest\x1a\x11.taxon.v1.KeyInfo0\x01B\x1eZ\x1ctaxon/proto/taxon/v1;taxonv1b\x06proto3"
+	"\x04Drop\x12\x15.taxon.v1.DropRequest\x1a\x14.taxon.v1.DropResult\x123\n" +
+	"\x04List\x12\x15.taxon.v1.ListRequest\x1a\x12.taxon.v1.KeyInfos0\x01B\x1eZ\x1ctaxon/proto/taxon/v1;taxonv1b\x06proto3"
 
 var (
 	file_taxon_v1_store_proto_rawDescOnce sync.Once
@@ -743,39 +885,45 @@ func file_taxon_v1_store_proto_rawDescGZIP() []byte {
 	return file_taxon_v1_store_proto_rawDescData
 }
 
-var file_taxon_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_taxon_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_taxon_v1_store_proto_goTypes = []any{
 	(*Key)(nil),           // 0: taxon.v1.Key
 	(*PutChunk)(nil),      // 1: taxon.v1.PutChunk
-	(*PutResult)(nil),     // 2: taxon.v1.PutResult
-	(*GetRequest)(nil),    // 3: taxon.v1.GetRequest
-	(*GetChunk)(nil),      // 4: taxon.v1.GetChunk
-	(*CommitRequest)(nil), // 5: taxon.v1.CommitRequest
-	(*CommitResult)(nil),  // 6: taxon.v1.CommitResult
-	(*DropRequest)(nil),   // 7: taxon.v1.DropRequest
-	(*DropResult)(nil),    // 8: taxon.v1.DropResult
-	(*ListRequest)(nil),   // 9: taxon.v1.ListRequest
-	(*KeyInfo)(nil),       // 10: taxon.v1.KeyInfo
+	(*PutChunks)(nil),     // 2: taxon.v1.PutChunks
+	(*PutResult)(nil),     // 3: taxon.v1.PutResult
+	(*GetRequest)(nil),    // 4: taxon.v1.GetRequest
+	(*GetChunk)(nil),      // 5: taxon.v1.GetChunk
+	(*GetChunks)(nil),     // 6: taxon.v1.GetChunks
+	(*CommitRequest)(nil), // 7: taxon.v1.CommitRequest
+	(*CommitResult)(nil),  // 8: taxon.v1.CommitResult
+	(*DropRequest)(nil),   // 9: taxon.v1.DropRequest
+	(*DropResult)(nil),    // 10: taxon.v1.DropResult
+	(*ListRequest)(nil),   // 11: taxon.v1.ListRequest
+	(*KeyInfo)(nil),       // 12: taxon.v1.KeyInfo
+	(*KeyInfos)(nil),      // 13: taxon.v1.KeyInfos
 }
 var file_taxon_v1_store_proto_depIdxs = []int32{
 	0,  // 0: taxon.v1.PutChunk.key:type_name -> taxon.v1.Key
-	0,  // 1: taxon.v1.GetRequest.keys:type_name -> taxon.v1.Key
-	0,  // 2: taxon.v1.KeyInfo.key:type_name -> taxon.v1.Key
-	1,  // 3: taxon.v1.Store.Put:input_type -> taxon.v1.PutChunk
-	3,  // 4: taxon.v1.Store.Get:input_type -> taxon.v1.GetRequest
-	5,  // 5: taxon.v1.Store.Commit:input_type -> taxon.v1.CommitRequest
-	7,  // 6: taxon.v1.Store.Drop:input_type -> taxon.v1.DropRequest
-	9,  // 7: taxon.v1.Store.List:input_type -> taxon.v1.ListRequest
-	2,  // 8: taxon.v1.Store.Put:output_type -> taxon.v1.PutResult
-	4,  // 9: taxon.v1.Store.Get:output_type -> taxon.v1.GetChunk
-	6,  // 10: taxon.v1.Store.Commit:output_type -> taxon.v1.CommitResult
-	8,  // 11: taxon.v1.Store.Drop:output_type -> taxon.v1.DropResult
-	10, // 12: taxon.v1.Store.List:output_type -> taxon.v1.KeyInfo
-	8,  // [8:13] is the sub-list for method output_type
-	3,  // [3:8] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	1,  // 1: taxon.v1.PutChunks.chunks:type_name -> taxon.v1.PutChunk
+	0,  // 2: taxon.v1.GetRequest.keys:type_name -> taxon.v1.Key
+	5,  // 3: taxon.v1.GetChunks.chunks:type_name -> taxon.v1.GetChunk
+	0,  // 4: taxon.v1.KeyInfo.key:type_name -> taxon.v1.Key
+	12, // 5: taxon.v1.KeyInfos.infos:type_name -> taxon.v1.KeyInfo
+	2,  // 6: taxon.v1.Store.Put:input_type -> taxon.v1.PutChunks
+	4,  // 7: taxon.v1.Store.Get:input_type -> taxon.v1.GetRequest
+	7,  // 8: taxon.v1.Store.Commit:input_type -> taxon.v1.CommitRequest
+	9,  // 9: taxon.v1.Store.Drop:input_type -> taxon.v1.DropRequest
+	11, // 10: taxon.v1.Store.List:input_type -> taxon.v1.ListRequest
+	3,  // 11: taxon.v1.Store.Put:output_type -> taxon.v1.PutResult
+	6,  // 12: taxon.v1.Store.Get:output_type -> taxon.v1.GetChunks
+	8,  // 13: taxon.v1.Store.Commit:output_type -> taxon.v1.CommitResult
+	10, // 14: taxon.v1.Store.Drop:output_type -> taxon.v1.DropResult
+	13, // 15: taxon.v1.Store.List:output_type -> taxon.v1.KeyInfos
+	11, // [11:16] is the sub-list for method output_type
+	6,  // [6:11] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_store_proto_init() }
@@ -789,7 +937,7 @@ func file_taxon_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_store_proto_rawDesc), len(file_taxon_v1_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

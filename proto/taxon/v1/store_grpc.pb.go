@@ -40,16 +40,16 @@ const (
 type StoreClient interface {
 	// Put streams one or more values; every chunk but a value's last has last=false.
 	// Acknowledged after all of them are durable (as durable as the shard is).
-	Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutChunk, PutResult], error)
+	Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutChunks, PutResult], error)
 	// Get streams the values asked for, in the order asked for.
-	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetChunk], error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetChunks], error)
 	// Commit names the one attempt of each task of a step that counts; the shard
 	// drops the values of the step's other attempts. Idempotent.
 	Commit(ctx context.Context, in *CommitRequest, opts ...grpc.CallOption) (*CommitResult, error)
 	// Drop deletes whole steps of a job.
 	Drop(ctx context.Context, in *DropRequest, opts ...grpc.CallOption) (*DropResult, error)
 	// List streams the keys (and sizes) that lie in this shard.
-	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[KeyInfo], error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[KeyInfos], error)
 }
 
 type storeClient struct {
@@ -60,26 +60,26 @@ func NewStoreClient(cc grpc.ClientConnInterface) StoreClient {
 	return &storeClient{cc}
 }
 
-func (c *storeClient) Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutChunk, PutResult], error) {
+func (c *storeClient) Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutChunks, PutResult], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Store_ServiceDesc.Streams[0], Store_Put_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[PutChunk, PutResult]{ClientStream: stream}
+	x := &grpc.GenericClientStream[PutChunks, PutResult]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Store_PutClient = grpc.ClientStreamingClient[PutChunk, PutResult]
+type Store_PutClient = grpc.ClientStreamingClient[PutChunks, PutResult]
 
-func (c *storeClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetChunk], error) {
+func (c *storeClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetChunks], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Store_ServiceDesc.Streams[1], Store_Get_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[GetRequest, GetChunk]{ClientStream: stream}
+	x := &grpc.GenericClientStream[GetRequest, GetChunks]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *storeClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.Call
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Store_GetClient = grpc.ServerStreamingClient[GetChunk]
+type Store_GetClient = grpc.ServerStreamingClient[GetChunks]
 
 func (c *storeClient) Commit(ctx context.Context, in *CommitRequest, opts ...grpc.CallOption) (*CommitResult, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -112,13 +112,13 @@ func (c *storeClient) Drop(ctx context.Context, in *DropRequest, opts ...grpc.Ca
 	return out, nil
 }
 
-func (c *storeClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[KeyInfo], error) {
+func (c *storeClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[KeyInfos], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Store_ServiceDesc.Streams[2], Store_List_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[ListRequest, KeyInfo]{ClientStream: stream}
+	x := &grpc.GenericClientStream[ListRequest, KeyInfos]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (c *storeClient) List(ctx context.Context, in *ListRequest, opts ...grpc.Ca
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Store_ListClient = grpc.ServerStreamingClient[KeyInfo]
+type Store_ListClient = grpc.ServerStreamingClient[KeyInfos]
 
 // StoreServer is the server API for Store service.
 // All implementations must embed UnimplementedStoreServer
@@ -137,16 +137,16 @@ type Store_ListClient = grpc.ServerStreamingClient[KeyInfo]
 type StoreServer interface {
 	// Put streams one or more values; every chunk but a value's last has last=false.
 	// Acknowledged after all of them are durable (as durable as the shard is).
-	Put(grpc.ClientStreamingServer[PutChunk, PutResult]) error
+	Put(grpc.ClientStreamingServer[PutChunks, PutResult]) error
 	// Get streams the values asked for, in the order asked for.
-	Get(*GetRequest, grpc.ServerStreamingServer[GetChunk]) error
+	Get(*GetRequest, grpc.ServerStreamingServer[GetChunks]) error
 	// Commit names the one attempt of each task of a step that counts; the shard
 	// drops the values of the step's other attempts. Idempotent.
 	Commit(context.Context, *CommitRequest) (*CommitResult, error)
 	// Drop deletes whole steps of a job.
 	Drop(context.Context, *DropRequest) (*DropResult, error)
 	// List streams the keys (and sizes) that lie in this shard.
-	List(*ListRequest, grpc.ServerStreamingServer[KeyInfo]) error
+	List(*ListRequest, grpc.ServerStreamingServer[KeyInfos]) error
 	mustEmbedUnimplementedStoreServer()
 }
 
@@ -157,10 +157,10 @@ type StoreServer interface {
 // pointer dereference when methods are called.
 type UnimplementedStoreServer struct{}
 
-func (UnimplementedStoreServer) Put(grpc.ClientStreamingServer[PutChunk, PutResult]) error {
+func (UnimplementedStoreServer) Put(grpc.ClientStreamingServer[PutChunks, PutResult]) error {
 	return status.Error(codes.Unimplemented, "method Put not implemented")
 }
-func (UnimplementedStoreServer) Get(*GetRequest, grpc.ServerStreamingServer[GetChunk]) error {
+func (UnimplementedStoreServer) Get(*GetRequest, grpc.ServerStreamingServer[GetChunks]) error {
 	return status.Error(codes.Unimplemented, "method Get not implemented")
 }
 func (UnimplementedStoreServer) Commit(context.Context, *CommitRequest) (*CommitResult, error) {
@@ -169,7 +169,7 @@ func (UnimplementedStoreServer) Commit(context.Context, *CommitRequest) (*Commit
 func (UnimplementedStoreServer) Drop(context.Context, *DropRequest) (*DropResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drop not implemented")
 }
-func (UnimplementedStoreServer) List(*ListRequest, grpc.ServerStreamingServer[KeyInfo]) error {
+func (UnimplementedStoreServer) List(*ListRequest, grpc.ServerStreamingServer[KeyInfos]) error {
 	return status.Error(codes.Unimplemented, "method List not implemented")
 }
 func (UnimplementedStoreServer) mustEmbedUnimplementedStoreServer() {}
@@ -194,22 +194,22 @@ func RegisterStoreServer(s grpc.ServiceRegistrar, srv StoreServer) {
 }
 
 func _Store_Put_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(StoreServer).Put(&grpc.GenericServerStream[PutChunk, PutResult]{ServerStream: stream})
+	return srv.(StoreServer).Put(&grpc.GenericServerStream[PutChunks, PutResult]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Store_PutServer = grpc.ClientStreamingServer[PutChunk, PutResult]
+type Store_PutServer = grpc.ClientStreamingServer[PutChunks, PutResult]
 
 func _Store_Get_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(GetRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(StoreServer).Get(m, &grpc.GenericServerStream[GetRequest, GetChunk]{ServerStream: stream})
+	return srv.(StoreServer).Get(m, &grpc.GenericServerStream[GetRequest, GetChunks]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Store_GetServer = grpc.ServerStreamingServer[GetChunk]
+type Store_GetServer = grpc.ServerStreamingServer[GetChunks]
 
 func _Store_Commit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CommitRequest)
@@ -252,11 +252,11 @@ func _Store_List_Handler(srv interface{}, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(StoreServer).List(m, &grpc.GenericServerStream[ListRequest, KeyInfo]{ServerStream: stream})
+	return srv.(StoreServer).List(m, &grpc.GenericServerStream[ListRequest, KeyInfos]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Store_ListServer = grpc.ServerStreamingServer[KeyInfo]
+type Store_ListServer = grpc.ServerStreamingServer[KeyInfos]
 
 // Store_ServiceDesc is the grpc.ServiceDesc for Store service.
 // It's only intended for direct use with grpc.RegisterService,

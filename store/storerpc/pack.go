@@ -1,0 +1,58 @@
+package storerpc
+
+// Bounds of one message. gRPC refuses messages over 4 MiB by default and copies each
+// as a whole; 1 MiB amortises a message's cost and stays far below. The heads of 1024
+// chunks are less than 256 KiB.
+const (
+	messageBytes  = 1 << 20
+	messageChunks = 1024
+)
+
+// wholeValue lets a chunk be as large as its value: in one process, where chunks
+// are handed over and not copied, cutting only costs.
+const wholeValue = int(^uint(0) >> 1)
+
+// packer gathers chunks into messages.
+type packer[C any] struct {
+	chunkBytes int // largest chunk
+	send       func(chunks []C) error
+	chunks     []C
+	bytes      int
+}
+
+// value cuts data into chunks (an empty value has one) and adds them.
+func (p *packer[C]) value(data []byte, chunk func(part []byte, first, last bool) C) error {
+	for first := true; ; first = false {
+		n := min(len(data), p.chunkBytes)
+		part := data[:n]
+		data = data[n:]
+		if err := p.add(chunk(part, first, len(data) == 0), n); err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			return nil
+		}
+	}
+}
+
+// add appends a chunk of n bytes and sends what is full.
+func (p *packer[C]) add(c C, n int) error {
+	if p.bytes > 0 && p.bytes+n > messageBytes || len(p.chunks) == messageChunks {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	p.chunks = append(p.chunks, c)
+	p.bytes += n
+	return nil
+}
+
+// flush sends what is left. The receiver may keep the slice.
+func (p *packer[C]) flush() error {
+	if len(p.chunks) == 0 {
+		return nil
+	}
+	chunks := p.chunks
+	p.chunks, p.bytes = nil, 0
+	return p.send(chunks)
+}
