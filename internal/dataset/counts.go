@@ -23,11 +23,19 @@ func (t *featureTable) add(index uint32) {
 		t.dense[index]++
 		return
 	}
-	t.addSlow(index)
+	t.put(index, t.get(index)+1)
 }
 
-func (t *featureTable) addSlow(index uint32) {
-	if index < denseIndices {
+// put sets the word of any index, making room for it.
+func (t *featureTable) put(index, word uint32) {
+	if index >= denseIndices {
+		if t.far == nil {
+			t.far = make(map[uint32]uint32)
+		}
+		t.far[index] = word
+		return
+	}
+	if int(index) >= len(t.dense) {
 		size := max(1024, 2*len(t.dense))
 		for size <= int(index) {
 			size *= 2
@@ -35,13 +43,8 @@ func (t *featureTable) addSlow(index uint32) {
 		grown := make([]uint32, size)
 		copy(grown, t.dense)
 		t.dense = grown
-		t.dense[index]++
-		return
 	}
-	if t.far == nil {
-		t.far = make(map[uint32]uint32)
-	}
-	t.far[index]++
+	t.dense[index] = word
 }
 
 // get is the word of index, 0 for one that never occurred.
@@ -50,15 +53,6 @@ func (t *featureTable) get(index uint32) uint32 {
 		return t.dense[index]
 	}
 	return t.far[index]
-}
-
-// set replaces the word of an index that occurred.
-func (t *featureTable) set(index, word uint32) {
-	if int(index) < len(t.dense) {
-		t.dense[index] = word
-		return
-	}
-	t.far[index] = word
 }
 
 // feature is an index with its document frequency.

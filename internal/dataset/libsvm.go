@@ -73,22 +73,22 @@ func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
 		for ; i < len(s) && s[i]-'0' <= 9 && i < 10; i++ {
 			index = index*10 + uint64(s[i]-'0')
 		}
-		n := tokenLen(s[i:]) + i
-		if i == 0 || i == n || s[i] != ':' {
-			if index, i, err = oddIndex(s[:n]); err != nil {
+		if i == 0 || i == len(s) || s[i] != ':' {
+			if index, i, err = oddIndex(s[:tokenLen(s)]); err != nil {
 				return false, err
 			}
 		}
 		if index > uint64(p.limit) || index == 0 && !p.zeroBased {
 			return false, p.badIndex(index)
 		}
-		value, err := parseValue(s[i+1 : n])
-		if err != nil {
-			return false, fmt.Errorf("feature %s: %w", show(s[:n]), err)
+		value, n := fastValue(s[i+1:])
+		if n += i + 1; n == i+1 {
+			n = tokenLen(s)
+			if value, err = parseValue(s[i+1 : n]); err != nil {
+				return false, fmt.Errorf("feature %s: %w", show(s[:n]), err)
+			}
 		}
-		if int64(index) <= last {
-			sorted = false
-		}
+		sorted = sorted && int64(index) > last
 		last = int64(index)
 		if p.zeroBased {
 			index++

@@ -63,6 +63,39 @@ func parseValue(s []byte) (float32, error) {
 	return parseSlow(s)
 }
 
+// fastValue reads the plain numbers of nearly all files, [-]digits[.digits] with at most
+// 15 digits, up to a blank or the end. n is the bytes used; 0: parseValue must judge.
+func fastValue(s []byte) (v float32, n int) {
+	i, neg := 0, false
+	if len(s) > 0 && s[0] == '-' {
+		i, neg = 1, true
+	}
+	start := i
+	var mantissa uint64
+	for ; i < len(s) && s[i]-'0' <= 9; i++ {
+		mantissa = mantissa*10 + uint64(s[i]-'0')
+	}
+	digits, exp := i-start, 0
+	if i < len(s) && s[i] == '.' {
+		i++
+		point := i
+		for ; i < len(s) && s[i]-'0' <= 9; i++ {
+			mantissa = mantissa*10 + uint64(s[i]-'0')
+		}
+		exp = i - point
+		digits += exp
+	}
+	// 15 digits stay below 2^53; a longer run may have wrapped around and is dropped.
+	if digits == 0 || digits > 15 || i < len(s) && s[i] != ' ' && s[i] != '\t' {
+		return 0, 0
+	}
+	v, ok := compose(mantissa, -exp, neg)
+	if !ok {
+		return 0, 0
+	}
+	return v, i
+}
+
 // parseExponent reads e followed by a signed integer; huge ones saturate.
 func parseExponent(s []byte) (int, bool) {
 	if s[0]|0x20 != 'e' {

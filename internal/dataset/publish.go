@@ -54,7 +54,7 @@ func (p *publisher) number() {
 		p.dropWords()
 	}
 	for column, f := range p.features {
-		t.set(f.index, uint32(column))
+		t.put(f.index, uint32(column))
 	}
 }
 
@@ -64,7 +64,7 @@ func (p *publisher) dropWords() {
 	for _, f := range p.features {
 		idf := inverseFrequency(p.in.stats.Rows, int64(f.rows))
 		if f.rows < minDocs || idf == 0 {
-			p.in.table.set(f.index, noColumn)
+			p.in.table.put(f.index, noColumn)
 			continue
 		}
 		kept = append(kept, f)

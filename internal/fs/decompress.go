@@ -8,7 +8,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
 )
 
 // maxWindow bounds what a compressed stream may ask for as history: 128 MiB is what
@@ -52,7 +51,7 @@ func (f *File) detect(r *bufio.Reader) error {
 		}
 		f.content, f.release = z, z.Close
 	case "xz":
-		z, err := xz.NewReader(r)
+		z, err := newXZReader(r, f.count)
 		if err != nil {
 			return f.explain(err)
 		}

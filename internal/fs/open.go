@@ -133,16 +133,18 @@ func (f *File) Close() error {
 }
 
 // counter counts the raw bytes and remembers a failure of the file below the decoder,
-// which decoders otherwise disguise as broken data.
+// which decoders otherwise disguise as broken data, and the end of what it read.
 type counter struct {
-	r   io.Reader
-	n   atomic.Int64
-	err error
+	r    io.Reader
+	n    atomic.Int64
+	err  error
+	tail tail
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
+	c.tail.add(p[:n])
 	if err != nil && err != io.EOF {
 		c.err = err
 	}

@@ -1,0 +1,89 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Projection carries rows into the columns of a data set or model: libsvm rows through
+// their feature indices, text rows through the vocabulary. What has no column is
+// dropped. It is immutable: goroutines may share one, each with a Vector of its own.
+type Projection struct {
+	table featureTable      // index -> column+1
+	words map[string]uint32 // word -> column; nil unless text
+	idf   []float64
+}
+
+// NewProjection takes feature[column] = original 1-based index, or, where vocabulary is
+// not nil, vocabulary[column] and idf[column], as a Set holds them. It keeps copies.
+func NewProjection(feature []uint32, vocabulary []string, idf []float64) (*Projection, error) {
+	p := &Projection{}
+	if vocabulary == nil {
+		for column, index := range feature {
+			p.table.put(index, uint32(column)+1)
+		}
+		return p, nil
+	}
+	if len(vocabulary) != len(idf) {
+		return nil, fmt.Errorf("a vocabulary of %d words with %d weights", len(vocabulary), len(idf))
+	}
+	p.idf = slices.Clone(idf)
+	p.words = make(map[string]uint32, len(vocabulary))
+	for column, word := range vocabulary {
+		p.words[word] = uint32(column)
+	}
+	return p, nil
+}
+
+// Text reports whether the projection takes text rows.
+func (p *Projection) Text() bool { return p.words != nil }
+
+// Vector is a projected row with its scratch memory; the zero value is ready.
+type Vector struct {
+	Index []uint32  // columns, strictly ascending
+	Value []float32 // aligned with Index
+	pairs []uint64
+	word  []byte
+}
+
+// Row projects a row of the Reader's into v, replacing what v held. Text rows get unit
+// length over the words of the vocabulary.
+func (p *Projection) Row(row *Row, v *Vector) {
+	v.pairs = v.pairs[:0]
+	if p.words != nil {
+		p.text(row.Text, v)
+	} else {
+		for i, index := range row.Index {
+			if c := p.table.get(index); c != 0 {
+				v.pairs = append(v.pairs, uint64(c-1)<<32|uint64(floatBits(row.Value[i])))
+			}
+		}
+		slices.Sort(v.pairs)
+	}
+	v.Index, v.Value = v.Index[:0], v.Value[:0]
+	for _, pair := range v.pairs {
+		v.Index = append(v.Index, uint32(pair>>32))
+		v.Value = append(v.Value, floatFrom(uint32(pair)))
+	}
+}
+
+// text fills v.pairs with column<<32 | weight bits.
+func (p *Projection) text(text []byte, v *Vector) {
+	v.word = eachWord(text, v.word, func(word []byte) {
+		if c, ok := p.words[string(word)]; ok {
+			v.pairs = append(v.pairs, uint64(c)<<32)
+		}
+	})
+	slices.Sort(v.pairs)
+	n := 0
+	for i := 0; i < len(v.pairs); n++ {
+		run := i + 1
+		for run < len(v.pairs) && v.pairs[run] == v.pairs[i] {
+			run++
+		}
+		v.pairs[n] = v.pairs[i] | uint64(run-i)
+		i = run
+	}
+	v.pairs = v.pairs[:n]
+	weigh(v.pairs, p.idf)
+}

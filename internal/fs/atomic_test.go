@@ -1,0 +1,190 @@
+package fs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return strings.Join(out, " ")
+}
+
+func TestCreateFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	if err := WriteFile(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := CreateFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := CreateFile(path) // two writers at once get a file each
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Abort()
+	fmt.Fprint(f, "new")
+	if b, _ := os.ReadFile(path); string(b) != "old" {
+		t.Errorf("visible before Commit: %q", b)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	f.Abort()
+	if b, _ := os.ReadFile(path); string(b) != "new" || names(t, dir) != "out" {
+		t.Errorf("%q, folder holds %s", b, names(t, dir))
+	}
+}
+
+func TestCreateFileThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteFile(filepath.Join(dir, "real"), []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("real", link); err != nil {
+		t.Skip(err)
+	}
+	if err := WriteFile(link, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(filepath.Join(dir, "real"))
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 || string(b) != "new" {
+		t.Errorf("the link was replaced, its target holds %q", b)
+	}
+}
+
+func TestCreateFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{"", dir, filepath.Join(dir, "none", "x")} {
+		if err := WriteFile(path, nil); !IsInput(err) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// TestFullDisk: a full disk is a failure of the machine, not of the input.
+func TestFullDisk(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	err := WriteFile(full, []byte("x"))
+	if !IsDiskFull(err) || IsInput(err) || !strings.HasPrefix(err.Error(), full+": the disk is full") {
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(full); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the device was replaced: %v", err)
+	}
+}
+
+func TestCreateDir(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "deep", "set")
+	d, err := CreateDir(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateDir(path, false); !IsInput(err) || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second writer: %v", err)
+	}
+	if err := os.WriteFile(d.Join("a"), []byte("1"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("visible before Commit: %v", err)
+	}
+	if err := d.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	d.Abort()
+	if got := names(t, filepath.Dir(path)); got != "set" || names(t, path) != "a" {
+		t.Errorf("folder holds %s", got)
+	}
+	if _, err := CreateDir(path, false); !IsInput(err) || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("existing folder: %v", err)
+	}
+	d, err = CreateDir(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.Join("b"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Commit(); err != nil || names(t, path) != "b" || names(t, filepath.Dir(path)) != "set" {
+		t.Errorf("replaced: %v, %s, %s", err, names(t, path), names(t, filepath.Dir(path)))
+	}
+}
+
+func TestCreateDirAbort(t *testing.T) {
+	root := t.TempDir()
+	stale := filepath.Join(root, "set.part")
+	if err := os.MkdirAll(filepath.Join(stale, "left"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	d, err := CreateDir(filepath.Join(root, "set"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, d.Path()); got != "" {
+		t.Errorf("a killed writer's files are still there: %s", got)
+	}
+	d.Abort()
+	if got := names(t, root); got != "" {
+		t.Errorf("left behind: %s", got)
+	}
+	file := filepath.Join(root, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", file, filepath.Join(file, "x")} {
+		if _, err := CreateDir(path, true); !IsInput(err) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	cause := errors.New("why")
+	err := Inputf("a.svm", 17, "index 0: %w", cause)
+	if err.Error() != "a.svm:17: index 0: why" || !errors.Is(err, cause) || !IsInput(fmt.Errorf("x: %w", err)) {
+		t.Errorf("got %v", err)
+	}
+	if got := AtLine(err, 3); got != err {
+		t.Errorf("a line was replaced: %v", got)
+	}
+	if got := AtLine(Inputf("a.gz", 0, "cut"), 3).Error(); got != "a.gz:3: cut" {
+		t.Errorf("got %s", got)
+	}
+	if got := AtLine(cause, 3); got != cause {
+		t.Errorf("got %v", got)
+	}
+	if got := Inputf("", 0, "no input").Error(); got != "no input" {
+		t.Errorf("got %s", got)
+	}
+	for errno, input := range map[syscall.Errno]bool{syscall.ENOSPC: false, syscall.EIO: false, syscall.EROFS: true,
+		syscall.ENAMETOOLONG: true, syscall.ELOOP: true, syscall.EACCES: true, syscall.ENOTDIR: true, syscall.EEXIST: true} {
+		err := Explain("p", &os.PathError{Op: "write", Path: "q", Err: errno})
+		if IsInput(err) != input || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), "p: ") {
+			t.Errorf("%v: %v", errno, err)
+		}
+	}
+	if Explain("p", nil) != nil {
+		t.Error("no error became one")
+	}
+}
