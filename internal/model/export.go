@@ -7,12 +7,12 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/internal/fs"
 	"taxon/internal/taxonomy"
 )
 
@@ -141,56 +141,40 @@ func (e *TextExporter) write(ctx context.Context, w io.Writer, first, last, thre
 // successName marks a folder of parts as complete, as Hadoop's tools expect.
 const successName = "_SUCCESS"
 
-// WriteParts writes part-00000.txt, ... into the folder dir (which it makes), one a weight
-// shard, `threads` at a time, and at last an empty _SUCCESS. A part appears under its
-// name when it is whole; on an error the parts and the marker are removed.
-func (e *TextExporter) WriteParts(ctx context.Context, dir string, threads int) (err error) {
+// WriteParts makes the folder dir with part-00000.txt, ..., one a weight shard, `threads`
+// at a time, and an empty _SUCCESS. The folder must not exist or be empty; it appears under
+// its name when it is whole.
+func (e *TextExporter) WriteParts(ctx context.Context, dir string, threads int) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
 	}
-	made := os.Mkdir(dir, 0o777) == nil
-	if entries, err := os.ReadDir(dir); err != nil {
+	out, err := fs.CreateDir(dir, false)
+	if err != nil {
 		return err
-	} else if len(entries) > 0 {
-		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
 	}
-	var shards []File
-	for _, f := range e.m.Manifest.Files {
-		if f.Nodes > 0 {
-			shards = append(shards, f)
-		}
-	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for i := range shards {
-			os.Remove(filepath.Join(dir, partName(i)))
-			os.Remove(filepath.Join(dir, partName(i)+partialSuffix))
-		}
-		if made {
-			os.Remove(dir)
-		}
-	}()
+	defer out.Abort()
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(threads)
-	for i, f := range shards {
-		g.Go(func() error { return e.writePart(gctx, filepath.Join(dir, partName(i)), f) })
+	part := 0
+	for _, f := range e.m.Manifest.Files {
+		if f.Nodes == 0 {
+			continue
+		}
+		name := fmt.Sprintf("part-%05d.txt", part)
+		part++
+		g.Go(func() error { return fs.Explain(dir, e.writePart(gctx, out.Join(name), f)) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, successName), nil, 0o666)
+	if err := os.WriteFile(out.Join(successName), nil, 0o666); err != nil {
+		return fs.Explain(dir, err)
+	}
+	return out.Commit()
 }
 
-// ErrNotEmpty: a folder for parts must be empty or absent.
-var ErrNotEmpty = fmt.Errorf("the folder is not empty: name a new one for the parts")
-
-func partName(i int) string { return fmt.Sprintf("part-%05d.txt", i) }
-
 func (e *TextExporter) writePart(ctx context.Context, name string, f File) error {
-	tmp := name + partialSuffix
-	out, err := os.Create(tmp)
+	out, err := os.Create(name)
 	if err != nil {
 		return err
 	}
@@ -202,8 +186,8 @@ func (e *TextExporter) writePart(ctx context.Context, name string, f File) error
 	if err := buf.Flush(); err != nil {
 		return err
 	}
-	if err := out.Close(); err != nil {
+	if err := out.Sync(); err != nil {
 		return err
 	}
-	return os.Rename(tmp, name)
+	return out.Close()
 }

@@ -9,9 +9,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"taxon/internal/fs"
 )
 
 func exportText(t testing.TB, m *Model, threshold float64, threads int) string {
@@ -87,7 +90,7 @@ func TestExportReadsBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c, _ = m.Column(uint32(index))
+				c = uint32(slices.Index(meta.Feature, uint32(index)))
 			}
 			got[c] = float32(v)
 		}
@@ -118,7 +121,7 @@ func checkParts(t *testing.T, m *Model, text string) {
 	if len(entries) < 3 || len(mustRead(t, filepath.Join(dir, "_SUCCESS"))) != 0 || string(all) != text {
 		t.Errorf("%d files; the parts do not add up to the one file", len(entries))
 	}
-	if err := e.WriteParts(context.Background(), dir, 2); !errors.Is(err, ErrNotEmpty) {
+	if err := e.WriteParts(context.Background(), dir, 2); !fs.IsInput(err) {
 		t.Errorf("parts into a full folder: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

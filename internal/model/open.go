@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
-	"taxon/internal/taxonomy"
 )
 
 // Model is an opened model. Its weights lie in mapped, read-only memory until Close.
@@ -26,7 +25,6 @@ type Model struct {
 
 	records []record // node -> overrides
 	release []func() error
-	column  columnIndex
 }
 
 // openParallel bounds the files that are verified at once. Hashing is fast enough
@@ -46,7 +44,6 @@ func Open(dir string) (*Model, error) {
 	if err := m.load(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	m.column = newColumnIndex(m.Feature)
 	return m, nil
 }
 
@@ -75,7 +72,7 @@ func readManifest(dir string) (*Manifest, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read model: %w", err)
+		return nil, fs.Explain(name, err)
 	}
 	if len(b) > maxManifestBytes {
 		return nil, &fs.InputError{Path: name, Msg: "too large for a manifest"}
@@ -98,7 +95,7 @@ func missingManifest(dir string, err error) error {
 	case errors.Is(err, iofs.ErrNotExist):
 		return &fs.InputError{Path: dir, Msg: "not a model: there is no " + fileManifest + " in it"}
 	}
-	return fmt.Errorf("read model: %w", err)
+	return fs.Explain(dir, err)
 }
 
 // load maps, verifies and parses every file of the manifest.
@@ -139,7 +136,7 @@ func (m *Model) verify(f File) ([]byte, func() error, error) {
 		return nil, nil, &fs.InputError{Path: name, Msg: "missing, though the manifest lists it: the model is not whole"}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read model: %w", err)
+		return nil, nil, fs.Explain(name, err)
 	}
 	if int64(len(b)) != f.Bytes {
 		return nil, release, &fs.InputError{Path: name, Msg: fmt.Sprintf("%d bytes, the manifest says %d: the file is damaged", len(b), f.Bytes)}
@@ -192,6 +189,9 @@ func (m *Model) parseShards(data [][]byte) error {
 // checkCounts compares the manifest's counts with what the tables hold.
 func (m *Model) checkCounts() error {
 	c := m.Manifest.Counts
+	if terminals := len(m.Tree.Terminals()); c.Terminals != terminals {
+		return fmt.Errorf("counts do not match: %d terminals, but the structure has %d", c.Terminals, terminals)
+	}
 	if c.Nodes != m.Tree.Len() || c.Features != len(m.Feature) || c.Labels != len(m.Labels) {
 		return fmt.Errorf("counts do not match: %d nodes, %d features, %d labels, but the tables hold %d, %d, %d",
 			c.Nodes, c.Features, c.Labels, m.Tree.Len(), len(m.Feature), len(m.Labels))
@@ -203,6 +203,9 @@ func firstLine(err error) string {
 	line, _, _ := bytes.Cut([]byte(err.Error()), []byte("\n"))
 	return string(line)
 }
+
+// Terminals is the number of nodes that bear a loss: the classes to choose from.
+func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 
 // Close unmaps the weights. No vector, predictor or walk of m may be used after it.
 func (m *Model) Close() error {
@@ -273,7 +276,3 @@ func (m *Model) LabelsPerInstance() float64 {
 	}
 	return float64(m.Data.Positives) / float64(m.Data.Instances)
 }
-
-// NodeLabel is the label that node n stands for: a spawned leaf stands for the node it
-// was spawned under; "" for a virtual root.
-func NodeLabel(t *taxonomy.Tree, n int) string { return t.Name[n] }

@@ -69,7 +69,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 		return nil, fmt.Errorf("predict: unknown rule %d", o.Rule)
 	}
 	p := &Predictor{m: m, o: o, bias: float64(float32(m.Options.Bias))}
-	p.o.Top = min(o.Top, m.Manifest.Counts.Terminals)
+	p.o.Top = min(o.Top, m.Terminals())
 	for n, leaf := range m.Tree.Leaf {
 		if leaf {
 			p.deep = max(p.deep, int(m.Tree.Depth[n])+1)

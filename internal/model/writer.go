@@ -7,16 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"os"
-	"path/filepath"
+
+	"taxon/internal/fs"
 )
 
 // Writer writes a model node by node into a folder beside its place and publishes the
 // whole folder at Close. One goroutine uses it. After an error, Abort.
 type Writer struct {
-	dir   string // where the model will be
-	tmp   string // where it is written
+	dir   *fs.OutDir // the folder beside the model's place
 	meta  Meta
 	limit int64 // bytes of a shard
 	next  int   // node expected next
@@ -45,22 +44,14 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	if err := meta.validate(); err != nil {
 		return nil, fmt.Errorf("write model: %w", err)
 	}
-	dir = filepath.Clean(dir)
 	if err := Replaceable(dir); err != nil {
 		return nil, err
 	}
-	w := &Writer{dir: dir, tmp: dir + partialSuffix, meta: meta, limit: shardBytes,
-		path: newPath(meta.columns()), weights: sha256.New()}
-	if err := Replaceable(w.tmp); err != nil {
+	out, err := fs.CreateDir(dir, true)
+	if err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(w.tmp); err != nil {
-		return nil, fmt.Errorf("write model: %w", err)
-	}
-	if err := os.MkdirAll(w.tmp, 0o777); err != nil {
-		return nil, fmt.Errorf("write model: %w", err)
-	}
-	return w, nil
+	return &Writer{dir: out, meta: meta, limit: shardBytes, path: newPath(meta.columns()), weights: sha256.New()}, nil
 }
 
 // WriteNode writes the overrides of node n; nodes come in order, each once. columns
@@ -110,7 +101,7 @@ func (w *Writer) append(n int, rec []byte) error {
 	w.size += int64(len(rec))
 	w.sum.Write(rec)
 	if _, err := w.out.Write(rec); err != nil {
-		return fmt.Errorf("write model: %w", err)
+		return fs.Explain(w.dir.Name(), err)
 	}
 	return nil
 }
@@ -119,15 +110,15 @@ func (w *Writer) openShard(n int) error {
 	if len(w.files) >= maxShardsInName {
 		return fmt.Errorf("write model: more than %d weight shards", maxShardsInName)
 	}
-	f, err := os.Create(filepath.Join(w.tmp, shardName(len(w.files))))
+	f, err := os.OpenFile(w.dir.Join(shardName(len(w.files))), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return fmt.Errorf("write model: %w", err)
+		return fs.Explain(w.dir.Name(), err)
 	}
 	head := appendShardHeader(nil, n)
 	w.file, w.out, w.sum, w.first, w.size = f, bufio.NewWriterSize(f, 1<<20), sha256.New(), n, int64(len(head))
 	w.sum.Write(head)
 	if _, err := w.out.Write(head); err != nil {
-		return fmt.Errorf("write model: %w", err)
+		return fs.Explain(w.dir.Name(), err)
 	}
 	return nil
 }
@@ -138,7 +129,7 @@ func (w *Writer) closeShard(n int) error {
 	w.file = nil
 	err := errors.Join(w.out.Flush(), f.Sync(), f.Close())
 	if err != nil {
-		return fmt.Errorf("write model: %w", err)
+		return fs.Explain(w.dir.Name(), err)
 	}
 	w.files = append(w.files, File{Name: shardName(len(w.files)), Bytes: w.size,
 		SHA256: hex.EncodeToString(w.sum.Sum(nil)), FirstNode: w.first, Nodes: n - w.first})
@@ -152,26 +143,27 @@ func (w *Writer) closeShard(n int) error {
 func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
 	report, err := w.finish(report, trace)
 	if err == nil {
-		err = publish(w.tmp, w.dir)
+		err = Replaceable(w.dir.Name()) // someone may have put something there meanwhile
+	}
+	if err == nil {
+		err = w.dir.Commit()
 	}
 	if err != nil {
-		return Report{}, errors.Join(err, w.Abort())
+		w.Abort()
+		return Report{}, err
 	}
 	w.done = true
 	return report, nil
 }
 
 // Abort removes what was written; after Close it does nothing.
-func (w *Writer) Abort() error {
-	if w.done {
-		return nil
-	}
+func (w *Writer) Abort() {
 	w.done = true
 	if w.file != nil {
 		w.file.Close()
 		w.file = nil
 	}
-	return os.RemoveAll(w.tmp)
+	w.dir.Abort()
 }
 
 func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
@@ -185,14 +177,9 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if err := w.closeShard(nodes); err != nil {
 		return report, err
 	}
-	counts := Counts{Nodes: nodes, Features: len(w.meta.Feature), Labels: len(w.meta.Labels), Edges: -1, Overrides: w.overrides}
+	counts := Counts{Nodes: nodes, Features: len(w.meta.Feature), Labels: len(w.meta.Labels), Edges: -1, Overrides: w.overrides, Terminals: len(w.meta.Tree.Terminals())}
 	if w.meta.Structure != nil {
 		counts.Edges = len(w.meta.Structure.Parents)
-	}
-	for _, leaf := range w.meta.Tree.Leaf {
-		if leaf {
-			counts.Terminals++
-		}
 	}
 	report.WeightsSHA256 = hex.EncodeToString(w.weights.Sum(nil))
 	report.Nodes, report.Terminals, report.Features = nodes, counts.Terminals, counts.Features
@@ -204,7 +191,7 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	return report, writeDurable(filepath.Join(w.tmp, fileManifest), b)
+	return report, w.writeFile(fileManifest, b)
 }
 
 // writeTables writes every file but the shards and the manifest.
@@ -229,7 +216,7 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 		}{fileVocabulary, encodeVocabulary(w.meta.Text)})
 	}
 	for _, t := range tables {
-		if err := writeDurable(filepath.Join(w.tmp, t.name), t.data); err != nil {
+		if err := w.writeFile(t.name, t.data); err != nil {
 			return err
 		}
 		sum := sha256.Sum256(t.data)
@@ -238,20 +225,15 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 	return nil
 }
 
-// writeDurable writes a new file and waits until it is on disk.
-func writeDurable(name string, b []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+// writeFile writes a new file of the model and waits until it is on disk.
+func (w *Writer) writeFile(name string, b []byte) error {
+	f, err := os.OpenFile(w.dir.Join(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return fmt.Errorf("write model: %w", err)
+		return fs.Explain(w.dir.Name(), err)
 	}
 	_, err = f.Write(b)
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write model: %w", err)
-	}
-	return nil
+	return fs.Explain(w.dir.Name(), errors.Join(err, f.Close()))
 }
-
-var _ io.Closer = (*Model)(nil)
