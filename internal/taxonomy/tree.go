@@ -16,7 +16,7 @@ type Tree struct {
 	Parent []int32  // -1: the zero vector is its parent
 	Kind   []Kind   //
 	Name   []string // Spawned: the label it stands for; Virtual: ""
-	Label  []int32  // index into the data's labels; -1: no such label in the data
+	Label  []int32  // index into the data's labels; -1: no such label in the data. A labelled internal node and its spawned leaf have the same
 	Depth  []int32  // 0 for nodes whose parent is the zero vector
 	Leaf   []bool   // terminal: bears a loss
 }

@@ -1,0 +1,74 @@
+package eval
+
+// Output is what a model says about one row, as label ids.
+type Output struct {
+	Predicted []int32 // set of labels
+	Ranked    []int32 // best first; ignored without Options.Ranked
+}
+
+// Comparison measures two models on the same rows and tests whether they differ. Both
+// are measured over one class set.
+type Comparison struct {
+	first, second *Accumulator
+	plus, minus   int64
+	truth, a, b   marks
+}
+
+// NewComparison starts a measurement of two models.
+func NewComparison(o Options) (*Comparison, error) {
+	l, err := newLabels(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Comparison{first: newAccumulator(l), second: newAccumulator(l)}, nil
+}
+
+// IDs appends the ids of label names to dst, as Accumulator.IDs.
+func (c *Comparison) IDs(dst []int32, names []string) []int32 { return c.first.IDs(dst, names) }
+
+// Add takes one row and what each model says about it.
+func (c *Comparison) Add(truth []int32, first, second Output) {
+	c.first.Add(truth, first.Predicted, first.Ranked)
+	c.second.Add(truth, second.Predicted, second.Ranked)
+	n := len(c.first.labels.node)
+	put(&c.truth, truth, n)
+	put(&c.a, first.Predicted, n)
+	put(&c.b, second.Predicted, n)
+	// Where the two say the same, both are right or both wrong.
+	for _, id := range c.first.predIDs {
+		if !c.b.has(id) {
+			c.decide(c.truth.has(id))
+		}
+	}
+	for _, id := range c.second.predIDs {
+		if !c.a.has(id) {
+			c.decide(!c.truth.has(id))
+		}
+	}
+}
+
+// decide counts a decision on which the two differ.
+func (c *Comparison) decide(firstIsRight bool) {
+	if firstIsRight {
+		c.plus++
+	} else {
+		c.minus++
+	}
+}
+
+// put makes set hold ids.
+func put(set *marks, ids []int32, n int) {
+	set.reset(n)
+	for _, id := range ids {
+		set.put(id)
+	}
+}
+
+// Result gives the first model's figures with both tests, the second's under Other.
+func (c *Comparison) Result() Result {
+	r, other := c.first.Result(), c.second.Result()
+	sign := NewSignTest(c.plus, c.minus)
+	rank := NewWilcoxon(c.first.ClassF1(), c.second.ClassF1())
+	r.SignTest, r.Wilcoxon, r.Other = &sign, &rank, &other
+	return r
+}

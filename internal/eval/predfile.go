@@ -1,0 +1,114 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"taxon/internal/fs"
+	"taxon/internal/lines"
+)
+
+// Prediction is one line of a prediction file.
+type Prediction struct {
+	Labels []string  // in the order of the line
+	Scores []float64 // one a label; nil unless every label has one
+}
+
+// PredReader reads prediction files: a line an instance, in the order of the data; labels
+// separated by commas or blanks, each perhaps with `:score`; an empty line predicts
+// nothing. For rankings the best comes first.
+type PredReader struct {
+	in        *lines.Reader
+	source    string
+	instances int
+	known     func(label string) bool
+}
+
+// NewPredReader reads from r; source names it in errors. instances is the number of lines
+// that the file must have, -1 if that is not known. A word whose end looks like a score
+// ("GO:0001") is taken whole if known, which may be nil, knows it as a label.
+func NewPredReader(r io.Reader, source string, instances int, known func(label string) bool) *PredReader {
+	return &PredReader{in: lines.NewReader(r, source), source: source, instances: instances, known: known}
+}
+
+// Next returns the next line's prediction, or io.EOF after the last, once their number
+// proved right. Errors are *fs.InputError, save failures of the underlying reader.
+func (r *PredReader) Next() (Prediction, error) {
+	text, err := r.in.Next()
+	if errors.Is(err, io.EOF) {
+		if r.instances >= 0 && r.in.Line() != r.instances {
+			return Prediction{}, r.wrongCount(r.in.Line())
+		}
+		return Prediction{}, io.EOF
+	}
+	if err != nil {
+		return Prediction{}, err
+	}
+	if r.instances >= 0 && r.in.Line() > r.instances {
+		return Prediction{}, r.in.Errorf("more lines than the data has instances (%d)", r.instances)
+	}
+	return r.parse(string(text))
+}
+
+// wrongCount is the error for a file of another number of lines.
+func (r *PredReader) wrongCount(got int) error {
+	return &fs.InputError{Path: r.source, Msg: fmt.Sprintf(
+		"%d lines of predictions for %d instances: there must be one line an instance (an empty one for no label)", got, r.instances)}
+}
+
+// parse splits a line.
+func (r *PredReader) parse(text string) (Prediction, error) {
+	var p Prediction
+	for word := range strings.FieldsFuncSeq(text, isSeparator) {
+		label, score, scored, err := r.split(word)
+		if err != nil {
+			return Prediction{}, err
+		}
+		p.Labels = append(p.Labels, label)
+		if scored {
+			p.Scores = append(p.Scores, score)
+		}
+	}
+	if len(p.Scores) != len(p.Labels) {
+		p.Scores = nil
+	}
+	return p, nil
+}
+
+func isSeparator(c rune) bool { return c == ',' || c == ' ' || c == '\t' }
+
+// split takes the score off a word: what follows the last colon, if it is a number.
+func (r *PredReader) split(word string) (label string, score float64, scored bool, err error) {
+	colon := strings.LastIndexByte(word, ':')
+	if colon < 0 || !looksNumeric(word[colon+1:]) || (r.known != nil && r.known(word)) {
+		return word, 0, false, nil
+	}
+	score, err = strconv.ParseFloat(word[colon+1:], 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return "", 0, false, r.in.Errorf("score %s is beyond the range of numbers", strconv.Quote(word[colon+1:]))
+	case err != nil:
+		return word, 0, false, nil
+	case math.IsInf(score, 0) || math.IsNaN(score):
+		return word, 0, false, nil
+	case colon == 0:
+		return "", 0, false, r.in.Errorf("score %s without a label before it", strconv.Quote(word))
+	}
+	return word[:colon], score, true, nil
+}
+
+// looksNumeric tells decimal numbers from what else ParseFloat would take ("inf", "0x1p4").
+func looksNumeric(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9', c == '.', c == '-', c == '+', c == 'e', c == 'E':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,99 @@
+package eval
+
+// Result holds the figures, as fractions; a nil pointer or slice was not measured and is
+// left out of the JSON document.
+type Result struct {
+	Instances int    `json:"instances"`
+	Classes   int    `json:"classes"`   // size of the class set
+	ClassSet  string `json:"class_set"` // where it comes from: "training" or "data"
+
+	MicroF1        float64 `json:"micro_f1"`
+	MacroF1        float64 `json:"macro_f1"`
+	MicroPrecision float64 `json:"micro_precision"`
+	MicroRecall    float64 `json:"micro_recall"`
+	ZeroOne        float64 `json:"zero_one"` // share of rows whose label set is not exactly right
+
+	*Ranking   // nil without rankings
+	*Hierarchy // nil without a structure
+
+	ByLevel []Level `json:"by_level,omitempty"`
+	BySize  []Size  `json:"by_size,omitempty"`
+
+	SignTest *SignTest `json:"sign_test,omitempty"`
+	Wilcoxon *Wilcoxon `json:"wilcoxon,omitempty"`
+	Other    *Result   `json:"other,omitempty"` // what was compared with
+}
+
+// Ranking holds the measures of ranked predictions.
+type Ranking struct {
+	P1    float64 `json:"p@1"`
+	P3    float64 `json:"p@3"`
+	P5    float64 `json:"p@5"`
+	NDCG5 float64 `json:"ndcg@5"`
+}
+
+// Hierarchy holds the measures that need a class structure: losses are means over rows.
+type Hierarchy struct {
+	TreeLoss      float64 `json:"tree_loss"`
+	SymDiff       float64 `json:"sym_diff"`
+	HUnif         float64 `json:"l_H_unif"`
+	HSibl         float64 `json:"l_H_sibl"`
+	HSubtree      float64 `json:"l_H_subtree"`
+	HtildeUnif    float64 `json:"l_Htilde_unif"`
+	HtildeSibl    float64 `json:"l_Htilde_sibl"`
+	HtildeSubtree float64 `json:"l_Htilde_subtree"`
+	Precision     float64 `json:"hier_precision"`
+	Recall        float64 `json:"hier_recall"`
+	F1            float64 `json:"hier_f1"`
+}
+
+// Level holds the measures over the microlabels of one level.
+type Level struct {
+	Level     int     `json:"level"` // 1: the roots
+	MacroF1   float64 `json:"macro_f1"`
+	Classes   int     `json:"classes"` // microlabels that macro_f1 averages over
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// Size holds the measures over the classes with From to To training instances.
+type Size struct {
+	From    int     `json:"from"`
+	To      *int    `json:"to"` // null: no upper end
+	MacroF1 float64 `json:"macro_f1"`
+	Classes int     `json:"classes"`
+}
+
+// tally counts the decisions about one class, or about several together.
+type tally struct{ truePos, falsePos, falseNeg int64 }
+
+func (t *tally) add(o tally) {
+	t.truePos += o.truePos
+	t.falsePos += o.falsePos
+	t.falseNeg += o.falseNeg
+}
+
+func (t tally) precision() float64 { return share(t.truePos, t.truePos+t.falsePos) }
+func (t tally) recall() float64    { return share(t.truePos, t.truePos+t.falseNeg) }
+
+// f1 is 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.
+func (t tally) f1() float64 {
+	return share(2*t.truePos, 2*t.truePos+t.falsePos+t.falseNeg)
+}
+
+// share is part/whole with 0/0 = 0.
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// mean is sum/n with 0/0 = 0.
+func mean(sum float64, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
