@@ -67,6 +67,36 @@ func newCluster(t testing.TB, n int) *cluster {
 	return c
 }
 
+// newEmbedded is newCluster over the in-process transport.
+func newEmbedded(t testing.TB, n int) *cluster {
+	t.Helper()
+	c := &cluster{}
+	var shards []store.Shard
+	for range n {
+		shard := memory.New(memory.Options{})
+		c.shards = append(c.shards, shard)
+		shards = append(shards, shard)
+	}
+	var err error
+	if c.Client, err = storerpc.Embedded(shards, store.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestConformanceEmbedded(t *testing.T) {
+	for _, n := range []int{1, 5} {
+		t.Run(fmt.Sprintf("%d shards", n), func(t *testing.T) {
+			storetest.Run(t, storetest.Harness{
+				New:       func(t *testing.T) store.Store { return newEmbedded(t, n) },
+				Corrupt:   corrupt,
+				BigBytes:  20 << 20,
+				StaysOpen: true,
+			})
+		})
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for _, n := range []int{1, 3, 5} {
 		t.Run(fmt.Sprintf("%d shards", n), func(t *testing.T) {
@@ -98,11 +128,24 @@ func corrupt(t *testing.T, s store.Store, k store.Key) {
 	}
 }
 
-// BenchmarkPutGetBufconn moves 100 MB in values of 1 MiB and of 16 KiB there and
-// back; MB/s counts both ways.
+// The benchmarks move 100 MiB in values of one size to one shard and back; MB/s
+// counts both ways.
 func BenchmarkPutGetBufconn(b *testing.B) {
-	for _, size := range []int{1 << 20, 64 << 10, 4 << 10} {
-		b.Run(fmt.Sprintf("value=%dKiB", size>>10), func(b *testing.B) { benchmark(b, newCluster(b, 1), size) })
+	bySize(b, func(b *testing.B) store.Store { return newCluster(b, 1) })
+}
+
+func BenchmarkPutGetEmbedded(b *testing.B) {
+	bySize(b, func(b *testing.B) store.Store { return newEmbedded(b, 1) })
+}
+
+// BenchmarkPutGetDirect is the shard without any transport.
+func BenchmarkPutGetDirect(b *testing.B) {
+	bySize(b, func(b *testing.B) store.Store { return memory.New(memory.Options{}) })
+}
+
+func bySize(b *testing.B, open func(b *testing.B) store.Store) {
+	for _, size := range []int{4 << 20, 1 << 20, 64 << 10, 4 << 10} {
+		b.Run(fmt.Sprintf("value=%dKiB", size>>10), func(b *testing.B) { benchmark(b, open(b), size) })
 	}
 }
 
