@@ -1,0 +1,27 @@
+// Package coordinator turns a training job into tasks, hands them to workers and
+// folds what they report into the outer iteration, until the certified gap is small.
+//
+// # Parts
+//
+//   - plan.go, ranges.go: structure and data -> blocks of terminals, feature ranges (pure)
+//   - outer.go: the outer iteration as scalars: which step is next, momentum, safeguard, when to stop (pure)
+//   - job.go, inputs.go: one job: what was committed and what the tasks of a step read (pure)
+//   - machine.go, record.go: Step(now, event) -> actions over all jobs and workers (pure)
+//   - journal.go: the append-only file that the machine is rebuilt from
+//   - server.go and the service files: the gRPC shell: clock, waiting, the journal's fsync, store commits
+//
+// # Words
+//
+// A job is a sequence of sweeps, a sweep a sequence of steps, a step a set of tasks
+// that do not depend on each other. A task is run by attempts, each under a lease with
+// a fencing epoch; exactly one attempt of a task is committed. A task whose worker
+// vanished is lost and handed out again; a task that reports an error that would come
+// again anywhere fails the job at once. Attempt is not task, lost is not failed.
+//
+// # Promises
+//
+// What the weights are depends on data, options and seed alone: the plan does not know
+// the workers, the tasks of a step read only what earlier steps committed, and sums are
+// added in task order, not in the order of arrival. Every transition is a Record that
+// is durable in the journal before anything outside learns of it.
+package coordinator

@@ -1,0 +1,274 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Journal keeps the machine's records. Append orders a record behind all before it;
+// Sync returns when the record of that number, and so all before it, is durable.
+// All methods may be called from several goroutines.
+type Journal interface {
+	Append(record []byte) (number uint64)
+	Sync(number uint64) error
+	// Compact replaces everything appended so far by a snapshot. It must not run beside Append.
+	Compact(snapshot []byte) error
+	// Size is the number of bytes since the last compaction.
+	Size() int64
+	Close() error
+}
+
+// File format: 8 bytes magic, then entries: length (4 bytes), CRC32C of the length's
+// bytes (4), CRC32C of the body (4), body: one byte of kind, then a snapshot or a record.
+// Integers are little-endian. The first entry alone may be a snapshot. The length has a checksum of its own so that a flipped bit in it is
+// not taken for a file that was cut short.
+const (
+	journalMagic  = "taxonjn1"
+	entryHeader   = 12
+	kindRecord    = 'r'
+	kindSnapshot  = 's'
+	maxEntryBytes = 1 << 30 // of one entry: far above any snapshot, far below a wild length
+	journalName   = "journal"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrJournalDamaged is wrapped by the error of a journal that was changed after it was written.
+var ErrJournalDamaged = errors.New("journal is damaged")
+
+// FileJournal is a Journal in one file. Several Syncs at a time share one fsync.
+type FileJournal struct {
+	dir string
+
+	mu       sync.Mutex // guards what follows
+	file     *os.File
+	buffer   []byte // appended, not yet written
+	appended uint64
+	size     int64
+	err      error // the first failure: nothing is acknowledged after it
+
+	flush  sync.Mutex // held by the one that writes and syncs
+	synced uint64     // guarded by flush
+}
+
+// OpenJournal opens or makes the journal in dir and returns what it holds: a snapshot
+// (nil if there is none) and the records after it. An entry that the file's end cuts
+// short was never acknowledged and is removed; any other damage is an error that wraps
+// ErrJournalDamaged.
+func OpenJournal(dir string) (j *FileJournal, snapshot []byte, records [][]byte, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	path := filepath.Join(dir, journalName)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	snapshot, records, whole, err := readJournal(data)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	j = &FileJournal{dir: dir, file: file, size: whole}
+	if whole == 0 {
+		j.buffer, j.size = []byte(journalMagic), int64(len(journalMagic))
+	}
+	if err := errors.Join(file.Truncate(whole), seek(file, whole), file.Sync(), syncDir(dir)); err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	return j, snapshot, records, nil
+}
+
+func seek(f *os.File, at int64) error {
+	_, err := f.Seek(at, io.SeekStart)
+	return err
+}
+
+// readJournal decodes a journal's bytes; whole is the length without a cut-off end.
+func readJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
+	if len(data) < len(journalMagic) {
+		if journalMagic[:len(data)] != string(data) {
+			return nil, nil, 0, fmt.Errorf("%w: no journal's beginning", ErrJournalDamaged)
+		}
+		return nil, nil, 0, nil
+	}
+	if string(data[:len(journalMagic)]) != journalMagic {
+		return nil, nil, 0, fmt.Errorf("%w: no journal of this version (begins with %q)", ErrJournalDamaged, data[:len(journalMagic)])
+	}
+	at := int64(len(journalMagic))
+	for first := true; ; first = false {
+		body, n, err := readEntry(data[at:])
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("%w at byte %d: %w; restore it from a copy, or remove it to start without jobs", ErrJournalDamaged, at, err)
+		}
+		if n == 0 {
+			return snapshot, records, at, nil
+		}
+		switch {
+		case body[0] == kindRecord:
+			records = append(records, body[1:])
+		case body[0] == kindSnapshot && first:
+			snapshot = body[1:]
+		default:
+			return nil, nil, 0, fmt.Errorf("%w at byte %d: unexpected entry of kind %q", ErrJournalDamaged, at, body[0])
+		}
+		at += n
+	}
+}
+
+// readEntry decodes the entry that data begins with; n = 0: data ends before it does.
+func readEntry(data []byte) (body []byte, n int64, err error) {
+	if len(data) < entryHeader {
+		return nil, 0, nil
+	}
+	length := binary.LittleEndian.Uint32(data)
+	if crc32.Checksum(data[:4], castagnoli) != binary.LittleEndian.Uint32(data[4:]) {
+		return nil, 0, errors.New("checksum of a length is wrong")
+	}
+	if length == 0 || length > maxEntryBytes {
+		return nil, 0, fmt.Errorf("length %d is out of range", length)
+	}
+	if uint64(len(data)-entryHeader) < uint64(length) {
+		return nil, 0, nil
+	}
+	body = data[entryHeader : entryHeader+int(length)]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[8:]) {
+		return nil, 0, errors.New("checksum is wrong")
+	}
+	return body, entryHeader + int64(length), nil
+}
+
+// appendEntry codes an entry behind out.
+func appendEntry(out []byte, kind byte, body []byte) []byte {
+	var head [entryHeader]byte
+	binary.LittleEndian.PutUint32(head[:], uint32(len(body)+1))
+	binary.LittleEndian.PutUint32(head[4:], crc32.Checksum(head[:4], castagnoli))
+	sum := crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, body)
+	binary.LittleEndian.PutUint32(head[8:], sum)
+	out = append(append(out, head[:]...), kind)
+	return append(out, body...)
+}
+
+// Append implements Journal.
+func (j *FileJournal) Append(record []byte) uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before := len(j.buffer)
+	j.buffer = appendEntry(j.buffer, kindRecord, record)
+	j.size += int64(len(j.buffer) - before)
+	j.appended++
+	return j.appended
+}
+
+// Sync implements Journal.
+func (j *FileJournal) Sync(number uint64) error {
+	j.flush.Lock()
+	defer j.flush.Unlock()
+	if number <= j.synced {
+		return nil
+	}
+	j.mu.Lock()
+	out, upto, err := j.buffer, j.appended, j.err
+	j.buffer = nil
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if _, err = j.file.Write(out); err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		return j.broken(err)
+	}
+	j.synced = upto
+	return nil
+}
+
+// broken remembers a failure: after a failed fsync nobody knows what the disk holds.
+func (j *FileJournal) broken(err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.err = fmt.Errorf("journal: %w", err)
+	return j.err
+}
+
+// Compact implements Journal: the snapshot is written beside the file and renamed over it.
+func (j *FileJournal) Compact(snapshot []byte) error {
+	j.flush.Lock()
+	defer j.flush.Unlock()
+	file, err := writeJournal(j.dir, snapshot)
+	if err != nil {
+		return j.broken(err)
+	}
+	old := j.file
+	j.mu.Lock()
+	j.file, j.buffer = file, nil
+	j.size = 0
+	upto := j.appended
+	j.mu.Unlock()
+	j.synced = upto
+	return old.Close()
+}
+
+// writeJournal replaces the journal in dir by one that holds a snapshot only.
+func writeJournal(dir string, snapshot []byte) (file *os.File, err error) {
+	path := filepath.Join(dir, journalName)
+	file, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(appendEntry([]byte(journalMagic), kindSnapshot, snapshot))
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// syncDir makes a rename in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Size implements Journal.
+func (j *FileJournal) Size() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.size
+}
+
+// Close writes what was appended and closes the file.
+func (j *FileJournal) Close() error {
+	j.mu.Lock()
+	upto := j.appended
+	j.mu.Unlock()
+	err := j.Sync(upto)
+	return errors.Join(err, j.file.Close())
+}

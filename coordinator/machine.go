@@ -1,0 +1,576 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Tick is a time in nanoseconds since a start that the shell chooses. It never falls.
+type Tick int64
+
+const (
+	millisecond Tick = 1e6
+	second      Tick = 1e9
+)
+
+// Seconds is the tick in seconds.
+func (t Tick) Seconds() float64 { return float64(t) / float64(second) }
+
+// Limits bounds what the machine does. The zero value of a field means its default.
+type Limits struct {
+	Lease           Tick   // a lease lives this long without renewal; a worker too. Default 10 s
+	Backoff         Tick   // before a task that was lost twice, or errored once, goes out again; doubles. Default 100 ms
+	MaxBackoff      Tick   // Default 5 s
+	MaxLosses       uint32 // of one task before its job fails: it seems to kill its workers. Default 30
+	MaxErrors       uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
+	MaxRunning      int    // jobs that run at once, others queue. Default 4
+	MaxJobs         int    // that have not ended; more are refused. Default 1000
+	Checkpoints     bool   // emit SaveJob actions
+	CheckpointEvery Tick   // least time between two of them. Default 10 s
+}
+
+// withDefaults fills the fields that are zero.
+func (l Limits) withDefaults() Limits {
+	fill(&l.Lease, 10*second)
+	fill(&l.Backoff, 100*millisecond)
+	fill(&l.MaxBackoff, 5*second)
+	fill(&l.MaxLosses, 30)
+	fill(&l.MaxErrors, 6)
+	fill(&l.MaxRunning, 4)
+	fill(&l.MaxJobs, 1000)
+	fill(&l.CheckpointEvery, 10*second)
+	return l
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Machine is the state of all jobs and workers. It is pure: no clock, no I/O, no
+// goroutines; the shell calls Step from one goroutine at a time and carries out the
+// actions in their order.
+type Machine struct {
+	limits     Limits
+	jobs       []*job // in order of submission
+	byID       map[string]*job
+	workers    []*workerState // in order of registration
+	leases     map[uint64]*lease
+	lastEpoch  uint64
+	lastWorker uint64
+	lastJob    uint64
+
+	now Tick
+	out []Action
+}
+
+// workerState is a registered worker. seen is not journaled: after a restart every
+// worker has a lease's time to be heard.
+type workerState struct {
+	id, name string
+	slots    uint32
+	seen     Tick
+}
+
+// lease is a live attempt. expires is not journaled, like workerState.seen.
+type lease struct {
+	job     *job
+	task    uint32
+	epoch   uint64
+	worker  string
+	expires Tick
+}
+
+// NewMachine is a machine without jobs or workers.
+func NewMachine(limits Limits) *Machine {
+	return &Machine{limits: limits.withDefaults(), byID: map[string]*job{}, leases: map[uint64]*lease{}}
+}
+
+// Event is what happens to the machine.
+type Event interface{ event() }
+
+type (
+	// Submit asks for a job. ID is the wanted id, empty for the next "job-N".
+	Submit struct {
+		ID       string
+		Spec     *taxonv1.JobSpec
+		prepared *prepared // by the shell, outside its lock
+	}
+	// Resume asks for a job to go on from the state of a SaveJob action.
+	Resume struct{ State []byte }
+	// Register is a worker that joins.
+	Register struct {
+		Name  string
+		Slots uint32
+	}
+	// Leave is a worker that goes in good order.
+	Leave struct{ Worker string }
+	// Ask is a worker with a free slot.
+	Ask struct{ Worker string }
+	// Renew keeps leases of a worker alive.
+	Renew struct {
+		Worker string
+		Leases []*taxonv1.LeaseId
+	}
+	// Report is the end of an attempt. Next asks for another task at once.
+	Report struct {
+		Worker        string
+		Lease         *taxonv1.LeaseId
+		Error         string // empty: done
+		Deterministic bool
+		Returned      bool
+		Sums          Sums
+		CPUSeconds    float64
+		Next          bool
+	}
+	// Time lets leases expire, workers be missed and caps strike.
+	Time struct{}
+	// Cancel stops a job, keeping it resumable.
+	Cancel struct{ Job string }
+	// Saved is the end of a SaveJob action; Err is its error, empty if there was none.
+	Saved struct {
+		Job   string
+		Final bool
+		Err   string
+	}
+)
+
+func (Submit) event()   {}
+func (Resume) event()   {}
+func (Register) event() {}
+func (Leave) event()    {}
+func (Ask) event()      {}
+func (Renew) event()    {}
+func (Report) event()   {}
+func (Time) event()     {}
+func (Cancel) event()   {}
+func (Saved) event()    {}
+
+// Action is what the shell must do, in order. Everything after a Persist action waits
+// until its record is durable.
+type Action interface{ action() }
+
+type (
+	// Persist makes a record durable in the journal.
+	Persist struct{ Record Record }
+	// Submitted answers Submit and Resume.
+	Submitted struct{ Job string }
+	// Registered answers Register.
+	Registered struct{ Worker string }
+	// Grant answers Ask, and Report with Next; without a Grant nothing waits.
+	Grant struct{ Lease *taxonv1.Lease }
+	// Lost answers Renew: the leases that are no longer held.
+	Lost struct{ Leases []*taxonv1.LeaseId }
+	// Accepted answers Report if the report counted.
+	Accepted struct{}
+	// Refused answers an event that changed nothing.
+	Refused struct{ Err error }
+	// CommitStep tells the store which attempts of a step count (0: none).
+	CommitStep struct {
+		Job      string
+		Step     uint32
+		Attempts []uint32
+	}
+	// DropSteps tells the store to delete the steps below Before that Keep does not name.
+	DropSteps struct {
+		Job    string
+		Keep   []uint32
+		Before uint32
+	}
+	// SaveJob asks for a checkpoint; a Saved event must follow. No DropSteps that comes
+	// after it may be carried out before it has ended.
+	SaveJob struct {
+		Job   string
+		Sweep uint32
+		State []byte
+		Keep  []uint32
+		Final bool // the job was cancelled and waits for it
+	}
+	// Wake tells parked askers to ask again.
+	Wake struct{}
+	// Changed tells watchers that some status changed.
+	Changed struct{}
+	// Ended tells that a job is over.
+	Ended struct {
+		Job   string
+		State taxonv1.JobState
+	}
+)
+
+func (Persist) action()    {}
+func (Submitted) action()  {}
+func (Registered) action() {}
+func (Grant) action()      {}
+func (Lost) action()       {}
+func (Accepted) action()   {}
+func (Refused) action()    {}
+func (CommitStep) action() {}
+func (DropSteps) action()  {}
+func (SaveJob) action()    {}
+func (Wake) action()       {}
+func (Changed) action()    {}
+func (Ended) action()      {}
+
+// Errors in Refused actions.
+var (
+	ErrUnknownWorker = errors.New("worker is not registered (any more): register again")
+	ErrUnknownJob    = errors.New("no such job")
+	ErrJobExists     = errors.New("a job of this id exists with another specification")
+	ErrTooManyJobs   = errors.New("too many jobs: wait until one has ended")
+)
+
+// Step folds one event into the state and returns what the shell must do.
+func (m *Machine) Step(now Tick, e Event) []Action {
+	m.now, m.out = max(now, m.now), nil
+	switch e := e.(type) {
+	case Submit:
+		m.submit(e)
+	case Resume:
+		m.resume(e)
+	case Register:
+		id := fmt.Sprintf("w%d", m.lastWorker+1)
+		m.decide(Record{Kind: recordRegister, Worker: id, Name: e.Name, Slots: e.Slots})
+		m.out = append(m.out, Registered{Worker: id})
+	case Leave:
+		if m.worker(e.Worker) != nil {
+			m.decide(Record{Kind: recordGone, Worker: e.Worker})
+		}
+	case Ask:
+		if m.hear(e.Worker) {
+			m.grant(e.Worker)
+		}
+	case Renew:
+		m.renew(e)
+	case Report:
+		m.report(e)
+	case Time:
+		m.time()
+	case Cancel:
+		m.cancel(e.Job)
+	case Saved:
+		m.saved(e)
+	}
+	m.startQueued()
+	out := m.out
+	m.out = nil
+	return out
+}
+
+// find is the job of an id; nil if there is none.
+func (m *Machine) find(id string) *job { return m.byID[id] }
+
+// worker is the worker of an id; nil if it is not registered.
+func (m *Machine) worker(id string) *workerState {
+	for _, w := range m.workers {
+		if w.id == id {
+			return w
+		}
+	}
+	return nil
+}
+
+func (m *Machine) alive(worker string) bool { return m.worker(worker) != nil }
+
+// hear notes that a worker lives; an unknown one is refused.
+func (m *Machine) hear(id string) bool {
+	w := m.worker(id)
+	if w == nil {
+		m.refuse(ErrUnknownWorker)
+		return false
+	}
+	w.seen = m.now
+	return true
+}
+
+func (m *Machine) refuse(err error) { m.out = append(m.out, Refused{Err: err}) }
+
+// prepareBytes is prepare of a serialised specification.
+func prepareBytes(data []byte) (*prepared, error) {
+	spec := &taxonv1.JobSpec{}
+	if err := proto.Unmarshal(data, spec); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	return prepare(spec)
+}
+
+func (m *Machine) submit(e Submit) {
+	p := e.prepared
+	if p == nil {
+		var err error
+		if p, err = prepare(e.Spec); err != nil {
+			m.refuse(err)
+			return
+		}
+	}
+	id := e.ID
+	if id == "" {
+		id = m.freeID()
+	}
+	j, err := newJob(id, p)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	if old := m.find(id); old != nil {
+		if slices.Equal(old.Spec, j.Spec) {
+			m.out = append(m.out, Submitted{Job: id})
+		} else {
+			m.refuse(fmt.Errorf("job %s: %w", id, ErrJobExists))
+		}
+		return
+	}
+	if m.openJobs() >= m.limits.MaxJobs {
+		m.refuse(fmt.Errorf("%d jobs have not ended: %w", m.limits.MaxJobs, ErrTooManyJobs))
+		return
+	}
+	m.decide(Record{Kind: recordSubmit, Job: id, Payload: j.Spec, prepared: p})
+	m.out = append(m.out, Submitted{Job: id})
+}
+
+func (m *Machine) freeID() string {
+	for n := m.lastJob + 1; ; n++ {
+		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil {
+			return id
+		}
+	}
+}
+
+func (m *Machine) openJobs() int {
+	n := 0
+	for _, j := range m.jobs {
+		if !j.ended() {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *Machine) resume(e Resume) {
+	j, err := reviveJob(e.State)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	if m.find(j.ID) != nil {
+		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
+		return
+	}
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, restored: j})
+	m.out = append(m.out, Submitted{Job: j.ID})
+}
+
+// startQueued starts queued jobs, oldest first, while fewer than MaxRunning run.
+func (m *Machine) startQueued() {
+	running := 0
+	for _, j := range m.jobs {
+		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+			running++
+		}
+	}
+	for _, j := range m.jobs {
+		if running >= m.limits.MaxRunning {
+			return
+		}
+		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
+			running++
+			m.decide(Record{Kind: recordStart, Job: j.ID})
+		}
+	}
+}
+
+// grant hands a task to a worker: of the running job with the fewest live leases that
+// has one waiting, the older job first among equals.
+func (m *Machine) grant(worker string) {
+	var candidates []*job
+	for _, j := range m.jobs {
+		if j.running() && j.step.done+j.step.live < len(j.step.tasks) {
+			candidates = append(candidates, j)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b *job) int { return a.leases - b.leases })
+	for _, j := range candidates {
+		s := j.step
+		n, ok := s.queue.pop(worker,
+			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0 },
+			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].notBefore <= m.now })
+		if !ok {
+			continue
+		}
+		m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: s.number, Task: n, Epoch: m.lastEpoch + 1})
+		m.out = append(m.out, Grant{Lease: s.lease(j, n)})
+		return
+	}
+}
+
+// held is the live lease that an id names, if the worker holds it.
+func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
+	l := m.leases[id.GetEpoch()]
+	if l == nil || l.worker != worker || l.job.ID != id.GetJob() || l.task != id.GetTask() ||
+		l.job.step.number != id.GetStep() || l.job.step.tasks[l.task].attempt != id.GetAttempt() {
+		return nil
+	}
+	return l
+}
+
+func (m *Machine) renew(e Renew) {
+	if !m.hear(e.Worker) {
+		return
+	}
+	var lost []*taxonv1.LeaseId
+	for _, id := range e.Leases {
+		if l := m.held(e.Worker, id); l != nil {
+			l.expires = m.now + m.limits.Lease
+		} else {
+			lost = append(lost, id)
+		}
+	}
+	m.out = append(m.out, Lost{Leases: lost})
+}
+
+// report ends an attempt. A report under a lease that is no longer held changes nothing,
+// unless the very attempt was committed by an earlier copy of the report.
+func (m *Machine) report(e Report) {
+	if !m.hear(e.Worker) {
+		return
+	}
+	if l := m.held(e.Worker, e.Lease); l != nil {
+		m.conclude(l, e)
+		m.out = append(m.out, Accepted{})
+	} else if m.committed(e) {
+		m.out = append(m.out, Accepted{})
+	}
+	if e.Next {
+		m.grant(e.Worker)
+	}
+}
+
+// committed says whether a report repeats the one that committed its attempt.
+func (m *Machine) committed(e Report) bool {
+	j := m.find(e.Lease.GetJob())
+	if j == nil || j.step == nil || j.step.number != e.Lease.GetStep() || int(e.Lease.GetTask()) >= len(j.step.tasks) {
+		return false
+	}
+	t := &j.step.tasks[e.Lease.GetTask()]
+	return t.state == taskDone && t.epoch == e.Lease.GetEpoch() && t.attempt == e.Lease.GetAttempt()
+}
+
+// conclude decides what a report under a live lease means.
+func (m *Machine) conclude(l *lease, e Report) {
+	j, t := l.job, &l.job.step.tasks[l.task]
+	r := Record{Kind: recordLost, Job: j.ID, Step: j.step.number, Task: l.task, Epoch: l.epoch}
+	what := fmt.Sprintf("sweep %d, step %d (%s), task %d", j.step.spec.Sweep, j.step.number, j.step.spec.Phase, l.task)
+	switch {
+	case e.Returned:
+		m.decide(r)
+	case e.Error == "" && !e.Sums.finite(e.CPUSeconds):
+		m.fail(j, what+": "+errNotFinite.Error())
+	case e.Error == "":
+		r.Kind, r.Sums, r.CPU = recordDone, &e.Sums, e.CPUSeconds
+		m.decide(r)
+	case e.Deterministic:
+		m.fail(j, e.Error)
+	case t.errors+1 >= m.limits.MaxErrors:
+		m.fail(j, fmt.Sprintf("%s failed %d times, the last time: %s", what, t.errors+1, e.Error))
+	default:
+		r.Loss, r.Reason = lossError, e.Error
+		m.decide(r)
+	}
+}
+
+// finite says whether the figures can be summed and journaled.
+func (s *Sums) finite(cpu float64) bool {
+	for _, x := range []float64{s.Primal, s.Dual, s.InnerGap, s.Restart, s.Moved, cpu} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) fail(j *job, reason string) {
+	m.decide(Record{Kind: recordFail, Job: j.ID, Reason: reason})
+}
+
+// epochs lists the live leases' epochs, ascending.
+func (m *Machine) epochs() []uint64 {
+	out := make([]uint64, 0, len(m.leases))
+	for e := range m.leases {
+		out = append(out, e)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// time lets the clock strike: silent workers, expired leases, tasks whose back-off is
+// over, jobs whose time is up.
+func (m *Machine) time() {
+	for _, w := range slices.Clone(m.workers) {
+		if w.seen+m.limits.Lease <= m.now {
+			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "silent"})
+		}
+	}
+	for _, e := range m.epochs() {
+		if l := m.leases[e]; l != nil && l.expires <= m.now {
+			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.job.step.number, Task: l.task,
+				Epoch: e, Loss: lossExpired, Reason: "lease expired"})
+		}
+	}
+	for _, j := range m.jobs {
+		if !j.running() {
+			continue
+		}
+		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.outer.Force && j.spentAt(m.now).Seconds() >= limit {
+			m.decide(Record{Kind: recordTime, Job: j.ID})
+		}
+		m.checkLosses(j)
+	}
+}
+
+// checkLosses fails a job whose task loses every worker it goes to, and wakes askers for
+// tasks whose back-off is over.
+func (m *Machine) checkLosses(j *job) {
+	for _, n := range j.step.queue.again {
+		t := &j.step.tasks[n]
+		if t.losses > m.limits.MaxLosses {
+			m.fail(j, fmt.Sprintf("step %d (%s), task %d lost its worker %d times: look at the workers' memory and logs",
+				j.step.number, j.step.spec.Phase, n, t.losses))
+			return
+		}
+		if t.notBefore <= m.now {
+			m.out = append(m.out, Wake{})
+		}
+	}
+}
+
+func (m *Machine) cancel(id string) {
+	j := m.find(id)
+	switch {
+	case j == nil:
+		m.refuse(fmt.Errorf("job %s: %w", id, ErrUnknownJob))
+	case j.ended() || j.closing:
+	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints:
+		m.decide(Record{Kind: recordCancel, Job: id})
+		m.out = append(m.out, m.save(j, m.now, true))
+	default:
+		m.decide(Record{Kind: recordCancelOK, Job: id})
+	}
+}
+
+func (m *Machine) saved(e Saved) {
+	j := m.find(e.Job)
+	switch {
+	case j == nil || j.ended():
+	case e.Err != "":
+		m.fail(j, "checkpoint: "+e.Err)
+	case e.Final && j.closing:
+		m.decide(Record{Kind: recordCancelOK, Job: j.ID})
+	}
+}

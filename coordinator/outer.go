@@ -1,0 +1,374 @@
+package coordinator
+
+import (
+	"errors"
+	"math"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Names of the schedules (Options.schedule).
+const (
+	scheduleTwoblock = "twoblock"
+	scheduleParity   = "parity"
+	scheduleColour   = "colour"
+	scheduleJacobi   = "jacobi"
+)
+
+// Constants of the outer iteration. They change the path, never the optimum.
+const (
+	// innerShare: inner solves aim at this share of the last certified gap, spread evenly
+	// over the terminals: errors of the two then stay of one order.
+	innerShare = 0.1
+	// defaultEpochs is the least number of inner epochs of a sweep when the options name
+	// none: one stalls at a gap of 5e-2, two or three do not (methods.md 1).
+	defaultEpochs = 3
+	// maxEpochs bounds an inner solve that does not reach its aim; the next sweep goes on.
+	maxEpochs = 50
+	// riseTolerance is the relative rise of P that is not taken for rounding.
+	riseTolerance = 1e-12
+	// guardAfter: from this many pricing sweeps in a row above the best accepted P on, every
+	// sweep uses full stiffness until P is below it: full stiffness always majorises.
+	guardAfter = 2
+	// jacobiDamping: share of the way to the mean that jacobi's internals go.
+	jacobiDamping = 0.8
+)
+
+// priced says whether a sweep passes over all data in float64 and yields a certificate:
+// the early ones often, as the first working sets are guesses, then every fourth.
+func priced(sweep uint32) bool {
+	return sweep == 1 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
+}
+
+// Reasons why a job stopped (JobStatus.stopped_by).
+const (
+	stoppedByGap       = "gap"
+	stoppedBySweeps    = "max_sweeps"
+	stoppedByTime      = "max_time"
+	stoppedByCancelled = "cancelled"
+)
+
+// stage is the place of a step within its sweep.
+type stage uint8
+
+const (
+	stageSolve   stage = iota // twoblock, flat: MAP of all blocks
+	stageReduce               // twoblock: exact solve for the internals at what stageSolve wrote
+	stageGuard                // twoblock: stageReduce again with full stiffness, as P rose
+	stageSet                  // parity, colour, jacobi: MAP and REDUCE of one independent set
+	stagePrice                // parity, colour, jacobi: MAP without epochs, only priced
+	stageCertify              // parity, colour, jacobi: sums of the internals, nothing moves
+	stageEmit                 // the final weights are written
+	stageEnd                  // nothing is left to do
+)
+
+// phases are the stages as users see them (JobStatus.phase, SweepRecord.phase).
+var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify", "emit", "end"}
+
+// outerState is the outer iteration between two steps: what a checkpoint holds of it.
+type outerState struct {
+	Sweep     uint32  // under way, from 1
+	Stage     stage   // of the step under way
+	Set       uint32  // independent set, in stageSet
+	Price     bool    // the sweep under way is priced
+	Force     bool    // the time is up: price and stop as soon as possible
+	T         float64 // FISTA's t
+	Beta      float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
+	Rises     uint32  // pricing sweeps in a row whose P lay above Accepted
+	Accepted  float64 // P of the last accepted pricing sweep
+	Primal    float64 // running sums of the certificate under way
+	Dual      float64
+	Certified bool // Last is set
+	Last      certificate
+	StoppedBy string
+}
+
+// certificate holds the exact sums of one pricing sweep; Gap is (P-D)/P.
+type certificate struct{ Objective, Dual, Gap float64 }
+
+// outer is the scalar part of the outer iteration: which step is next and with what
+// parameters. Vectors stay with the workers, references to them with job.
+type outer struct {
+	outerState
+	schedule  string
+	flat      bool // no internals: terminals are independent problems
+	support   bool // support-aware stiffness
+	momentum  bool
+	sets      uint32
+	terminals uint32
+	gap       float64
+	maxSweeps uint32
+	epochs    uint32
+}
+
+// newOuter stands before the first sweep.
+func newOuter(o *taxonv1.Options, plan *taxonv1.Plan, flat bool) *outer {
+	t := &outer{
+		schedule:  o.GetSchedule(),
+		flat:      flat,
+		support:   o.GetStiffness() != "full",
+		momentum:  o.GetMomentum() != "none",
+		sets:      max(plan.GetSets(), 1),
+		terminals: uint32(len(plan.GetBlockTerminals())),
+		gap:       o.GetGap(),
+		maxSweeps: o.GetMaxSweeps(),
+		epochs:    o.GetInnerEpochs(),
+	}
+	if t.epochs == 0 {
+		t.epochs = defaultEpochs
+	}
+	t.T = 1
+	t.openSweep(1)
+	return t
+}
+
+// twoblock says whether sweeps are a MAP step and a REDUCE step.
+func (o *outer) twoblock() bool { return o.schedule == scheduleTwoblock || o.schedule == "" }
+
+// openSweep goes to the first step of a sweep.
+func (o *outer) openSweep(sweep uint32) {
+	o.Sweep, o.Set = sweep, 0
+	o.Primal, o.Dual = 0, 0
+	o.Price = o.mustPrice()
+	o.Stage = stageSet
+	if o.flat || o.twoblock() {
+		o.Stage = stageSolve
+	}
+}
+
+// mustPrice says whether the sweep under way is priced. A job always ends on a priced
+// sweep: the last one allowed is, and so is the one after time ran out.
+func (o *outer) mustPrice() bool {
+	return o.flat || o.Force || o.Sweep == o.maxSweeps || priced(o.Sweep)
+}
+
+// stepSpec says what the tasks of a step do. At most one of the map kinds and one of the
+// reduce rules is set; a step may have both (parity).
+type stepSpec struct {
+	Sweep    uint32
+	Phase    string
+	Map      taxonv1.TaskKind // MAP, EMIT_MAP or unspecified: no such tasks
+	Reduce   taxonv1.TaskKind // REDUCE, EMIT_REDUCE or unspecified
+	Set      int              // only blocks of this set; -1: all
+	Epochs   uint32
+	InnerGap float64
+	Price    bool
+	Certify  bool
+	Rule     string
+	Damping  float64
+	Beta     float64
+}
+
+// step describes the step under way.
+func (o *outer) step() stepSpec {
+	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta}
+	mapping := func() {
+		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
+	}
+	reducing := func(rule string) { s.Reduce, s.Rule = taxonv1.TaskKind_TASK_KIND_REDUCE, rule }
+	switch o.Stage {
+	case stageSolve:
+		mapping()
+		s.Price = o.Price
+	case stageReduce:
+		reducing(o.rule())
+		s.Certify = o.Price
+	case stageGuard:
+		reducing("full")
+	case stageSet:
+		mapping()
+		if o.schedule == scheduleJacobi {
+			reducing("jacobi")
+			s.Damping = jacobiDamping
+		} else {
+			s.Set = int(o.Set)
+			reducing("mean")
+		}
+	case stagePrice:
+		mapping()
+		s.Epochs, s.InnerGap, s.Price = 0, 0, true
+	case stageCertify:
+		reducing("none")
+		s.Certify = true
+	case stageEmit:
+		s.Map = taxonv1.TaskKind_TASK_KIND_EMIT_MAP
+		if !o.flat {
+			s.Reduce = taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE
+		}
+	}
+	return s
+}
+
+// rule is the stiffness of twoblock's exact solve.
+func (o *outer) rule() string {
+	if o.support && o.Rises < guardAfter {
+		return "support"
+	}
+	return "full"
+}
+
+// innerGap is the absolute gap per terminal that inner solves aim at; 0: none known yet.
+// Below innerShare of the tolerance itself there is nothing to gain.
+func (o *outer) innerGap() float64 {
+	if !o.Certified || o.terminals == 0 {
+		return 0
+	}
+	total := max(o.Last.Objective-o.Last.Dual, o.gap*o.Last.Objective)
+	return innerShare * total / float64(o.terminals)
+}
+
+// outcome says what a committed step means for the vectors and for the log.
+type outcome struct {
+	Take      bool // the step's REDUCE values are the new internals
+	SweepDone bool // the sweep that the step belongs to is committed
+	Certified bool // ... and its certificate is outer.Last
+}
+
+// errNotFinite is a training that left the range of numbers.
+var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
+
+// commit folds the sums of the step under way, in task order, and goes to the next step.
+func (o *outer) commit(sums []Sums) (outcome, error) {
+	step := o.step()
+	restart := 0.0
+	for _, s := range sums {
+		restart += s.Restart
+		if step.Price || step.Certify {
+			o.Primal += s.Primal
+			o.Dual += s.Dual
+		}
+	}
+	switch o.Stage {
+	case stageSolve:
+		if !o.flat {
+			o.Stage = stageReduce
+			return outcome{}, nil
+		}
+		return o.endPriced(false)
+	case stageReduce:
+		return o.commitReduce(restart > 0)
+	case stageGuard:
+		o.advance(true)
+		return outcome{Take: true, SweepDone: true, Certified: true}, nil
+	case stageSet:
+		return o.commitSet(), nil
+	case stagePrice:
+		o.Stage = stageCertify
+		return outcome{}, nil
+	case stageCertify:
+		return o.endPriced(false)
+	case stageEmit:
+		o.Stage = stageEnd
+	}
+	return outcome{}, nil
+}
+
+// endPriced ends a priced sweep whose step moved nothing that could be taken back.
+func (o *outer) endPriced(take bool) (outcome, error) {
+	if err := o.certify(); err != nil {
+		return outcome{}, err
+	}
+	if o.stop() {
+		o.Stage = stageEmit
+	} else {
+		o.openSweep(o.Sweep + 1)
+	}
+	return outcome{Take: take, SweepDone: true, Certified: true}, nil
+}
+
+// commitReduce ends twoblock's REDUCE step. If the job stops here the new internals are
+// dropped: the certificate is about the y that the terminals were solved at, and so is
+// what EMIT writes. If P rose, the step is done again from the same inputs with full
+// stiffness, which can't have raised it.
+func (o *outer) commitReduce(restart bool) (outcome, error) {
+	if !o.Price {
+		o.advance(restart)
+		return outcome{Take: true, SweepDone: true}, nil
+	}
+	support := o.rule() == "support"
+	if err := o.certify(); err != nil {
+		return outcome{}, err
+	}
+	if o.stop() {
+		o.Stage = stageEmit
+		return outcome{SweepDone: true, Certified: true}, nil
+	}
+	rose := o.judge()
+	if rose && support {
+		o.Stage = stageGuard
+		return outcome{}, nil
+	}
+	o.advance(restart || rose)
+	return outcome{Take: true, SweepDone: true, Certified: true}, nil
+}
+
+// commitSet goes to the next independent set, and behind the last one to the pricing
+// steps or the next sweep.
+func (o *outer) commitSet() outcome {
+	o.Set++
+	if o.Set < o.sets && o.schedule != scheduleJacobi {
+		return outcome{Take: true}
+	}
+	o.Set = 0
+	if o.mustPrice() {
+		o.Price, o.Stage = true, stagePrice
+		return outcome{Take: true}
+	}
+	o.openSweep(o.Sweep + 1)
+	return outcome{Take: true, SweepDone: true}
+}
+
+// certify closes the sums of a pricing sweep.
+func (o *outer) certify() error {
+	gap := 0.0
+	if o.Primal != o.Dual {
+		// Rounding may put the dual a few units above the primal; a gap is never negative.
+		gap = max((o.Primal-o.Dual)/o.Primal, 0)
+	}
+	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
+		return errNotFinite
+	}
+	o.Last = certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap}
+	o.Certified = true
+	return nil
+}
+
+// stop applies the stopping rules to a priced sweep, the tolerance first.
+func (o *outer) stop() bool {
+	switch {
+	case o.Last.Gap <= o.gap:
+		o.StoppedBy = stoppedByGap
+	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
+		o.StoppedBy = stoppedBySweeps
+	case o.Force:
+		o.StoppedBy = stoppedByTime
+	default:
+		return false
+	}
+	return true
+}
+
+// judge compares P with the best accepted one and says whether it rose.
+func (o *outer) judge() bool {
+	if o.Rises == 0 && o.Accepted == 0 || o.Last.Objective <= o.Accepted+riseTolerance*math.Abs(o.Accepted) {
+		o.Accepted, o.Rises = o.Last.Objective, 0
+		return false
+	}
+	o.Rises++
+	return true
+}
+
+// advance moves the momentum past a sweep whose internals were taken and opens the next.
+//
+// FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+;
+// gradient restart (O'Donoghue, Candes 2015) sets t = 1.
+func (o *outer) advance(restart bool) {
+	if restart || !o.momentum {
+		o.T, o.Beta = 1, 0
+	} else {
+		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2
+		o.Beta = (o.T - 1) / next
+		o.T = next
+	}
+	o.openSweep(o.Sweep + 1)
+}

@@ -1,0 +1,139 @@
+package coordinator
+
+import (
+	"cmp"
+	"slices"
+
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+const (
+	// blockTerminals is the width of the mapper's interleaved tiles: one cache line of
+	// float32 holds a feature of this many classes.
+	blockTerminals = 16
+	// groupTerminals bounds what a mapper reads to see its internals: a range's internals
+	// are written group by group, so a block reads those of its neighbourhood alone.
+	groupTerminals = 4096
+)
+
+// NewPlan cuts the training of tree on the data of spec into blocks of terminals and
+// feature ranges. It is pure: the result depends on data, options and seed only.
+//
+// A block holds at most 16 terminals of one independent set, siblings adjacent;
+// block numbers follow the depth-first order of the parents within each set.
+// Ranges cover [0, features], the bias being feature number `features` when it is on.
+func NewPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *taxonv1.Plan {
+	setOf, sets := NodeSets(tree, spec.GetOptions().GetSchedule())
+	p := &taxonv1.Plan{Sets: sets, BlockBegin: []uint32{0}}
+	terminals := terminalsByFamily(tree)
+	for set := range p.Sets {
+		appendBlocks(p, inSet(setOf, terminals, set), set)
+	}
+	p.GroupBegin = groups(p.BlockBegin)
+	p.BlockCost = blockCosts(tree, spec.GetData(), p)
+	p.RangeBegin = featureRanges(spec, len(terminals), internals(tree))
+	return p
+}
+
+// NodeSets returns the independent set of every node and the number of sets: parity
+// sweeps over odd and even depths, colour over the classes of a proper colouring; the
+// other schedules and the flat problem take all nodes of a kind at once (one set, which
+// is not independent as a set of nodes).
+func NodeSets(tree *taxonomy.Tree, schedule string) (set []uint32, sets uint32) {
+	set = make([]uint32, tree.Len())
+	if internals(tree) == 0 {
+		return set, 1
+	}
+	var classes [][]int32
+	switch schedule {
+	case scheduleParity:
+		parity := tree.ParitySets()
+		classes = parity[:]
+	case scheduleColour:
+		classes = tree.Colours()
+	default:
+		return set, 1
+	}
+	for c, nodes := range classes {
+		for _, n := range nodes {
+			set[n] = uint32(c)
+		}
+	}
+	return set, uint32(len(classes))
+}
+
+// internals counts the nodes that bear no loss.
+func internals(tree *taxonomy.Tree) int {
+	n := 0
+	for _, leaf := range tree.Leaf {
+		if !leaf {
+			n++
+		}
+	}
+	return n
+}
+
+// terminalsByFamily lists the terminals, families in depth-first order of their
+// parents: a terminal that stands between two subtrees stays beside its siblings.
+func terminalsByFamily(tree *taxonomy.Tree) []uint32 {
+	var out []uint32
+	for n, leaf := range tree.Leaf {
+		if leaf {
+			out = append(out, uint32(n))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b uint32) int { return cmp.Compare(tree.Parent[a], tree.Parent[b]) })
+	return out
+}
+
+// inSet keeps the terminals of one independent set.
+func inSet(setOf []uint32, terminals []uint32, set uint32) []uint32 {
+	var out []uint32
+	for _, n := range terminals {
+		if setOf[n] == set {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// appendBlocks cuts terminals into blocks, full ones first. Families share blocks:
+// half-empty tiles would cost more than a parent's vector read by two blocks.
+func appendBlocks(p *taxonv1.Plan, terminals []uint32, set uint32) {
+	for chunk := range slices.Chunk(terminals, blockTerminals) {
+		p.BlockTerminals = append(p.BlockTerminals, chunk...)
+		p.BlockBegin = append(p.BlockBegin, uint32(len(p.BlockTerminals)))
+		p.BlockSet = append(p.BlockSet, set)
+	}
+}
+
+// groups cuts the blocks into runs of about groupTerminals terminals of equal length.
+func groups(blockBegin []uint32) []uint32 {
+	blocks := len(blockBegin) - 1
+	terminals := int(blockBegin[blocks])
+	n := max((terminals+groupTerminals/2)/groupTerminals, 1)
+	out := []uint32{0}
+	for g := 1; g <= n && blocks > 0; g++ {
+		if end := uint32(blocks * g / n); end > out[len(out)-1] {
+			out = append(out, end)
+		}
+	}
+	return out
+}
+
+// blockCosts estimates the nonzeros a block visits in one pass over the data: every
+// lane sees every row, and the rows of its own class again and again.
+func blockCosts(tree *taxonomy.Tree, data *taxonv1.Data, p *taxonv1.Plan) []float64 {
+	row := float64(data.GetNonzeros()) / float64(max(data.GetInstances(), 1))
+	cost := make([]float64, len(p.BlockSet))
+	for b := range cost {
+		for _, n := range p.BlockTerminals[p.BlockBegin[b]:p.BlockBegin[b+1]] {
+			cost[b] += float64(data.GetNonzeros())
+			if l := tree.Label[n]; l >= 0 && int(l) < len(data.GetLabelInstances()) {
+				cost[b] += row * float64(data.LabelInstances[l])
+			}
+		}
+	}
+	return cost
+}

@@ -1,0 +1,356 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Record is one transition of the machine: what the journal holds. The machine changes
+// its lasting state through apply(record) only, so replaying the records of a journal
+// rebuilds it. Which fields count depends on Kind.
+type Record struct {
+	Kind    recordKind
+	At      Tick
+	Job     string  `json:",omitempty"`
+	Worker  string  `json:",omitempty"`
+	Name    string  `json:",omitempty"`
+	Slots   uint32  `json:",omitempty"`
+	Step    uint32  `json:",omitempty"`
+	Task    uint32  `json:",omitempty"`
+	Epoch   uint64  `json:",omitempty"`
+	Sums    *Sums   `json:",omitempty"`
+	CPU     float64 `json:",omitempty"`
+	Loss    loss    `json:",omitempty"`
+	Reason  string  `json:",omitempty"`
+	Payload []byte  `json:",omitempty"` // submit: JobSpec; restore: jobState
+
+	prepared *prepared // submit: saves apply the planning; nil when replayed
+	restored *job      // restore: the same
+}
+
+// recordKind names a transition.
+type recordKind string
+
+const (
+	recordSubmit   recordKind = "submit"   // Job queued with the specification Payload
+	recordRestore  recordKind = "restore"  // Job queued to go on from the state Payload
+	recordStart    recordKind = "start"    // Job runs; its next step is laid out
+	recordRegister recordKind = "register" // Worker joined
+	recordGone     recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)
+	recordGrant    recordKind = "grant"    // Task handed out to Worker under Epoch
+	recordDone     recordKind = "done"     // Task's attempt under Epoch committed
+	recordLost     recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
+	recordFail     recordKind = "fail"     // Job failed with Reason
+	recordTime     recordKind = "time"     // Job used up max_seconds: it stops at the next priced sweep
+	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
+	recordCancelOK recordKind = "cancelled"
+)
+
+// loss says how an attempt was lost.
+type loss uint8
+
+const (
+	lossReturned loss = iota // given back by a worker that leaves: costs nothing
+	lossExpired              // the lease ran out, or its worker is gone
+	lossError                // the worker reported an error that need not come again
+)
+
+// decide journals a transition and makes it.
+func (m *Machine) decide(r Record) {
+	r.At = m.now
+	m.out = append(m.out, Persist{Record: r})
+	// What Step decides on is checked before; only a foreign journal can be inconsistent.
+	if err := m.apply(&r); err != nil {
+		m.out = append(m.out, Refused{Err: err})
+	}
+}
+
+// apply makes one transition. An error means that the record does not fit the state:
+// the journal is not this machine's.
+func (m *Machine) apply(r *Record) error {
+	switch r.Kind {
+	case recordSubmit, recordRestore:
+		return m.applySubmit(r)
+	case recordRegister:
+		m.lastWorker++
+		m.workers = append(m.workers, &workerState{id: r.Worker, name: r.Name, slots: r.Slots, seen: r.At})
+		return nil
+	case recordGone:
+		return m.applyGone(r)
+	}
+	j := m.find(r.Job)
+	if j == nil {
+		return fmt.Errorf("record %s names job %q, which does not exist", r.Kind, r.Job)
+	}
+	switch r.Kind {
+	case recordStart:
+		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
+		m.openStep(j, r.At)
+	case recordGrant:
+		return m.applyGrant(j, r)
+	case recordDone:
+		return m.applyDone(j, r)
+	case recordLost:
+		return m.applyLost(j, r)
+	case recordFail:
+		m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, r.At)
+		j.Error = r.Reason
+	case recordTime:
+		j.outer.Force = true
+	case recordCancel:
+		m.revoke(j)
+		j.closing, j.step = true, nil
+	case recordCancelOK:
+		j.outer.StoppedBy = stoppedByCancelled
+		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
+	default:
+		return fmt.Errorf("record of unknown kind %q: written by another version", r.Kind)
+	}
+	return nil
+}
+
+func (m *Machine) applySubmit(r *Record) error {
+	j := r.restored
+	var err error
+	switch {
+	case j != nil:
+	case r.Kind == recordRestore:
+		if j, err = reviveJob(r.Payload); err != nil {
+			return err
+		}
+	default:
+		p := r.prepared
+		if p == nil {
+			if p, err = prepareBytes(r.Payload); err != nil {
+				return fmt.Errorf("job %s: %w", r.Job, err)
+			}
+		}
+		if j, err = newJob(r.Job, p); err != nil {
+			return err
+		}
+	}
+	j.State = taxonv1.JobState_JOB_STATE_QUEUED
+	j.Error = ""
+	m.lastJob++
+	m.jobs = append(m.jobs, j)
+	m.byID[j.ID] = j
+	return nil
+}
+
+func (m *Machine) applyGone(r *Record) error {
+	at := slices.IndexFunc(m.workers, func(w *workerState) bool { return w.id == r.Worker })
+	if at < 0 {
+		return fmt.Errorf("record gone names worker %q, which is not registered", r.Worker)
+	}
+	m.workers = slices.Delete(m.workers, at, at+1)
+	how := lossReturned
+	if r.Reason != "" {
+		how = lossExpired
+		for _, j := range m.jobs {
+			if j.running() {
+				j.WorkersLost++
+			}
+		}
+	}
+	for _, e := range m.epochs() {
+		if l := m.leases[e]; l.worker == r.Worker {
+			m.loseTask(l, how, r.At)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) applyGrant(j *job, r *Record) error {
+	if j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) {
+		return fmt.Errorf("job %s: record grant names task %d of step %d, which is not under way", j.ID, r.Task, r.Step)
+	}
+	t := &j.step.tasks[r.Task]
+	t.state, t.epoch, t.worker = taskRunning, r.Epoch, r.Worker
+	t.attempt++
+	j.step.live++
+	j.leases++
+	m.lastEpoch = r.Epoch
+	m.leases[r.Epoch] = &lease{job: j, task: r.Task, epoch: r.Epoch, worker: r.Worker, expires: r.At + m.limits.Lease}
+	return nil
+}
+
+func (m *Machine) applyDone(j *job, r *Record) error {
+	l := m.leases[r.Epoch]
+	if l == nil || l.job != j || l.task != r.Task || r.Sums == nil {
+		return fmt.Errorf("job %s: record done of task %d has no lease %d", j.ID, r.Task, r.Epoch)
+	}
+	s := j.step
+	t := &s.tasks[r.Task]
+	m.drop(l)
+	t.state, t.sums, t.cpu = taskDone, *r.Sums, r.CPU
+	s.live--
+	s.done++
+	j.CPUSeconds += r.CPU
+	j.remember(t, r.Task)
+	m.out = append(m.out, Changed{})
+	if s.done == len(s.tasks) {
+		m.commitStep(j, r.At)
+	}
+	return nil
+}
+
+func (m *Machine) applyLost(j *job, r *Record) error {
+	l := m.leases[r.Epoch]
+	if l == nil || l.job != j {
+		return fmt.Errorf("job %s: record lost has no lease %d", j.ID, r.Epoch)
+	}
+	m.loseTask(l, r.Loss, r.At)
+	return nil
+}
+
+// loseTask takes a task back from its attempt and puts it up again, after a back-off
+// that doubles with each loss but the first.
+func (m *Machine) loseTask(l *lease, how loss, at Tick) {
+	s := l.job.step
+	t := &s.tasks[l.task]
+	m.drop(l)
+	s.live--
+	t.state, t.notBefore = taskWaiting, at
+	switch how {
+	case lossExpired:
+		t.losses++
+	case lossError:
+		t.errors++
+	}
+	if n := t.losses + t.errors; how != lossReturned {
+		l.job.Retried++
+		if n > 1 || how == lossError {
+			t.notBefore += min(m.limits.Backoff<<min(n-1, 20), m.limits.MaxBackoff)
+		}
+	}
+	s.queue.again = append(s.queue.again, l.task)
+	m.out = append(m.out, Changed{}, Wake{})
+}
+
+// drop forgets a live lease.
+func (m *Machine) drop(l *lease) {
+	delete(m.leases, l.epoch)
+	l.job.leases--
+}
+
+// revoke takes all live leases of a job away.
+func (m *Machine) revoke(j *job) {
+	for _, l := range m.leases {
+		if l.job == j {
+			m.drop(l)
+		}
+	}
+}
+
+// remember notes how long a task took and who has its state in cache.
+func (j *job) remember(t *task, n uint32) {
+	isMap, i := j.step.item(n)
+	switch {
+	case !isMap:
+		j.rangeSeconds[i], j.rangeWorker[i] = t.cpu, t.worker
+	case j.step.spec.Epochs > 0:
+		j.blockSeconds[i], j.blockWorker[i] = t.cpu, t.worker
+	}
+}
+
+// commitStep folds the finished step into the job and lays out the next one.
+func (m *Machine) commitStep(j *job, at Tick) {
+	s := j.step
+	sums, attempts := make([]Sums, len(s.tasks)), make([]uint32, len(s.tasks))
+	for n := range s.tasks {
+		sums[n], attempts[n] = s.tasks[n].sums, s.tasks[n].attempt
+	}
+	sweep := j.outer.Sweep
+	result, err := j.outer.commit(sums)
+	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
+	j.lastCommitted, j.lastAttempts = s.number, attempts
+	j.step = nil
+	if err != nil {
+		m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, at)
+		j.Error = fmt.Sprintf("sweep %d: %v", sweep, err)
+		return
+	}
+	j.takeValues(s, result)
+	if s.spec.Map == taxonv1.TaskKind_TASK_KIND_EMIT_MAP {
+		j.FinalStep, j.FinalAttempts = s.number, attempts
+	}
+	if result.SweepDone {
+		j.logSweep(s, sweep, result, at)
+	}
+	m.openStep(j, at)
+	m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
+	if result.SweepDone {
+		m.checkpoint(j, at)
+	}
+}
+
+// takeValues points the job's references at what a committed step wrote.
+func (j *job) takeValues(s *step, result outcome) {
+	if s.spec.Map == taxonv1.TaskKind_TASK_KIND_MAP {
+		for n := range s.maps {
+			j.Dual[s.first+n] = s.place(n)
+		}
+	}
+	if result.Take {
+		next := make(places, len(j.X))
+		for r := range next {
+			next[r] = s.place(s.maps + uint32(r))
+		}
+		j.XPrev, j.X = j.X, next
+	}
+}
+
+// logSweep writes the line of a committed sweep.
+func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
+	line := traceRecord{Sweep: sweep, Phase: s.spec.Phase, Seconds: j.spentAt(at).Seconds()}
+	if result.Certified {
+		last := j.outer.Last
+		line.Certificate = &last
+	}
+	j.Committed = sweep
+	j.Trace = append(j.Trace, line)
+}
+
+// openStep lays out the step that the outer iteration stands at, or ends the job.
+func (m *Machine) openStep(j *job, at Tick) {
+	m.out = append(m.out, Changed{}, Wake{})
+	if j.outer.Stage == stageEnd {
+		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
+		return
+	}
+	j.StepNo++
+	j.step = newStep(j, m.alive)
+}
+
+// endJob closes a job for good and lets the next one start.
+func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
+	m.revoke(j)
+	j.Spent = j.spentAt(at)
+	j.State, j.step, j.closing = state, nil, false
+	if state == taxonv1.JobState_JOB_STATE_FAILED {
+		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)})
+	}
+	m.out = append(m.out, Ended{Job: j.ID, State: state}, Changed{}, Wake{})
+}
+
+// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
+// Limits.CheckpointEvery, whichever is later.
+func (m *Machine) checkpoint(j *job, at Tick) {
+	every := max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
+	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
+		return
+	}
+	j.savedSweep, j.savedAt = j.Committed, at
+	m.out = append(m.out, m.save(j, at, false))
+}
+
+// save captures what a checkpoint holds.
+func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
+	spent := j.Spent
+	j.Spent = j.spentAt(at)
+	state := j.encode()
+	j.Spent = spent
+	return SaveJob{Job: j.ID, Sweep: j.Committed, State: state, Keep: j.keepSteps(), Final: final}
+}

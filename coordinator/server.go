@@ -1,0 +1,290 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/grpc"
+)
+
+// compactBytes is the journal's size at which it is replaced by a snapshot: some
+// thousand tasks' records, replayed in a fraction of a second.
+const compactBytes = 16 << 20
+
+// tickEvery bounds how late an expired lease or a cap on time is noticed.
+const tickEvery = 100 * time.Millisecond
+
+// Store is what the coordinator asks of the parameter store. Both calls are idempotent.
+type Store interface {
+	// Commit names the attempt of each task of a step that counts; 0: none.
+	Commit(ctx context.Context, job string, step uint32, attempts []uint32) error
+	// Drop deletes the job's steps below before that keep does not name.
+	Drop(ctx context.Context, job string, keep []uint32, before uint32) error
+}
+
+// Checkpointer saves what a job goes on from: the machine's state of it and the store's
+// values of the steps named. State goes to Server.Resume.
+type Checkpointer interface {
+	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
+}
+
+// Config is what a Server works with. Store is required.
+type Config struct {
+	Store        Store
+	Checkpointer Checkpointer // nil: jobs are durable through the journal, not by checkpoints
+	Journal      Journal      // nil: none; a Server closes it
+	Snapshot     []byte       // what the journal held when it was opened
+	Records      [][]byte
+	Limits       Limits
+	Failed       func(error) // told of failures that belong to no call (journal, store), each as it happens; nil: not told
+}
+
+// Server is the gRPC shell of a Machine: it serves Jobs and Tasks, keeps the clock,
+// writes the journal and carries the store's commits. Close ends it.
+type Server struct {
+	config  Config
+	start   time.Time
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	joined  sync.WaitGroup
+	closing sync.Once
+
+	mu      sync.Mutex // guards what follows
+	machine *Machine
+	wake    chan struct{} // closed and replaced when tasks may be waiting
+	changed chan struct{} // closed and replaced when some status changed
+	errands errands
+	broken  error  // the journal failed: nothing is answered any more
+	written uint64 // number of the last record in the journal
+}
+
+// NewServer rebuilds the machine from the journal's contents and starts it.
+func NewServer(config Config) (*Server, error) {
+	if config.Store == nil {
+		return nil, errors.New("coordinator: no store is configured")
+	}
+	config.Limits.Checkpoints = config.Checkpointer != nil
+	s := &Server{
+		config: config, start: time.Now(), machine: NewMachine(config.Limits),
+		wake: make(chan struct{}), changed: make(chan struct{}),
+	}
+	s.errands.init()
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.rebuild(); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	s.joined.Add(2)
+	go func() { defer s.joined.Done(); s.keepTime() }()
+	go func() { defer s.joined.Done(); s.runErrands() }()
+	return s, nil
+}
+
+// Register adds both services to a gRPC server.
+func (s *Server) Register(g grpc.ServiceRegistrar) {
+	taxonv1.RegisterJobsServer(g, &jobService{Server: s})
+	taxonv1.RegisterTasksServer(g, &taskService{Server: s})
+}
+
+// jobService and taskService are the Server as each service sees it.
+type (
+	jobService struct {
+		taxonv1.UnimplementedJobsServer
+		*Server
+	}
+	taskService struct {
+		taxonv1.UnimplementedTasksServer
+		*Server
+	}
+)
+
+// Close stops the clock and the errands, ends waiting calls and closes the journal. It
+// leaves jobs as they are: what is in the journal goes on with the next server.
+func (s *Server) Close() error {
+	var err error
+	s.closing.Do(func() {
+		s.cancel()
+		s.errands.close()
+		s.joined.Wait()
+		if s.config.Journal != nil {
+			err = s.config.Journal.Close()
+		}
+	})
+	return err
+}
+
+// Resume submits a job that goes on from a checkpoint's state and returns its id.
+func (s *Server) Resume(state []byte) (string, error) {
+	r := s.step(Resume{State: state})
+	if r.err != nil {
+		return "", r.err
+	}
+	return r.job, nil
+}
+
+// rebuild brings the machine to where the journal ends.
+func (s *Server) rebuild() error {
+	if s.config.Snapshot != nil {
+		if err := s.machine.Restore(s.config.Snapshot); err != nil {
+			return err
+		}
+	}
+	for n, data := range s.config.Records {
+		var r Record
+		if err := json.Unmarshal(data, &r); err != nil {
+			return fmt.Errorf("journal record %d: %w", n, err)
+		}
+		if err := s.machine.Replay(r); err != nil {
+			return fmt.Errorf("journal record %d: %w", n, err)
+		}
+	}
+	s.config.Snapshot, s.config.Records = nil, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carryOut(s.machine.Recover(s.now()))
+	return nil
+}
+
+// now is wall-clock time that does not jump while the server lives.
+func (s *Server) now() Tick { return Tick(s.start.UnixNano() + int64(time.Since(s.start))) }
+
+// reply collects the actions that answer an event.
+type reply struct {
+	err      error
+	job      string
+	worker   string
+	lease    *taxonv1.Lease
+	lost     []*taxonv1.LeaseId
+	accepted bool
+}
+
+// step gives the machine an event, carries out the actions and returns the answer once
+// the records behind it are durable.
+func (s *Server) step(e Event) reply {
+	s.mu.Lock()
+	if s.broken != nil {
+		err := s.broken
+		s.mu.Unlock()
+		return reply{err: err}
+	}
+	r := s.carryOut(s.machine.Step(s.now(), e))
+	number := s.written
+	s.mu.Unlock()
+	if err := s.sync(number); err != nil {
+		return reply{err: err}
+	}
+	return r
+}
+
+// carryOut executes actions; the caller holds mu.
+func (s *Server) carryOut(actions []Action) (r reply) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case Persist:
+			s.append(a.Record)
+		case Submitted:
+			r.job = a.Job
+		case Registered:
+			r.worker = a.Worker
+		case Grant:
+			r.lease = a.Lease
+		case Lost:
+			r.lost = a.Leases
+		case Accepted:
+			r.accepted = true
+		case Refused:
+			r.err = a.Err
+		case CommitStep, DropSteps, SaveJob:
+			s.errands.add(errand{action: a, after: s.written})
+		case Wake:
+			close(s.wake)
+			s.wake = make(chan struct{})
+		case Changed, Ended:
+			close(s.changed)
+			s.changed = make(chan struct{})
+		}
+	}
+	return r
+}
+
+// append writes a record to the journal's buffer, and replaces a journal that has grown
+// long by a snapshot. The caller holds mu.
+func (s *Server) append(r Record) {
+	j := s.config.Journal
+	if j == nil {
+		return
+	}
+	data, err := json.Marshal(&r)
+	if err != nil {
+		s.fail(fmt.Errorf("journal: record %s: %w", r.Kind, err))
+		return
+	}
+	s.written = j.Append(data)
+}
+
+// sync waits until a record is durable.
+func (s *Server) sync(number uint64) error {
+	j := s.config.Journal
+	if j == nil || number == 0 {
+		return nil
+	}
+	if err := j.Sync(number); err != nil {
+		s.mu.Lock()
+		s.fail(err)
+		s.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// fail stops the server from answering: what it says could not be relied on.
+// The caller holds mu.
+func (s *Server) fail(err error) {
+	if s.broken == nil {
+		s.broken = fmt.Errorf("coordinator can't write its journal: %w", err)
+		s.tell(s.broken)
+	}
+}
+
+func (s *Server) tell(err error) {
+	if s.config.Failed != nil {
+		s.config.Failed(err)
+	}
+}
+
+// keepTime lets the machine notice the passing of time.
+func (s *Server) keepTime() {
+	every := min(tickEvery, max(time.Duration(s.machine.limits.Lease)/8, time.Millisecond))
+	clock := time.NewTicker(every)
+	defer clock.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-clock.C:
+			s.step(Time{})
+			s.compact()
+		}
+	}
+}
+
+// compact replaces a long journal by a snapshot.
+func (s *Server) compact() {
+	j := s.config.Journal
+	if j == nil || j.Size() < compactBytes {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		if err := j.Compact(s.machine.Snapshot()); err != nil {
+			s.fail(err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// snapshotVersion changes with the meaning of the fields below.
+const snapshotVersion = 1
+
+// machineSnapshot is the whole state of a machine, as JSON.
+type machineSnapshot struct {
+	Version                        int
+	Now                            Tick
+	LastEpoch, LastWorker, LastJob uint64
+	Workers                        []workerSnapshot
+	Jobs                           []jobSnapshot
+	Leases                         []leaseSnapshot
+}
+
+type workerSnapshot struct {
+	ID, Name string
+	Slots    uint32
+}
+
+type jobSnapshot struct {
+	Job           json.RawMessage // jobState
+	Since         Tick
+	Closing       bool
+	LastCommitted uint32
+	LastAttempts  []uint32
+	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
+	Again         []uint32       `json:",omitempty"`
+}
+
+type taskSnapshot struct {
+	State     taskState `json:",omitempty"`
+	Attempt   uint32    `json:",omitempty"`
+	Epoch     uint64    `json:",omitempty"`
+	Worker    string    `json:",omitempty"`
+	NotBefore Tick      `json:",omitempty"`
+	Losses    uint32    `json:",omitempty"`
+	Errors    uint32    `json:",omitempty"`
+	Sums      *Sums     `json:",omitempty"` // of a done task
+	CPU       float64   `json:",omitempty"`
+}
+
+type leaseSnapshot struct {
+	Job    string
+	Task   uint32
+	Epoch  uint64
+	Worker string
+}
+
+// Snapshot serialises the machine. Volatile state (when workers were heard, what tasks
+// took) is left out: it bears on the order of work, never on results.
+func (m *Machine) Snapshot() []byte {
+	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
+		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
+	for _, w := range m.workers {
+		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots})
+	}
+	for _, j := range m.jobs {
+		s.Jobs = append(s.Jobs, j.snapshot())
+	}
+	for _, e := range m.epochs() {
+		l := m.leases[e]
+		s.Leases = append(s.Leases, leaseSnapshot{Job: l.job.ID, Task: l.task, Epoch: e, Worker: l.worker})
+	}
+	out, err := json.Marshal(&s)
+	if err != nil {
+		panic(fmt.Sprintf("coordinator: the machine can't be serialised: %v", err)) // see job.encode
+	}
+	return out
+}
+
+func (j *job) snapshot() jobSnapshot {
+	s := jobSnapshot{Job: j.encode(), Since: j.since, Closing: j.closing,
+		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts}
+	if j.step == nil {
+		return s
+	}
+	s.Again = j.step.queue.again
+	for i := range j.step.tasks {
+		t := &j.step.tasks[i]
+		k := taskSnapshot{State: t.state, Attempt: t.attempt, Epoch: t.epoch, Worker: t.worker,
+			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
+		if t.state == taskDone {
+			k.Sums = &t.sums
+		}
+		s.Tasks = append(s.Tasks, k)
+	}
+	return s
+}
+
+// Restore makes a new machine's state that of a Snapshot.
+func (m *Machine) Restore(snapshot []byte) error {
+	var s machineSnapshot
+	if err := json.Unmarshal(snapshot, &s); err != nil {
+		return fmt.Errorf("coordinator snapshot: %w", err)
+	}
+	if s.Version != snapshotVersion {
+		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d", s.Version, snapshotVersion)
+	}
+	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
+	for _, w := range s.Workers {
+		m.workers = append(m.workers, &workerState{id: w.ID, name: w.Name, slots: w.Slots})
+	}
+	for _, js := range s.Jobs {
+		j, err := m.restoreJob(js)
+		if err != nil {
+			return err
+		}
+		m.jobs = append(m.jobs, j)
+		m.byID[j.ID] = j
+	}
+	for _, l := range s.Leases {
+		j := m.find(l.Job)
+		if j == nil || j.step == nil || int(l.Task) >= len(j.step.tasks) {
+			return fmt.Errorf("coordinator snapshot: lease %d is of no task", l.Epoch)
+		}
+		m.leases[l.Epoch] = &lease{job: j, task: l.Task, epoch: l.Epoch, worker: l.Worker}
+		j.leases++
+	}
+	return nil
+}
+
+func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
+	j, err := reviveJob(s.Job)
+	if err != nil {
+		return nil, err
+	}
+	j.since, j.closing = s.Since, s.Closing
+	j.lastCommitted, j.lastAttempts = s.LastCommitted, s.LastAttempts
+	if !j.running() {
+		return j, nil
+	}
+	j.step = newStep(j, m.alive)
+	if len(s.Tasks) != len(j.step.tasks) {
+		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))
+	}
+	for i, k := range s.Tasks {
+		t := &j.step.tasks[i]
+		*t = task{state: k.State, attempt: k.Attempt, epoch: k.Epoch, worker: k.Worker,
+			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
+		if k.Sums != nil {
+			t.sums = *k.Sums
+		}
+		switch k.State {
+		case taskDone:
+			j.step.done++
+		case taskRunning:
+			j.step.live++
+		}
+	}
+	j.step.queue.again = s.Again
+	return j, nil
+}
+
+// Replay makes a journaled transition again. What it asked for has been done, or is
+// asked for anew by Recover.
+func (m *Machine) Replay(r Record) error {
+	m.now, m.out = max(m.now, r.At), nil
+	err := m.apply(&r)
+	m.out = nil
+	return err
+}
+
+// Recover ends a rebuild from snapshot and records: the time that the coordinator was
+// down counts for nobody, and what may not have reached the store is asked for again.
+func (m *Machine) Recover(now Tick) []Action {
+	m.out = nil
+	for _, w := range m.workers {
+		w.seen = now
+	}
+	for _, l := range m.leases {
+		l.expires = now + m.limits.Lease
+	}
+	for _, j := range m.jobs {
+		if j.State != 0 && !j.ended() {
+			j.Spent = j.spentAt(m.now)
+			j.since, j.savedAt = now, now
+		}
+		if j.lastCommitted > 0 && !j.ended() || j.FinalStep > 0 {
+			m.out = append(m.out,
+				CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts},
+				DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
+		}
+		if j.closing {
+			m.out = append(m.out, m.save(j, now, true))
+		}
+	}
+	m.now = now
+	out := m.out
+	m.out = nil
+	return out
+}

@@ -1,0 +1,210 @@
+package coordinator
+
+import (
+	"cmp"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// taskState is where a task of the step under way stands. All transitions are in record.go.
+type taskState uint8
+
+const (
+	taskWaiting taskState = iota // no live attempt; may be handed out from notBefore on
+	taskRunning                  // one attempt holds a lease
+	taskDone                     // one attempt is committed; nothing changes any more
+)
+
+// task is one task of the step under way.
+type task struct {
+	state     taskState
+	attempt   uint32 // number of attempts handed out; the last one is live or committed
+	epoch     uint64 // fencing epoch of that attempt
+	worker    string // that ran it last
+	notBefore Tick   // back-off after a loss
+	losses    uint32 // attempts that vanished
+	errors    uint32 // attempts that reported an error which need not come again
+	sums      Sums
+	cpu       float64
+}
+
+// step is the step under way of a job.
+type step struct {
+	spec   stepSpec
+	number uint32
+	first  uint32 // block of task 0
+	maps   uint32 // tasks below it are MAPs of blocks first.., the others REDUCEs of ranges 0..
+	tasks  []task
+	done   int
+	live   int
+	queue  queue
+	in     inputs
+}
+
+// inputs are the references of a step's tasks, compiled once and shared by all leases.
+type inputs struct {
+	x, xPrev, v *taxonv1.Refs
+}
+
+// newStep lays out the tasks of the step that j.outer stands at: MAPs in block order,
+// then REDUCEs in range order. They read what was committed before the step.
+func newStep(j *job, alive func(worker string) bool) *step {
+	spec := j.outer.step()
+	s := &step{spec: spec, number: j.StepNo}
+	ranges := uint32(0)
+	if spec.Map != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
+		s.first, s.maps = blocksOf(j.plan, spec.Set)
+		s.in.x, s.in.xPrev = taxonv1.NewRefs(j.X), taxonv1.NewRefs(j.XPrev)
+	}
+	if spec.Reduce != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
+		ranges = uint32(len(j.X))
+		if spec.Reduce == taxonv1.TaskKind_TASK_KIND_REDUCE {
+			s.in.v = taxonv1.NewRefs(j.Dual)
+		}
+	}
+	s.tasks = make([]task, s.maps+ranges)
+	s.queue = newQueue(s.costs(j), s.homes(j, alive))
+	return s
+}
+
+// blocksOf returns the first block and the number of blocks of a set; set -1: all blocks.
+// The plan numbers blocks set by set.
+func blocksOf(plan *taxonv1.Plan, set int) (first, n uint32) {
+	if set < 0 {
+		return 0, uint32(len(plan.BlockSet))
+	}
+	lo, _ := slices.BinarySearch(plan.BlockSet, uint32(set))
+	hi, _ := slices.BinarySearch(plan.BlockSet, uint32(set)+1)
+	return uint32(lo), uint32(hi - lo)
+}
+
+// item is the block or range of a task.
+func (s *step) item(task uint32) (isMap bool, item uint32) {
+	if task < s.maps {
+		return true, s.first + task
+	}
+	return false, task - s.maps
+}
+
+// costs estimates the tasks' lengths: seconds of the last time where all blocks have
+// been measured, else the plan's figures; ranges cost 0 until measured.
+func (s *step) costs(j *job) []float64 {
+	block := j.blockSeconds
+	if slices.Contains(block, 0) {
+		block = j.plan.BlockCost
+	}
+	out := make([]float64, len(s.tasks))
+	for t := range out {
+		if isMap, i := s.item(uint32(t)); isMap {
+			out[t] = block[i]
+		} else {
+			out[t] = j.rangeSeconds[i]
+		}
+	}
+	return out
+}
+
+// homes names the worker that ran each task's block or range last, if it is still there.
+func (s *step) homes(j *job, alive func(string) bool) []string {
+	out := make([]string, len(s.tasks))
+	for t := range out {
+		isMap, i := s.item(uint32(t))
+		w := ""
+		if isMap {
+			w = j.blockWorker[i]
+		} else {
+			w = j.rangeWorker[i]
+		}
+		if w != "" && alive(w) {
+			out[t] = w
+		}
+	}
+	return out
+}
+
+// lease writes the lease of a task's live attempt.
+func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
+	t := &s.tasks[n]
+	l := &taxonv1.Lease{
+		Job: j.ID, Step: s.number, Task: n, Attempt: t.attempt, Epoch: t.epoch, Sweep: s.spec.Sweep,
+	}
+	isMap, i := s.item(n)
+	seed := j.spec.GetOptions().GetSeed()
+	if isMap {
+		l.Kind = s.spec.Map
+		l.Map = &taxonv1.MapTask{
+			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, Price: s.spec.Price,
+			Dual: j.Dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
+			Seed: taskSeed(seed, i, s.spec.Sweep),
+		}
+		if s.spec.Epochs > 0 {
+			l.Map.MaxEpochs = max(maxEpochs, s.spec.Epochs)
+		}
+		return l
+	}
+	l.Kind = s.spec.Reduce
+	l.Reduce = &taxonv1.ReduceTask{
+		Range: i, Rule: s.spec.Rule, Set: uint32(max(s.spec.Set, 0)), Damping: s.spec.Damping,
+		Certify: s.spec.Certify, V: s.in.v, X: taxonv1.NewRefs(j.X[i : i+1]),
+		XPrev: taxonv1.NewRefs(j.XPrev[i : i+1]), Beta: s.spec.Beta,
+		Seed: taskSeed(^seed, i, s.spec.Sweep),
+	}
+	return l
+}
+
+// place is where the committed attempt of a task wrote.
+func (s *step) place(n uint32) taxonv1.Place {
+	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].attempt}
+}
+
+// queue hands out the tasks of a step: first those that came back, then the longest one
+// that the asking worker ran last, then the longest without a home, then the longest.
+// It may hold tasks that are no longer waiting; they are skipped.
+type queue struct {
+	again []uint32            // tasks that came back, in that order
+	home  map[string][]uint32 // by worker, longest first
+	free  []uint32            // without a home, longest first
+	all   []uint32            // longest first
+}
+
+// newQueue sorts the tasks by falling cost, ties by number.
+func newQueue(cost []float64, home []string) queue {
+	q := queue{home: map[string][]uint32{}, all: make([]uint32, len(cost))}
+	for t := range cost {
+		q.all[t] = uint32(t)
+	}
+	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(cost[b], cost[a]) })
+	for _, t := range q.all {
+		if w := home[t]; w != "" {
+			q.home[w] = append(q.home[w], t)
+		} else {
+			q.free = append(q.free, t)
+		}
+	}
+	return q
+}
+
+// pop takes the next task for a worker. fresh tells a task that was never handed out and
+// due one that came back and may go out again. Amortised O(1) and the tasks in back-off.
+func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) {
+	for i, t := range q.again {
+		if due(t) {
+			q.again = slices.Delete(q.again, i, i+1)
+			return t, true
+		}
+	}
+	home := q.home[worker]
+	for _, list := range []*[]uint32{&home, &q.free, &q.all} {
+		for len(*list) > 0 {
+			t := (*list)[0]
+			*list = (*list)[1:]
+			if fresh(t) {
+				q.home[worker] = home
+				return t, true
+			}
+		}
+	}
+	q.home[worker] = home
+	return 0, false
+}

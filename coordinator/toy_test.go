@@ -1,0 +1,228 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
+)
+
+// toyStore holds one number per (job, step, task, attempt): the hash of everything that
+// the attempt read. A result that depends on who ran what, or that reads a value too
+// early, too late or of the wrong attempt, ends in other final numbers.
+type toyStore struct {
+	mu        sync.Mutex
+	values    map[toyKey]uint64
+	committed map[string][]uint32 // job/step -> attempts
+	commits   int
+	drops     int
+	failures  int // so many of the next calls fail
+}
+
+type toyKey struct {
+	job                 string
+	step, task, attempt uint32
+}
+
+func newToyStore() *toyStore {
+	return &toyStore{values: map[toyKey]uint64{}, committed: map[string][]uint32{}}
+}
+
+var errToyStore = errors.New("toy store is away")
+
+func (s *toyStore) away() bool {
+	if s.failures > 0 {
+		s.failures--
+		return true
+	}
+	return false
+}
+
+func (s *toyStore) Commit(_ context.Context, job string, step uint32, attempts []uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away() {
+		return errToyStore
+	}
+	s.commits++
+	s.committed[fmt.Sprintf("%s/%d", job, step)] = attempts
+	for k := range s.values {
+		if k.job == job && k.step == step && (int(k.task) >= len(attempts) || attempts[k.task] != k.attempt) {
+			delete(s.values, k)
+		}
+	}
+	return nil
+}
+
+func (s *toyStore) Drop(_ context.Context, job string, keep []uint32, before uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away() {
+		return errToyStore
+	}
+	s.drops++
+	for k := range s.values {
+		if k.job == job && k.step < before && !slices.Contains(keep, k.step) {
+			delete(s.values, k)
+		}
+	}
+	return nil
+}
+
+func (s *toyStore) read(job string, p taxonv1.Place) (uint64, error) {
+	if p.Step == 0 {
+		return 0, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.values[toyKey{job, p.Step, p.Task, p.Attempt}]
+	if !ok {
+		return 0, worker.Deterministic(fmt.Errorf("job %s: no value at %+v", job, p))
+	}
+	return v, nil
+}
+
+func (s *toyStore) write(l *taxonv1.Lease, v uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.values[toyKey{l.Job, l.Step, l.Task, l.Attempt}] = v
+}
+
+// steps lists the steps of a job that the store still holds.
+func (s *toyStore) steps(job string) []uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []uint32
+	for k := range s.values {
+		if k.job == job {
+			out = append(out, k.step)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// copySteps takes what a checkpoint keeps.
+func (s *toyStore) copySteps(job string, keep []uint32) *toyStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := newToyStore()
+	for k, v := range s.values {
+		if k.job == job && slices.Contains(keep, k.step) {
+			out.values[k] = v
+		}
+	}
+	return out
+}
+
+// weights are the final numbers of a job.
+func (s *toyStore) weights(st *taxonv1.JobStatus) ([]uint64, error) {
+	var out []uint64
+	for task, attempt := range st.FinalAttempts {
+		v, err := s.read(st.Job, taxonv1.Place{Step: st.FinalStep, Task: uint32(task), Attempt: attempt})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// run is the toy's mapper and reducer: it hashes what the task names and reads.
+func (s *toyStore) run(l *taxonv1.Lease) (*taxonv1.Sums, error) {
+	h := fnv.New64a()
+	say := func(v ...any) { fmt.Fprintln(h, v...) }
+	var err error
+	read := func(places ...taxonv1.Place) {
+		for _, p := range places {
+			v, e := s.read(l.Job, p)
+			err = errors.Join(err, e)
+			say(v)
+		}
+	}
+	say(l.Kind, l.Sweep)
+	if m := l.Map; m != nil {
+		say(m.Block, m.Epochs, m.MaxEpochs, m.InnerGap, m.Price, m.Beta, m.Seed)
+		read(m.Dual.Place())
+		read(m.X.Expand()...)
+		read(m.XPrev.Expand()...)
+	}
+	if r := l.Reduce; r != nil {
+		say(r.Range, r.Rule, r.Set, r.Damping, r.Certify, r.Beta, r.Seed)
+		read(r.V.Expand()...)
+		read(r.X.Expand()...)
+		read(r.XPrev.Expand()...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.write(l, h.Sum64())
+	return toySums(l), nil
+}
+
+// toySums is a training whose gap halves with every sweep: P = n (1 + 2^-sweep) over n
+// priced tasks, D = n (1 - 2^-sweep). Every fifth sweep asks for a restart.
+func toySums(l *taxonv1.Lease) *taxonv1.Sums {
+	sums := &taxonv1.Sums{Visits: 1}
+	if l.GetMap().GetPrice() || l.GetReduce().GetCertify() {
+		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
+		sums.Primal, sums.Dual = 1+eps, 1-eps
+	}
+	if l.Reduce != nil {
+		sums.Restart = -1
+		if l.Sweep%5 == 0 {
+			sums.Restart = 1
+		}
+	}
+	return sums
+}
+
+// Run makes a toyStore a worker.Executor.
+func (s *toyStore) Run(ctx context.Context, _ *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, worker.Stats{}, err
+	}
+	sums, err := s.run(l)
+	return sums, worker.Stats{CPUSeconds: 0.001}, err
+}
+
+// toySpec is a job on a tree of three levels: 4 groups of 11 terminals, and 3 terminals
+// beside the groups.
+func toySpec(schedule string, maxSweeps uint32) *taxonv1.JobSpec {
+	st := &taxonv1.Structure{Names: []string{"root"}}
+	d := &taxonv1.Data{Instances: 500, Features: 30000, Nonzeros: 600_000}
+	add := func(parent uint32, name string, label bool) uint32 {
+		n := uint32(len(st.Names))
+		st.Names = append(st.Names, name)
+		st.Parents, st.Children = append(st.Parents, parent), append(st.Children, n)
+		if label {
+			d.Labels = append(d.Labels, name)
+			d.LabelInstances = append(d.LabelInstances, 10+n)
+		}
+		return n
+	}
+	for g := range 4 {
+		group := add(0, fmt.Sprintf("g%d", g), false)
+		for c := range 11 {
+			add(group, fmt.Sprintf("g%dc%d", g, c), true)
+		}
+	}
+	for c := range 3 {
+		add(0, fmt.Sprintf("c%d", c), true)
+	}
+	spec := &taxonv1.JobSpec{
+		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: maxSweeps, Seed: 7},
+		Data:    d,
+	}
+	if schedule != "flat" {
+		spec.Structure = st
+	} else {
+		spec.Options.Schedule = "twoblock"
+	}
+	return spec
+}

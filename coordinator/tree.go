@@ -1,0 +1,31 @@
+package coordinator
+
+import (
+	"fmt"
+
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// TreeOf builds the tree that a job trains. Coordinator and workers call it on the same
+// specification and so agree on node numbers. The warnings are for the user.
+func TreeOf(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
+	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
+	if err != nil {
+		return nil, nil, err
+	}
+	data := spec.GetData()
+	if len(data.GetLabels()) != len(data.GetLabelInstances()) {
+		return nil, nil, fmt.Errorf("%d labels with %d instance counts: the data set's description is broken, ingest it again",
+			len(data.GetLabels()), len(data.GetLabelInstances()))
+	}
+	counts := make([]int, len(data.GetLabelInstances()))
+	for l, n := range data.GetLabelInstances() {
+		counts[l] = int(n)
+	}
+	var structure *taxonomy.Structure
+	if s := spec.GetStructure(); s != nil {
+		structure = &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
+	}
+	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
+}

@@ -1,0 +1,296 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Executor runs one task: it reads what the lease refers to, computes, and writes the
+// results under the lease's attempt. It returns after everything it wrote is in the
+// store. It must give up soon after ctx ends. Several tasks run at a time.
+//
+// An error made by Deterministic fails the job; any other one makes the coordinator
+// hand the task out again.
+type Executor interface {
+	Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, Stats, error)
+}
+
+// Stats says what a task cost.
+type Stats struct {
+	CPUSeconds   float64
+	BytesRead    uint64
+	BytesWritten uint64
+}
+
+// deterministicError is an error that would come again anywhere.
+type deterministicError struct{ error }
+
+func (e deterministicError) Unwrap() error { return e.error }
+
+// Deterministic marks an error that the same task would meet again on any worker, so that
+// trying again is pointless. Deterministic(nil) is nil.
+func Deterministic(err error) error {
+	if err == nil {
+		return nil
+	}
+	return deterministicError{err}
+}
+
+// IsDeterministic says whether an error in err's chain was marked by Deterministic.
+func IsDeterministic(err error) bool {
+	var d deterministicError
+	return errors.As(err, &d)
+}
+
+const (
+	// leaseTimeout is above the coordinator's own bound on a Lease call, which answers first.
+	leaseTimeout = 30 * time.Second
+	// callTimeout bounds the other calls: they answer at once.
+	callTimeout = 10 * time.Second
+	// farewell bounds giving tasks back and leaving, after which the leases run out anyway.
+	farewell = 2 * time.Second
+	// firstWait and maxWait bound the pause before a call that failed is made again; it doubles.
+	firstWait = 20 * time.Millisecond
+	maxWait   = 2 * time.Second
+	// maxJobBytes is the greatest JobResult: labels and structure of millions of classes.
+	maxJobBytes = 1 << 30
+)
+
+// Agent takes tasks from a coordinator and has an Executor run them. All fields but
+// Grace, Name and Failed are required.
+type Agent struct {
+	Name     string
+	Slots    int // tasks that run at a time
+	Tasks    taxonv1.TasksClient
+	Executor Executor
+	// Grace is how long running tasks may go on after Run's context ended; the ones that
+	// do not end in it are given back. Zero: all are given back at once.
+	Grace time.Duration
+	// Failed is told of calls and tasks that failed, as it happens; nil: not told.
+	Failed func(error)
+
+	mu       sync.Mutex
+	identity *identity             // nil: not registered
+	held     map[uint64]*heldLease // by epoch
+	jobs     jobCache
+
+	registering sync.Mutex // held by the slot that registers
+	registered  signal     // raised for the renewer
+}
+
+// identity is a registration.
+type identity struct {
+	worker string
+	lease  time.Duration
+}
+
+// heldLease is a task under way. stop ends its context.
+type heldLease struct {
+	id     *taxonv1.LeaseId
+	worker string
+	stop   context.CancelCauseFunc
+}
+
+// errLost ends the context of a task whose lease is no longer held.
+var errLost = errors.New("the lease was lost")
+
+// errLeaving ends the context of a task that is to be given back.
+var errLeaving = errors.New("the worker is leaving")
+
+// Run works until ctx ends, then gives back what is not done (see Grace), leaves and
+// returns nil. It survives outages of the coordinator. An error means that the agent is
+// not set up rightly. When it returns all of its goroutines have ended.
+func (a *Agent) Run(ctx context.Context) error {
+	if a.Slots < 1 || a.Tasks == nil || a.Executor == nil {
+		return fmt.Errorf("worker %s: needs a coordinator, an executor and at least one slot, has %d", a.Name, a.Slots)
+	}
+	a.held = map[uint64]*heldLease{}
+	a.jobs.init()
+	a.registered = make(signal, 1)
+	// Tasks outlive ctx by Grace, and the renewer all of them.
+	tasks, endTasks := context.WithCancelCause(context.WithoutCancel(ctx))
+	renewing, endRenewing := context.WithCancel(context.WithoutCancel(ctx))
+	var slots, rest sync.WaitGroup
+	for range a.Slots {
+		slots.Go(func() { a.slot(ctx, tasks) })
+	}
+	rest.Go(func() { a.renew(renewing) })
+	rest.Go(func() {
+		select {
+		case <-ctx.Done():
+			_ = pause(renewing, a.Grace) // cut short when the slots are done
+			endTasks(errLeaving)
+		case <-renewing.Done():
+		}
+	})
+	slots.Wait()
+	endRenewing()
+	rest.Wait()
+	endTasks(nil)
+	a.leave(ctx)
+	return nil
+}
+
+// slot leases and runs one task after the other until ctx ends.
+func (a *Agent) slot(ctx, tasks context.Context) {
+	var next *assignment
+	for {
+		if next == nil {
+			if next = a.lease(ctx); next == nil {
+				return
+			}
+		}
+		next = a.work(ctx, tasks, next)
+	}
+}
+
+// assignment is a lease and the registration that it was given to.
+type assignment struct {
+	worker string
+	lease  *taxonv1.Lease
+}
+
+// lease waits for a task; nil: ctx ended.
+func (a *Agent) lease(ctx context.Context) *assignment {
+	wait := firstWait
+	for ctx.Err() == nil {
+		me, err := a.register(ctx)
+		if err == nil {
+			var r *taxonv1.LeaseResult
+			call, done := context.WithTimeout(ctx, leaseTimeout)
+			r, err = a.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker})
+			done()
+			if err == nil && r.GetLease() != nil {
+				return &assignment{worker: me.worker, lease: r.Lease}
+			}
+			a.forgetIfUnknown(me, err)
+		}
+		if err == nil {
+			wait = firstWait
+			continue
+		}
+		a.tell(ctx, fmt.Errorf("lease: %w", err))
+		if pause(ctx, wait) != nil {
+			return nil
+		}
+		wait = min(2*wait, maxWait)
+	}
+	return nil
+}
+
+// work runs a task and reports it. The answer may bring the slot's next task.
+func (a *Agent) work(ctx, tasks context.Context, as *assignment) *assignment {
+	l := as.lease
+	id := &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}
+	run, stop := context.WithCancelCause(tasks)
+	defer stop(nil)
+	a.hold(&heldLease{id: id, worker: as.worker, stop: stop})
+	defer a.release(id)
+	report := &taxonv1.ReportRequest{Worker: as.worker, Lease: id}
+	job, err := a.job(run, l.Job)
+	if err == nil {
+		var stats Stats
+		report.Sums, stats, err = a.Executor.Run(run, job, l)
+		report.CpuSeconds, report.BytesRead, report.BytesWritten = stats.CPUSeconds, stats.BytesRead, stats.BytesWritten
+	}
+	if err != nil {
+		switch cause := context.Cause(run); {
+		case errors.Is(cause, errLost):
+			return nil
+		case errors.Is(cause, errLeaving):
+			report.Returned = true
+		}
+		report.Error, report.Deterministic = err.Error(), IsDeterministic(err)
+		a.tell(run, fmt.Errorf("job %s, step %d, task %d: %w", l.Job, l.Step, l.Task, err))
+	}
+	return a.report(ctx, run, report)
+}
+
+// report delivers a report, again and again until the coordinator answers, the lease is
+// lost, or the farewell is over.
+func (a *Agent) report(ctx, run context.Context, r *taxonv1.ReportRequest) *assignment {
+	wait := firstWait
+	last, end := outlive(ctx, farewell)
+	defer end()
+	for {
+		r.Next = ctx.Err() == nil
+		call, done := context.WithTimeout(last, callTimeout)
+		answer, err := a.Tasks.Report(call, r)
+		done()
+		if err == nil {
+			if next := answer.GetLease(); next != nil {
+				return &assignment{worker: r.Worker, lease: next}
+			}
+			return nil
+		}
+		if status.Code(err) == codes.NotFound || errors.Is(context.Cause(run), errLost) {
+			a.forgetIfUnknown(&identity{worker: r.Worker}, err)
+			return nil
+		}
+		a.tell(last, fmt.Errorf("report: %w", err))
+		if pause(last, wait) != nil {
+			return nil
+		}
+		wait = min(2*wait, maxWait)
+	}
+}
+
+// outlive is a context that ends a time after ctx does.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, end) })
+	return longer, func() { stop(); end() }
+}
+
+// hold and release note what the renewer keeps alive.
+func (a *Agent) hold(h *heldLease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held[h.id.Epoch] = h
+}
+
+func (a *Agent) release(id *taxonv1.LeaseId) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.held, id.Epoch)
+}
+
+func (a *Agent) tell(ctx context.Context, err error) {
+	if a.Failed != nil && ctx.Err() == nil {
+		a.Failed(err)
+	}
+}
+
+// job returns what the coordinator says about a job; it never changes.
+func (a *Agent) job(ctx context.Context, id string) (*taxonv1.JobResult, error) {
+	return a.jobs.get(ctx, id, func(ctx context.Context) (*taxonv1.JobResult, error) {
+		call, done := context.WithTimeout(ctx, callTimeout)
+		defer done()
+		r, err := a.Tasks.Job(call, &taxonv1.JobRequest{Job: id}, grpc.MaxCallRecvMsgSize(maxJobBytes))
+		if err != nil {
+			return nil, fmt.Errorf("specification of job %s: %w", id, err)
+		}
+		return r, nil
+	})
+}
+
+// pause waits for a time, or for the context's end, which is its error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
