@@ -10,7 +10,7 @@ type Accumulator struct {
 	ranking   *rankingSums
 	tree      *treeSums
 
-	truth, predicted marks
+	truth, predicted  marks
 	truthIDs, predIDs []int32 // the last row, without repeats
 	ranked, row       []int32 // scratch
 }

@@ -262,6 +262,7 @@ func forestOfFour(t *testing.T) *taxonomy.Closure {
 // Without r: truth 3+1, prediction 1+3, both 1+1: P = R = F1 = 1/2.
 func TestDAGByHand(t *testing.T) {
 	o := Options{Structure: closureOf(t, "r a\nr b\na c\nb c\n")}
+	check(t, []figure{{"tree_loss of c > a", measure(t, o, "c > a").TreeLoss, 1. / 2}})
 	r := measure(t, o, "c > a", "b > c")
 	check(t, []figure{
 		{"tree_loss", r.TreeLoss, 4. / 2 / 2}, {"sym_diff", r.SymDiff, 4. / 2},

@@ -37,6 +37,9 @@ func TestLossesByDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		labels := rapid.SliceOfN(rapid.IntRange(0, n), 0, 4) // n: outside
+		if rapid.Bool().Draw(t, "single") {
+			labels = rapid.SliceOfN(rapid.IntRange(0, n-1), 1, 1)
+		}
 		truth, predicted := labels.Draw(t, "truth"), labels.Draw(t, "predicted")
 
 		a, err := NewAccumulator(Options{Structure: c})

@@ -26,14 +26,22 @@ func NewSignTest(plus, minus int64) SignTest {
 		sum += term
 		term *= j / (n - j + 1) // 0 after j = 0
 	}
-	t.P = min(1, 2*sum*math.Exp(logChoose(n, k)-float64(n*math.Ln2)))
+	t.P = min(1, 2*sum*halfBinomial(n, k))
 	return t
 }
 
-// logChoose is ln(n over k).
-func logChoose(n, k float64) float64 {
+// halfBinomial is (n over k) / 2^n: by the product while that fits into a float64, which
+// keeps small cases exact, else by logarithms.
+func halfBinomial(n, k float64) float64 {
+	if n <= 1000 {
+		choose := 1.0
+		for i := 1.0; i <= k; i++ {
+			choose = choose * (n - k + i) / i
+		}
+		return math.Ldexp(choose, -int(n))
+	}
 	lg := func(x float64) float64 { v, _ := math.Lgamma(x + 1); return v }
-	return lg(n) - lg(k) - lg(n-k)
+	return math.Exp(lg(n) - lg(k) - lg(n-k) - float64(n*math.Ln2))
 }
 
 // Wilcoxon is the two-sided signed-rank test over paired scores.

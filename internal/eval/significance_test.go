@@ -16,7 +16,7 @@ func TestSignTestByHand(t *testing.T) {
 		p           float64
 	}{{9, 1, 22. / 1024}, {1, 9, 22. / 1024}, {3, 3, 1}, {0, 0, 1}, {0, 5, 2. / 32}, {1, 0, 1}, {5, 4, 1}, {4, 2, 2 * 22. / 64}} {
 		got := NewSignTest(c.plus, c.minus)
-		if math.Abs(got.P-c.p) > 1e-12 || got.Plus != c.plus || got.Minus != c.minus {
+		if !same(got.P, c.p) || got.Plus != c.plus || got.Minus != c.minus {
 			t.Errorf("%d against %d: %+v, want p %g", c.plus, c.minus, got, c.p)
 		}
 	}
@@ -103,6 +103,38 @@ func TestWilcoxonNormal(t *testing.T) {
 	}
 }
 
+// TestWilcoxonChoosesItsTail: 40 differences are enumerated if they are all different and
+// approximated if two are equal; 25 are enumerated anyway.
+func TestWilcoxonChoosesItsTail(t *testing.T) {
+	for _, c := range []struct {
+		n     int
+		tie   bool
+		exact bool
+	}{{40, false, true}, {40, true, false}, {50, false, true}, {51, false, false}, {25, true, true}, {26, true, false}} {
+		diffs := make([]float64, c.n)
+		for i := range diffs {
+			diffs[i] = float64(i + 1)
+			if i%3 == 0 {
+				diffs[i] = -diffs[i]
+			}
+		}
+		if c.tie {
+			diffs[2] = diffs[1]
+		}
+		got := NewWilcoxon(diffs, make([]float64, c.n))
+		ranks, ties := doubledRanks(diffs)
+		want := normalTail(got.Statistic, float64(c.n), ties)
+		if exact := exactTail(ranks, c.n*(c.n+1), int(2*got.Statistic)); c.exact {
+			want = exact
+		} else if math.Abs(exact-want) > .03*exact {
+			t.Errorf("n = %d: approximation %g is far from %g", c.n, want, exact)
+		}
+		if got.P != want {
+			t.Errorf("n = %d, tie %v: p %g, want %g", c.n, c.tie, got.P, want)
+		}
+	}
+}
+
 // TestWilcoxonAgainstEnumeration tries every assignment of signs.
 func TestWilcoxonAgainstEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,9 +188,10 @@ func TestWilcoxonAgainstEnumeration(t *testing.T) {
 //	c    c    c     the same
 //	a b  a    a b   b: second right                     -1
 //	-    -    a     first right                         +1
+//	-    -    b     first right                         +1
 //
-// F1 over a, b, c: first a 4/4 = 1, b 0/2 = 0, c 2/3; second a 2/(2+1+1) = 1/2,
-// b 4/(4+1) = 4/5, c 1. Differences 1/2, -4/5, -1/3: ranks 2, 3, 1: statistic 2, and of the
+// 4 against 3. F1 over a, b, c: first a 4/4 = 1, b 0/2 = 0, c 2/3; second a 2/(2+1+1) = 1/2,
+// b 4/(4+2) = 2/3, c 1. Differences 1/2, -2/3, -1/3: ranks 2, 3, 1: statistic 2, and of the
 // 8 subsets {}, {1}, {2} sum to at most 2: p = 6/8.
 func TestComparisonByHand(t *testing.T) {
 	c, err := NewComparison(Options{Classes: []string{"a", "b", "c"}})
@@ -174,12 +207,13 @@ func TestComparisonByHand(t *testing.T) {
 	add([]int32{cc}, []int32{cc}, []int32{cc})
 	add([]int32{a, b}, []int32{a}, []int32{a, b})
 	add(nil, nil, []int32{a})
+	add(nil, nil, []int32{b})
 	r := c.Result()
-	if r.SignTest.Plus != 3 || r.SignTest.Minus != 3 || r.SignTest.P != 1 {
+	if r.SignTest.Plus != 4 || r.SignTest.Minus != 3 || !same(r.SignTest.P, 1) {
 		t.Errorf("sign test %+v", r.SignTest)
 	}
 	if r.Wilcoxon.Statistic != 2 || math.Abs(r.Wilcoxon.P-6./8) > 1e-12 {
 		t.Errorf("wilcoxon %+v", r.Wilcoxon)
 	}
-	check(t, []figure{{"first", r.MacroF1, 5. / 9}, {"second", r.Other.MacroF1, 2.3 / 3}})
+	check(t, []figure{{"first", r.MacroF1, 5. / 9}, {"second", r.Other.MacroF1, 13. / 18}})
 }

@@ -221,6 +221,15 @@ func TestColours(t *testing.T) {
 	if got := len(tree.Colours()); got != 3 {
 		t.Errorf("%d colours, want 3", got)
 	}
+	// The chain a-b-c-d: b and c come first, then the ends fit in; ends first would need three.
+	s = mustRead(t, "a b\nb c\nc d\n")
+	tree, _, err = Build(s, []string{"d"}, []int{1}, PruneEmpty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(tree.Colours()); got != 2 {
+		t.Errorf("%d colours for a chain, want 2", got)
+	}
 	flat, _, err := Build(nil, []string{"a", "b"}, []int{1, 1}, PruneEmpty)
 	if err != nil {
 		t.Fatal(err)
