@@ -2,37 +2,29 @@ package dataset
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"taxon/internal/fs"
 )
 
-func ingestText(t *testing.T, text string, edit func(*Options)) (*Set, *Report) {
-	t.Helper()
-	dir := t.TempDir()
-	in := filepath.Join(dir, "in.svm")
-	if err := os.WriteFile(in, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
+// ingestString ingests text at out and opens the result.
+func ingestString(t interface{ Fatalf(string, ...any) }, out, text string, o Options) *Set {
+	o.Paths, o.Out, o.FS = []string{"-"}, out, fs.Local{In: strings.NewReader(text)}
+	if _, err := Ingest(context.Background(), o); err != nil {
+		t.Fatalf("ingest: %v", err)
 	}
-	o := Options{Paths: []string{in}, Out: filepath.Join(dir, "set")}
-	if edit != nil {
-		edit(&o)
-	}
-	r, err := Ingest(context.Background(), o)
+	s, err := Open(out)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("open: %v", err)
 	}
-	s, err := Open(o.Out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s, r
+	return s
 }
 
 func TestIngestSmall(t *testing.T) {
-	s, r := ingestText(t, "b,a 7:1 3:2.5\n\n# note\na 3:-1\n 9:4\nc\n", nil)
+	s := ingestString(t, filepath.Join(t.TempDir(), "set"), "b,a 7:1 3:2.5\n\n# note\na 3:-1\n 9:4\nc\n", Options{})
+	defer s.Close()
 	if got := strings.Join(s.Labels, " "); got != "b a c" {
 		t.Errorf("labels %q", got)
 	}
@@ -43,8 +35,8 @@ func TestIngestSmall(t *testing.T) {
 	if i, v := s.Matrix.Row(0); len(i) != 2 || i[0] != 0 || v[0] != 2.5 || i[1] != 1 || v[1] != 1 {
 		t.Errorf("row 0: %v %v", i, v)
 	}
-	if r.Stats.Unlabelled != 1 || r.Stats.ZeroRows != 1 || r.Stats.EmptyLines != 1 || r.Stats.Comments != 1 {
-		t.Errorf("stats %+v", r.Stats)
+	if s.Stats.Unlabelled != 1 || s.Stats.ZeroRows != 1 || s.Stats.EmptyLines != 1 || s.Stats.Comments != 1 {
+		t.Errorf("stats %+v", s.Stats)
 	}
 	if s.PosBegin[1] != 1 || s.PosBegin[2] != 3 || s.PosRows[1] != 0 || s.PosRows[2] != 1 {
 		t.Errorf("postings %v %v", s.PosBegin, s.PosRows)

@@ -1,0 +1,20 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// sealed is a file's manifest entry, computed apart from the code under test.
+func sealed(t testing.TB, dir, name string) manifestItem {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	return manifestItem{Name: name, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])}
+}
