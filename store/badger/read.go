@@ -1,0 +1,133 @@
+package badger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	bdg "github.com/dgraph-io/badger/v4"
+
+	"taxon/store"
+)
+
+// trustBytes is how much is allocated on a head's word before its chunks are seen.
+const trustBytes = 64 << 20
+
+// Get reads and verifies values; see store.Store.
+func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	return store.Collect(ctx, s, keys)
+}
+
+// Read yields values one by one; see store.Shard.
+func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
+	if err := s.limits.CheckGet(keys); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var size uint64
+	for i, k := range keys {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v, err := s.read(k)
+		if err != nil {
+			return err
+		}
+		size += uint64(len(v.Data))
+		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
+			return err
+		}
+		if err := yield(i, v); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		s.mu.RUnlock()
+	}
+	return nil
+}
+
+// read loads and verifies one value; nil Data: missing.
+func (s *Store) read(k store.Key) (store.Summed, error) {
+	if err := s.enter(); err != nil {
+		return store.Summed{}, err
+	}
+	defer s.mu.RUnlock()
+	v := store.Summed{Key: k}
+	err := s.db.View(func(txn *bdg.Txn) error {
+		h, data, err := s.load(txn, headKey(k), k, func(head) bool { return true })
+		v.Data, v.CRC32C = data, h.crc32c
+		return err
+	})
+	if errors.Is(err, bdg.ErrKeyNotFound) {
+		return store.Summed{Key: k}, nil
+	}
+	if err != nil {
+		return store.Summed{}, &store.KeyError{Op: "get", Key: k, Err: err}
+	}
+	return v, nil
+}
+
+// load reads a value's head and, if want says so, its data, verified; else nil.
+// bdg.ErrKeyNotFound: no such value.
+func (s *Store) load(txn *bdg.Txn, key []byte, k store.Key, want func(head) bool) (h head, data []byte, err error) {
+	item, err := txn.Get(key)
+	if err != nil {
+		return h, nil, err
+	}
+	wanted := false
+	err = item.Value(func(b []byte) error {
+		var encoding byte
+		var inline []byte
+		if h, encoding, inline, err = parseHead(key, b); err != nil {
+			return err
+		}
+		if wanted = want(h); !wanted {
+			return nil
+		}
+		data = make([]byte, 0, min(h.size, trustBytes))
+		if h.chunks == 0 {
+			data, err = s.codec.decode(data, encoding, inline)
+		}
+		return err
+	})
+	if err != nil || !wanted {
+		return h, nil, err
+	}
+	for i := range h.chunks {
+		if data, err = s.loadChunk(txn, chunkKey(key, i+1), data); err != nil {
+			return h, nil, err
+		}
+	}
+	if uint64(len(data)) != h.size {
+		return h, nil, fmt.Errorf("%w: %d bytes, must be %d", store.ErrCorrupt, len(data), h.size)
+	}
+	if got := store.Checksum(data); got != h.crc32c {
+		return h, nil, fmt.Errorf("%w: CRC32C is %08x, must be %08x", store.ErrCorrupt, got, h.crc32c)
+	}
+	return h, data, nil
+}
+
+// loadChunk appends a chunk's data.
+func (s *Store) loadChunk(txn *bdg.Txn, key, data []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, bdg.ErrKeyNotFound) {
+		return nil, fmt.Errorf("%w: a chunk is missing", store.ErrCorrupt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = item.Value(func(b []byte) error {
+		if len(b) == 0 {
+			return fmt.Errorf("%w: empty chunk", store.ErrCorrupt)
+		}
+		data, err = s.codec.decode(data, b[0], b[1:])
+		return err
+	})
+	return data, err
+}
