@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	taxonfs "taxon/internal/fs"
 )
 
@@ -59,12 +62,17 @@ func describe(ctx context.Context, err error) (code int, line string) {
 	switch {
 	case errors.As(err, &s):
 		return s.code, line
-	case errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errInterrupted):
+	case isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted):
 		return exitInterrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
 		return exitUsage, line
 	}
 	return exitFailed, line
+}
+
+// isCancelled reports whether the error is a cancellation, here or behind a service.
+func isCancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 }
 
 // isPathError reports whether the user named a path that cannot serve. A full or

@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	taxonfs "taxon/internal/fs"
 )
@@ -100,6 +102,49 @@ func TestCommandLineErrors(t *testing.T) {
 	}
 }
 
+func TestSubVerbErrors(t *testing.T) {
+	group := func(a *app) *cobra.Command {
+		cmd := &cobra.Command{Use: "cluster", GroupID: groupCluster}
+		up := &cobra.Command{Use: "up", RunE: func(*cobra.Command, []string) error { return nil }}
+		flagGroup(up, "Size", func(f *pflag.FlagSet) { f.String("dir", "", "where") })
+		require(up, "dir")
+		cmd.AddCommand(up, &cobra.Command{Use: "down", RunE: func(*cobra.Command, []string) error { return nil }})
+		return cmd
+	}
+	for _, c := range []struct{ args, want string }{
+		{"cluster", "cluster: say which: down, up"},
+		{"cluster dwon", "cluster: unknown verb \"dwon\": did you mean `taxon cluster down`?"},
+		{"cluster sideways", "cluster: unknown verb \"sideways\": there are down, up"},
+		{"cluster up", "cluster up: flag --dir is required: see `taxon help cluster up`"},
+		{"cluster up --dri x", "cluster up: unknown flag --dri: did you mean --dir?"},
+		{"cluster up x", "cluster up: unexpected argument \"x\": files are named by flags, see `taxon help cluster up`"},
+		{"help cluster sideways", "unknown verb \"sideways\": see `taxon help`"},
+	} {
+		code, stdout, stderr := runVerb(t.Context(), group, strings.Split(c.args, " ")...)
+		if want := "taxon: " + c.want + "\n"; code != exitUsage || stderr != want || stdout != "" {
+			t.Errorf("%s: exit status %d, stdout %q, stderr %q, want %q", c.args, code, stdout, stderr, want)
+		}
+	}
+	if code, stdout, _ := runVerb(t.Context(), group, "help", "cluster", "up"); code != 0 || !strings.Contains(stdout, "--dir string") {
+		t.Errorf("help of a sub-verb: exit status %d\n%s", code, stdout)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	ok := newTryCmd(func(*cobra.Command) error { return nil })
+	for args, want := range map[string]string{
+		"__complete try --loss s": "squared-hinge\n",
+		"__complete tr":           "try\ttry\n",
+		"__complete help ver":     "version\tthe version",
+		"__complete try --hier":   "--hierarchy\ttree\n",
+	} {
+		code, stdout, _ := runVerb(t.Context(), ok, strings.Split(args, " ")...)
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit status %d, %q lacks %q", args, code, stdout, want)
+		}
+	}
+}
+
 func TestExitStatuses(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	_, notThere := os.Open(missing)
@@ -125,6 +170,7 @@ func TestExitStatuses(t *testing.T) {
 		{"rename", nil, &os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, 1, "b: no space left on device"},
 		{"gap", nil, gapf("stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
 		{"signal", interrupted, fmt.Errorf("ingest: %w", context.Canceled), 130, "interrupted"},
+		{"signal, behind a service", interrupted, fmt.Errorf("train: %w", status.Error(codes.Canceled, "gone")), 130, "interrupted"},
 		{"signal, worded", interrupted, interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
 		{"cancelled otherwise", nil, context.Canceled, 1, "context canceled"},
 		{"many lines", nil, errors.New("one\n\ttwo\r\n\x1b[31mred"), 1, "one; two; ?[31mred"},

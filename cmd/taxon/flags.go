@@ -26,6 +26,12 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	})
 	cmd.Flags().SortFlags = false
 	cmd.Flags().AddFlagSet(f)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if c, ok := flag.Value.(*choiceValue); ok {
+			// It fails only for a flag that the command lacks or a second call.
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
 }
 
 // valueError is what a flag type of ours says about a value: "must be above 0".

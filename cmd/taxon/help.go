@@ -154,7 +154,7 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
 		}
 		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required {
 			usage += " (required)"
-		} else if d := f.DefValue; d != "" && d != "0s" && d != "false" && d != "[]" {
+		} else if d := f.DefValue; d != "" && d != "0" && d != "0s" && d != "false" && d != "[]" {
 			usage += " (default " + d + ")"
 		}
 		if len(head) > column-2 {

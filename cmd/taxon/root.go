@@ -96,14 +96,51 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 	for i, newCmd := range verbs {
 		cmd := newCmd(a)
 		cmd.Annotations = map[string]string{orderAnnotation: fmt.Sprintf("%03d", i)}
-		if cmd.Args == nil {
-			cmd.Args = noArgs
-		}
-		cmd.Flags().SortFlags = false
+		finish(cmd)
 		root.AddCommand(cmd)
 	}
 	addCompletion(root)
 	return root
+}
+
+// finish gives a verb and its sub-verbs what they did not set themselves.
+func finish(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	subs := cmd.Commands()
+	if len(subs) > 0 && !cmd.Runnable() {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(_ *cobra.Command, args []string) error { return needsSubVerb(cmd, args) }
+	}
+	if cmd.Args == nil {
+		cmd.Args = noArgs
+	}
+	for _, sub := range subs {
+		finish(sub)
+	}
+}
+
+// needsSubVerb is the error for `taxon cluster` alone and for `taxon cluster wrong`.
+func needsSubVerb(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	verb := verbPath(cmd)
+	if len(args) == 0 {
+		return usagef("%s: say which: %s", verb, strings.Join(names, ", "))
+	}
+	if s := nearest(args[0], names); s != "" {
+		return usagef("%s: unknown verb %q: did you mean `taxon %s %s`?", verb, args[0], verb, s)
+	}
+	return usagef("%s: unknown verb %q: there are %s", verb, args[0], strings.Join(names, ", "))
+}
+
+// verbPath is how the user calls the command, without "taxon"; "" for the root.
+func verbPath(cmd *cobra.Command) string {
+	_, verb, _ := strings.Cut(cmd.CommandPath(), " ")
+	return verb
 }
 
 // addCompletion adds cobra's completion command with texts and errors like ours.
@@ -155,7 +192,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", cmd.Name(), args[0], cmd.Name())
+	verb := verbPath(cmd)
+	return usagef("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", verb, args[0], verb)
 }
 
 // checkRequired reports the required flags that are not set, all at once.
@@ -166,14 +204,16 @@ func checkRequired(cmd *cobra.Command) error {
 			missing = append(missing, "--"+f.Name)
 		}
 	})
-	switch len(missing) {
+	verb := verbPath(cmd)
+	switch n := len(missing); n {
 	case 0:
 		return nil
 	case 1:
-		return usagef("%s: flag %s is required: see `taxon help %s`", cmd.Name(), missing[0], cmd.Name())
+		return usagef("%s: flag %s is required: see `taxon help %s`", verb, missing[0], verb)
+	default:
+		return usagef("%s: flags %s and %s are required: see `taxon help %s`", verb,
+			strings.Join(missing[:n-1], ", "), missing[n-1], verb)
 	}
-	return usagef("%s: flags %s and %s are required: see `taxon help %s`", cmd.Name(),
-		strings.Join(missing[:len(missing)-1], ", "), missing[len(missing)-1], cmd.Name())
 }
 
 // unknownVerb is the error for a first word that names no verb.
@@ -190,7 +230,7 @@ func unknownVerb(root *cobra.Command, verb string) error {
 
 // flagError words pflag's errors: which verb, which flag, what to do.
 func flagError(cmd *cobra.Command, err error) error {
-	verb := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "taxon"), " ")
+	verb := verbPath(cmd)
 	at, help := verb+": ", "taxon help "+verb
 	if verb == "" {
 		at, help = "", "taxon help"

@@ -57,7 +57,7 @@ func documents(n *nouns) []document {
 		var seen []string
 		for !inside[s.id] {
 			seen = append(seen, s.id)
-			if len(s.hypernyms) == 0 || n.byID[s.hypernyms[0]] == nil || len(seen) > len(n.order) {
+			if len(s.hypernyms) == 0 || len(seen) > len(n.order) {
 				return false
 			}
 			s = n.byID[s.hypernyms[0]]
@@ -74,7 +74,7 @@ func documents(n *nouns) []document {
 		}
 		d := document{synset: s}
 		for _, h := range s.hypernyms {
-			if p := n.byID[h]; p != nil && below(p) && !slices.Contains(d.classes, h) {
+			if below(n.byID[h]) && !slices.Contains(d.classes, h) {
 				d.classes = append(d.classes, h)
 			}
 		}

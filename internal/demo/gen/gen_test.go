@@ -103,7 +103,26 @@ func TestBadNouns(t *testing.T) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
+	if _, err := readNouns(strings.NewReader("00000001 03 n 01 a 0 001 @ 00000002 n 0000 | orphan\n")); err == nil {
+		t.Error("a missing hypernym is no error")
+	}
 	if err := generate(t.TempDir(), t.TempDir()); err == nil {
 		t.Error("a folder without data.noun is no error")
 	}
+}
+
+func FuzzReadNouns(f *testing.F) {
+	f.Add(small())
+	f.Add("00000001 03 n 01 a 0 001 @ 00000001 n 0000 | its own kind\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := readNouns(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, s := range n.order {
+			if len(s.lemmas) == 0 || s.id == "" {
+				t.Errorf("synset without a word or an id: %+v", s)
+			}
+		}
+	})
 }

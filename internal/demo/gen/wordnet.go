@@ -44,6 +44,13 @@ func readNouns(r io.Reader) (*nouns, error) {
 		n.order = append(n.order, s)
 	}
 	n.notice = strings.TrimSpace(notice.String()) + "\n"
+	for _, s := range n.order {
+		for _, h := range s.hypernyms {
+			if n.byID[h] == nil {
+				return nil, fmt.Errorf("data.noun: synset %s is a kind of %s, which is not there", s.id, h)
+			}
+		}
+	}
 	return n, in.Err()
 }
 
