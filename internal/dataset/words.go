@@ -50,7 +50,7 @@ func inverseFrequency(rows, df int64) float64 {
 	if df >= rows {
 		return 0
 	}
-	return math.Log(float64(rows) / float64(df))
+	return ln(float64(rows) / float64(df))
 }
 
 // weigh turns counts into weights (1+ln tf) idf of a unit row. pairs hold (column, tf)
@@ -73,5 +73,5 @@ func termWeight(tf uint32, idf float64) float64 {
 	if tf == 1 {
 		return idf
 	}
-	return (1 + math.Log(float64(tf))) * idf
+	return (1 + ln(float64(tf))) * idf
 }
