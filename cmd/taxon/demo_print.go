@@ -137,7 +137,7 @@ func demoNext() []string {
 	return []string{
 		fmt.Sprintf("taxon info %s", demoTree),
 		fmt.Sprintf("taxon predict --model %s --text --data %s --out - --top 3", demoTree, demoTestFile),
-		fmt.Sprintf("taxon eval --model %s --data %s --by-level --compare %s", demoTree, demoTestFile, demoFlat),
+		fmt.Sprintf("taxon eval --model %s --text --data %s --by-level --compare %s", demoTree, demoTestFile, demoFlat),
 		fmt.Sprintf("taxon train --text --data %s --hierarchy %s --out mine", demoTrainFile, demoHierarchyFile),
 	}
 }

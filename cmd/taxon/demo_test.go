@@ -252,3 +252,19 @@ func TestShellWord(t *testing.T) {
 		}
 	}
 }
+
+// What the demo tells people to type must be understood.
+func TestDemoNext(t *testing.T) {
+	known := map[string]bool{}
+	for _, cmd := range newRootCmd(&app{}, verbs()).Commands() {
+		known[cmd.Name()] = true
+	}
+	for _, line := range demoNext() {
+		if len(line) > helpWidth-2 {
+			t.Errorf("too wide: %q", line)
+		}
+		if known[strings.Fields(line)[1]] { // a binary may be built without a verb
+			checkExample(t, line)
+		}
+	}
+}

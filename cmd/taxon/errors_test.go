@@ -230,7 +230,7 @@ func TestHelp(t *testing.T) {
 			var out bytes.Buffer
 			writeHelp(&out, style{}, cmd)
 			for _, line := range strings.Split(out.String(), "\n") {
-				if len([]rune(line)) > helpWidth && !strings.Contains(line, "  taxon ") {
+				if len([]rune(line)) > helpWidth && !strings.Contains(line, "taxon ") {
 					t.Errorf("wider than %d columns: %q", helpWidth, line)
 				}
 			}
