@@ -8,7 +8,11 @@ type verb = func(*app) *cobra.Command
 // verbs lists the verbs in the order of the help: one line for each file.
 func verbs() []verb {
 	return []verb{
+		newPredictCmd,
+		newEvalCmd,
+		newExportCmd,
 		newIngestCmd,
+		newInfoCmd,
 		newVersionCmd,
 	}
 }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"taxon/internal/dataset"
+	"taxon/internal/eval"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+)
+
+// ids holds lists of label ids, one an instance, end to end.
+type ids struct {
+	all []int32
+	end []int
+}
+
+func (l *ids) add(row []int32) {
+	l.all = append(l.all, row...)
+	l.end = append(l.end, len(l.all))
+}
+
+func (l *ids) len() int { return len(l.end) }
+
+// row is empty for an instance that was never added.
+func (l *ids) row(i int) []int32 {
+	if i >= len(l.end) {
+		return nil
+	}
+	first := 0
+	if i > 0 {
+		first = l.end[i-1]
+	}
+	return l.all[first:l.end[i]]
+}
+
+// outputs holds what a model or file says about all instances.
+type outputs struct{ pred, ranked ids }
+
+func (o *outputs) row(i int) eval.Output {
+	return eval.Output{Predicted: o.pred.row(i), Ranked: o.ranked.row(i)}
+}
+
+// numberer turns label names into ids, as an accumulator does.
+type numberer func(dst []int32, names []string) []int32
+
+// eachOfModel predicts the data with m and calls each with every instance's number, true
+// labels and predictions; the slices are valid during the call.
+func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error) error {
+	p, err := m.NewPredictor(model.PredictOptions{Rule: m.DefaultRule(), Top: rankedPlaces})
+	if err != nil {
+		return err
+	}
+	o := e.o.rows
+	o.labels = true
+	rows, err := e.a.openRows(ctx, m, o)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	idOf := number(nil, m.Tree.Name) // node -> label id
+	var truth []int32
+	var out eval.Output
+	return e.a.score(ctx, what, p, rows, o.threads, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			truth = number(truth[:0], b.RowLabels(i))
+			out.Predicted = appendIDs(out.Predicted[:0], r.Set(i), idOf)
+			out.Ranked = appendIDs(out.Ranked[:0], r.Best(i), idOf)
+			if err := each(int(b.First)+i, truth, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func appendIDs(dst []int32, terminals []model.Scored, idOf []int32) []int32 {
+	for _, s := range terminals {
+		dst = append(dst, idOf[s.Node])
+	}
+	return dst
+}
+
+// readTruth reads the true labels of all instances.
+func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids, err error) {
+	o := e.o.rows
+	if o.path != fs.Stdin && dataset.LooksIngested(o.path) {
+		return e.setTruth(o.path, number)
+	}
+	zero := o.zeroBased
+	if !o.zeroSet && e.first != nil {
+		zero = e.first.Data.ZeroBased
+	}
+	r, err := dataset.OpenReader(ctx, fs.Local{In: e.a.stdin}, o.path, dataset.ReaderOptions{Text: o.text, ZeroBased: zero})
+	if err != nil {
+		return truth, err
+	}
+	defer r.Close()
+	line := e.a.ui.StartBytes("eval: labels", max(0, r.File.Size()))
+	defer line.Done()
+	in := fileRows{names: map[string]string{}}
+	defer func() {
+		for name := range in.names {
+			e.known[name] = true
+		}
+	}()
+	var row []int32
+	for {
+		x, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return truth, nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return truth, err
+		}
+		row = number(row[:0], in.intern(x.Labels))
+		truth.add(row)
+		line.Set(r.File.BytesRead())
+	}
+}
+
+func (e *evaluation) setTruth(path string, number numberer) (truth ids, err error) {
+	set, err := dataset.Open(path)
+	if err != nil {
+		return truth, err
+	}
+	defer set.Close()
+	names := number(nil, set.Labels)
+	for _, name := range set.Labels {
+		e.known[name] = true
+	}
+	var row []int32
+	for i := range set.Matrix.Rows {
+		row = row[:0]
+		for _, l := range set.LabelIndex[set.LabelBegin[i]:set.LabelBegin[i+1]] {
+			row = append(row, names[l])
+		}
+		truth.add(row)
+	}
+	return truth, nil
+}
+
+// readOutputs reads a file of predictions and, unless rank is empty, one of rankings.
+func (e *evaluation) readOutputs(ctx context.Context, pred, rank string, truth ids, number numberer) (out outputs, err error) {
+	if out.pred, err = e.readPredictions(ctx, pred, truth.len(), number); err != nil || rank == "" {
+		return out, err
+	}
+	out.ranked, err = e.readPredictions(ctx, rank, truth.len(), number)
+	return out, err
+}
+
+func (e *evaluation) readPredictions(ctx context.Context, path string, instances int, number numberer) (list ids, err error) {
+	f, err := fs.Open(ctx, fs.Local{In: e.a.stdin}, path)
+	if err != nil {
+		return list, err
+	}
+	defer f.Close()
+	r := eval.NewPredReader(f, f.Name(), instances, func(label string) bool { return e.known[label] })
+	var row []int32
+	for {
+		p, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return list, err
+		}
+		row = number(row[:0], p.Labels)
+		list.add(row)
+	}
+}

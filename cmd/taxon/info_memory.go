@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math"
+
+	"taxon/internal/taxonomy"
+)
+
+// memoryInfo estimates what an embedded training holds in memory, in bytes.
+type memoryInfo struct {
+	Data    int64 `json:"data_bytes"`    // mapped instances
+	State   int64 `json:"state_bytes"`   // duals, contributions and internals' vectors, two versions
+	Scratch int64 `json:"scratch_bytes"` // dense tiles, all threads
+	Total   int64 `json:"total_bytes"`
+}
+
+// Figures behind the estimate.
+const (
+	tileClasses = 16 // classes solved side by side, one float32 each a feature and an instance
+	pairBytes   = 8  // of an entry of a sparse vector: index and value
+	versions    = 2  // of a sweep's state that a store holds
+	vectors     = 3  // of an internal node: current, previous, extrapolated
+
+	// With a bias feature a class has tens to hundreds of support vectors beside its positives.
+	supportBase        = 20
+	supportPerPositive = 8
+)
+
+// estimateMemory is meant to be right within a factor of two. Features that m random
+// nonzeros touch are taken as F (1 - exp(-m/F)), which is an upper bound for skewed
+// frequencies.
+func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *memoryInfo {
+	rows, features, nonzeros := float64(d.Instances), float64(*d.Features), float64(*d.Nonzeros)
+	perRow := nonzeros / math.Max(1, rows)
+	distinct := func(m float64) float64 { return features * -math.Expm1(-m/math.Max(1, features)) }
+	touched := make([]float64, t.Len()) // nonzeros of support vectors at or below a node
+	state := 0.0
+	for n := t.Len() - 1; n >= 0; n-- {
+		if t.Leaf[n] {
+			support := 0.0
+			if l := t.Label[n]; l >= 0 {
+				support = math.Min(rows, supportBase+supportPerPositive*float64(sizes[l]))
+			}
+			touched[n] = support * perRow
+			state += pairBytes * (support + distinct(touched[n]))
+		} else {
+			state += vectors * pairBytes * distinct(touched[n])
+		}
+		if p := t.Parent[n]; p >= 0 {
+			touched[p] += touched[n]
+		}
+	}
+	m := &memoryInfo{
+		Data:    pairBytes*int64(nonzeros) + 8*(d.Instances+1) + 8*d.LabelEntries,
+		State:   versions * int64(state),
+		Scratch: int64(threads) * 4 * tileClasses * (int64(features) + 1 + d.Instances),
+	}
+	m.Total = m.Data + m.State + m.Scratch
+	return m
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// printInfo shows an info to a person.
+func printInfo(a *app, i *info) {
+	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances", "structure": "a class structure"}[i.Kind]
+	size := ""
+	if i.Bytes > 0 {
+		size = ", " + formatBytes(i.Bytes)
+	}
+	fmt.Fprintf(a.stdout, "%s: %s%s\n", a.style.bold(i.Path), kind, size)
+	p := infoPrinter{a}
+	p.training(i)
+	p.data(i.dataInfo)
+	p.structure(i)
+	p.memory(i.Memory)
+	for _, n := range i.Notes {
+		fmt.Fprintf(a.stdout, "  note: %s\n", n)
+	}
+}
+
+type infoPrinter struct{ a *app }
+
+func (p infoPrinter) row(name, format string, args ...any) {
+	fmt.Fprintf(p.a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+}
+
+// training shows the options and report of a model.
+func (p infoPrinter) training(i *info) {
+	if i.Report == nil {
+		return
+	}
+	r := i.Report
+	p.row("method", "%s, %s, C %g, bias %g, schedule %s, seed %d", r.Method, r.Loss, r.C, r.Bias, r.Schedule, r.Seed)
+	gap := "no certificate"
+	if r.Gap != nil {
+		gap = fmt.Sprintf("gap %.3g", *r.Gap)
+	}
+	p.row("training", "objective %.6g, %s, stopped by %s after %d sweeps, %s", r.Objective, gap, r.StoppedBy, r.Sweeps, formatSeconds(r.Seconds))
+	p.row("weights", "%s stored, sha256 %s", formatCount(int64(i.Counts.Overrides)), r.WeightsSHA256)
+}
+
+func (p infoPrinter) data(d *dataInfo) {
+	if d == nil {
+		return
+	}
+	p.row("instances", "%s%s", formatCount(d.Instances), prefixed(d.Form))
+	if d.Features != nil {
+		p.row("features", "%s", formatCount(*d.Features))
+	}
+	if d.Nonzeros != nil {
+		p.row("nonzeros", "%s%s", formatCount(*d.Nonzeros), perInstance(*d.Nonzeros, d.Instances))
+	}
+	p.row("classes", "%s%s", formatCount(d.Labels), labelsEach(d))
+	if s := d.ClassSizes; s != nil {
+		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", formatCount(s.Min), formatCount(s.Median), s.Mean, formatCount(s.Max))
+		var bins []string
+		for _, b := range s.Bins {
+			to := "+"
+			if b.To != nil {
+				to = fmt.Sprintf("-%d", *b.To)
+			}
+			bins = append(bins, fmt.Sprintf("%d%s: %s", b.From, to, formatCount(int64(b.Classes))))
+		}
+		p.row("", "%s", strings.Join(bins, "   "))
+	}
+}
+
+func labelsEach(d *dataInfo) string {
+	if d.Instances == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.2f labels an instance", d.LabelsPerInstance)
+}
+
+func prefixed(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ", " + s
+}
+
+func (p infoPrinter) structure(i *info) {
+	if s := i.Structure; s != nil {
+		p.row("structure", "%s nodes, %s edges, %s roots, %s leaves, depth %d", formatCount(int64(s.Nodes)), formatCount(int64(s.Edges)),
+			formatCount(int64(s.Roots)), formatCount(int64(s.Leaves)), s.Depth)
+		if s.MultiParent > 0 {
+			p.row("", "%s nodes with more than one parent", formatCount(int64(s.MultiParent)))
+		}
+		if i.dataInfo != nil {
+			p.row("", "classes: %s at leaves, %s at internal nodes, %s outside", formatCount(int64(s.LabelsLeaves)),
+				formatCount(int64(s.LabelsInside)), formatCount(int64(s.LabelsAbsent)))
+		}
+	}
+	if t := i.Tree; t != nil {
+		virtual := ""
+		if t.Virtual {
+			virtual = ", a virtual root"
+		}
+		p.row("tree", "%s nodes: %s terminals (%s spawned), %s internal%s, depth %d", formatCount(int64(t.Nodes)), formatCount(int64(t.Terminals)),
+			formatCount(int64(t.Spawned)), formatCount(int64(t.Internals)), virtual, t.Depth)
+	}
+}
+
+func (p infoPrinter) memory(m *memoryInfo) {
+	if m != nil {
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s)", formatBytes(m.Total), formatBytes(m.Data), formatBytes(m.State), formatBytes(m.Scratch))
+	}
+}

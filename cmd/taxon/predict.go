@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+)
+
+// predictOptions are the flags of predict.
+type predictOptions struct {
+	model  string
+	rows   rowOptions
+	out    string
+	top    int // 0: the labels by the default rule
+	scores bool
+}
+
+func newPredictCmd(a *app) *cobra.Command {
+	var o predictOptions
+	cmd := &cobra.Command{
+		Use:     "predict --model DIR --data FILE --out FILE",
+		GroupID: groupModel,
+		Short:   "label instances with a model",
+		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. " +
+			"A model of single-label data gives the best class; one of multi-label data all classes with a score above 0, or the best one " +
+			"if there is none; --top gives the k best. Instances are read as a stream; their labels, if any, are ignored.",
+		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
+			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.rows.zeroSet = cmd.Flags().Changed("zero-based")
+			return runPredict(cmd, a, o)
+		},
+	}
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringVar(&o.model, "model", "", "the `DIR` of a model")
+		rowFlags(f, &o.rows)
+	})
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.StringVar(&o.out, "out", fs.Stdin, "write to `FILE`, or - for standard output")
+		intFlag(f, &o.top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels that the rule gives")
+		f.BoolVar(&o.scores, "scores", false, "write label:score")
+	})
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.rows.threads) })
+	require(cmd, "model", "data")
+	return cmd
+}
+
+// rowFlags are the flags that say how instances are read for a model.
+func rowFlags(f *pflag.FlagSet, o *rowOptions) {
+	f.StringVar(&o.path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
+	f.BoolVar(&o.text, "text", false, "lines are [LABEL]<TAB>text")
+	f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0 (default: as in the training data)")
+}
+
+func threadsFlag(f *pflag.FlagSet, threads *int) {
+	intFlag(f, threads, "threads", 0, 0, math.MaxInt16, "threads to use, 0 for all cores; `N` changes no result")
+}
+
+// predictReport is `taxon predict --json`.
+type predictReport struct {
+	Out       string  `json:"out"`
+	Instances int64   `json:"instances"`
+	Labels    int64   `json:"labels"` // written
+	Seconds   float64 `json:"seconds"`
+}
+
+func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
+	if o.out == fs.Stdin && a.json {
+		return usagef("predict: --json prints to standard output: name a file for the labels with --out")
+	}
+	m, err := openModel(o.model)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	po := model.PredictOptions{Rule: m.DefaultRule(), Top: 1}
+	if o.top > 0 {
+		po = model.PredictOptions{Rule: model.TopK, Top: o.top}
+	}
+	p, err := m.NewPredictor(po)
+	if err != nil {
+		return err
+	}
+	rows, err := a.openRows(cmd.Context(), m, o.rows)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	began := time.Now()
+	w := &labelWriter{names: m.Tree.Name, scores: o.scores}
+	if err := a.writeOut(o.out, func(out io.Writer) error {
+		w.w = out
+		return a.score(cmd.Context(), "predict", p, rows, o.rows.threads, w.write)
+	}); err != nil {
+		return err
+	}
+	r := predictReport{Out: o.out, Instances: w.rows, Labels: w.labels, Seconds: time.Since(began).Seconds()}
+	if a.json {
+		return a.printJSON(r)
+	}
+	a.ui.Note("%s instances labelled in %s", formatCount(r.Instances), formatSeconds(r.Seconds))
+	return nil
+}
+
+// writeOut gives write a buffered writer for path, or for standard output if it is "-"; a
+// file appears under its name when it is whole.
+func (a *app) writeOut(path string, write func(io.Writer) error) error {
+	if path == fs.Stdin {
+		buf := bufio.NewWriterSize(a.stdout, 1<<16)
+		if err := write(buf); err != nil {
+			buf.Flush()
+			return err
+		}
+		return buf.Flush()
+	}
+	f, err := fs.CreateFile(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	buf := bufio.NewWriterSize(f, 1<<20)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// labelWriter writes a line an instance.
+type labelWriter struct {
+	w            io.Writer
+	names        []string // node -> label
+	scores       bool
+	line         []byte
+	rows, labels int64
+}
+
+func (l *labelWriter) write(b *model.Batch, r *model.Result) error {
+	for i := range b.Rows() {
+		l.line = l.line[:0]
+		for k, s := range r.Set(i) {
+			if k > 0 {
+				l.line = append(l.line, ',')
+			}
+			l.line = append(l.line, l.names[s.Node]...)
+			if l.scores {
+				l.line = strconv.AppendFloat(append(l.line, ':'), s.Score, 'g', -1, 64)
+			}
+			l.labels++
+		}
+		l.rows++
+		if _, err := l.w.Write(append(l.line, '\n')); err != nil {
+			return fmt.Errorf("write labels: %w", err)
+		}
+	}
+	return nil
+}

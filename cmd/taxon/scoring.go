@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+)
+
+// rowOptions say how a file of instances is to be read for a model.
+type rowOptions struct {
+	path      string
+	text      bool
+	zeroBased bool
+	zeroSet   bool // --zero-based was given; else the model knows
+	threads   int  // 0: all cores
+	labels    bool // keep the true labels
+}
+
+// workers is the number of threads to use for a --threads value.
+func workers(threads int) int {
+	if threads > 0 {
+		return threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// openModel opens a model named on the command line.
+func openModel(path string) (*model.Model, error) {
+	if path == "" {
+		return nil, usagef("empty path: give the folder of a model")
+	}
+	return model.Open(path)
+}
+
+// rowSource fills batches with the instances of a file or an ingested data set.
+type rowSource interface {
+	fill(b *model.Batch) error // io.EOF with or after the last rows
+	progress() (done, total int64)
+	Close() error
+}
+
+// openRows opens instances for m, which says how they are mapped to its columns.
+func (a *app) openRows(ctx context.Context, m *model.Model, o rowOptions) (rowSource, error) {
+	if o.path != fs.Stdin && dataset.LooksIngested(o.path) {
+		return openSetRows(m, o)
+	}
+	switch {
+	case m.Data.Text && !o.text:
+		return nil, usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
+	case !m.Data.Text && o.text:
+		return nil, usagef("%s was trained on feature vectors: leave out --text", m.Dir)
+	}
+	p, err := projectionOf(m)
+	if err != nil {
+		return nil, err
+	}
+	zero := m.Data.ZeroBased
+	if o.zeroSet {
+		zero = o.zeroBased
+	}
+	r, err := dataset.OpenReader(ctx, fs.Local{In: a.stdin}, o.path, dataset.ReaderOptions{Text: o.text, ZeroBased: zero})
+	if err != nil {
+		return nil, err
+	}
+	return &fileRows{r: r, p: p, keepLabels: o.labels, names: map[string]string{}}, nil
+}
+
+func projectionOf(m *model.Model) (*dataset.Projection, error) {
+	if m.Text != nil {
+		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF)
+	}
+	return dataset.NewProjection(m.Feature, nil, nil)
+}
+
+// fileRows reads a stream of instances.
+type fileRows struct {
+	r          *dataset.FileReader
+	p          *dataset.Projection
+	v          dataset.Vector
+	keepLabels bool
+	names      map[string]string // one string for each label, however often it occurs
+	row        []string
+}
+
+func (f *fileRows) fill(b *model.Batch) error {
+	for !b.Full() {
+		row, err := f.r.Read()
+		if err != nil {
+			return err
+		}
+		f.p.Row(row, &f.v)
+		b.Add(f.v.Index, f.v.Value)
+		if f.keepLabels {
+			b.AddLabels(f.intern(row.Labels)...)
+		}
+	}
+	return nil
+}
+
+func (f *fileRows) intern(labels [][]byte) []string {
+	f.row = f.row[:0]
+	for _, l := range labels {
+		name, ok := f.names[string(l)]
+		if !ok {
+			name = string(l)
+			f.names[name] = name
+		}
+		f.row = append(f.row, name)
+	}
+	return f.row
+}
+
+func (f *fileRows) progress() (done, total int64) {
+	return f.r.File.BytesRead(), max(0, f.r.File.Size())
+}
+
+func (f *fileRows) Close() error { return f.r.Close() }
+
+// setRows reads an ingested data set.
+type setRows struct {
+	set        *dataset.Set
+	p          *dataset.Projection // nil: the set's columns are the model's
+	v          dataset.Vector
+	row        dataset.Row
+	next       int
+	keepLabels bool
+	names      []string
+}
+
+// openSetRows refuses text sets but the training data itself: an ingested text carries
+// the weights of its own idf, not the model's.
+func openSetRows(m *model.Model, o rowOptions) (rowSource, error) {
+	set, err := dataset.Open(o.path)
+	if err != nil {
+		return nil, err
+	}
+	s := &setRows{set: set, keepLabels: o.labels}
+	if set.Fingerprint == m.Data.Fingerprint && set.Matrix.Cols == len(m.Feature) {
+		return s, nil
+	}
+	if set.Vocabulary != nil || m.Text != nil {
+		return nil, errors.Join(fs.Inputf(o.path, 0, "is ingested text with word weights of its own: give the text file itself, with --text"), set.Close())
+	}
+	if s.p, err = projectionOf(m); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return s, nil
+}
+
+func (s *setRows) fill(b *model.Batch) error {
+	for ; !b.Full(); s.next++ {
+		if s.next == s.set.Matrix.Rows {
+			return io.EOF
+		}
+		columns, values := s.set.Matrix.Row(s.next)
+		if s.p != nil {
+			s.row.Index, s.row.Value = s.row.Index[:0], values
+			for _, c := range columns {
+				s.row.Index = append(s.row.Index, s.set.Feature[c])
+			}
+			s.p.Row(&s.row, &s.v)
+			columns, values = s.v.Index, s.v.Value
+		}
+		b.Add(columns, values)
+		if s.keepLabels {
+			s.names = s.names[:0]
+			for _, l := range s.set.LabelIndex[s.set.LabelBegin[s.next]:s.set.LabelBegin[s.next+1]] {
+				s.names = append(s.names, s.set.Labels[l])
+			}
+			b.AddLabels(s.names...)
+		}
+	}
+	return nil
+}
+
+func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Matrix.Rows) }
+
+func (s *setRows) Close() error { return s.set.Close() }
+
+// score predicts all instances of rows and hands them to emit in input order, with a
+// progress line.
+func (a *app) score(ctx context.Context, what string, p *model.Predictor, rows rowSource, threads int, emit func(*model.Batch, *model.Result) error) error {
+	_, total := rows.progress()
+	start := a.ui.StartBytes
+	if _, ok := rows.(*setRows); ok {
+		start = a.ui.Start
+	}
+	line := start(what, total)
+	defer line.Done()
+	done := int64(0)
+	fill := func(b *model.Batch) error {
+		err := rows.fill(b)
+		done += int64(b.Rows())
+		at, _ := rows.progress()
+		line.Set(at, formatCount(done)+" instances")
+		return err
+	}
+	return p.Stream(ctx, workers(threads), fill, emit)
+}
