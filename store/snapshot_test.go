@@ -1,0 +1,201 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"taxon/store"
+	"taxon/store/memory"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// goldenValues are the values in testdata/snapshot-v1.bin.
+func goldenValues() []store.Value {
+	var out []store.Value
+	for i := range 6 {
+		data := bytes.Repeat([]byte{byte('a' + i)}, i*i*7)
+		k := store.Key{Job: "golden", Step: uint32(i / 2), Task: uint32(i), Attempt: 1 + uint32(i)%2, Name: fmt.Sprintf("x/%d", i)}
+		out = append(out, store.Value{Key: k, Data: data})
+	}
+	return out
+}
+
+func snapshot(t testing.TB, values []store.Value) []byte {
+	t.Helper()
+	s := memory.New(memory.Options{})
+	if err := s.Put(t.Context(), values); err != nil {
+		t.Fatal(err)
+	}
+	var keys []store.Key
+	for _, v := range values {
+		keys = append(keys, v.Key)
+	}
+	var out bytes.Buffer
+	if err := store.Snapshot(t.Context(), &out, s, keys); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func read(b []byte) ([]store.Summed, error) {
+	var out []store.Summed
+	err := store.ReadSnapshot(context.Background(), bytes.NewReader(b), store.Limits{}, func(v store.Summed) error {
+		out = append(out, v)
+		return nil
+	})
+	return out, err
+}
+
+func TestSnapshotGolden(t *testing.T) {
+	const path = "testdata/snapshot-v1.bin"
+	written := snapshot(t, goldenValues())
+	if *rewrite {
+		if err := os.WriteFile(path, written, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(golden, written) {
+		t.Error("the format of snapshots has changed: raise its version")
+	}
+	got, err := read(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := goldenValues()
+	if len(got) != len(want) {
+		t.Fatalf("%d values, must be %d", len(got), len(want))
+	}
+	for i, v := range want {
+		if got[i].Key != v.Key || !bytes.Equal(got[i].Data, v.Data) || got[i].Data == nil {
+			t.Errorf("value %d is %s %q", i, got[i].Key, got[i].Data)
+		}
+	}
+}
+
+// TestSnapshotDamage flips every bit and cuts at every byte.
+func TestSnapshotDamage(t *testing.T) {
+	whole := snapshot(t, goldenValues())
+	refused := func(what string, b []byte) {
+		t.Helper()
+		_, err := read(b)
+		if !errors.Is(err, store.ErrSnapshot) && !errors.Is(err, store.ErrTooLarge) {
+			t.Errorf("%s: %v", what, err)
+		}
+		to := memory.New(memory.Options{})
+		if err := store.Restore(t.Context(), bytes.NewReader(b), to, store.Limits{}); err == nil || to.Bytes() != 0 {
+			t.Errorf("%s: restore: %v, %d bytes stored", what, err, to.Bytes())
+		}
+	}
+	for n := range whole {
+		refused(fmt.Sprintf("cut to %d bytes", n), whole[:n])
+		for bit := range 8 {
+			whole[n] ^= 1 << bit
+			refused(fmt.Sprintf("bit %d of byte %d", bit, n), whole)
+			whole[n] ^= 1 << bit
+		}
+	}
+	refused("one byte more", append(bytes.Clone(whole), 0))
+	refused("twice", append(bytes.Clone(whole), whole...))
+	refused("another file", []byte("%PDF-1.4 and so on"))
+	if _, err := read(whole); err != nil {
+		t.Errorf("the whole file: %v", err)
+	}
+}
+
+func TestSnapshotWriterOrder(t *testing.T) {
+	w, err := store.NewSnapshotWriter(&bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := store.Sum(goldenValues()[1])
+	if err := w.Add(v); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []store.Value{goldenValues()[1], goldenValues()[0]} {
+		if err := w.Add(store.Sum(bad)); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s after %s: %v", bad.Key, v.Key, err)
+		}
+	}
+	v.Key.Name = "a b"
+	if err := w.Add(v); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("bad key: %v", err)
+	}
+}
+
+type fullDisk struct{ left int }
+
+var errNoSpace = errors.New("no space left")
+
+func (f *fullDisk) Write(b []byte) (int, error) {
+	if len(b) > f.left {
+		return f.left, errNoSpace
+	}
+	f.left -= len(b)
+	return len(b), nil
+}
+
+func TestSnapshotFullDisk(t *testing.T) {
+	s := memory.New(memory.Options{})
+	v := store.Value{Key: goldenValues()[0].Key, Data: make([]byte, 300<<10)}
+	if err := s.Put(t.Context(), []store.Value{v}); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []int{0, 100 << 10, 300 << 10} {
+		err := store.Snapshot(t.Context(), &fullDisk{left}, s, []store.Key{v.Key})
+		if !errors.Is(err, errNoSpace) {
+			t.Errorf("%d bytes of room: %v", left, err)
+		}
+	}
+}
+
+func TestReadSnapshotEnds(t *testing.T) {
+	whole := snapshot(t, goldenValues())
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	err := store.ReadSnapshot(ctx, bytes.NewReader(whole), store.Limits{}, func(store.Summed) error {
+		n++
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || n != 1 {
+		t.Errorf("cancelled: %v after %d values", err, n)
+	}
+	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{ValueBytes: 20}, func(store.Summed) error { return nil })
+	if !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("value over the limit: %v", err)
+	}
+	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{}, func(store.Summed) error { return errNoSpace })
+	if !errors.Is(err, errNoSpace) {
+		t.Errorf("yield's error: %v", err)
+	}
+}
+
+func FuzzReadSnapshot(f *testing.F) {
+	whole := snapshot(f, goldenValues())
+	f.Add(whole)
+	f.Add(whole[:40])
+	f.Add(snapshot(f, nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := read(b)
+		if err != nil {
+			return
+		}
+		var values []store.Value
+		for _, v := range got {
+			values = append(values, store.Value{Key: v.Key, Data: v.Data})
+		}
+		if !bytes.Equal(snapshot(t, values), b) {
+			t.Errorf("%d values are read from other bytes than they are written as", len(got))
+		}
+	})
+}
