@@ -12,7 +12,7 @@ type Batch struct {
 	First  int64    // number of the first row in the whole input
 	Labels []string // true labels, row by row; empty unless AddLabels was called
 	Ends   []int    // row i's labels end at Labels[Ends[i]]
-	Lines  []int64  // free for the caller: line of each row
+	limit  int      // rows of a full batch; 0: BatchRows
 }
 
 // BatchRows is how many rows a full batch has, BatchEntries how many nonzeros. The weights
@@ -27,12 +27,18 @@ const (
 func (b *Batch) Rows() int { return max(0, len(b.Begin)-1) }
 
 // Full says that the batch is large enough to be scored.
-func (b *Batch) Full() bool { return b.Rows() >= BatchRows || len(b.Column) >= BatchEntries }
+func (b *Batch) Full() bool {
+	rows := b.limit
+	if rows == 0 {
+		rows = BatchRows
+	}
+	return b.Rows() >= rows || len(b.Column) >= BatchEntries
+}
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.Begin, b.Column, b.Value = b.Begin[:0], b.Column[:0], b.Value[:0]
-	b.Labels, b.Ends, b.Lines = b.Labels[:0], b.Ends[:0], b.Lines[:0]
+	b.Labels, b.Ends = b.Labels[:0], b.Ends[:0]
 }
 
 // Add appends an instance. Columns are the model's; one that stands twice counts twice.

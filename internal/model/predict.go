@@ -13,6 +13,13 @@ const maxSingleLabel = 1.1
 // chain of thousands of nodes is scored in smaller blocks instead of gigabytes.
 const levelBytes = 8 << 20
 
+// resultBytes bounds the lists of best terminals of a batch: with --top in the
+// thousands they would outgrow everything else.
+const (
+	resultBytes    = 64 << 20
+	bytesPerScored = 16
+)
+
 // Rule says how scores become labels.
 type Rule uint8
 
@@ -76,6 +83,12 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 		}
 	}
 	return p, nil
+}
+
+// batchRows is how many rows a batch of Stream should have: fewer than BatchRows where
+// so many terminals are asked for that their lists would take more than resultBytes.
+func (p *Predictor) batchRows() int {
+	return max(1, min(BatchRows, resultBytes/bytesPerScored/p.o.Top))
 }
 
 // Result holds the predictions of a batch's rows.

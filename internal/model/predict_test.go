@@ -309,6 +309,23 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// Asking for very many terminals makes batches smaller, not memory larger.
+func TestBatchRows(t *testing.T) {
+	m := tinyModel(t)
+	for top, want := range map[int]int{1: BatchRows, 5: BatchRows, 10_000: 419, 100 << 20: 1} {
+		p := &Predictor{m: m, o: PredictOptions{Top: top}}
+		if got := p.batchRows(); got != want {
+			t.Errorf("top %d: %d rows a batch, want %d", top, got, want)
+		}
+	}
+	b := &Batch{limit: 2}
+	for i, want := range []bool{false, true, true} {
+		if b.Add(nil, nil); b.Full() != want {
+			t.Errorf("full after %d rows: %v", i+1, b.Full())
+		}
+	}
+}
+
 func TestStreamErrors(t *testing.T) {
 	m := tinyModel(t)
 	p, err := m.NewPredictor(PredictOptions{Top: 1})

@@ -43,6 +43,7 @@ func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) e
 				return ctx.Err()
 			}
 			j.batch.Reset()
+			j.batch.limit = p.batchRows()
 			j.batch.First, j.done = first, make(chan struct{})
 			err := next(&j.batch)
 			if err != nil && !errors.Is(err, io.EOF) {
