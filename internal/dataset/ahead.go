@@ -8,7 +8,8 @@ import (
 )
 
 // ahead reads a file in a goroutine of its own, so that decompression and parsing share
-// two cores, and so that a cancelled reader need not wait for standard input.
+// two cores, and so that a cancelled reader need not wait for standard input. The
+// goroutine owns the file and closes it at its end.
 type ahead struct {
 	ctx    context.Context
 	full   chan block
@@ -28,15 +29,16 @@ type block struct {
 // readAhead starts reading with two buffers of size bytes.
 func readAhead(ctx context.Context, f *fs.File, size int) *ahead {
 	a := &ahead{ctx: ctx, full: make(chan block, 2), empty: make(chan []byte, 2),
-		stop: make(chan struct{}), exited: make(chan struct{}), wait: f.Interruptible()}
+		stop: make(chan struct{}), exited: make(chan struct{}), wait: !f.Waits()}
 	a.empty <- make([]byte, size)
 	a.empty <- make([]byte, size)
 	go a.run(f)
 	return a
 }
 
-func (a *ahead) run(r io.Reader) {
+func (a *ahead) run(f *fs.File) {
 	defer close(a.exited)
+	defer f.Close()
 	for {
 		var b []byte
 		select {
@@ -44,7 +46,7 @@ func (a *ahead) run(r io.Reader) {
 		case <-a.stop:
 			return
 		}
-		n, err := io.ReadAtLeast(r, b, len(b)/2)
+		n, err := io.ReadAtLeast(f, b, len(b)/2)
 		if err == io.ErrUnexpectedEOF {
 			err = io.EOF // of ReadAtLeast itself: fs.File wraps its own in an InputError
 		}
@@ -81,7 +83,8 @@ func (a *ahead) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the goroutine. One that waits for standard input ends with its next byte.
+// Close ends the goroutine and waits for it, unless it may hang in a read from a pipe:
+// such a one ends with the next byte.
 func (a *ahead) Close() error {
 	close(a.stop)
 	if a.wait {

@@ -25,8 +25,8 @@ type Options struct {
 	FS        fs.Source // nil: fs.Local{}
 
 	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB).
-	// Beside it stand a few words for each feature, label and vocabulary word, and the
-	// longest line.
+	// Beside it stand a few words for each feature, label and vocabulary word, the longest
+	// line, and what the input's decompressor keeps (xz -9: 64 MiB).
 	MemoryBytes int64
 	TempDir     string         // for the spilled rows, 8 bytes a nonzero; "": beside Out
 	Threads     int            // of the second pass; 0: all cores
@@ -174,7 +174,6 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	ahead := readAhead(ctx, f, in.o.bufBytes())
 	defer ahead.Close()
 	r := NewReader(ahead, ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased})

@@ -59,6 +59,9 @@ func Open(dir string) (*Set, error) {
 }
 
 func loadManifest(dir string) (*manifest, error) {
+	if dir == "" {
+		return nil, fs.Inputf("", 0, "empty path: give the folder of a data set")
+	}
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
 	} else if !info.IsDir() {

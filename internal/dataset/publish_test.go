@@ -112,6 +112,8 @@ func TestIngestFails(t *testing.T) {
 		{"directory", Options{Paths: []string{dir}, Out: out}, "is a directory"},
 		{"no input", Options{Out: out}, "no input"},
 		{"no output", Options{Paths: []string{good}}, "empty path"},
+		{"output on HDFS", Options{Paths: []string{good}, Out: "hdfs://nn/x"}, "hdfs://"},
+		{"output to stdout", Options{Paths: []string{good}, Out: "-"}, "standard output"},
 		{"output is a file", Options{Paths: []string{good}, Out: bad}, "is a file"},
 		{"output holds something", Options{Paths: []string{good}, Out: other}, "exists already"},
 		{"output holds something else", Options{Paths: []string{good}, Out: other, Replace: true}, "other than a data set"},

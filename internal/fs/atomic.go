@@ -37,8 +37,8 @@ func CreateFile(path string) (*OutFile, error) {
 
 // resolve follows links and says whether the target is a device or pipe.
 func resolve(path string) (target string, direct bool, err error) {
-	if path == "" {
-		return "", false, Inputf("", 0, "empty path: give a file to write")
+	if err := checkLocal(path, "a file to write"); err != nil {
+		return "", false, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {

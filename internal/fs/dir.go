@@ -20,8 +20,11 @@ type OutDir struct {
 // removed; a living one that holds it is an error. An existing non-empty folder is an
 // error unless replace is set; parents are made as needed.
 func CreateDir(path string, replace bool) (*OutDir, error) {
-	if path == "" {
-		return nil, Inputf("", 0, "empty path: give a folder to write")
+	if err := checkLocal(path, "a folder to write"); err != nil {
+		return nil, err
+	}
+	if path == Stdin {
+		return nil, Inputf(path, 0, "a folder cannot go to standard output: give its path")
 	}
 	d := &OutDir{name: path, target: filepath.Clean(path), replace: replace}
 	if real, err := filepath.EvalSymlinks(d.target); err == nil {

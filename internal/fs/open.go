@@ -35,11 +35,8 @@ func (l Local) Open(_ context.Context, path string) (io.ReadCloser, int64, error
 		}
 		return io.NopCloser(os.Stdin), -1, nil
 	}
-	if path == "" {
-		return nil, 0, Inputf("", 0, "empty path: give a file, or - for standard input")
-	}
-	if scheme, _, ok := strings.Cut(path, "://"); ok && scheme == "hdfs" {
-		return nil, 0, Inputf(path, 0, "hdfs:// paths cannot be read by this build: copy the file here first (hdfs dfs -get)")
+	if err := checkLocal(path, "a file, or - for standard input"); err != nil {
+		return nil, 0, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,6 +56,17 @@ func (l Local) Open(_ context.Context, path string) (io.ReadCloser, int64, error
 		size = -1
 	}
 	return f, size, nil
+}
+
+// checkLocal refuses what would only by accident be a local name.
+func checkLocal(path, want string) error {
+	switch {
+	case path == "":
+		return Inputf("", 0, "empty path: give %s", want)
+	case strings.HasPrefix(path, "hdfs://"):
+		return Inputf(path, 0, "hdfs:// paths are not supported by this build: copy with hdfs dfs -get or -put")
+	}
+	return nil
 }
 
 // File is an opened input: Read gives its content without compression.
@@ -110,9 +118,8 @@ func (f *File) BytesRead() int64 { return f.count.n.Load() }
 // Compression is "none", "gzip", "zstd" or "xz".
 func (f *File) Compression() string { return f.compression }
 
-// Interruptible reports whether Close ends a Read that waits for data; standard
-// input does not promise it.
-func (f *File) Interruptible() bool { return !f.stdin }
+// Waits reports whether a Read may wait for another process: standard input, a pipe.
+func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 
 // Read implements io.Reader over the content.
 func (f *File) Read(p []byte) (int, error) {

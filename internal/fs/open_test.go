@@ -187,7 +187,7 @@ func TestProgress(t *testing.T) {
 	if _, err := io.Copy(io.Discard, f); err != nil {
 		t.Fatal(err)
 	}
-	if f.Size() != int64(len(packed)) || f.BytesRead() != f.Size() || !f.Interruptible() || f.Name() != path {
+	if f.Size() != int64(len(packed)) || f.BytesRead() != f.Size() || f.Waits() || f.Name() != path {
 		t.Errorf("size %d, read %d of %d", f.Size(), f.BytesRead(), len(packed))
 	}
 }

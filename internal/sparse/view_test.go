@@ -1,0 +1,52 @@
+package sparse
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestView reads words at every alignment: mapped memory is aligned, other bytes need not be.
+func TestView(t *testing.T) {
+	var b []byte
+	for _, v := range []float64{1.5, -2, math.Inf(1)} {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	for shift := range 8 {
+		moved := append(make([]byte, shift), b...)[shift:]
+		if got := View[float64](moved); !slices.Equal(got, []float64{1.5, -2, math.Inf(1)}) {
+			t.Errorf("shift %d: %v", shift, got)
+		}
+		if got := View[uint32](moved[:8]); !slices.Equal(got, []uint32{0, 0x3ff80000}) {
+			t.Errorf("shift %d: %x", shift, got)
+		}
+	}
+	if got := View[uint64](nil); got == nil || len(got) != 0 {
+		t.Errorf("no bytes give %v", got)
+	}
+}
+
+func TestMap(t *testing.T) {
+	for _, want := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("taxon"), 10_000)} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Map(f, len(want))
+		f.Close()
+		if err != nil || !bytes.Equal(b, want) {
+			t.Errorf("%d bytes: %d, %v", len(want), len(b), err)
+		}
+		if err := Unmap(b); err != nil {
+			t.Error(err)
+		}
+	}
+}
