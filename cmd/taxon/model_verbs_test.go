@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -337,6 +338,31 @@ func TestModelVerbMistakes(t *testing.T) {
 		}
 	}
 	if left, _ := os.ReadDir(vars["DIR"]); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A cancelled verb ends with 130 and leaves nothing.
+func TestModelVerbsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	m, data := animals(t, 10), writeText(t, "test.svm", animalRows)
+	for _, line := range [][]string{
+		{"predict", "--model", m, "--data", data, "--out", filepath.Join(dir, "o")},
+		{"eval", "--model", m, "--data", data},
+		{"eval", "--model", m, "--data", data, "--compare", m},
+		{"export", "--model", m, "--out", filepath.Join(dir, "o")},
+		{"export", "--model", m, "--out", filepath.Join(dir, "o") + "/"},
+		{"info", data},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errInterrupted)
+		var out, errw bytes.Buffer
+		code := execute(ctx, line, strings.NewReader(""), &out, &errw)
+		if code != exitInterrupted || out.Len() > 0 || errw.String() != "taxon: interrupted\n" {
+			t.Errorf("%v: exit %d, %q, %q", line, code, out.String(), errw.String())
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -69,7 +69,7 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 // exportChunk is how many nodes a goroutine renders at once: enough that finding the
 // path to the first one costs little, few enough that the text of all threads' chunks
 // stays small (a line may have 100 KB).
-const exportChunk = 32
+const exportChunk = 8
 
 // Write writes all nodes in node order, rendered by `threads` goroutines.
 func (e *TextExporter) Write(ctx context.Context, w io.Writer, threads int) error {
