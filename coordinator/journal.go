@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,8 +27,8 @@ type Journal interface {
 
 // File format: 8 bytes magic, then entries: length (4 bytes), CRC32C of the length's
 // bytes (4), CRC32C of the body (4), body: one byte of kind, then a snapshot or a record.
-// Integers are little-endian. The first entry alone may be a snapshot. The length has a checksum of its own so that a flipped bit in it is
-// not taken for a file that was cut short.
+// Integers are little-endian. The first entry alone may be a snapshot. The length has a
+// checksum of its own so that a flipped bit in it is not taken for a file cut short.
 const (
 	journalMagic  = "taxonjn1"
 	entryHeader   = 12
@@ -131,8 +132,9 @@ func readJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, e
 }
 
 // readEntry decodes the entry that data begins with; n = 0: data ends before it does.
+// Some file systems lengthen a file before its bytes arrive: zeros to the end are an end too.
 func readEntry(data []byte) (body []byte, n int64, err error) {
-	if len(data) < entryHeader {
+	if len(data) < entryHeader || len(bytes.TrimLeft(data, "\x00")) == 0 {
 		return nil, 0, nil
 	}
 	length := binary.LittleEndian.Uint32(data)

@@ -459,7 +459,7 @@ func (m *Machine) committed(e Report) bool {
 		return false
 	}
 	t := &j.step.tasks[e.Lease.GetTask()]
-	return t.state == taskDone && t.epoch == e.Lease.GetEpoch() && t.attempt == e.Lease.GetAttempt()
+	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.attempt == e.Lease.GetAttempt()
 }
 
 // conclude decides what a report under a live lease means.

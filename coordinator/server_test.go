@@ -101,6 +101,7 @@ func (c *cluster) wait(job string) *taxonv1.JobStatus {
 		c.t.Fatal(err)
 	}
 	next := uint32(1)
+	var trace []*taxonv1.SweepRecord
 	for {
 		st, err := watch.Recv()
 		if err != nil {
@@ -112,7 +113,9 @@ func (c *cluster) wait(job string) *taxonv1.JobStatus {
 			}
 			next++
 		}
+		trace = append(trace, st.Trace...)
 		if st.State >= taxonv1.JobState_JOB_STATE_DONE {
+			st.Trace = trace
 			return st
 		}
 	}

@@ -232,8 +232,12 @@ func (a *Agent) report(ctx, run context.Context, r *taxonv1.ReportRequest) *assi
 			}
 			return nil
 		}
-		if status.Code(err) == codes.NotFound || errors.Is(context.Cause(run), errLost) {
+		code := status.Code(err)
+		if code == codes.NotFound || errors.Is(context.Cause(run), errLost) {
 			a.forgetIfUnknown(&identity{worker: r.Worker}, err)
+			return nil
+		}
+		if code == codes.Canceled && last.Err() == nil { // this process has closed the connection
 			return nil
 		}
 		a.tell(last, fmt.Errorf("report: %w", err))
