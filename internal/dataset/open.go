@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -228,6 +229,11 @@ func (o *opener) readFeatures() error {
 		return err
 	}
 	o.set.Feature, o.set.FeatureRows = sparse.View[uint32](part[0]), sparse.View[uint32](part[1])
+	for c, index := range o.set.Feature {
+		if index == 0 || index > maxIndex+1 || o.set.FeatureRows[c] == 0 || int64(o.set.FeatureRows[c]) > st.Rows {
+			return o.damaged(featuresFile, errors.New("an entry is out of range"))
+		}
+	}
 	if !st.Text {
 		return nil
 	}
@@ -235,6 +241,11 @@ func (o *opener) readFeatures() error {
 		return err
 	}
 	o.set.IDF = sparse.View[float64](part[0])
+	for _, v := range o.set.IDF {
+		if !(v > 0) || math.IsInf(v, 0) {
+			return o.damaged(idfFile, errors.New("an entry is out of range"))
+		}
+	}
 	return nil
 }
 

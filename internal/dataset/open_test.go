@@ -99,6 +99,7 @@ func TestOpenInconsistent(t *testing.T) {
 		{"shard-00000.csr", 8}, {"shard-00000.csr", 12}, {"shard-00000.csr", 48},
 		{"rowlabels.bin", 16}, {"rowlabels.bin", 64 + 8}, {"rowlabels.bin", 64 + 5*8 + 1},
 		{"postings.bin", 64}, {"postings.bin", 64 + 4*8 + 1}, {"features.bin", 16}, {"idf.bin", 16},
+		{"features.bin", 64 + 3}, {"features.bin", 64 + 16 + 3}, {"idf.bin", 64 + 7 + 8},
 	} {
 		dir := filepath.Join(t.TempDir(), "set")
 		ingestString(t, dir, smallText, Options{Text: true}).Close()
@@ -107,11 +108,11 @@ func TestOpenInconsistent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b[c.at] += 9
+		b[c.at] += 0x80 // a sign, or a large number
 		os.WriteFile(path, b, 0o666)
 		reseal(t, dir, nil)
 		if s, err := Open(dir); !fs.IsInput(err) || !strings.Contains(err.Error(), c.file) {
-			t.Errorf("%s, byte %d: %v, %v", c.file, c.at, s, err)
+			t.Errorf("%s, byte %d: opened: %v, %v", c.file, c.at, s != nil, err)
 		}
 	}
 	for name, edit := range map[string]func(*manifest){

@@ -84,7 +84,8 @@ func (f *File) explain(err error) error {
 	case f.compression == "none":
 		return Explain(f.name, err)
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return Inputf(f.name, 0, "the %s stream is cut short: the file is incomplete, fetch or make it again: %w", f.compression, io.ErrUnexpectedEOF)
+		return &InputError{Path: f.name, Err: io.ErrUnexpectedEOF,
+			Msg: "the " + f.compression + " stream is cut short: the file is incomplete, fetch or make it again"}
 	}
 	return Inputf(f.name, 0, "the %s stream is damaged: fetch or make the file again: %w", f.compression, err)
 }

@@ -110,26 +110,36 @@ func (d *OutDir) Commit() error {
 	if err := ignoreUnsupported(d.lock.Sync()); err != nil {
 		return Explain(d.name, err)
 	}
-	// The old folder steps aside first: rename does not replace a non-empty one.
-	old := d.target + ".old.part"
-	if err := os.RemoveAll(old); err != nil {
-		return Explain(d.name, err)
-	}
-	had := os.Rename(d.target, old) == nil
-	if err := os.Rename(d.work, d.target); err != nil {
-		if had {
-			os.Rename(old, d.target)
-		}
+	if err := d.publish(); err != nil {
 		return Explain(d.name, err)
 	}
 	d.done = true
 	d.lock.Close()
-	if had {
-		if err := os.RemoveAll(old); err != nil {
-			return Explain(d.name, err)
-		}
-	}
 	return Explain(d.name, syncDir(filepath.Dir(d.target)))
+}
+
+// publish renames the working folder, over an old one where there is one: by exchange
+// where the system can, so that a whole folder bears the name at every instant; else the
+// old one steps aside first, since rename does not replace a folder that is not empty.
+func (d *OutDir) publish() error {
+	if _, err := os.Lstat(d.target); os.IsNotExist(err) {
+		return os.Rename(d.work, d.target)
+	}
+	if exchange(d.work, d.target) == nil {
+		return os.RemoveAll(d.work)
+	}
+	old := d.target + ".old.part"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(d.target, old); err != nil {
+		return err
+	}
+	if err := os.Rename(d.work, d.target); err != nil {
+		os.Rename(old, d.target)
+		return err
+	}
+	return os.RemoveAll(old)
 }
 
 // Abort removes an uncommitted folder; after Commit it does nothing.

@@ -62,10 +62,19 @@ func Explain(path string, err error) error {
 		return &InputError{Path: path, Msg: msg, Err: err}
 	}
 	if IsDiskFull(err) {
-		return fmt.Errorf("%s: the disk is full: free some space and run the command again: %w", path, cause(err))
+		return &failure{path + ": the disk is full: free some space and run the command again", err}
 	}
 	return fmt.Errorf("%s: %w", path, cause(err))
 }
+
+// failure is an error of the machine whose message says it all without its cause.
+type failure struct {
+	msg string
+	err error
+}
+
+func (f *failure) Error() string { return f.msg }
+func (f *failure) Unwrap() error { return f.err }
 
 // IsDiskFull reports whether a write failed for want of space or quota.
 func IsDiskFull(err error) bool {
