@@ -388,10 +388,18 @@ func TestPredictText(t *testing.T) {
 	if _, err := w.Close(model.Report{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"M": dir}
+	vars := map[string]string{"M": dir, "TEXT": writeText(t, "x.txt", "cat\tmeows loudly\ndog\tbarks loudly\ncat\tmeows and barks\n"),
+		"SET": filepath.Join(t.TempDir(), "set")}
 	code, stdout, stderr := runTaxon(t, "x\tIt BARKS.\n\tmeows, meows and purrs\n", "predict --model $M --data - --text --scores", vars)
 	if code != 0 || stdout != "dog:1\ncat:1\n" {
 		t.Errorf("exit %d, %q (%s)", code, stdout, stderr)
+	}
+	// Ingested text has an idf of its own.
+	if code, _, stderr := runTaxon(t, "", "ingest --text --data $TEXT --out $SET --quiet", vars); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := runTaxon(t, "", "predict --model $M --data $SET", vars); code != 2 || !strings.Contains(stderr, "give the text file itself") {
+		t.Errorf("exit %d, %s", code, stderr)
 	}
 	if code, _, stderr := runTaxon(t, "1:1\n", "predict --model $M --data -", vars); code != 2 || !strings.Contains(stderr, "add --text") {
 		t.Errorf("exit %d, %s", code, stderr)
