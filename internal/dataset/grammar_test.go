@@ -172,6 +172,7 @@ func TestBroken(t *testing.T) {
 		{"label after a blank", ok + " a 1:1\n", ReaderOptions{}, 2, `feature "a"`},
 		{"empty label", ok + ",a 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"two commas", ok + "a,,b 1:1\n", ReaderOptions{}, 2, "empty label name"},
+		{"endless labels", ok + strings.Repeat("a,", maxRowLabels) + "a 1:1\n", ReaderOptions{}, 2, "labels in a line"},
 		{"control character", ok + "a\x01b 1:1\n", ReaderOptions{}, 2, "control character"},
 		{"Latin-1 label", ok + "caf\xe9 1:1\n", ReaderOptions{}, 2, "not UTF-8"},
 		{"CR line ends", "a 1:1\rb 2:1\r", ReaderOptions{}, 1, "not a number"},

@@ -154,12 +154,19 @@ func (p *svmParser) sortRow(row *Row) error {
 	return nil
 }
 
+// maxRowLabels is far beyond any real row; a hostile one of 64 MiB cannot claim more
+// than 24 MiB of label headers.
+const maxRowLabels = 1 << 20
+
 // parseLabels cuts a token at its commas.
 func parseLabels(token []byte, row *Row) error {
 	for {
 		name, rest, more := bytes.Cut(token, []byte{','})
 		if err := checkLabel(name); err != nil {
 			return err
+		}
+		if len(row.Labels) == maxRowLabels {
+			return fmt.Errorf("more than %d labels in a line: is this one instance?", maxRowLabels)
 		}
 		row.Labels = append(row.Labels, name)
 		if !more {
