@@ -4,6 +4,7 @@ import "context"
 
 // Store is one shard, or several behind one client. All methods may be called
 // from several goroutines at once and end with the context's error when it ends.
+// Bad keys and job ids are ErrInvalid, requests over the limits ErrTooLarge.
 type Store interface {
 	// Put stores values and returns when all of them are as durable as the
 	// shard is. ErrConflict if a key holds other bytes. After an error any part

@@ -14,9 +14,9 @@ func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 // UpdateChecksum continues a CRC32C with further bytes.
 func UpdateChecksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
-// Value is one value under its key. Data is immutable from the moment it is put:
-// the store may keep the slice itself, so the caller must not write to it again
-// (a caller that does is found out by the checksum at the next read).
+// Value is one value under its key. Data is immutable from the moment it is put,
+// also if Put fails: the store may keep the slice itself, so the caller must not write
+// to it again (a caller that does is found out by the checksum at the next read).
 type Value struct {
 	Key  Key
 	Data []byte

@@ -1,7 +1,11 @@
 package badger
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -159,4 +163,72 @@ func FuzzParseEntryKey(f *testing.F) {
 			t.Errorf("%q reads as %s chunk %d, which is %q", b, k, chunk, again)
 		}
 	})
+}
+
+// FuzzParseHead: whatever lies in the entry, the inline data decode or are refused.
+func FuzzParseHead(f *testing.F) {
+	c, err := newCodec()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := c.close(); err != nil {
+			f.Error(err)
+		}
+	})
+	key := headKey(store.Key{Job: "j", Step: 1, Attempt: 1, Name: "v"})
+	for _, data := range [][]byte{nil, []byte("abc"), make([]byte, 1000)} {
+		encoding, stored := c.encode(data)
+		f.Add(encodeHead(key, head{size: uint64(len(data))}, encoding, stored))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) >= headBytes { // get past the checksum
+			binary.LittleEndian.PutUint32(b[18:], headSum(key, b[:18]))
+		}
+		h, encoding, inline, err := parseHead(key, b)
+		if err == nil && h.chunks == 0 {
+			var data []byte
+			if data, err = c.decode([]byte("before"), encoding, inline); err == nil && !bytes.HasPrefix(data, []byte("before")) {
+				t.Errorf("decode overwrites what it appends to: %q", data)
+			}
+		}
+		if err != nil && !errors.Is(err, store.ErrCorrupt) {
+			t.Error(err)
+		}
+	})
+}
+
+// BenchmarkPutGet moves 16 MiB of noise in values of one size, synced, and back.
+func BenchmarkPutGet(b *testing.B) {
+	for _, size := range []int{1 << 20, 16 << 10} {
+		b.Run(fmt.Sprintf("value=%dKiB", size>>10), func(b *testing.B) {
+			s, err := Open(Options{Dir: b.TempDir()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			data := make([]byte, 16<<20)
+			_, _ = rand.NewChaCha8([32]byte{}).Read(data) // never fails
+			b.SetBytes(2 * int64(len(data)))
+			step := uint32(0)
+			for b.Loop() {
+				step++
+				var values []store.Value
+				var keys []store.Key
+				for i := 0; i < len(data); i += size {
+					k := store.Key{Job: "bench", Step: step, Task: uint32(i), Attempt: 1, Name: "v/0"}
+					keys, values = append(keys, k), append(values, store.Value{Key: k, Data: data[i : i+size]})
+				}
+				if err := s.Put(b.Context(), values); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := s.Get(b.Context(), keys); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := s.Drop(b.Context(), store.DropSpec{Job: "bench", Before: step}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

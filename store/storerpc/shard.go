@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"google.golang.org/grpc"
 
@@ -54,8 +55,22 @@ func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, 
 	return out.flush()
 }
 
+// requestKeys is how many keys one Get names: less than 2 MiB at the longest.
+const requestKeys = 8192
+
 // get fetches keys[p] into out[p] for the positions p.
 func (s *shard) get(ctx context.Context, keys []store.Key, positions []int, out [][]byte) error {
+	var size uint64
+	for part := range slices.Chunk(positions, requestKeys) {
+		if err := s.request(ctx, keys, part, out, &size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// request is one call of get; size sums the bytes over all of them.
+func (s *shard) request(ctx context.Context, keys []store.Key, positions []int, out [][]byte, size *uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req := &taxonv1.GetRequest{Keys: make([]*taxonv1.Key, len(positions))}
@@ -66,7 +81,7 @@ func (s *shard) get(ctx context.Context, keys []store.Key, positions []int, out 
 	if err != nil {
 		return fromStatus(s.name, "get", err)
 	}
-	in := getStream{shard: s, keys: keys, positions: positions, out: out}
+	in := getStream{shard: s, keys: keys, positions: positions, out: out, size: size}
 	for {
 		message, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -89,8 +104,8 @@ type getStream struct {
 	keys      []store.Key
 	positions []int
 	out       [][]byte
-	next      int    // positions answered
-	size      uint64 // bytes announced
+	next      int     // positions answered
+	size      *uint64 // bytes announced so far
 	value     assembler
 }
 
@@ -137,8 +152,8 @@ func (g *getStream) admit(size uint64) error {
 	if err := l.CheckValue("get", g.keys[g.positions[g.next]], size); err != nil {
 		return err
 	}
-	g.size += size
-	return l.CheckBatch("get", len(g.positions), g.size)
+	*g.size += size
+	return l.CheckBatch("get", len(g.positions), *g.size)
 }
 
 func (g *getStream) end() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -136,6 +137,31 @@ func BenchmarkPutGetBufconn(b *testing.B) {
 
 func BenchmarkPutGetEmbedded(b *testing.B) {
 	bySize(b, func(b *testing.B) store.Store { return newEmbedded(b, 1) })
+}
+
+// TestManyKeys asks for more keys than a gRPC message of the default limit can name.
+func TestManyKeys(t *testing.T) {
+	c := newCluster(t, 1)
+	keys := make([]store.Key, 50_000)
+	var values []store.Value
+	for i := range keys {
+		keys[i] = store.Key{Job: strings.Repeat("j", store.MaxJobBytes), Task: uint32(i), Attempt: 1, Name: strings.Repeat("n", store.MaxNameBytes)}
+		if i%1000 == 999 {
+			values = append(values, store.Value{Key: keys[i], Data: fmt.Append(nil, i)})
+		}
+	}
+	if err := c.Put(t.Context(), values); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Get(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, data := range got {
+		if want := fmt.Sprint(i); i%1000 == 999 && string(data) != want || i%1000 != 999 && data != nil {
+			t.Fatalf("value %d is %q", i, data)
+		}
+	}
 }
 
 // BenchmarkPutGetDirect is the shard without any transport.
