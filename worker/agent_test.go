@@ -79,6 +79,12 @@ func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest, _ ...grp
 	}
 	select {
 	case l := <-f.leases:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err := f.fault("lease", r.Worker); err != nil {
+			f.leases <- l
+			return nil, err
+		}
 		return &taxonv1.LeaseResult{Lease: l}, nil
 	case <-time.After(20 * time.Millisecond):
 		return &taxonv1.LeaseResult{}, nil
