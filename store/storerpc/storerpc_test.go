@@ -104,7 +104,7 @@ func TestConformance(t *testing.T) {
 			storetest.Run(t, storetest.Harness{
 				New:       func(t *testing.T) store.Store { return newCluster(t, n) },
 				Corrupt:   corrupt,
-				BigBytes:  10 << 20,
+				BigBytes:  4<<20 - 5,
 				StaysOpen: true,
 			})
 		})

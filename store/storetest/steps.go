@@ -88,12 +88,18 @@ func testDrop(t *testing.T, h Harness) {
 
 func testList(t *testing.T, h Harness) {
 	ctx, s := open(t, h)
+	size := func(i int) int {
+		if i < 37 {
+			return i * 100
+		}
+		return i * 9000 // several chunks on disk
+	}
 	var keys []store.Key
 	for _, job := range []string{"a", "a-b", "b"} {
 		for i := range 40 {
 			k := store.Key{Job: job, Step: uint32(i*i) % 300, Task: uint32(i) % 5, Attempt: 1 + uint32(i)%2, Name: fmt.Sprintf("x/%d", i)}
 			keys = append(keys, k)
-			put(t, s, store.Value{Key: k, Data: noise(uint64(i), i*9000)})
+			put(t, s, store.Value{Key: k, Data: noise(uint64(i), size(i))})
 		}
 	}
 	slices.SortFunc(keys, store.Key.Compare)
@@ -107,7 +113,7 @@ func testList(t *testing.T, h Harness) {
 			if _, err := fmt.Sscanf(in.Key.Name, "x/%d", &n); err != nil {
 				t.Fatal(err)
 			}
-			if in.Key != keys[i] || in.Bytes != uint64(n*9000) || in.CRC32C != store.Checksum(noise(uint64(n), n*9000)) {
+			if in.Key != keys[i] || in.Bytes != uint64(size(n)) || in.CRC32C != store.Checksum(noise(uint64(n), size(n))) {
 				t.Errorf("entry %d is %+v, must be of %s", i, in, keys[i])
 			}
 		}
