@@ -24,6 +24,7 @@ type Record struct {
 	CPU     float64 `json:",omitempty"`
 	Loss    loss    `json:",omitempty"`
 	Reason  string  `json:",omitempty"`
+	Last    Tick    `json:",omitempty"` // recover: the last moment that is known of the life before
 	Payload []byte  `json:",omitempty"` // submit: JobSpec; restore: jobState
 
 	prepared *prepared // submit: saves apply the planning; nil when replayed
@@ -46,6 +47,7 @@ const (
 	recordTime     recordKind = "time"     // Job used up max_seconds: it stops at the next priced sweep
 	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK recordKind = "cancelled"
+	recordRecover  recordKind = "recover" // the coordinator is back; the time since Last does not count
 )
 
 // loss says how an attempt was lost.
@@ -79,6 +81,9 @@ func (m *Machine) apply(r *Record) error {
 		return nil
 	case recordGone:
 		return m.applyGone(r)
+	case recordRecover:
+		m.applyRecover(r)
+		return nil
 	}
 	j := m.find(r.Job)
 	if j == nil {
@@ -160,6 +165,15 @@ func (m *Machine) applyGone(r *Record) error {
 		}
 	}
 	return nil
+}
+
+func (m *Machine) applyRecover(r *Record) {
+	for _, j := range m.jobs {
+		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+			j.Spent = j.spentAt(r.Last)
+			j.since, j.savedAt = r.At, r.At
+		}
+	}
 }
 
 func (m *Machine) applyGrant(j *job, r *Record) error {

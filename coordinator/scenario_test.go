@@ -24,7 +24,8 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //
 //	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D   before all others
 //	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X]
-//	register | ask W | leave W | renew W L... | cancel JOB | restart
+//	register | ask W | leave W | renew W L... | cancel JOB
+//	restart [+D]         kills the coordinator; D is the time that it is down
 //	report W L ok | report W L returned | report W L error TEXT | report W L deterministic TEXT
 //	report W L next      reports success and asks for another task in one call
 //	time +D              lets D pass and the clock strike
@@ -161,6 +162,9 @@ func (s *scene) command(words []string) {
 	case "status":
 		s.status(args[0])
 	case "restart":
+		if len(args) > 0 {
+			s.now += s.duration(strings.TrimPrefix(args[0], "+"))
+		}
 		s.restart()
 	case "worse":
 		s.worse = s.number(args[0])
@@ -347,6 +351,7 @@ func (s *scene) restart() {
 		}
 	}
 	for _, a := range s.machine.Recover(s.now) {
+		s.note(a)
 		s.say("%s", describe(a))
 	}
 }

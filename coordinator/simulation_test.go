@@ -37,7 +37,15 @@ const ms = coordinator.Tick(1e6)
 
 // step gives the machine an event and carries out what the shell would.
 func (s *simulation) step(e coordinator.Event) (grants []*taxonv1.Lease, worker string) {
-	for _, a := range s.machine.Step(s.now, e) {
+	grants, worker = s.carryOut(s.machine.Step(s.now, e))
+	if s.rng.IntN(200) == 0 {
+		_ = s.journal.Compact(s.machine.Snapshot())
+	}
+	return grants, worker
+}
+
+func (s *simulation) carryOut(actions []coordinator.Action) (grants []*taxonv1.Lease, worker string) {
+	for _, a := range actions {
 		switch a := a.(type) {
 		case coordinator.Persist:
 			data, err := json.Marshal(&a.Record)
@@ -54,9 +62,6 @@ func (s *simulation) step(e coordinator.Event) (grants []*taxonv1.Lease, worker 
 		case coordinator.DropSteps:
 			_ = s.store.Drop(s.t.Context(), a.Job, a.Keep, a.Before)
 		}
-	}
-	if s.rng.IntN(200) == 0 {
-		_ = s.journal.Compact(s.machine.Snapshot())
 	}
 	return grants, worker
 }
@@ -80,8 +85,8 @@ func (s *simulation) restart() {
 			s.t.Fatalf("replay: %v", err)
 		}
 	}
-	m.Recover(s.now)
 	s.machine = m
+	s.carryOut(m.Recover(s.now))
 }
 
 // turn does one random thing; trouble in [0, 1) says how often it is an unkind one.

@@ -170,6 +170,10 @@ func (m *Machine) Replay(r Record) error {
 // down counts for nobody, and what may not have reached the store is asked for again.
 func (m *Machine) Recover(now Tick) []Action {
 	m.out = nil
+	if last := m.now; m.openJobs() > 0 {
+		m.now = now
+		m.decide(Record{Kind: recordRecover, Last: last})
+	}
 	for _, w := range m.workers {
 		w.seen = now
 	}
@@ -177,10 +181,6 @@ func (m *Machine) Recover(now Tick) []Action {
 		l.expires = now + m.limits.Lease
 	}
 	for _, j := range m.jobs {
-		if j.State != 0 && !j.ended() {
-			j.Spent = j.spentAt(m.now)
-			j.since, j.savedAt = now, now
-		}
 		if j.lastCommitted > 0 && !j.ended() || j.FinalStep > 0 {
 			m.out = append(m.out,
 				CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts},

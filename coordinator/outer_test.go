@@ -1,0 +1,236 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"pgregory.net/rapid"
+)
+
+func testOuter(change func(*taxonv1.Options)) *outer {
+	o := &taxonv1.Options{Schedule: scheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
+	if change != nil {
+		change(o)
+	}
+	return newOuter(o, &taxonv1.Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
+}
+
+// commitOK folds the sums of a step in.
+func commitOK(t *testing.T, o *outer, sums ...Sums) outcome {
+	t.Helper()
+	out, err := o.commit(sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestPricedSweeps(t *testing.T) {
+	var got []uint32
+	for s := uint32(1); s <= 24; s++ {
+		if priced(s) {
+			got = append(got, s)
+		}
+	}
+	if want := []uint32{1, 2, 4, 6, 8, 12, 16, 20, 24}; !slices.Equal(got, want) {
+		t.Errorf("priced sweeps %v, want %v", got, want)
+	}
+}
+
+// methods.md 1: t+ = (1+sqrt(1+4t^2))/2, beta = (t-1)/t+; the gradient restart sets t = 1.
+func TestMomentum(t *testing.T) {
+	o := testOuter(nil)
+	tk, beta := 1.0, 0.0
+	for sweep := uint32(1); sweep <= 12; sweep++ {
+		if s := o.step(); s.Sweep != sweep || math.Abs(s.Beta-beta) > 1e-15 {
+			t.Fatalf("sweep %d: beta %g, want %g", s.Sweep, s.Beta, beta)
+		}
+		commitOK(t, o, Sums{Primal: 2 - float64(sweep)/100, Dual: 1})
+		restart := -1.0
+		if sweep == 7 {
+			restart = 1
+		}
+		out := commitOK(t, o, Sums{Restart: restart}, Sums{Restart: -0.5})
+		if !out.Take || !out.SweepDone || out.Certified != priced(sweep) {
+			t.Fatalf("sweep %d: outcome %+v", sweep, out)
+		}
+		next := (1 + math.Sqrt(1+4*tk*tk)) / 2
+		tk, beta = next, (tk-1)/next
+		if restart > 0 {
+			tk, beta = 1, 0
+		}
+	}
+	if o := testOuter(func(o *taxonv1.Options) { o.Momentum = "none" }); o.momentum {
+		t.Error("momentum none has momentum")
+	}
+}
+
+// The certificate adds the sums of both steps of a pricing sweep; gap = (P-D)/P.
+func TestCertificate(t *testing.T) {
+	o := testOuter(nil)
+	commitOK(t, o, Sums{Primal: 3, Dual: 1}, Sums{Primal: 4, Dual: 2})
+	commitOK(t, o, Sums{Primal: 1, Dual: 3, Restart: -1})
+	if want := (certificate{Objective: 8, Dual: 6, Gap: 0.25}); o.Last != want {
+		t.Errorf("certificate %+v, want %+v", o.Last, want)
+	}
+	// The inner solves aim at a tenth of P - D, spread over ten terminals.
+	if got, want := o.step().InnerGap, 0.1*2/10; math.Abs(got-want) > 1e-15 {
+		t.Errorf("inner gap %g, want %g", got, want)
+	}
+	if testOuter(nil).step().InnerGap != 0 {
+		t.Error("an inner gap before the first certificate")
+	}
+	for _, bad := range []Sums{{Primal: math.Inf(1)}, {Primal: math.NaN()}, {Primal: 0, Dual: -1}} {
+		o := testOuter(nil)
+		commitOK(t, o, bad)
+		if _, err := o.commit([]Sums{{}}); !errors.Is(err, errNotFinite) {
+			t.Errorf("%+v: error %v", bad, err)
+		}
+	}
+	// Rounding that puts D above P is no negative gap, and ends the job.
+	o = testOuter(nil)
+	commitOK(t, o, Sums{Primal: 1, Dual: math.Nextafter(1, 2)})
+	if commitOK(t, o, Sums{}); o.Last.Gap != 0 || o.StoppedBy != stoppedByGap {
+		t.Errorf("gap %g, stopped by %q", o.Last.Gap, o.StoppedBy)
+	}
+}
+
+// At the end of a twoblock job the internals of the last REDUCE are dropped: EMIT is at
+// the y that the certificate is about.
+func TestStopKeepsTheCertifiedPoint(t *testing.T) {
+	o := testOuter(func(o *taxonv1.Options) { o.MaxSweeps = 3 })
+	for range 2 {
+		commitOK(t, o, Sums{Primal: 2, Dual: 1})
+		commitOK(t, o, Sums{Restart: -1})
+	}
+	beta := o.step().Beta
+	commitOK(t, o, Sums{Primal: 2, Dual: 1})
+	out := commitOK(t, o, Sums{Restart: -1})
+	if out.Take || !out.SweepDone || o.StoppedBy != stoppedBySweeps {
+		t.Errorf("outcome %+v, stopped by %q", out, o.StoppedBy)
+	}
+	s := o.step()
+	if s.Map != taxonv1.TaskKind_TASK_KIND_EMIT_MAP || s.Reduce != taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE || s.Beta != beta || beta == 0 {
+		t.Errorf("final step %+v, want EMIT at beta %g", s, beta)
+	}
+	commitOK(t, o)
+	if o.Stage != stageEnd {
+		t.Errorf("stage %v after EMIT", phases[o.Stage])
+	}
+}
+
+// With full stiffness there is nothing to redo when P rises: only momentum restarts.
+func TestRiseWithFullStiffness(t *testing.T) {
+	o := testOuter(func(o *taxonv1.Options) { o.Stiffness = "full" })
+	for _, p := range []float64{2, 3} {
+		commitOK(t, o, Sums{Primal: p, Dual: 1})
+		if o.step().Rule != "full" {
+			t.Fatalf("rule %q", o.step().Rule)
+		}
+		commitOK(t, o, Sums{Restart: -1})
+	}
+	if s := o.step(); s.Sweep != 3 || s.Beta != 0 {
+		t.Errorf("after a rise: %+v", s)
+	}
+}
+
+// However the sums fall, a capped job ends on a priced sweep with a finite certificate.
+func TestEveryJobEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		flat := rapid.Bool().Draw(t, "flat")
+		options := &taxonv1.Options{
+			Schedule: rapid.SampledFrom([]string{scheduleTwoblock, scheduleParity, scheduleJacobi}).Draw(t, "schedule"),
+			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
+		}
+		o := newOuter(options, &taxonv1.Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, flat)
+		sweeps := uint32(0)
+		for steps := 0; o.Stage != stageEnd; steps++ {
+			if steps > 500 {
+				t.Fatal("the job does not end")
+			}
+			if rapid.IntRange(0, 50).Draw(t, "time") == 0 {
+				o.Force = true
+			}
+			sums := Sums{
+				Primal: rapid.Float64Range(2, 3).Draw(t, "P"), Dual: rapid.Float64Range(1, 2).Draw(t, "D"),
+				Restart: rapid.Float64Range(-1, 1).Draw(t, "restart"),
+			}
+			out, err := o.commit([]Sums{sums})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.SweepDone {
+				sweeps++
+			}
+			if (o.Stage == stageEmit) && (!out.SweepDone || !out.Certified) {
+				t.Fatalf("the job stopped on an unpriced sweep: %+v", out)
+			}
+		}
+		if sweeps != o.Sweep || sweeps > options.MaxSweeps || o.StoppedBy == "" || !o.Certified {
+			t.Fatalf("%d sweeps of %d, stopped by %q", sweeps, o.Sweep, o.StoppedBy)
+		}
+	})
+}
+
+// The guess of the remaining time is exact for a gap that falls by a constant factor,
+// heeds the caps, and is never a NaN.
+func TestETA(t *testing.T) {
+	newTestJob := func(gap float64, maxSweeps uint32, maxSeconds float64, gaps ...float64) *job {
+		o := &taxonv1.Options{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}
+		j := &job{prepared: &prepared{spec: &taxonv1.JobSpec{Options: o}, plan: &taxonv1.Plan{}}}
+		j.outer = newOuter(o, j.plan, false)
+		j.State = taxonv1.JobState_JOB_STATE_RUNNING
+		for i, g := range gaps {
+			j.Trace = append(j.Trace, traceRecord{Sweep: uint32(i + 1), Seconds: float64(10 * (i + 1)), Certificate: &certificate{Gap: g}})
+			j.Committed = uint32(i + 1)
+		}
+		return j
+	}
+	for _, test := range []struct {
+		name string
+		job  *job
+		want float64
+	}{
+		{"no certificate", newTestJob(1e-3, 0, 0), 0},
+		{"one certificate", newTestJob(1e-3, 0, 0, 0.5), 0},
+		{"a decade in ten seconds", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 20},
+		{"rising", newTestJob(1e-4, 0, 0, 0.1, 0.2, 0.3), 0},
+		{"level", newTestJob(1e-4, 0, 0, 0.1, 0.1, 0.1), 0},
+		{"a gap of zero", newTestJob(1e-4, 0, 0, 0.1, 0, 0), 0},
+		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 5},
+		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 10},
+		{"overdue", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0},
+	} {
+		now := Tick(10*len(test.job.Trace)) * second
+		if got := test.job.eta(now); !(math.Abs(got-test.want) < 1e-9) {
+			t.Errorf("%s: %g seconds, want %g", test.name, got, test.want)
+		}
+	}
+}
+
+// Seeds differ by job, item and sweep, and are the same ever after: they are part of
+// what a model is made from.
+func TestSeeds(t *testing.T) {
+	seen := map[uint64]string{}
+	for job := range uint64(4) {
+		for item := range uint32(20) {
+			for sweep := range uint32(20) {
+				s, name := taskSeed(job, item, sweep), fmt.Sprint(job, item, sweep)
+				if other, ok := seen[s]; ok {
+					t.Fatalf("seeds of %s and %s are equal", name, other)
+				}
+				seen[s] = name
+			}
+		}
+	}
+	if got := taskSeed(7, 3, 2); got != seed732 {
+		t.Errorf("seed %#x, want %#x", got, uint64(seed732))
+	}
+}
+
+const seed732 = 0x3a730b715e268cb4
