@@ -29,9 +29,14 @@ type cluster struct {
 // serve runs a gRPC server of one shard on an in-memory listener.
 func serve(t testing.TB, shard store.Shard) *grpc.ClientConn {
 	t.Helper()
+	return serveService(t, storerpc.NewServer(shard).Register)
+}
+
+func serveService(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn {
+	t.Helper()
 	lis := bufconn.Listen(1 << 20)
 	srv := grpc.NewServer()
-	storerpc.NewServer(shard).Register(srv)
+	register(srv)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
 	conn, err := grpc.NewClient("passthrough:///bufconn",
