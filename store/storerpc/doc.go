@@ -6,6 +6,9 @@
 // verifies and keeps it; the client verifies each value that it gets against it. So
 // one checksum covers the way from the writer's memory to the reader's.
 //
+// Between processes a shard is served by a grpc.Server; within one, Embedded does the
+// same over a Channel, which carries calls without serialising messages.
+//
 // Errors keep their meaning across the wire:
 //
 //	store.ErrInvalid      InvalidArgument
