@@ -5,8 +5,8 @@
 //
 //   - plan.go, ranges.go: structure and data -> blocks of terminals, feature ranges (pure)
 //   - outer.go: the outer iteration as scalars: which step is next, momentum, safeguard, when to stop (pure)
-//   - job.go, inputs.go: one job: what was committed and what the tasks of a step read (pure)
-//   - machine.go, record.go: Step(now, event) -> actions over all jobs and workers (pure)
+//   - job.go, step.go: one job: what was committed and what the tasks of a step read (pure)
+//   - machine.go, events.go, record.go, snapshot.go: Step(now, event) -> actions over all jobs and workers (pure)
 //   - journal.go: the append-only file that the machine is rebuilt from
 //   - server.go and the service files: the gRPC shell: clock, waiting, the journal's fsync, store commits
 //

@@ -61,6 +61,9 @@ func checkOptions(o *taxonv1.Options) error {
 	return nil
 }
 
+// maxItems bounds the blocks of a job that is read back: far above any plan.
+const maxItems = 1 << 24
+
 // places are the places of one value per block or range. Their JSON is run-length coded.
 type places []taxonv1.Place
 
@@ -159,6 +162,9 @@ func reviveJob(state []byte) (*job, error) {
 	if len(s.Dual) != len(p.plan.BlockSet) || len(s.X) != len(p.plan.RangeBegin)-1 || len(s.XPrev) != len(s.X) {
 		return nil, fmt.Errorf("job %s: its state has another plan than this version makes: train anew", s.ID)
 	}
+	if s.Outer.Stage > stageEnd {
+		return nil, fmt.Errorf("job %s: its state stands at stage %d, which this version does not know", s.ID, s.Outer.Stage)
+	}
 	j := makeJob(s, p)
 	j.outer.outerState = s.Outer
 	return j, nil
@@ -223,6 +229,13 @@ func (p *places) UnmarshalJSON(data []byte) error {
 	var runs [4][]uint32
 	if err := json.Unmarshal(data, &runs); err != nil {
 		return err
+	}
+	items := uint64(0)
+	for _, n := range runs[0] {
+		items += uint64(n)
+	}
+	if items > maxItems {
+		return fmt.Errorf("%d places: at most %d are possible", items, maxItems)
 	}
 	r := &taxonv1.Refs{Count: runs[0], Step: runs[1], Task: runs[2], Attempt: runs[3]}
 	*p = r.Expand()

@@ -153,6 +153,11 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 			j.step.live++
 		}
 	}
+	for _, n := range s.Again {
+		if int(n) >= len(j.step.tasks) {
+			return nil, fmt.Errorf("job %s: its snapshot names task %d of %d", j.ID, n, len(j.step.tasks))
+		}
+	}
 	j.step.queue.again = s.Again
 	return j, nil
 }

@@ -1,0 +1,128 @@
+package coordinator
+
+import taxonv1 "taxon/proto/taxon/v1"
+
+// Event is what happens to the machine.
+type Event interface{ event() }
+
+type (
+	// Submit asks for a job. ID is the wanted id, empty for the next "job-N".
+	Submit struct {
+		ID       string
+		Spec     *taxonv1.JobSpec
+		prepared *prepared // by the shell, outside its lock
+	}
+	// Resume asks for a job to go on from the state of a SaveJob action.
+	Resume struct{ State []byte }
+	// Register is a worker that joins.
+	Register struct {
+		Name  string
+		Slots uint32
+	}
+	// Leave is a worker that goes in good order.
+	Leave struct{ Worker string }
+	// Ask is a worker with a free slot.
+	Ask struct{ Worker string }
+	// Renew keeps leases of a worker alive.
+	Renew struct {
+		Worker string
+		Leases []*taxonv1.LeaseId
+	}
+	// Report is the end of an attempt. Next asks for another task at once.
+	Report struct {
+		Worker        string
+		Lease         *taxonv1.LeaseId
+		Error         string // empty: done
+		Deterministic bool
+		Returned      bool
+		Sums          Sums
+		CPUSeconds    float64
+		Next          bool
+	}
+	// Time lets leases expire, workers be missed and caps strike.
+	Time struct{}
+	// Cancel stops a job, keeping it resumable.
+	Cancel struct{ Job string }
+	// Saved is the end of a SaveJob action; Err is its error, empty if there was none.
+	Saved struct {
+		Job   string
+		Final bool
+		Err   string
+	}
+)
+
+func (Submit) event()   {}
+func (Resume) event()   {}
+func (Register) event() {}
+func (Leave) event()    {}
+func (Ask) event()      {}
+func (Renew) event()    {}
+func (Report) event()   {}
+func (Time) event()     {}
+func (Cancel) event()   {}
+func (Saved) event()    {}
+
+// Action is what the shell must do, in order. Everything after a Persist action waits
+// until its record is durable.
+type Action interface{ action() }
+
+type (
+	// Persist makes a record durable in the journal.
+	Persist struct{ Record Record }
+	// Submitted answers Submit and Resume.
+	Submitted struct{ Job string }
+	// Registered answers Register.
+	Registered struct{ Worker string }
+	// Grant answers Ask, and Report with Next; without a Grant nothing waits.
+	Grant struct{ Lease *taxonv1.Lease }
+	// Lost answers Renew: the leases that are no longer held.
+	Lost struct{ Leases []*taxonv1.LeaseId }
+	// Accepted answers Report if the report counted.
+	Accepted struct{}
+	// Refused answers an event that changed nothing.
+	Refused struct{ Err error }
+	// CommitStep tells the store which attempts of a step count (0: none).
+	CommitStep struct {
+		Job      string
+		Step     uint32
+		Attempts []uint32
+	}
+	// DropSteps tells the store to delete the steps below Before that Keep does not name.
+	DropSteps struct {
+		Job    string
+		Keep   []uint32
+		Before uint32
+	}
+	// SaveJob asks for a checkpoint; a Saved event must follow. No DropSteps that comes
+	// after it may be carried out before it has ended.
+	SaveJob struct {
+		Job   string
+		Sweep uint32
+		State []byte
+		Keep  []uint32
+		Final bool // the job was cancelled and waits for it
+	}
+	// Wake tells parked askers to ask again.
+	Wake struct{}
+	// Changed tells watchers that some status changed.
+	Changed struct{}
+	// Ended tells that a job is over.
+	Ended struct {
+		Job   string
+		State taxonv1.JobState
+	}
+)
+
+func (Persist) action()    {}
+func (Submitted) action()  {}
+func (Registered) action() {}
+func (Grant) action()      {}
+func (Lost) action()       {}
+func (Accepted) action()   {}
+func (Refused) action()    {}
+func (CommitStep) action() {}
+func (DropSteps) action()  {}
+func (SaveJob) action()    {}
+func (Wake) action()       {}
+func (Changed) action()    {}
+func (Ended) action()      {}
