@@ -45,7 +45,8 @@ var ErrJournalDamaged = errors.New("journal is damaged")
 
 // FileJournal is a Journal in one file. Several Syncs at a time share one fsync.
 type FileJournal struct {
-	dir string
+	dir  string
+	lock *os.File
 
 	mu       sync.Mutex // guards what follows
 	file     *os.File
@@ -63,35 +64,50 @@ type FileJournal struct {
 // short was never acknowledged and is removed; any other damage is an error that wraps
 // ErrJournalDamaged.
 func OpenJournal(dir string) (j *FileJournal, snapshot []byte, records [][]byte, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	j = &FileJournal{dir: dir}
+	if err := j.open(); err != nil {
 		return nil, nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	path := filepath.Join(dir, journalName)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	snapshot, records, err = j.load()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+		return nil, nil, nil, errors.Join(err, j.file.Close(), j.lock.Close())
 	}
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
-	data, err := io.ReadAll(file)
+	return j, snapshot, records, nil
+}
+
+// open takes the lock and opens the file.
+func (j *FileJournal) open() (err error) {
+	if err = os.MkdirAll(j.dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(j.dir, journalName)
+	if j.lock, err = lockDir(path + ".lock"); err != nil {
+		return err
+	}
+	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return errors.Join(err, j.lock.Close())
+	}
+	return nil
+}
+
+// load reads the file, cuts off an end that was not written whole, and stands behind it.
+func (j *FileJournal) load() (snapshot []byte, records [][]byte, err error) {
+	data, err := io.ReadAll(j.file)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+		return nil, nil, fmt.Errorf("journal: %w", err)
 	}
 	snapshot, records, whole, err := readJournal(data)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", j.file.Name(), err)
 	}
-	j = &FileJournal{dir: dir, file: file, size: whole}
+	j.size = whole
 	if whole == 0 {
 		j.buffer, j.size = []byte(journalMagic), int64(len(journalMagic))
 	}
-	if err := errors.Join(file.Truncate(whole), seek(file, whole), file.Sync(), syncDir(dir)); err != nil {
-		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	if err := errors.Join(j.file.Truncate(whole), seek(j.file, whole), j.file.Sync(), syncDir(j.dir)); err != nil {
+		return nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	return j, snapshot, records, nil
+	return snapshot, records, nil
 }
 
 func seek(f *os.File, at int64) error {
@@ -272,5 +288,5 @@ func (j *FileJournal) Close() error {
 	upto := j.appended
 	j.mu.Unlock()
 	err := j.Sync(upto)
-	return errors.Join(err, j.file.Close())
+	return errors.Join(err, j.file.Close(), j.lock.Close())
 }

@@ -134,10 +134,11 @@ func TestJournalKeepsOrderAcrossGoroutines(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, _, records, err := OpenJournal(dir)
+	j, _, records, err := OpenJournal(dir)
 	if err != nil || len(records) != 160 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
+	defer j.Close()
 	next := [8]int{}
 	for _, r := range records {
 		var g, i int
@@ -148,6 +149,26 @@ func TestJournalKeepsOrderAcrossGoroutines(t *testing.T) {
 	}
 }
 
+func TestJournalHasOneOwner(t *testing.T) {
+	dir := t.TempDir()
+	j, _, _, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := OpenJournal(dir); err == nil {
+		t.Error("a second owner was let in")
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if j, _, _, err = OpenJournal(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // After a failed write nothing is acknowledged any more.
 func TestJournalFailsForGood(t *testing.T) {
 	j, _, _, err := OpenJournal(t.TempDir())
@@ -155,6 +176,7 @@ func TestJournalFailsForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.file.Close()
+	defer j.Close()
 	first := j.Append([]byte("lost"))
 	if j.Sync(first) == nil || j.Sync(j.Append([]byte("lost too"))) == nil || j.Sync(first) == nil {
 		t.Error("a record was acknowledged that can't be on disk")
