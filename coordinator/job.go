@@ -48,7 +48,7 @@ func checkOptions(o *taxonv1.Options) error {
 	case !(o.Gap > 0 && o.Gap <= 1):
 		return fmt.Errorf("gap %g: give a value above 0 and at most 1", o.Gap)
 	case !(o.C > 0):
-		return fmt.Errorf("C %g: give a value above 0", o.C)
+		return fmt.Errorf("option C is %g: give a value above 0", o.C)
 	case !(o.Bias >= 0):
 		return fmt.Errorf("bias %g: give 0 (none) or more", o.Bias)
 	case !(o.MaxSeconds >= 0):
