@@ -33,6 +33,23 @@ type app struct {
 	style  style // for stdout
 	json   bool
 	quiet  bool
+	args   []string // of the command line, without the program's name
+}
+
+// commandLine is what was typed, quoted for a shell: for hints to run it again.
+func (a *app) commandLine() string {
+	words := []string{"taxon"}
+	for _, w := range a.args {
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plainInShell(r) }) {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+func plainInShell(r rune) bool {
+	return r > 0x7f || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("-_./=:,@%+", r)
 }
 
 // printJSON writes v as the one JSON document of the verb.

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/dataset"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// trainOptions are the flags of train.
+type trainOptions struct {
+	data      []string
+	text      bool
+	zeroBased bool
+	hierarchy string
+	dag       string
+	out       string
+	force     bool
+	test      string
+
+	method     string
+	loss       string
+	c          float64
+	bias       float64
+	prune      string
+	schedule   string
+	stiffness  string
+	momentum   string
+	epochs     int
+	gap        float64
+	requireGap bool
+	maxSweeps  int
+	maxTime    float64
+	seed       uint64
+	evalEvery  int
+
+	threads    int
+	memory     int64
+	stores     int
+	store      string
+	checkpoint int
+}
+
+func newTrainCmd(a *app) *cobra.Command {
+	var o trainOptions
+	cmd := &cobra.Command{
+		Use:     "train --data FILE --out DIR",
+		GroupID: groupModel,
+		Short:   "train the classifiers of all classes jointly, to a certified gap",
+		Long: "Trains one linear classifier per class, regularised along the class hierarchy (rr-svm) or each for itself (bsvm), until the certified " +
+			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
+			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, and does nothing when the model is finished.",
+		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
+			"taxon train --data train.txt --text --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runTrain(cmd.Context(), a, &o)
+		},
+	}
+	o.defineFlags(cmd)
+	require(cmd, "data", "out")
+	return cmd
+}
+
+func (o *trainOptions) defineFlags(cmd *cobra.Command) {
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
+		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
+		f.StringVar(&o.hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
+		choiceFlag(f, &o.dag, "dag", "refuse", []string{"refuse", "first-parent"}, "what to do if a class has several parents")
+		f.StringVar(&o.test, "test", "", "evaluate the model on this `FILE` at the end")
+	})
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.StringVar(&o.out, "out", "", "the `DIR` of the model")
+		f.BoolVar(&o.force, "force", false, "train anew over a finished model or a checkpoint")
+	})
+	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
+		choiceFlag(f, &o.method, "method", "rr-svm", []string{"rr-svm", "bsvm"}, "recursive regularisation, or one-versus-rest")
+		choiceFlag(f, &o.loss, "loss", "hinge", []string{"hinge", "squared-hinge"}, "loss of an instance")
+		floatFlag(f, &o.c, "C", 1, "weight of the losses", above0)
+		floatFlag(f, &o.bias, "bias", 1, "value of the bias feature, 0 for none", atLeast0)
+		choiceFlag(f, &o.prune, "prune", "empty", []string{"empty", "none"}, "leaves without instances: drop them, or train them on negatives")
+		f.Uint64Var(&o.seed, "seed", 0, "of the sampling order: changes the path, not the result (beyond the gap)")
+	})
+	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
+		floatFlag(f, &o.gap, "gap", 1e-2, "stop at this certified relative gap (P-D)/P", above0to1)
+		intFlag(f, &o.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop after `N` sweeps, 0 for no cap")
+		floatFlag(f, &o.maxTime, "max-time", 0, "stop after so many seconds, 0 for no cap", atLeast0)
+		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if a cap ended the training before --gap")
+	})
+	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
+		choiceFlag(f, &o.schedule, "schedule", "twoblock", []string{"twoblock", "parity", "colour", "jacobi"}, "which nodes move side by side")
+		choiceFlag(f, &o.stiffness, "stiffness", "support", []string{"support", "full"}, "of terminals in twoblock's solve: where they have support vectors, or everywhere")
+		choiceFlag(f, &o.momentum, "momentum", "fista", []string{"fista", "none"}, "of the internal nodes in twoblock")
+		intFlag(f, &o.epochs, "epochs", 3, 1, 1000, "inner `N` epochs a sweep, at least")
+		intFlag(f, &o.evalEvery, "eval-every", 0, 0, math.MaxInt32, "evaluate on --test every `N` sweeps, into trace.jsonl; 0: only at the end")
+	})
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		threadsFlag(f, &o.threads)
+		bytesFlag(f, &o.memory, "memory", 0, "`SIZE` that the training may take; refused beforehand if it would not fit (default: what is free)")
+		intFlag(f, &o.stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
+		choiceFlag(f, &o.store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
+		intFlag(f, &o.checkpoint, "checkpoint-every", 4, 1, math.MaxInt32, "sweeps between checkpoints, and at least 10 s: `N`")
+	})
+}
+
+// check refuses combinations that no single flag can see.
+func (o *trainOptions) check() error {
+	for _, d := range o.data {
+		if d == "" {
+			return usagef("train: --data \"\": name a file, or - for standard input")
+		}
+	}
+	switch {
+	case o.out == "" || o.out == "-":
+		return usagef("train: --out %q: a model is a folder, give its path", o.out)
+	case o.evalEvery > 0 && o.test == "":
+		return usagef("train: --eval-every needs --test FILE")
+	case len(o.data) > 1 && o.ingested():
+		return usagef("train: a folder made by ingest can't be joined with other --data")
+	case o.text && o.zeroBased:
+		return usagef("train: --text has no indices: leave out --zero-based")
+	}
+	return nil
+}
+
+// ingested says whether --data is a folder of shards.
+func (o *trainOptions) ingested() bool {
+	for _, d := range o.data {
+		if d != "-" && dataset.LooksIngested(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// proto are the options as the job has them.
+func (o *trainOptions) proto() *taxonv1.Options {
+	return &taxonv1.Options{
+		Method: o.method, Loss: o.loss, Schedule: o.schedule, C: o.c, Bias: o.bias, Gap: o.gap,
+		MaxSweeps: uint32(o.maxSweeps), MaxSeconds: o.maxTime, Prune: o.prune, Seed: o.seed,
+		Stiffness: o.stiffness, Momentum: o.momentum, InnerEpochs: uint32(o.epochs),
+		EvalEvery: uint32(o.evalEvery), CheckpointSweeps: uint32(o.checkpoint),
+	}
+}
+
+// runTrain is the verb: it trains, evaluates if asked to, and prints the report.
+func runTrain(ctx context.Context, a *app, o *trainOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	report, err := train(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	if err := printTrained(ctx, a, o, report); err != nil {
+		return err
+	}
+	if o.requireGap && report.StoppedBy != "gap" {
+		return gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.out, report.StoppedBy, *report.Gap, o.gap)
+	}
+	return nil
+}

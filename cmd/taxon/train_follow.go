@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/engine"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// follow shows the job's progress until it has ended. A cancelled context cancels the
+// job, which leaves a checkpoint.
+func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*taxonv1.JobStatus, error) {
+	p := t.a.ui.Start("train", 0)
+	defer p.Done()
+	// The watch outlives ctx: it has to see the job's clean end.
+	watching, done := context.WithCancel(context.WithoutCancel(ctx))
+	defer done()
+	stop := context.AfterFunc(ctx, func() {
+		_, _ = e.Jobs.Cancel(watching, &taxonv1.CancelRequest{Job: job}) // the watch tells how it went
+	})
+	defer stop()
+	stream, err := e.Jobs.Watch(watching, &taxonv1.StatusRequest{Job: job})
+	if err != nil {
+		return nil, plainStatus(err)
+	}
+	var trace []*taxonv1.SweepRecord
+	for {
+		st, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the coordinator ended before the job did")
+		}
+		if err != nil {
+			return nil, plainStatus(err)
+		}
+		trace = append(trace, st.GetTrace()...)
+		t.show(p, st)
+		switch st.GetState() {
+		case taxonv1.JobState_JOB_STATE_DONE:
+			st.Trace = trace
+			return st, nil
+		case taxonv1.JobState_JOB_STATE_FAILED:
+			return nil, t.failure(st)
+		case taxonv1.JobState_JOB_STATE_CANCELLED:
+			return nil, t.interrupted(st)
+		}
+	}
+}
+
+// show puts sweep, gap and the time left on the progress line. How far the work is, is
+// measured on the way of log(gap) from the first certificate to the tolerance.
+func (t *training) show(p *progress, st *taxonv1.JobStatus) {
+	extra := []string{fmt.Sprintf("sweep %d", st.GetSweep()+1)}
+	if k := st.GetTasks(); k != nil {
+		if n := k.GetDone() + k.GetRunning() + k.GetWaiting(); n > 0 {
+			extra = append(extra, fmt.Sprintf("%s %d/%d", st.GetPhase(), k.GetDone(), n))
+		}
+	}
+	if c := st.GetCertificate(); c != nil {
+		extra = append(extra, fmt.Sprintf("gap %.2e of %.0e", c.GetGap(), t.o.gap))
+	}
+	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
+		extra = append(extra, "ETA "+formatSeconds(s))
+	}
+	p.Set(0, strings.Join(extra, "  "))
+}
+
+// failure words a failed job for the user.
+func (t *training) failure(st *taxonv1.JobStatus) error {
+	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
+}
+
+// interrupted ends a cancelled job: what is kept, and how to go on.
+func (t *training) interrupted(st *taxonv1.JobStatus) error {
+	if st.GetError() != "" {
+		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())
+	}
+	if !t.work.hasCheckpoint() {
+		return interruptedf("interrupted before the first sweep was done: nothing kept")
+	}
+	return interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.a.commandLine())
+}
+
+// plainStatus takes the transport's wording off an error of a service.
+func plainStatus(err error) error {
+	if s, ok := status.FromError(err); ok {
+		return errors.New(s.Message())
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"taxon/internal/eval"
+	"taxon/internal/model"
+)
+
+// trainedDocument is `taxon train --json`: the report, and with --test the figures.
+type trainedDocument struct {
+	*model.Report
+	Test *eval.Result `json:"test,omitempty"`
+}
+
+// printTrained evaluates on --test and prints what was reached.
+func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report) error {
+	d := trainedDocument{Report: r}
+	if o.test != "" {
+		var err error
+		if d.Test, err = evaluate(ctx, a, testOptions(o)); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.printJSON(d)
+	}
+	printReport(a, o.out, r)
+	if d.Test != nil {
+		printEval(a, testOptions(o), o.test, d.Test)
+	}
+	return nil
+}
+
+func testOptions(o *trainOptions) evalOptions {
+	return evalOptions{model: o.out, rows: rowOptions{
+		path: o.test, text: o.text, zeroBased: o.zeroBased, zeroSet: o.zeroBased, threads: o.threads, labels: true,
+	}}
+}
+
+func printReport(a *app, out string, r *model.Report) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(out))
+	row("method", "%s, %s, C = %g, bias %g", r.Method, r.Loss, r.C, r.Bias)
+	row("data", "%s instances, %s features, %s classes", formatCount(int64(r.Instances)), formatCount(int64(r.Features)), formatCount(int64(r.Terminals)))
+	if r.Gap != nil {
+		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
+	}
+	row("stopped by", "%s, after %d sweeps", r.StoppedBy, r.Sweeps)
+	row("time", "%s, %s of CPU, %s at most", formatSeconds(r.Seconds), formatSeconds(r.CPUSeconds), formatBytes(r.PeakRSSBytes))
+	row("weights", "sha256 %s", r.WeightsSHA256)
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"taxon/coordinator"
+	"taxon/internal/dataset"
+	"taxon/internal/engine"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
+)
+
+// training is one run of train: from files to a published model.
+type training struct {
+	a         *app
+	o         *trainOptions
+	work      *workDir
+	set       *dataset.Set
+	structure *taxonomy.Structure // as the user gave it; nil: flat
+	spec      *taxonv1.JobSpec
+	tree      *taxonomy.Tree
+	usage     usage
+}
+
+// train makes the model at o.out, or finds it finished there, and returns its report.
+func train(ctx context.Context, a *app, o *trainOptions) (*model.Report, error) {
+	t := &training{a: a, o: o}
+	if err := t.checkOut(); err != nil {
+		return nil, err
+	}
+	work, err := openWork(o.out, o.force)
+	if err != nil {
+		return nil, err
+	}
+	t.work = work
+	defer work.close()
+	if o.threads > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.threads))
+	}
+	report, err := t.run(ctx)
+	if err != nil {
+		work.abandon() // leaves a checkpoint if there is one, else nothing
+		return nil, err
+	}
+	return report, nil
+}
+
+func (t *training) run(ctx context.Context) (*model.Report, error) {
+	if err := t.readStructure(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.openData(ctx); err != nil {
+		return nil, err
+	}
+	defer t.set.Close()
+	if err := t.specify(); err != nil {
+		return nil, err
+	}
+	if r, err := t.finished(); r != nil || err != nil {
+		return r, err
+	}
+	if err := t.fits(); err != nil {
+		return nil, err
+	}
+	checkpoint, err := t.work.begin(t.identity())
+	if err != nil {
+		return nil, err
+	}
+	return t.train(ctx, checkpoint)
+}
+
+// checkOut refuses a place where no model can go, before any work.
+func (t *training) checkOut() error {
+	return model.Replaceable(t.o.out)
+}
+
+func (t *training) readStructure(ctx context.Context) error {
+	if t.o.hierarchy == "" {
+		return nil
+	}
+	s, err := t.a.readHierarchy(ctx, t.o.hierarchy)
+	t.structure = s
+	return err
+}
+
+// openData ingests the data beside the model's place, or opens the folder named.
+func (t *training) openData(ctx context.Context) (err error) {
+	dir := t.o.data[0]
+	if !t.o.ingested() {
+		if dir, err = t.ingest(ctx); err != nil {
+			return err
+		}
+	}
+	t.set, err = dataset.Open(dir)
+	return err
+}
+
+func (t *training) ingest(ctx context.Context) (string, error) {
+	dir := filepath.Join(t.work.path, "data")
+	p := &ingestProgress{ui: t.a.ui}
+	defer p.end()
+	o := dataset.Options{
+		Paths: t.o.data, Out: dir, Replace: true, Text: t.o.text, ZeroBased: t.o.zeroBased,
+		FS: fs.Local{In: t.a.stdin}, Threads: t.o.threads, Progress: p.set,
+	}
+	if t.o.memory > 0 {
+		o.MemoryBytes = max(t.o.memory/4, 1<<20)
+	}
+	rep, err := dataset.Ingest(ctx, o)
+	p.end()
+	if err != nil {
+		return "", err
+	}
+	for _, w := range rep.Warnings {
+		t.a.ui.Warn("%s", w)
+	}
+	return dir, nil
+}
+
+// specify makes the job's specification and the tree, which checks structure and
+// labels against one another.
+func (t *training) specify() error {
+	t.spec = &taxonv1.JobSpec{Options: t.o.proto(), Data: describeData(t.set)}
+	if t.structure != nil && t.o.method != "bsvm" {
+		s := t.structure
+		if s.IsDAG() {
+			if t.o.dag != "first-parent" {
+				return fs.Inputf(t.o.hierarchy, 0, "some classes have several parents, and rr-svm trains on trees: add --dag first-parent to keep the first parent of each")
+			}
+			s = s.FirstParent()
+		}
+		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
+	}
+	tree, warnings, err := coordinator.TreeOf(t.spec)
+	if err != nil {
+		return fs.Inputf(t.o.data[0], 0, "%w", err)
+	}
+	for _, w := range warnings {
+		t.a.ui.Warn("%s", w)
+	}
+	t.tree = tree
+	return nil
+}
+
+// finished returns the stored report if the model is there already. It must be of the
+// same data and options.
+func (t *training) finished() (*model.Report, error) {
+	if t.o.force || !model.IsModel(t.o.out) {
+		return nil, nil
+	}
+	m, err := model.ReadManifest(t.o.out)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use --force to train anew", err)
+	}
+	if m.Data.Fingerprint != t.set.Fingerprint {
+		return nil, usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.out)
+	}
+	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
+		return nil, usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.out, diff)
+	}
+	full, err := model.Open(t.o.out)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use --force to train anew", err)
+	}
+	defer full.Close()
+	if !sameStructure(full.Structure, t.structure) {
+		return nil, usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.out)
+	}
+	t.a.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.out)
+	t.work.remove()
+	r := m.Report
+	return &r, nil
+}
+
+// fits refuses a training that would not fit the memory, with the numbers.
+func (t *training) fits() error {
+	counts := make([]int64, len(t.set.Labels))
+	for l := range counts {
+		counts[l] = int64(t.set.PosBegin[l+1] - t.set.PosBegin[l])
+	}
+	features, nonzeros := int64(t.set.Matrix.Cols), t.set.Matrix.NNZ
+	d := &dataInfo{Instances: int64(t.set.Matrix.Rows), Features: &features, Nonzeros: &nonzeros, LabelEntries: int64(len(t.set.LabelIndex))}
+	need := estimateMemory(d, t.tree, counts, workers(t.o.threads)).Total
+	limit, source := t.o.memory, "--memory"
+	if limit == 0 {
+		limit, source = availableMemory(), "this machine's free memory"
+	}
+	if limit > 0 && need > limit {
+		return usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
+			formatBytes(need), source, formatBytes(limit))
+	}
+	return nil
+}
+
+// train runs the job on an embedded cluster and writes the model.
+func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model.Report, err error) {
+	t.usage.start()
+	e, err := engine.Start(t.engineConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	job := "train"
+	if from != nil {
+		if job, err = e.Resume(ctx, from); err != nil {
+			return nil, err
+		}
+	} else if _, err = e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job}); err != nil {
+		return nil, plainStatus(err)
+	}
+	st, err := t.follow(ctx, e, job)
+	if err != nil {
+		return nil, err
+	}
+	t.usage.stop()
+	return t.write(ctx, e, st)
+}
+
+func (t *training) engineConfig() engine.Config {
+	c := engine.Config{
+		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.join("checkpoint"),
+		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
+		Failed: func(err error) { t.a.ui.Warn("%v", err) },
+	}
+	if t.o.store == "badger" {
+		c.BadgerDir = t.work.join("store")
+		_ = os.RemoveAll(c.BadgerDir) // values of a killed run: the checkpoint holds what counts
+	}
+	if limit := t.o.memory; limit > 0 {
+		c.ShardBytes = uint64(limit) / uint64(max(t.o.stores, 1))
+	} else {
+		c.ShardBytes = 1 << 40 // bounded by fits
+	}
+	return c
+}
+
+// write assembles the model from the store and publishes it.
+func (t *training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus) (*model.Report, error) {
+	w, err := model.NewWriter(t.o.out, t.meta())
+	if err != nil {
+		return nil, err
+	}
+	defer w.Abort()
+	plan := coordinator.NewPlan(t.tree, t.spec)
+	if err := worker.Weights(ctx, e.Store, t.tree, plan, st, w.WriteNode); err != nil {
+		return nil, err
+	}
+	report, err := w.Close(t.report(st), traceOf(st))
+	if err != nil {
+		return nil, err
+	}
+	t.work.remove()
+	return &report, nil
+}

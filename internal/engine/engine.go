@@ -1,0 +1,139 @@
+// Package engine runs a whole cluster inside one process: a coordinator, store shards
+// and a worker, joined by the same gRPC services as a cluster of processes, over an
+// in-memory transport. `taxon train` is a client of it.
+//
+// The caller's duties: Close after use; one Engine a checkpoint folder.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"taxon/coordinator"
+	"taxon/internal/dataset"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/badger"
+	"taxon/store/memory"
+	"taxon/store/storerpc"
+	"taxon/worker"
+)
+
+// Config of an engine.
+type Config struct {
+	Slots       int    // tasks that run at a time
+	Shards      int    // store shards
+	ShardBytes  uint64 // memory that a shard's values may take; 0: the store's default
+	BadgerDir   string // durable shards in this folder; empty: in memory
+	Checkpoints string // folder of the checkpoint; empty: none
+	// Open gives a job's data.
+	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+	// Failed is told of failures as they happen (retried or not); nil: not told.
+	Failed func(error)
+}
+
+// Engine is a running embedded cluster.
+type Engine struct {
+	Jobs  taxonv1.JobsClient
+	Store *storerpc.Client
+
+	server *coordinator.Server
+	shards []store.Shard
+	stop   context.CancelFunc
+	agent  sync.WaitGroup
+	failed func(error)
+	err    error // the agent's, after agent.Wait
+}
+
+// Start brings up the cluster.
+func Start(c Config) (*Engine, error) {
+	e := &Engine{failed: c.Failed}
+	if e.failed == nil {
+		e.failed = func(error) {}
+	}
+	if err := e.openShards(c); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	var err error
+	if e.Store, err = storerpc.Embedded(e.shards, store.Limits{}); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	config := coordinator.Config{Store: keeper{e.Store}, Failed: e.failed}
+	if c.Checkpoints != "" {
+		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store}
+	}
+	if e.server, err = coordinator.NewServer(config); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	channel := storerpc.NewChannel()
+	e.server.Register(channel)
+	e.Jobs = taxonv1.NewJobsClient(channel)
+	e.startAgent(c, taxonv1.NewTasksClient(channel))
+	return e, nil
+}
+
+func (e *Engine) openShards(c Config) error {
+	for i := range max(c.Shards, 1) {
+		if c.BadgerDir == "" {
+			e.shards = append(e.shards, memory.New(memory.Options{MaxBytes: c.ShardBytes}))
+			continue
+		}
+		s, err := badger.Open(badger.Options{Dir: filepath.Join(c.BadgerDir, fmt.Sprintf("shard-%d", i))})
+		if err != nil {
+			return err
+		}
+		e.shards = append(e.shards, s)
+	}
+	return nil
+}
+
+func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	agent := &worker.Agent{
+		Name: "embedded", Slots: max(c.Slots, 1), Tasks: tasks, Failed: e.failed,
+		Executor: &worker.Trainer{Store: e.Store, Open: c.Open},
+	}
+	e.agent.Add(1)
+	go func() {
+		defer e.agent.Done()
+		e.err = agent.Run(ctx)
+	}()
+}
+
+// Close gives tasks back, ends the coordinator and closes the shards.
+func (e *Engine) Close() error {
+	var errs []error
+	if e.stop != nil {
+		e.stop()
+		e.agent.Wait()
+		errs = append(errs, e.err)
+	}
+	if e.server != nil {
+		errs = append(errs, e.server.Close())
+	}
+	for _, s := range e.shards {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Resume brings a checkpoint's values back into the store and goes on with its job.
+func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err error) {
+	if err := c.restore(ctx, e.Store); err != nil {
+		return "", err
+	}
+	return e.server.Resume(c.State)
+}
+
+// keeper is the store as the coordinator knows it.
+type keeper struct{ *storerpc.Client }
+
+// Drop implements coordinator.Store.
+func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
+	_, err := k.Client.Drop(ctx, store.DropSpec{Job: job, Keep: keep, Before: before})
+	return err
+}

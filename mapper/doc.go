@@ -1,0 +1,40 @@
+// Package mapper solves the terminal nodes' subproblems of recursive regularisation:
+// up to sixteen linear classifiers at a time, by dual coordinate descent. Pure maths
+// on slices: no clock, no I/O, no global randomness, no logging.
+//
+// # The problem
+//
+// Given a terminal n with parent vector y (the mean m_n of its neighbours on a tree
+// leaf, S_n = 1), instances x_i and signs y_in ([TKDD] eq. 15):
+//
+//	min_w  1/2 ||w - y||^2 + C sum_i loss(y_in w.x_i)
+//
+// and its dual (eq. 12), with the hinge's box [0, C] or the squared hinge's [0, inf):
+//
+//	max_a  sum_i a_i (1 - y_in y.x_i) - 1/2 ||v||^2 [ - sum_i a_i^2 / (4C) ],   v = sum_i a_i y_in x_i
+//	w = y + v                                                                  (eq. 13)
+//
+// # Symbols, paper to code
+//
+//	N, d        rows, columns     Matrix.Rows, Matrix.Cols
+//	x_i         row i             Matrix.Row(i); the bias is column d with value Solver.Bias
+//	y_in        sign              bit l of a row's positive mask
+//	m_n         y                 Block.Mean[slot]
+//	w_n         W[f][l]           Scratch.w, float32, 16 lanes interleaved a feature
+//	v_n         V[f][l]           Scratch.v, float64, rebuilt from the duals
+//	a_in        A[k][l]           Scratch.a; committed sparse in State
+//	C, K=C/S_n  C                 Solver.C (trees: S_n = 1 at every terminal)
+//	G           G                 y_in w.x_i - 1 (+ a/(2C) for the squared hinge)
+//	gap         Sums.InnerGap     primal minus dual of the subproblem, never negative
+//
+// # How it is solved
+//
+// Sixteen classes ("lanes") share each pass over a row's nonzeros; a bit mask per row
+// says which lanes still look at it: shrinking per class (Hsieh et al. 2008). Between
+// pricing passes only a working set is visited (rows that are positive, have a dual,
+// or lie within Options.Band of the margin). A pricing pass scores every row, gives the
+// exact float64 sums of the certificate and draws the next working set; what the
+// working set missed shows in the duality gap, so nothing is ever believed unproved.
+//
+// Papers: Gopal & Yang, TKDD 9(3), 2015 [TKDD]; Hsieh et al., ICML 2008 (Algorithm 3).
+package mapper

@@ -1,0 +1,61 @@
+package mapper
+
+import "fmt"
+
+// Loss is the loss of an instance with margin z = y_in w.x_i.
+type Loss uint8
+
+const (
+	Hinge        Loss = iota // max(0, 1-z)
+	SquaredHinge             // max(0, 1-z)^2
+)
+
+// ParseLoss reads the name that options use.
+func ParseLoss(name string) (Loss, error) {
+	switch name {
+	case "hinge":
+		return Hinge, nil
+	case "squared-hinge":
+		return SquaredHinge, nil
+	}
+	return 0, fmt.Errorf("unknown loss %q (hinge, squared-hinge)", name)
+}
+
+// Value is the loss at margin z.
+func (l Loss) Value(z float64) float64 {
+	u := 1 - z
+	if u <= 0 {
+		return 0
+	}
+	if l == SquaredHinge {
+		return u * u
+	}
+	return u
+}
+
+// DualTerm is the gain of dual a in D(a): a, less a^2/(4C) with the squared hinge.
+func (l Loss) DualTerm(a, c float64) float64 {
+	if l == SquaredHinge {
+		return a - a*a/(4*c)
+	}
+	return a
+}
+
+// InnerGap is an instance's share of the subproblem's duality gap, given its margin z
+// and dual a: C loss(z) - a(1-z) (+ a^2/(4C)). It is >= 0 for every feasible a.
+func (l Loss) InnerGap(z, a, c float64) float64 {
+	g := c*l.Value(z) - a*(1-z)
+	if l == SquaredHinge {
+		g += a * a / (4 * c)
+	}
+	return g
+}
+
+// ZeroRowDual is the dual of an instance without any nonzero: it cannot move w, so it
+// stands at its optimum, and its constant loss C counts in both P and D.
+func (l Loss) ZeroRowDual(c float64) float64 {
+	if l == SquaredHinge {
+		return 2 * c
+	}
+	return c
+}

@@ -1,0 +1,203 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/bits"
+
+	"taxon/internal/sparse"
+)
+
+// Solver holds what all blocks of a job share. It is read-only after NewSolver and
+// may be used by many goroutines, each with a Scratch of its own.
+type Solver struct {
+	X     *sparse.Matrix
+	Loss  Loss
+	C     float64
+	Bias  float32 // value of the bias feature; 0: none
+	norm  []float32
+	nzero int // rows without any nonzero
+}
+
+// startRows bounds the rows that a fresh block begins with, beside its positives: an
+// even sample is enough to settle the bias and the common words, and the first pricing
+// pass finds the rows that were missed. Measured on 44 k rows: half the time of the
+// first two sweeps for all of them.
+const startRows = 8192
+
+// NewSolver computes the rows' squared norms (bias included).
+func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
+	s := &Solver{X: x, Loss: loss, C: c, Bias: bias, norm: make([]float32, x.Rows)}
+	for i := range s.norm {
+		_, val := x.Row(i)
+		n := float64(bias) * float64(bias)
+		for _, v := range val {
+			n += float64(float64(v) * float64(v))
+		}
+		s.norm[i] = float32(n)
+		if n == 0 {
+			s.nzero++
+		}
+	}
+	return s
+}
+
+// Scratch is the memory of one SolveBlock at a time: dense tiles that are reused from
+// block to block. 196 bytes a feature and 64 bytes a visited row.
+type Scratch struct {
+	w       [][Lanes]float32 // [d+1] weights
+	v       [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
+	stiff   []uint16         // [d+1] lanes with support on the feature
+	touched []uint32         // features with stiff != 0, ascending once sorted
+	rows    []uint32         // rows of the working list
+	work    []uint16
+	pos     []uint16 // positive lanes of each listed row
+	a       [][Lanes]float32
+	order   []uint32
+	active  []uint16
+	sign    []uint16  // [N] positive lanes of every row
+	zero    []float32 // [d+1] the zero parent
+}
+
+// NewScratch sizes a scratch for the solver's matrix.
+func (s *Solver) NewScratch() *Scratch {
+	d := s.X.Cols + 1
+	return &Scratch{
+		w:     make([][Lanes]float32, d),
+		v:     make([][Lanes]float64, d),
+		stiff: make([]uint16, d),
+		sign:  make([]uint16, s.X.Rows),
+		zero:  make([]float32, d),
+	}
+}
+
+// SolveBlock improves the block's duals from warm by epochs of dual coordinate
+// descent, then prices if asked to. The result shares no memory with t or warm.
+// Only ctx's cancellation is an error.
+func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *State, o Options) (*Result, error) {
+	lanes := len(b.Slot)
+	t.load(s, b, warm)
+	defer t.unload(b)
+	s.rebuild(t)
+	s.fillWeights(t, b)
+	res := &Result{}
+	if o.Epochs > 0 {
+		if err := s.descend(ctx, t, lanes, o, &res.Sums); err != nil {
+			return nil, err
+		}
+		s.rebuild(t)
+	}
+	if o.Price {
+		s.fillWeights(t, b)
+		if err := s.price(ctx, t, b, o.Band, &res.Sums); err != nil {
+			return nil, err
+		}
+	}
+	res.Contributions = t.contributions(b)
+	res.State = t.save(o.Price || (warm != nil && warm.Priced))
+	for k := range res.State.Rows {
+		res.Sums.Support += bits.OnesCount16(res.State.Live[k])
+		res.Sums.Working += bits.OnesCount16(res.State.Work[k])
+	}
+	return res, nil
+}
+
+// load lays out the working list: the rows to visit, their lanes, signs and duals.
+func (t *Scratch) load(s *Solver, b *Block, warm *State) {
+	for l, rows := range b.Positive {
+		for _, i := range rows {
+			t.sign[i] |= 1 << l
+		}
+	}
+	all := uint16(1)<<len(b.Slot) - 1
+	if len(b.Slot) == Lanes {
+		all = math.MaxUint16
+	}
+	t.rows, t.work, t.pos, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.a[:0]
+	if warm == nil || !warm.Priced {
+		stride := max(1, len(s.norm)/startRows)
+		for i := range s.norm {
+			if s.norm[i] > 0 && (i%stride == 0 || t.sign[i] != 0) {
+				t.list(uint32(i), all)
+			}
+		}
+		if warm != nil {
+			t.scatterDuals(warm)
+		}
+		return
+	}
+	for k, i := range warm.Rows {
+		t.list(i, warm.Work[k]|warm.Live[k])
+	}
+	t.scatterDuals(warm)
+}
+
+// list appends a row with no duals.
+func (t *Scratch) list(i uint32, work uint16) {
+	t.rows = append(t.rows, i)
+	t.work = append(t.work, work)
+	t.pos = append(t.pos, t.sign[i])
+	t.a = append(t.a, [Lanes]float32{})
+}
+
+// scatterDuals copies the state's duals into the listed rows, a superset of its rows.
+func (t *Scratch) scatterDuals(warm *State) {
+	at, k := 0, 0
+	for j, i := range warm.Rows {
+		for t.rows[k] != i {
+			k++
+		}
+		for m := warm.Live[j]; m != 0; m &= m - 1 {
+			t.a[k][bits.TrailingZeros16(m)] = warm.Dual[at]
+			at++
+		}
+	}
+}
+
+// unload leaves the scratch clean for the next block.
+func (t *Scratch) unload(b *Block) {
+	for _, rows := range b.Positive {
+		for _, i := range rows {
+			t.sign[i] = 0
+		}
+	}
+	t.clearV()
+}
+
+func (t *Scratch) clearV() {
+	for _, f := range t.touched {
+		t.v[f] = [Lanes]float64{}
+		t.stiff[f] = 0
+	}
+	t.touched = t.touched[:0]
+}
+
+// save gathers the state: rows that have work or duals.
+func (t *Scratch) save(priced bool) State {
+	st := State{Priced: priced}
+	for k, i := range t.rows {
+		live := t.liveLanes(k)
+		if !priced && live == 0 {
+			continue // all rows are visited anyway
+		}
+		if t.work[k]|live == 0 {
+			continue
+		}
+		st.Rows = append(st.Rows, i)
+		st.Work = append(st.Work, t.work[k])
+		st.Live = append(st.Live, live)
+		for m := live; m != 0; m &= m - 1 {
+			st.Dual = append(st.Dual, t.a[k][bits.TrailingZeros16(m)])
+		}
+	}
+	return st
+}
+
+func (t *Scratch) liveLanes(k int) (live uint16) {
+	for l, a := range &t.a[k] {
+		if a != 0 {
+			live |= 1 << l
+		}
+	}
+	return live
+}

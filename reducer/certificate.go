@@ -1,0 +1,38 @@
+package reducer
+
+// certify adds the column's share of P(W) at W = y and of D(a):
+//
+//	P: 1/2 sum_p (y_p - y_parent(p))^2       D: -1/2 sum_p U_p^2,  U_p = V_p + sum of the children's U
+//
+// in float64 over the float32 y. Nodes outside the column add nothing to either.
+func (r *run) certify() {
+	c := &r.col
+	copy(c.u, c.v)
+	for i := len(c.node) - 1; i >= 0; i-- {
+		up := 0.0
+		if j := c.parent[i]; j >= 0 {
+			c.u[j] += c.u[i]
+			up = float64(c.y[j])
+		}
+		e := float64(c.y[i]) - up
+		r.sums.Primal += float64(e*e) / 2
+		r.sums.Dual -= float64(c.u[i]*c.u[i]) / 2
+	}
+}
+
+// momentum adds the column's share of the restart test (y - x+)' M (x+ - x), M the
+// matrix of the system (edges and stiffness): positive when the step turns against the
+// momentum (O'Donoghue & Candes 2015, gradient restart).
+func (r *run) momentum() {
+	c := &r.col
+	for i := range c.node {
+		back, on := float64(c.y[i])-float64(c.next[i]), float64(c.next[i])-float64(c.x[i])
+		r.sums.Restart += c.stiff[i] * back * on
+		if j := c.parent[i]; j >= 0 {
+			back -= float64(c.y[j]) - float64(c.next[j])
+			on -= float64(c.next[j]) - float64(c.x[j])
+		}
+		r.sums.Restart += float64(back * on)
+		r.sums.Moved += float64(back * back)
+	}
+}

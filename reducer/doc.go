@@ -1,0 +1,33 @@
+// Package reducer updates the internal nodes of recursive regularisation and adds up
+// their share of the certificate. Pure maths on slices; every feature is independent
+// of every other, so the work is cut into feature ranges.
+//
+// # The problem
+//
+// Given each parent p's sum V_p of its terminals' v_n, and how many of them are stiff
+// on a feature, find the internals' next vectors. The rules:
+//
+//	Support  the support-aware system (methods: "variable metric twoblock"):
+//	         (deg_p + s_p) w_p - sum_{internal q~p} w_q = s_p y_p + V_p
+//	         s_p = number of p's terminals with support on the feature
+//	Family   the same with s_p = K_p, p's terminals, at the nodes that the sparse system
+//	         touches; the others still follow their parents
+//	Full     the same with s_p = K_p at every node: the exact minimum of
+//	         the edge terms given the terminals at y_p + v_n; always a majoriser
+//	Mean     w_p = mean of the neighbours, for the nodes of one independent set
+//	         ([TKDD] eq. 11)
+//	Jacobi   the mean for all nodes at once from the last values, damped
+//
+// deg_p counts the internal neighbours and the root's zero parent. Terminals stand at
+// w_n = y_p + v_n where they were solved.
+//
+// # Sparse vectors
+//
+// A node stores a feature only where its value differs from its parent's (Vectors).
+// Where no terminal below p has support, the support-aware system makes p follow its
+// parent exactly, so the internals stay as sparse as the duals are.
+//
+// Symbols: x_p is Vectors (current), xPrev the update before, y = x + beta (x - xPrev)
+// the extrapolated point (FISTA), U_n the sum of v over the subtree of n. With them
+// D(a) = sum a - 1/2 sum_n ||U_n||^2, because w_n(a) = sum of U over n's ancestors.
+package reducer

@@ -1,0 +1,181 @@
+package worker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// The values that tasks write to the store are little-endian, begin with a format byte
+// and hold index lists as uvarint differences. store/FORMAT.md has the diagrams.
+const (
+	formatState         = 0x11
+	formatContributions = 0x21
+	formatVectors       = 0x31
+	formatOverrides     = 0x41
+)
+
+// errBroken says that a value's bytes are not what its name promises. The store has
+// verified their checksum, so it is a matter of versions, not of luck.
+var errBroken = errors.New("value has another format: written by a different version of taxon")
+
+// encoder appends to a byte slice.
+type encoder struct{ b []byte }
+
+func (e *encoder) byte(v byte)   { e.b = append(e.b, v) }
+func (e *encoder) uvarint(v int) { e.b = binary.AppendUvarint(e.b, uint64(v)) }
+func (e *encoder) f32(v []float32) {
+	for _, x := range v {
+		e.b = binary.LittleEndian.AppendUint32(e.b, math.Float32bits(x))
+	}
+}
+
+func (e *encoder) f64(v []float64) {
+	for _, x := range v {
+		e.b = binary.LittleEndian.AppendUint64(e.b, math.Float64bits(x))
+	}
+}
+
+func (e *encoder) u16(v []uint16) {
+	for _, x := range v {
+		e.b = binary.LittleEndian.AppendUint16(e.b, x)
+	}
+}
+
+// ascending writes strictly ascending indices, the first one relative to lo.
+func (e *encoder) ascending(v []uint32, lo uint32) {
+	for _, x := range v {
+		e.b = binary.AppendUvarint(e.b, uint64(x-lo))
+		lo = x
+	}
+}
+
+// decoder reads what encoder wrote; after the first error everything reads as zero.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) fail() {
+	if d.err == nil {
+		d.err = errBroken
+	}
+	d.b = nil
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.fail()
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) format(want byte) {
+	if d.byte() != want {
+		d.fail()
+	}
+}
+
+// count reads a number of items that take at least `each` bytes each of the rest.
+func (d *decoder) count(each int) int {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || v > uint64(len(d.b)-n)/uint64(max(each, 1)) {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return int(v)
+}
+
+// number reads a plain number up to limit.
+func (d *decoder) number(limit int) int {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || v > uint64(limit) {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return int(v)
+}
+
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.b) {
+		d.fail()
+		return nil
+	}
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) f32(dst []float32) {
+	raw := d.take(4 * len(dst))
+	if raw == nil {
+		return
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+}
+
+func (d *decoder) f64(dst []float64) {
+	raw := d.take(8 * len(dst))
+	if raw == nil {
+		return
+	}
+	for i := range dst {
+		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+}
+
+func (d *decoder) u16(dst []uint16) {
+	raw := d.take(2 * len(dst))
+	if raw == nil {
+		return
+	}
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint16(raw[2*i:])
+	}
+}
+
+// ascending reads strictly ascending indices below limit into dst.
+func (d *decoder) ascending(dst []uint32, lo, limit uint32) {
+	b := d.b
+	at := uint64(lo)
+	for i := range dst {
+		var v uint64
+		if len(b) > 0 && b[0] < 0x80 { // most differences fit a byte
+			v, b = uint64(b[0]), b[1:]
+		} else {
+			n := 0
+			v, n = binary.Uvarint(b)
+			if n <= 0 {
+				d.fail()
+				return
+			}
+			b = b[n:]
+		}
+		at += v
+		if at >= uint64(limit) || (v == 0 && i > 0) {
+			d.fail()
+			return
+		}
+		dst[i] = uint32(at)
+	}
+	d.b = b
+}
+
+// end demands that everything was read.
+func (d *decoder) end(what string) error {
+	if d.err == nil && len(d.b) > 0 {
+		d.err = errBroken
+	}
+	if d.err != nil {
+		return fmt.Errorf("%s: %w", what, d.err)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package worker
+
+import (
+	"math/bits"
+
+	"taxon/mapper"
+	"taxon/reducer"
+)
+
+// encodeState writes a block's duals and working set.
+func encodeState(s *mapper.State) []byte {
+	e := encoder{make([]byte, 0, 16+6*len(s.Rows)+4*len(s.Dual))}
+	e.byte(formatState)
+	priced := 0
+	if s.Priced {
+		priced = 1
+	}
+	e.uvarint(priced)
+	e.uvarint(len(s.Rows))
+	e.ascending(s.Rows, 0)
+	e.u16(s.Work)
+	e.u16(s.Live)
+	e.f32(s.Dual)
+	return e.b
+}
+
+// decodeState reads a state over the given number of rows.
+func decodeState(b []byte, rows int) (*mapper.State, error) {
+	d := decoder{b: b}
+	d.format(formatState)
+	s := &mapper.State{Priced: d.number(1) == 1}
+	n := d.count(5)
+	s.Rows, s.Work, s.Live = make([]uint32, n), make([]uint16, n), make([]uint16, n)
+	d.ascending(s.Rows, 0, uint32(rows))
+	d.u16(s.Work)
+	d.u16(s.Live)
+	duals := 0
+	for _, m := range s.Live {
+		duals += bits.OnesCount16(m)
+	}
+	if d.err == nil && len(d.b) != 4*duals {
+		d.fail()
+		duals = 0
+	}
+	if d.err == nil {
+		s.Dual = make([]float32, duals)
+		d.f32(s.Dual)
+	}
+	return s, d.end("duals of a block")
+}
+
+// encodeContributions cuts a block's contributions into feature ranges; parent maps a
+// slot to its internal node. Values are float64 when exact, else float32.
+func encodeContributions(cs []mapper.Contribution, parent []int32, ranges []uint32, exact bool) [][]byte {
+	out := make([][]byte, len(ranges)-1)
+	at := make([]int, len(cs))
+	for r := range out {
+		e := encoder{}
+		e.byte(formatContributions)
+		width := 0
+		if exact {
+			width = 1
+		}
+		e.uvarint(width)
+		e.uvarint(len(cs))
+		for k, c := range cs {
+			lo := at[k]
+			for at[k] < len(c.Feature) && c.Feature[at[k]] < ranges[r+1] {
+				at[k]++
+			}
+			e.contribution(c, int(parent[c.Slot]), lo, at[k], ranges[r], exact)
+		}
+		out[r] = e.b
+	}
+	return out
+}
+
+func (e *encoder) contribution(c mapper.Contribution, parent, lo, hi int, base uint32, exact bool) {
+	e.uvarint(parent)
+	e.uvarint(hi - lo)
+	e.ascending(c.Feature[lo:hi], base)
+	e.b = append(e.b, c.Stiff[lo:hi]...)
+	if exact {
+		e.f64(c.Sum[lo:hi])
+		return
+	}
+	for _, v := range c.Sum[lo:hi] {
+		e.f32([]float32{float32(v)})
+	}
+}
+
+// decodeContributions reads one block's part of the feature range [lo, hi) over the
+// given number of internal nodes, appending to dst.
+func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, nodes int) ([]reducer.Contribution, error) {
+	d := decoder{b: b}
+	d.format(formatContributions)
+	exact := d.number(1) == 1
+	n := d.count(2)
+	for range n {
+		c := reducer.Contribution{Parent: int32(d.number(nodes - 1))}
+		m := d.count(2)
+		if d.err != nil {
+			break
+		}
+		c.Feature, c.Sum = make([]uint32, m), make([]float64, m)
+		d.ascending(c.Feature, lo, hi)
+		c.Stiff = d.take(m)
+		if exact {
+			d.f64(c.Sum)
+		} else {
+			f := make([]float32, m)
+			d.f32(f)
+			for i, v := range f {
+				c.Sum[i] = float64(v)
+			}
+		}
+		if m > 0 && d.err == nil {
+			dst = append(dst, c)
+		}
+	}
+	return dst, d.end("contributions of a block")
+}
+
+// encodeVectors writes the override lists of the given nodes over a range from lo on.
+func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
+	total := 0
+	for _, p := range nodes {
+		total += int(v.Begin[p+1] - v.Begin[p])
+	}
+	e := encoder{make([]byte, 0, 16+len(nodes)+6*total)}
+	e.byte(formatVectors)
+	e.uvarint(len(nodes))
+	for _, p := range nodes {
+		e.uvarint(int(v.Begin[p+1] - v.Begin[p]))
+	}
+	for _, p := range nodes {
+		e.ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo)
+	}
+	for _, p := range nodes {
+		e.f32(v.Value[v.Begin[p]:v.Begin[p+1]])
+	}
+	return e.b
+}
+
+// vectorPart is one decoded value of vectors: Begin has one entry more than the nodes
+// it was written for.
+type vectorPart = reducer.Vectors
+
+// decodeVectors reads what encodeVectors wrote for so many nodes over [lo, hi).
+func decodeVectors(b []byte, nodes int, lo, hi uint32) (*vectorPart, error) {
+	d := decoder{b: b}
+	d.format(formatVectors)
+	if n := d.count(1); n != nodes {
+		d.fail()
+	}
+	v := &vectorPart{Begin: make([]int64, nodes+1)}
+	for p := range nodes {
+		v.Begin[p+1] = v.Begin[p] + int64(d.number(int(hi-lo)))
+	}
+	total := v.Begin[nodes]
+	if d.err == nil && total*5 > int64(len(d.b)) {
+		d.fail()
+	}
+	if d.err == nil {
+		v.Feature, v.Value = make([]uint32, total), make([]float32, total)
+		for p := range nodes {
+			d.ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo, hi)
+		}
+		d.f32(v.Value)
+	}
+	return v, d.end("vectors of the internals")
+}
+
+// encodeOverrides writes the final weights of a block's lanes.
+func encodeOverrides(os []mapper.Override) []byte {
+	e := encoder{}
+	e.byte(formatOverrides)
+	e.uvarint(len(os))
+	for _, o := range os {
+		e.uvarint(len(o.Feature))
+		e.ascending(o.Feature, 0)
+		e.f32(o.Value)
+	}
+	return e.b
+}
+
+// decodeOverrides reads the weights of so many lanes over `width` features.
+func decodeOverrides(b []byte, lanes int, width uint32) ([]mapper.Override, error) {
+	d := decoder{b: b}
+	d.format(formatOverrides)
+	if n := d.count(1); n != lanes {
+		d.fail()
+	}
+	out := make([]mapper.Override, lanes)
+	for l := range out {
+		n := d.count(5)
+		out[l] = mapper.Override{Feature: make([]uint32, n), Value: make([]float32, n)}
+		d.ascending(out[l].Feature, 0, width)
+		d.f32(out[l].Value)
+	}
+	return out, d.end("weights of a block")
+}

@@ -1,0 +1,12 @@
+package worker
+
+import "golang.org/x/sys/unix"
+
+// threadSeconds is the CPU time of the calling thread.
+func threadSeconds() float64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return wallSeconds()
+	}
+	return float64(t.Sec) + float64(t.Nsec)/1e9
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package worker
+
+func threadSeconds() float64 { return wallSeconds() }

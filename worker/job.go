@@ -1,0 +1,151 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"taxon/coordinator"
+	"taxon/internal/dataset"
+	"taxon/internal/taxonomy"
+	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
+)
+
+// job is what all tasks of one job share on this worker: the data, the tree and the
+// numbering of its internal nodes. Read-only once built, but for the scratch pool.
+type job struct {
+	id       string
+	plan     *taxonv1.Plan
+	set      *dataset.Set
+	tree     *taxonomy.Tree
+	solver   *mapper.Solver
+	forest   *reducer.Forest
+	internal []int32   // tree node -> internal node; -1: terminal
+	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
+	groupOf  []int     // block -> group
+	features uint32    // d, and one more with a bias
+	scratch  sync.Pool
+	vectors  *vectorCache
+}
+
+// opener gives the data set of a job; workers keep it open while the job runs.
+type opener func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+
+// newJob builds the shared state. Its errors would come again anywhere.
+func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (*job, error) {
+	spec := r.GetSpec()
+	tree, _, err := coordinator.TreeOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
+	if err != nil {
+		return nil, err
+	}
+	set, err := open(ctx, spec.GetData())
+	if err != nil {
+		return nil, err
+	}
+	if set.Fingerprint != spec.GetData().GetFingerprint() {
+		return nil, fmt.Errorf("%s: the data has changed since the job was submitted", spec.GetData().GetPath())
+	}
+	j := &job{id: id, plan: r.GetPlan(), set: set, tree: tree}
+	j.features = uint32(set.Matrix.Cols)
+	bias := spec.GetOptions().GetBias()
+	if bias > 0 {
+		j.features++
+	}
+	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	j.scratch.New = func() any { return &scratch{tile: j.solver.NewScratch()} }
+	sets, _ := coordinator.NodeSets(tree, spec.GetOptions().GetSchedule())
+	j.number(sets)
+	j.group()
+	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
+	return j, nil
+}
+
+// number gives the internal nodes their numbers, in preorder, and counts their children.
+func (j *job) number(sets []uint32) {
+	f := &reducer.Forest{}
+	j.internal = make([]int32, j.tree.Len())
+	for n := range j.internal {
+		parent := int32(-1)
+		if p := j.tree.Parent[n]; p >= 0 {
+			parent = j.internal[p]
+		}
+		if j.tree.Leaf[n] {
+			j.internal[n] = -1
+			if parent >= 0 {
+				f.Terminals[parent]++
+			}
+			continue
+		}
+		j.internal[n] = int32(len(f.Parent))
+		if parent >= 0 {
+			f.Children[parent]++
+		}
+		f.Parent = append(f.Parent, parent)
+		f.Terminals = append(f.Terminals, 0)
+		f.Children = append(f.Children, 0)
+		f.Set = append(f.Set, int32(sets[n]))
+	}
+	j.forest = f
+}
+
+// group lists, for each block group, the internals that its blocks need to see.
+func (j *job) group() {
+	j.groupOf = make([]int, len(j.plan.GetBlockBegin())-1)
+	begin := j.plan.GetGroupBegin()
+	for g := range len(begin) - 1 {
+		seen := make([]bool, len(j.forest.Parent))
+		for b := begin[g]; b < begin[g+1]; b++ {
+			j.groupOf[b] = g
+			for _, n := range j.terminals(b) {
+				for p := j.parent(n); p >= 0 && !seen[p]; p = j.forest.Parent[p] {
+					seen[p] = true
+				}
+			}
+		}
+		var nodes []int32
+		for p, in := range seen {
+			if in {
+				nodes = append(nodes, int32(p))
+			}
+		}
+		j.groups = append(j.groups, nodes)
+	}
+}
+
+// terminals of block b, as tree nodes.
+func (j *job) terminals(b uint32) []uint32 {
+	return j.plan.BlockTerminals[j.plan.BlockBegin[b]:j.plan.BlockBegin[b+1]]
+}
+
+// parent is the internal node above terminal n; -1: the zero vector.
+func (j *job) parent(n uint32) int32 {
+	if p := j.tree.Parent[n]; p >= 0 {
+		return j.internal[p]
+	}
+	return -1
+}
+
+// positives are the rows labelled with terminal n, ascending.
+func (j *job) positives(n uint32) []uint32 {
+	l := j.tree.Label[n]
+	if l < 0 {
+		return nil
+	}
+	return j.set.PosRows[j.set.PosBegin[l]:j.set.PosBegin[l+1]]
+}
+
+// ranges are the bounds of the feature ranges.
+func (j *job) ranges() []uint32 { return j.plan.GetRangeBegin() }
+
+// scratch is a task's reusable memory.
+type scratch struct {
+	tile *mapper.Scratch
+	path path
+	mean [mapper.Lanes][]float32
+}

@@ -1,0 +1,166 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// solve runs a MAP task: it reads the block's state and its parents' vectors, solves
+// the sixteen subproblems and writes the new state and the contributions.
+func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
+	m := k.lease.GetMap()
+	b, parents, err := k.block(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
+	warm, err := k.state(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	var r *mapper.Result
+	k.compute(func() {
+		r, err = k.job.solver.SolveBlock(ctx, s.tile, b, warm, mapper.Options{
+			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(),
+			Price: m.GetPrice(), Band: m.GetBand(), Seed: m.GetSeed(),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	values := []store.Value{{Key: k.key("dual"), Data: encodeState(&r.State)}}
+	if len(k.job.forest.Parent) > 0 {
+		for i, data := range encodeContributions(r.Contributions, parents, k.job.ranges(), m.GetPrice()) {
+			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
+		}
+	}
+	if err := k.put(ctx, values); err != nil {
+		return nil, err
+	}
+	return &taxonv1.Sums{
+		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
+		Support: uint64(r.Sums.Support), Working: uint64(r.Sums.Working), Visits: uint64(r.Sums.Visits),
+	}, nil
+}
+
+// emitBlock writes the block's final weights.
+func (k *task) emitBlock(ctx context.Context, s *scratch) error {
+	m := k.lease.GetMap()
+	b, _, err := k.block(ctx, s, m)
+	if err != nil {
+		return err
+	}
+	st, err := k.state(ctx, m)
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		st = &mapper.State{}
+	}
+	data := encodeOverrides(k.job.solver.Weights(s.tile, b, st))
+	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: data}})
+}
+
+// block lays out the lanes of the task's block. parents maps its slots to internals;
+// the mean vectors lie in s.
+func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *mapper.Block, parents []int32, err error) {
+	j := k.job
+	if int(m.GetBlock()) >= len(j.groupOf) {
+		return nil, nil, Deterministic(fmt.Errorf("block %d: the plan has %d", m.GetBlock(), len(j.groupOf)))
+	}
+	x, prev, err := k.internals(ctx, j.groupOf[m.GetBlock()], m)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.path.reset(x, prev, j.features)
+	b = &mapper.Block{}
+	slotOf := map[int32]int{-1: -1}
+	for _, n := range j.terminals(m.GetBlock()) {
+		p := j.parent(n)
+		slot, ok := slotOf[p]
+		if !ok {
+			slot = len(parents)
+			slotOf[p] = slot
+			parents = append(parents, p)
+			b.Mean = append(b.Mean, k.mean(s, slot, p, float32(m.GetBeta())))
+		}
+		b.Slot = append(b.Slot, slot)
+		b.Positive = append(b.Positive, j.positives(n))
+	}
+	return b, parents, nil
+}
+
+// mean is the dense y of internal node p, one longer than the data has columns.
+func (k *task) mean(s *scratch, slot int, p int32, beta float32) []float32 {
+	if s.mean[slot] == nil {
+		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
+	}
+	s.path.move(k.job.forest, p)
+	s.path.y(s.mean[slot], beta)
+	return s.mean[slot]
+}
+
+// state reads the block's last duals and working set; nil: none yet.
+func (k *task) state(ctx context.Context, m *taxonv1.MapTask) (*mapper.State, error) {
+	p := m.GetDual().Place()
+	if p.Step == 0 {
+		return nil, nil
+	}
+	v, err := k.get(ctx, []store.Key{k.keyAt(p, "dual")})
+	if err != nil {
+		return nil, err
+	}
+	st, err := decodeState(v[0], k.job.set.Matrix.Rows)
+	return st, Deterministic(err)
+}
+
+// internals reads the group's current and previous vectors.
+func (k *task) internals(ctx context.Context, group int, m *taxonv1.MapTask) (x, prev *vectors, err error) {
+	if x, err = k.vectors(ctx, group, m.GetX()); err != nil {
+		return nil, nil, err
+	}
+	if m.GetBeta() == 0 { // y = x: the previous ones do not enter
+		return x, x, nil
+	}
+	prev, err = k.vectors(ctx, group, m.GetXPrev())
+	return x, prev, err
+}
+
+// vectors reads the internals of a group as the ranges' tasks at refs wrote them.
+func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vectors, error) {
+	key := strconv.Itoa(group) + " " + refs.String()
+	return k.job.vectors.get(ctx, key, func() (*vectors, error) {
+		nodes := k.job.groups[group]
+		parts := make([]*vectorPart, 0, len(k.job.ranges())-1)
+		var keys []store.Key
+		for _, p := range refs.Expand() {
+			if p.Step == 0 {
+				parts = append(parts, &vectorPart{Begin: make([]int64, len(nodes)+1)})
+				continue
+			}
+			keys = append(keys, k.keyAt(p, rangeName("x", group)))
+			parts = append(parts, nil)
+		}
+		values, err := k.get(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+		for r, part := range parts {
+			if part != nil {
+				continue
+			}
+			lo, hi := k.job.ranges()[r], k.job.ranges()[r+1]
+			if parts[r], err = decodeVectors(values[0], len(nodes), lo, hi); err != nil {
+				return nil, Deterministic(err)
+			}
+			values = values[1:]
+		}
+		return assemble(nodes, parts), nil
+	})
+}
+
+func rangeName(kind string, i int) string { return kind + "/" + strconv.Itoa(i) }
