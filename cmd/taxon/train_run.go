@@ -74,7 +74,11 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.train(ctx, checkpoint)
+	report, err := t.train(ctx, checkpoint)
+	if err == nil {
+		t.work.remove() // only now: the engine's shards may have lain in it
+	}
+	return report, err
 }
 
 // checkOut refuses a place where no model can go, before any work.
@@ -257,6 +261,5 @@ func (t *training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobS
 	if err != nil {
 		return nil, err
 	}
-	t.work.remove()
 	return &report, nil
 }

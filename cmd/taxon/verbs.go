@@ -8,6 +8,7 @@ type verb = func(*app) *cobra.Command
 // verbs lists the verbs in the order of the help: one line for each file.
 func verbs() []verb {
 	return []verb{
+		newDemoVerb,
 		newTrainCmd,
 		newPredictCmd,
 		newEvalCmd,
