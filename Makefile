@@ -1,0 +1,73 @@
+# A bare `make` lists the targets. Everything is done by the go command; make only
+# remembers how. Nothing needs to be installed but Go, and a C compiler for `race`.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# Packages whose code starts goroutines, or is called by several at a time.
+RACE := ./cmd/taxon ./coordinator ./worker ./mapper ./reducer ./store/... \
+	./internal/dataset ./internal/engine ./internal/fs ./internal/model
+
+# Inputs that each fuzz target tries. A count, not a time: with a time, go test can
+# report its own deadline as a failure.
+FUZZ ?= 5000x
+
+STATICCHECK := go tool -modfile=internal/tools/lint/go.mod staticcheck
+PROTOGEN    := go -C internal/tools/protogen run . -root ../../..
+
+help: ## list the targets
+	@awk -F '## ' '/^[a-z-]+:.*## / { split($$1, name, ":"); printf "%-18s%s\n", name[1], $$2 }' Makefile
+
+demo: ## train with and without a hierarchy on real text inside the binary, and compare
+	go run ./cmd/taxon demo
+
+build: ## bin/taxon; git's revision is stamped into it (taxon version)
+	go build -trimpath -o bin/taxon ./cmd/taxon
+
+test: ## all tests
+	go test ./...
+
+race: ## tests of the packages that run goroutines, under the race detector (needs a C compiler)
+	go test -race -short $(RACE)
+
+lint: ## gofmt, go vet, staticcheck (pinned in internal/tools/lint)
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
+	go vet ./...
+	$(STATICCHECK) ./...
+
+generate: ## generated code from proto/ (pinned generators, nothing to install)
+	$(PROTOGEN)
+
+generate-check: ## fail if the committed generated code is not what `generate` gives
+	$(PROTOGEN) -check
+
+fuzz-short: ## every fuzz target for FUZZ inputs (5000x)
+	@set -e; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \
+			echo "$$(dirname $$file) $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$(dirname $$file) | tail -1; \
+			[ $${PIPESTATUS[0]} -eq 0 ]; \
+		done; \
+	done
+
+test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 GB of disk)
+	TAXON_TEST_MEMORY=1 go test -v -count=1 -run MemoryBound ./internal/dataset
+
+test-memory-short: ## the same with a bound and an input ten times smaller
+	go test -v -count=1 -run MemoryBound ./internal/dataset
+
+ci-long: lint generate-check race fuzz-short test-memory-short ## what CI runs behind the tests
+
+bench: ## Go benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA=DIR make convergence
+	go run ./test/bench/convergence
+
+results: ## time, memory, size and scores on four data sets: TAXON_DATA=DIR make results
+	go run ./test/bench/results
+
+clean: ## remove what build left
+	rm -rf bin
+
+.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short ci-long bench convergence results clean
