@@ -1,3 +1,8 @@
+// Package taxonv1 is the wire contract between users, coordinator, workers and store
+// shards: messages and services generated from the .proto files beside it (make
+// generate), and in refs.go the one reading of their compressed references.
+//
+// It stays at the edges: maths, data, models and the store's shards know none of it.
 package taxonv1
 
 // Place says which attempt of which task of which step wrote a value. The zero Place

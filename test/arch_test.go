@@ -1,0 +1,338 @@
+// Package test holds what is checked about the whole: the architecture's rules here,
+// the repository's in house_test.go. Tests of one package stay with that package.
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// root is the repository, seen from this folder.
+const root = ".."
+
+// imports says which of our packages a package may import. Leaves import nothing of
+// ours; the maths knows no machine; the coordinator knows neither maths nor Badger; the
+// worker ties them together. cmd/taxon and everything below test may import all.
+var imports = map[string][]string{
+	"proto/taxon/v1": {},
+	"mapper":         {"internal/sparse"},
+	"reducer":        {"internal/sparse"},
+
+	"internal/sparse":   {},
+	"internal/fs":       {},
+	"internal/demo":     {},
+	"internal/demo/gen": {},
+	"internal/lines":    {"internal/fs"},
+	"internal/taxonomy": {"internal/fs", "internal/lines"},
+	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
+	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
+	"internal/model":    {"internal/fs", "internal/taxonomy"},
+
+	"store":           {},
+	"store/memory":    {"store"},
+	"store/badger":    {"store"},
+	"store/storetest": {"store"},
+	"store/storerpc":  {"store", "proto/taxon/v1"},
+
+	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
+	"coordinator":      {"internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
+	"worker": {"internal/dataset", "internal/jobspec", "internal/sparse", "internal/taxonomy", "mapper", "reducer", "store",
+		"proto/taxon/v1", "coordinator"}, // of coordinator only workerMayUse
+	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
+		"store/storerpc", "worker"},
+}
+
+// workerMayUse are the pure functions by which worker and coordinator agree on node
+// numbers and sets; the coordinator itself is reached over RPC only.
+var workerMayUse = []string{"TreeOf", "NodeSets"}
+
+// thirdParty says who may import a module: each stays behind one of our packages. cmd
+// and test are bound by it too.
+var thirdParty = map[string][]string{
+	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/engine", "cmd/taxon"},
+	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "worker"},
+	"google.golang.org/genproto":     {"store/storerpc"},
+	"github.com/dgraph-io/badger/v4": {"store/badger"},
+	"github.com/cespare/xxhash/v2":   {"store/badger", "store/storerpc"},
+	"github.com/klauspost/compress":  {"internal/fs", "store/badger", "worker"},
+	"github.com/ulikunitz/xz":        {"internal/fs"},
+	"github.com/spf13/cobra":         {"cmd/taxon"},
+	"github.com/spf13/pflag":         {"cmd/taxon"},
+	"golang.org/x/term":              {"cmd/taxon"},
+	"golang.org/x/text":              {"internal/dataset"},
+	"golang.org/x/sync":              {"internal/dataset", "internal/engine", "internal/model", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sys":               {"internal/fs", "internal/model", "internal/sparse", "mapper", "worker", "cmd/taxon"},
+}
+
+// pureStd is all of the standard library that the maths may touch: no net, no clock, no
+// file, no log.
+var pureStd = []string{"cmp", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2", "slices", "sort", "unsafe"}
+
+// shell are the files of coordinator that may know time, files and RPC. Every other file
+// of it is the pure machine.
+var shell = []string{"errands.go", "jobs.go", "journal.go", "lock_other.go", "lock_unix.go", "server.go", "tasks.go"}
+
+// impure is what the pure files of coordinator may not import.
+var impure = []string{"context", "google.golang.org/grpc", "io", "io/fs", "math/rand/v2", "net", "os", "sync", "syscall", "time"}
+
+// panics are the places that may panic, and why no input can make them.
+var panics = map[string]string{
+	"coordinator/job.go":      "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/snapshot.go": "encoding a struct of our own numbers and strings to JSON",
+}
+
+// file is one parsed Go file that is not a test.
+type file struct {
+	name string // slash path from the repository's root
+	dir  string
+	ast  *ast.File
+	set  *token.FileSet
+}
+
+func (f *file) at(n ast.Node) string {
+	return f.name + ":" + strconv.Itoa(f.set.Position(n.Pos()).Line)
+}
+
+// paths are the file's imports.
+func (f *file) paths() []string {
+	var out []string
+	for _, i := range f.ast.Imports {
+		p, _ := strconv.Unquote(i.Path.Value) // the parser has checked it
+		out = append(out, p)
+	}
+	return out
+}
+
+// generated says whether a tool wrote the file.
+func (f *file) generated() bool { return ast.IsGenerated(f.ast) }
+
+// sources parses the Go files of this module that are not tests.
+func sources(t *testing.T) []*file {
+	t.Helper()
+	var out []*file
+	for _, name := range tracked(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/tools/") {
+			continue
+		}
+		f := &file{name: name, dir: path.Dir(name), set: token.NewFileSet()}
+		var err error
+		f.ast, err = parser.ParseFile(f.set, filepath.Join(root, filepath.FromSlash(name)), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, f)
+	}
+	if len(out) < 100 {
+		t.Fatalf("found %d Go files: is %s the repository?", len(out), root)
+	}
+	return out
+}
+
+// tracked lists the repository's files as slash paths from its root: all but what
+// .gitignore names and git's own.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != root && (d.Name() == ".git" || d.Name() == "bin" || strings.HasSuffix(d.Name(), ".part")) {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() && path.Ext(p) != ".test" && path.Ext(p) != ".prof" && d.Name() != ".git" {
+			name, err := filepath.Rel(root, p)
+			if err != nil {
+				return err
+			}
+			out = append(out, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// free says whether a package may import all of ours.
+func free(dir string) bool {
+	return dir == "cmd/taxon" || dir == "test" || strings.HasPrefix(dir, "test/")
+}
+
+func TestImportDirections(t *testing.T) {
+	for _, f := range sources(t) {
+		allowed, known := imports[f.dir]
+		if !known && !free(f.dir) {
+			t.Errorf("%s: package %s is not in the table of imports: say there what it may import", f.name, f.dir)
+			continue
+		}
+		for _, p := range f.paths() {
+			ours, ok := strings.CutPrefix(p, "taxon/")
+			if ok && !free(f.dir) && !slices.Contains(allowed, ours) {
+				t.Errorf("%s: %s may not import %s (docs/architecture.md, directions of imports)", f.name, f.dir, ours)
+			}
+		}
+	}
+}
+
+func TestThirdPartyStaysBehindItsPackage(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, p := range f.paths() {
+			if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") {
+				continue
+			}
+			module := ""
+			for m := range thirdParty {
+				if p == m || strings.HasPrefix(p, m+"/") {
+					module = m
+				}
+			}
+			if module == "" {
+				t.Errorf("%s: %s is a new dependency: add it to the table of third-party imports, with the one package it stays behind", f.name, p)
+			} else if !slices.Contains(thirdParty[module], f.dir) {
+				t.Errorf("%s: only %v may import %s", f.name, thirdParty[module], module)
+			}
+		}
+	}
+}
+
+func TestWorkerKnowsOnlyTheCoordinatorsPlan(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.dir != "worker" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if name := selected(n, "coordinator"); name != "" && !slices.Contains(workerMayUse, name) {
+				t.Errorf("%s: worker may not use coordinator.%s: ask over RPC", f.at(n), name)
+			}
+			return true
+		})
+	}
+}
+
+func TestMathsIsPure(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.dir != "mapper" && f.dir != "reducer" {
+			continue
+		}
+		for _, p := range f.paths() {
+			if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") && first != "taxon" && !slices.Contains(pureStd, p) {
+				t.Errorf("%s: imports %s: mapper and reducer are maths on slices, let the worker do it", f.name, p)
+			}
+		}
+	}
+}
+
+func TestStateMachineIsPure(t *testing.T) {
+	pure := 0
+	for _, f := range sources(t) {
+		if f.dir != "coordinator" || slices.Contains(shell, path.Base(f.name)) || strings.HasPrefix(path.Base(f.name), "journal_") {
+			continue
+		}
+		pure++
+		for _, p := range f.paths() {
+			if slices.ContainsFunc(impure, func(i string) bool { return p == i || strings.HasPrefix(p, i+"/") }) {
+				t.Errorf("%s: imports %s: time comes in as now, effects go out as actions (server.go carries them out)", f.name, p)
+			}
+		}
+	}
+	if pure < 8 {
+		t.Errorf("%d pure files in coordinator: the list of shell files is out of date", pure)
+	}
+}
+
+// selected is the X of qualifier.X; "" for anything else.
+func selected(n ast.Node, qualifier string) string {
+	s, ok := n.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if id, ok := s.X.(*ast.Ident); ok && id.Name == qualifier && id.Obj == nil {
+		return s.Sel.Name
+	}
+	return ""
+}
+
+func TestNoGlobalRandomnessNoLog(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, p := range f.paths() {
+			switch p {
+			case "log", "log/slog":
+				t.Errorf("%s: imports %s: return an error, or take a func(error)", f.name, p)
+			case "math/rand":
+				t.Errorf("%s: imports math/rand: use math/rand/v2 with a seed that comes in", f.name)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			name := selected(n, "rand")
+			if name != "" && !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name) {
+				t.Errorf("%s: rand.%s draws from the global source: use a seeded one", f.at(n), name)
+			}
+			return true
+		})
+	}
+}
+
+func TestOnlyMainExits(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.generated() {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if selected(n, "os") == "Exit" && (f.ast.Name.Name != "main" || path.Base(f.name) != "main.go") {
+				t.Errorf("%s: os.Exit: return an error, main.go exits", f.at(n))
+			}
+			if call, ok := n.(*ast.CallExpr); ok {
+				if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "panic" && panics[f.name] == "" {
+					t.Errorf("%s: panic: return an error, or give the reason in the table of panics", f.at(n))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestPackageComments(t *testing.T) {
+	documented := map[string]bool{}
+	for _, f := range sources(t) {
+		documented[f.dir] = documented[f.dir] || f.ast.Doc.Text() != ""
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment: what it is for, its paper, its callers' duties", dir)
+		}
+	}
+}
+
+// TestRaceCoversConcurrency keeps the Makefile's list of packages that run under the
+// race detector complete.
+func TestRaceCoversConcurrency(t *testing.T) {
+	covered := makeList(t, "RACE")
+	for _, f := range sources(t) {
+		if free(f.dir) && f.dir != "cmd/taxon" || f.generated() {
+			continue
+		}
+		concurrent := slices.Contains(f.paths(), "golang.org/x/sync/errgroup")
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok {
+				concurrent = true
+			}
+			return true
+		})
+		if concurrent && !slices.ContainsFunc(covered, func(c string) bool {
+			below, all := strings.CutSuffix(c, "/...")
+			return c == f.dir || all && (f.dir == below || strings.HasPrefix(f.dir, below+"/"))
+		}) {
+			t.Errorf("%s starts goroutines: add ./%s to RACE in the Makefile", f.name, f.dir)
+		}
+	}
+}
