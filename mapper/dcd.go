@@ -101,9 +101,9 @@ func shuffle(order []uint32, seed, epoch uint64) {
 // epoch visits the rows of the order once and returns the nonzeros touched.
 func (s *Solver) epoch(t *Scratch, running uint16, st *[Lanes]lane) (visits int64) {
 	var score16, delta [Lanes]float32
-	bound, soft := float32(s.C), float32(0)
+	bound, soft := s.Loss.Bound(s.C), float32(0)
 	if s.Loss == SquaredHinge {
-		bound, soft = float32(math.Inf(1)), float32(1/(2*s.C))
+		soft = float32(1 / (2 * s.C))
 	}
 	for _, k := range t.order {
 		mask := t.active[k] & running

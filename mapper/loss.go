@@ -1,6 +1,9 @@
 package mapper
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Loss is the loss of an instance with margin z = y_in w.x_i.
 type Loss uint8
@@ -44,11 +47,24 @@ func (l Loss) DualTerm(a, c float64) float64 {
 // InnerGap is an instance's share of the subproblem's duality gap, given its margin z
 // and dual a: C loss(z) - a(1-z) (+ a^2/(4C)). It is >= 0 for every feasible a.
 func (l Loss) InnerGap(z, a, c float64) float64 {
-	g := c*l.Value(z) - a*(1-z)
+	g := float64(c*l.Value(z)) - float64(a*(1-z)) // unfused: it decides when a lane ends
 	if l == SquaredHinge {
 		g += a * a / (4 * c)
 	}
 	return g
+}
+
+// Bound is the greatest float32 dual: C rounded down, so that no dual leaves the box
+// [0, C] and D(a) stays a lower bound; the squared hinge has none.
+func (l Loss) Bound(c float64) float32 {
+	if l == SquaredHinge {
+		return float32(math.Inf(1))
+	}
+	b := float32(c)
+	if float64(b) > c {
+		b = math.Nextafter32(b, 0)
+	}
+	return b
 }
 
 // ZeroRowDual is the dual of an instance without any nonzero: it cannot move w, so it

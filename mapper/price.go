@@ -82,7 +82,7 @@ func (p *pricing) row(i int, dual *[Lanes]float32) (work uint16) {
 		} else {
 			work |= 1 << l
 		}
-		if a != 0 || z <= 1+slack*p.wnorm[l] {
+		if a != 0 || !(z > 1+slack*p.wnorm[l]) { // so that a NaN counts, too
 			p.exact(idx, val, l, positive, float64(a))
 		}
 	}

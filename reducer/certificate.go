@@ -27,7 +27,7 @@ func (r *run) momentum() {
 	c := &r.col
 	for i := range c.node {
 		back, on := float64(c.y[i])-float64(c.next[i]), float64(c.next[i])-float64(c.x[i])
-		r.sums.Restart += c.stiff[i] * back * on
+		r.sums.Restart += float64(c.stiff[i] * back * on)
 		if j := c.parent[i]; j >= 0 {
 			back -= float64(c.y[j]) - float64(c.next[j])
 			on -= float64(c.next[j]) - float64(c.x[j])
