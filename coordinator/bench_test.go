@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"encoding/json"
+	"taxon/internal/jobspec"
 	"testing"
 
 	taxonv1 "taxon/proto/taxon/v1"
@@ -65,7 +66,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMachine(Limits{Checkpoints: true})
 		spec := wordnetLike(60, 20)
-		spec.Options.Schedule = rapid.SampledFrom([]string{scheduleTwoblock, scheduleParity}).Draw(t, "schedule")
+		spec.Options.Schedule = rapid.SampledFrom([]string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity}).Draw(t, "schedule")
 		m.Step(0, Submit{ID: "j", Spec: spec})
 		m.Step(0, Register{Slots: 1})
 		for n := range rapid.IntRange(0, 60).Draw(t, "tasks") {

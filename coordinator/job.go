@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"taxon/internal/jobspec"
 
 	taxonv1 "taxon/proto/taxon/v1"
 
@@ -29,13 +30,13 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	if err := checkOptions(spec.GetOptions()); err != nil {
 		return nil, err
 	}
-	tree, _, err := TreeOf(spec)
+	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &prepared{spec: spec, plan: NewPlan(tree, spec), nodes: uint32(tree.Len())}
 	p.terminals = uint32(len(p.plan.BlockTerminals))
-	p.flat = internals(tree) == 0
+	p.flat = len(tree.Internals()) == 0
 	return p, nil
 }
 
@@ -54,7 +55,7 @@ func checkOptions(o *taxonv1.Options) error {
 	case !(o.MaxSeconds >= 0):
 		return fmt.Errorf("max_seconds %g: give 0 (no cap) or more", o.MaxSeconds)
 	}
-	known := []string{"", scheduleTwoblock, scheduleParity, scheduleColour, scheduleJacobi}
+	known := []string{"", jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi}
 	if !slices.Contains(known, o.Schedule) {
 		return fmt.Errorf("schedule %q: use twoblock, parity, colour or jacobi", o.Schedule)
 	}

@@ -4,43 +4,58 @@ import (
 	"errors"
 	"math"
 
+	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
-)
-
-// Names of the schedules (Options.schedule).
-const (
-	scheduleTwoblock = "twoblock"
-	scheduleParity   = "parity"
-	scheduleColour   = "colour"
-	scheduleJacobi   = "jacobi"
 )
 
 // Constants of the outer iteration. They change the path, never the optimum.
 const (
 	// innerShare: inner solves aim at this share of the last certified gap, spread evenly
-	// over the terminals: errors of the two then stay of one order.
-	innerShare = 0.1
+	// over the terminals. Shrinking makes further inner epochs cheap against a sweep's fixed
+	// costs, and 0.1 held the outer gap up (569 classes, C = 1: 40 sweeps to 1e-3, not 36).
+	innerShare = 0.02
 	// defaultEpochs is the least number of inner epochs of a sweep when the options name
 	// none: one stalls at a gap of 5e-2, two or three do not (methods.md 1).
 	defaultEpochs = 3
 	// maxEpochs bounds an inner solve that does not reach its aim; the next sweep goes on.
 	maxEpochs = 50
+	// roughSweeps: the first sweeps do the least number of epochs, as the internals are still
+	// far from where they will be.
+	roughSweeps = 2
 	// riseTolerance is the relative rise of P that is not taken for rounding.
 	riseTolerance = 1e-12
+	// stallShare: support-aware steps that shrink the gap by less than this from one pricing
+	// sweep to the next are stuck between momentum and stiffness; a guard step frees them
+	// (569 classes, C = 1: gap 1e-3 after 36 sweeps instead of 60).
+	stallShare = 0.8
+	// stallSweeps is how long momentum is left to build up before that: at 4 it never did
+	// (gap 1e-4 after 128 sweeps instead of 68).
+	stallSweeps = 12
 	// guardAfter: from this many pricing sweeps in a row above the best accepted P on, every
 	// sweep uses full stiffness until P is below it: full stiffness always majorises.
 	guardAfter = 2
 	// workingBand: rows within this of their margin's bound join the working sets that a
-	// pricing pass draws; at 0 unpriced sweeps diverge, 0.3 was measured to do (methods.md 1).
-	workingBand = 0.3
+	// pricing pass draws; at 0 unpriced sweeps diverge, 0.3 visits three times the rows of
+	// 0.15 for the same gaps. firstBand is the first sweep's: half of all rows lie within
+	// 0.15 of their margin before the hierarchy's bias has settled.
+	workingBand = 0.15
+	firstBand   = 0.02
 	// jacobiDamping: share of the way to the mean that jacobi's internals go.
 	jacobiDamping = 0.8
 )
 
 // priced says whether a sweep passes over all data in float64 and yields a certificate:
-// the early ones often, as the first working sets are guesses, then every fourth.
+// the first two, as their working sets are guesses, then every fourth.
 func priced(sweep uint32) bool {
-	return sweep == 1 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
+	return sweep <= 2 || sweep%4 == 0
+}
+
+// band is the width of the working sets that a sweep's pricing draws.
+func band(sweep uint32) float64 {
+	if sweep == 1 {
+		return firstBand
+	}
+	return workingBand
 }
 
 // Reasons why a job stopped (JobStatus.stopped_by).
@@ -57,7 +72,7 @@ type stage uint8
 const (
 	stageSolve   stage = iota // twoblock, flat: MAP of all blocks
 	stageReduce               // twoblock: exact solve for the internals at what stageSolve wrote
-	stageGuard                // twoblock: stageReduce again with full stiffness, as P rose
+	stageGuard                // twoblock: stageReduce again with the stiffness of whole families, as P rose or the gap stalled
 	stageSet                  // parity, colour, jacobi: MAP and REDUCE of one independent set
 	stagePrice                // parity, colour, jacobi: MAP without epochs, only priced
 	stageCertify              // parity, colour, jacobi: sums of the internals, nothing moves
@@ -79,6 +94,7 @@ type outerState struct {
 	Beta      float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
 	Rises     uint32  // pricing sweeps in a row whose P lay above Accepted
 	Accepted  float64 // P of the last accepted pricing sweep
+	Restarted uint32  // sweep after which the momentum restarted last
 	Primal    float64 // running sums of the certificate under way
 	Dual      float64
 	Certified bool // Last is set
@@ -126,7 +142,7 @@ func newOuter(o *taxonv1.Options, plan *taxonv1.Plan, flat bool) *outer {
 }
 
 // twoblock says whether sweeps are a MAP step and a REDUCE step.
-func (o *outer) twoblock() bool { return o.schedule == scheduleTwoblock || o.schedule == "" }
+func (o *outer) twoblock() bool { return o.schedule == jobspec.ScheduleTwoblock || o.schedule == "" }
 
 // openSweep goes to the first step of a sweep.
 func (o *outer) openSweep(sweep uint32) {
@@ -148,18 +164,19 @@ func (o *outer) mustPrice() bool {
 // stepSpec says what the tasks of a step do. At most one of the map kinds and one of the
 // reduce rules is set; a step may have both (parity).
 type stepSpec struct {
-	Sweep    uint32
-	Phase    string
-	Map      taxonv1.TaskKind // MAP, EMIT_MAP or unspecified: no such tasks
-	Reduce   taxonv1.TaskKind // REDUCE, EMIT_REDUCE or unspecified
-	Set      int              // only blocks of this set; -1: all
-	Epochs   uint32
-	InnerGap float64
-	Price    bool
-	Certify  bool
-	Rule     string
-	Damping  float64
-	Beta     float64
+	Sweep     uint32
+	Phase     string
+	Map       taxonv1.TaskKind // MAP, EMIT_MAP or unspecified: no such tasks
+	Reduce    taxonv1.TaskKind // REDUCE, EMIT_REDUCE or unspecified
+	Set       int              // only blocks of this set; -1: all
+	Epochs    uint32
+	MaxEpochs uint32
+	InnerGap  float64
+	Price     bool
+	Certify   bool
+	Rule      string
+	Damping   float64
+	Beta      float64
 }
 
 // step describes the step under way.
@@ -167,6 +184,10 @@ func (o *outer) step() stepSpec {
 	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta}
 	mapping := func() {
 		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
+		s.MaxEpochs = max(maxEpochs, o.epochs)
+		if o.Sweep <= roughSweeps && !o.flat {
+			s.MaxEpochs = o.epochs
+		}
 	}
 	reducing := func(rule string) { s.Reduce, s.Rule = taxonv1.TaskKind_TASK_KIND_REDUCE, rule }
 	switch o.Stage {
@@ -177,10 +198,10 @@ func (o *outer) step() stepSpec {
 		reducing(o.rule())
 		s.Certify = o.Price
 	case stageGuard:
-		reducing("full")
+		reducing("family")
 	case stageSet:
 		mapping()
-		if o.schedule == scheduleJacobi {
+		if o.schedule == jobspec.ScheduleJacobi {
 			reducing("jacobi")
 			s.Damping = jacobiDamping
 		} else {
@@ -189,7 +210,7 @@ func (o *outer) step() stepSpec {
 		}
 	case stagePrice:
 		mapping()
-		s.Epochs, s.InnerGap, s.Price = 0, 0, true
+		s.Epochs, s.MaxEpochs, s.InnerGap, s.Price = 0, 0, 0, true
 	case stageCertify:
 		reducing("none")
 		s.Certify = true
@@ -281,14 +302,15 @@ func (o *outer) endPriced(take bool) (outcome, error) {
 
 // commitReduce ends twoblock's REDUCE step. If the job stops here the new internals are
 // dropped: the certificate is about the y that the terminals were solved at, and so is
-// what EMIT writes. If P rose, the step is done again from the same inputs with full
-// stiffness, which can't have raised it.
+// what EMIT writes. If P rose, or the gap stalled, the step is done again from the same
+// inputs with the stiffness of whole families, and the momentum restarts; if P rises again,
+// full stiffness takes over until it has fallen.
 func (o *outer) commitReduce(restart bool) (outcome, error) {
 	if !o.Price {
 		o.advance(restart)
 		return outcome{Take: true, SweepDone: true}, nil
 	}
-	support := o.rule() == "support"
+	support, before := o.rule() == "support", o.Last.Gap
 	if err := o.certify(); err != nil {
 		return outcome{}, err
 	}
@@ -297,7 +319,8 @@ func (o *outer) commitReduce(restart bool) (outcome, error) {
 		return outcome{SweepDone: true, Certified: true}, nil
 	}
 	rose := o.judge()
-	if rose && support {
+	stalled := before > 0 && o.Last.Gap > stallShare*before && o.Sweep >= o.Restarted+stallSweeps
+	if support && (rose || stalled) {
 		o.Stage = stageGuard
 		return outcome{}, nil
 	}
@@ -309,7 +332,7 @@ func (o *outer) commitReduce(restart bool) (outcome, error) {
 // steps or the next sweep.
 func (o *outer) commitSet() outcome {
 	o.Set++
-	if o.Set < o.sets && o.schedule != scheduleJacobi {
+	if o.Set < o.sets && o.schedule != jobspec.ScheduleJacobi {
 		return outcome{Take: true}
 	}
 	o.Set = 0
@@ -367,7 +390,7 @@ func (o *outer) judge() bool {
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
 func (o *outer) advance(restart bool) {
 	if restart || !o.momentum {
-		o.T, o.Beta = 1, 0
+		o.T, o.Beta, o.Restarted = 1, 0, o.Sweep
 	} else {
 		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2
 		o.Beta = (o.T - 1) / next

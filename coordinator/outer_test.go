@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"taxon/internal/jobspec"
 	"testing"
 
 	taxonv1 "taxon/proto/taxon/v1"
@@ -13,7 +14,7 @@ import (
 )
 
 func testOuter(change func(*taxonv1.Options)) *outer {
-	o := &taxonv1.Options{Schedule: scheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
+	o := &taxonv1.Options{Schedule: jobspec.ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
 	if change != nil {
 		change(o)
 	}
@@ -78,8 +79,8 @@ func TestCertificate(t *testing.T) {
 	if want := (certificate{Objective: 8, Dual: 6, Gap: 0.25}); o.Last != want {
 		t.Errorf("certificate %+v, want %+v", o.Last, want)
 	}
-	// The inner solves aim at a tenth of P - D, spread over ten terminals.
-	if got, want := o.step().InnerGap, 0.1*2/10; math.Abs(got-want) > 1e-15 {
+	// The inner solves aim at innerShare of P - D, spread over ten terminals.
+	if got, want := o.step().InnerGap, innerShare*2/10; math.Abs(got-want) > 1e-15 {
 		t.Errorf("inner gap %g, want %g", got, want)
 	}
 	if testOuter(nil).step().InnerGap != 0 {
@@ -144,7 +145,7 @@ func TestEveryJobEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flat := rapid.Bool().Draw(t, "flat")
 		options := &taxonv1.Options{
-			Schedule: rapid.SampledFrom([]string{scheduleTwoblock, scheduleParity, scheduleJacobi}).Draw(t, "schedule"),
+			Schedule: rapid.SampledFrom([]string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleJacobi}).Draw(t, "schedule"),
 			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
 		}
 		o := newOuter(options, &taxonv1.Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, flat)

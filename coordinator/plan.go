@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -24,7 +25,7 @@ const (
 // block numbers follow the depth-first order of the parents within each set.
 // Ranges cover [0, features], the bias being feature number `features` when it is on.
 func NewPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *taxonv1.Plan {
-	setOf, sets := NodeSets(tree, spec.GetOptions().GetSchedule())
+	setOf, sets := jobspec.NodeSets(tree, spec.GetOptions().GetSchedule())
 	p := &taxonv1.Plan{Sets: sets, BlockBegin: []uint32{0}}
 	terminals := terminalsByFamily(tree)
 	for set := range p.Sets {
@@ -32,46 +33,8 @@ func NewPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *taxonv1.Plan {
 	}
 	p.GroupBegin = groups(p.BlockBegin)
 	p.BlockCost = blockCosts(tree, spec.GetData(), p)
-	p.RangeBegin = featureRanges(spec, len(terminals), internals(tree))
+	p.RangeBegin = featureRanges(spec, len(terminals), len(tree.Internals()))
 	return p
-}
-
-// NodeSets returns the independent set of every node and the number of sets: parity
-// sweeps over odd and even depths, colour over the classes of a proper colouring; the
-// other schedules and the flat problem take all nodes of a kind at once (one set, which
-// is not independent as a set of nodes).
-func NodeSets(tree *taxonomy.Tree, schedule string) (set []uint32, sets uint32) {
-	set = make([]uint32, tree.Len())
-	if internals(tree) == 0 {
-		return set, 1
-	}
-	var classes [][]int32
-	switch schedule {
-	case scheduleParity:
-		parity := tree.ParitySets()
-		classes = parity[:]
-	case scheduleColour:
-		classes = tree.Colours()
-	default:
-		return set, 1
-	}
-	for c, nodes := range classes {
-		for _, n := range nodes {
-			set[n] = uint32(c)
-		}
-	}
-	return set, uint32(len(classes))
-}
-
-// internals counts the nodes that bear no loss.
-func internals(tree *taxonomy.Tree) int {
-	n := 0
-	for _, leaf := range tree.Leaf {
-		if !leaf {
-			n++
-		}
-	}
-	return n
 }
 
 // terminalsByFamily lists the terminals, families in depth-first order of their

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"slices"
+	"taxon/internal/jobspec"
 	"testing"
 
 	"taxon/internal/taxonomy"
@@ -53,7 +54,7 @@ func drawSpec(t *rapid.T) *taxonv1.JobSpec {
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawSpec(t)
-		tree, _, err := TreeOf(spec)
+		tree, _, err := jobspec.Tree(spec)
 		if err != nil {
 			t.Skip(err)
 		}
@@ -96,7 +97,7 @@ func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *taxonv1.Plan) {
 // checkSets: blocks lie in one set each, set by set; siblings stand side by side; no edge
 // joins two nodes of a set.
 func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *taxonv1.Plan) {
-	setOf, sets := NodeSets(tree, spec.Options.Schedule)
+	setOf, sets := jobspec.NodeSets(tree, spec.Options.Schedule)
 	if sets != p.Sets || !slices.IsSorted(p.BlockSet) {
 		t.Fatalf("%d sets, plan has %d; blocks' sets %v", sets, p.Sets, p.BlockSet)
 	}
@@ -156,7 +157,7 @@ func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *taxo
 			t.Fatalf("ranges %v", r)
 		}
 	}
-	if internals(tree) == 0 && len(r) != 2 {
+	if len(tree.Internals()) == 0 && len(r) != 2 {
 		t.Fatalf("flat problem with ranges %v", r)
 	}
 }
@@ -198,7 +199,7 @@ func wordnetLike(terminals, internals int) *taxonv1.JobSpec {
 // The number of ranges follows the work; the work is spread evenly.
 func TestRangesFollowTheWork(t *testing.T) {
 	spec := wordnetLike(3383, 1768)
-	tree, _, err := TreeOf(spec)
+	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestRangesFollowTheWork(t *testing.T) {
 	}
 	small := wordnetLike(20, 8)
 	small.Data.Features, small.Data.Nonzeros, small.Data.FeatureCountsLog = 80, 80_000, []uint32{80_000}
-	if tree, _, err = TreeOf(small); err != nil {
+	if tree, _, err = jobspec.Tree(small); err != nil {
 		t.Fatal(err)
 	}
 	if r := NewPlan(tree, small).RangeBegin; len(r) != 2 {
@@ -228,7 +229,7 @@ func TestRangesFollowTheWork(t *testing.T) {
 	}
 	big := wordnetLike(3383, 1768)
 	big.Data.Nonzeros, big.Data.FeatureCountsLog, big.Data.Features = 1e8, nil, 1_600_000
-	if tree, _, err = TreeOf(big); err != nil {
+	if tree, _, err = jobspec.Tree(big); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(NewPlan(tree, big).RangeBegin) - 1; n != maxRanges {

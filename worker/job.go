@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"taxon/internal/jobspec"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/taxonomy"
 	"taxon/mapper"
@@ -36,7 +36,7 @@ type opener func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 // newJob builds the shared state. Its errors would come again anywhere.
 func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (*job, error) {
 	spec := r.GetSpec()
-	tree, _, err := coordinator.TreeOf(spec)
+	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 	}
 	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
 	j.scratch.New = func() any { return &scratch{tile: j.solver.NewScratch()} }
-	sets, _ := coordinator.NodeSets(tree, spec.GetOptions().GetSchedule())
+	sets, _ := jobspec.NodeSets(tree, spec.GetOptions().GetSchedule())
 	j.number(sets)
 	j.group()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))

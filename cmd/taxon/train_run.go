@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"taxon/internal/jobspec"
 
 	"taxon/coordinator"
 	"taxon/internal/dataset"
@@ -143,7 +144,7 @@ func (t *training) specify() error {
 		}
 		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
 	}
-	tree, warnings, err := coordinator.TreeOf(t.spec)
+	tree, warnings, err := jobspec.Tree(t.spec)
 	if err != nil {
 		return fs.Inputf(t.o.data[0], 0, "%w", err)
 	}

@@ -1,4 +1,7 @@
-package coordinator
+// Package jobspec says what a job's specification means, to coordinator, workers and
+// clients alike: the tree it trains and the independent sets of its nodes. Pure: all
+// three derive the same from the same specification.
+package jobspec
 
 import (
 	"fmt"
@@ -7,9 +10,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// TreeOf builds the tree that a job trains. Coordinator and workers call it on the same
+// Tree builds the tree that a job trains. Coordinator and workers call it on the same
 // specification and so agree on node numbers. The warnings are for the user.
-func TreeOf(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
+func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
 	if err != nil {
 		return nil, nil, err

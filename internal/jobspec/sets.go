@@ -1,0 +1,39 @@
+package jobspec
+
+import "taxon/internal/taxonomy"
+
+// Names of the schedules (Options.schedule).
+const (
+	ScheduleTwoblock = "twoblock"
+	ScheduleParity   = "parity"
+	ScheduleColour   = "colour"
+	ScheduleJacobi   = "jacobi"
+)
+
+// NodeSets returns the independent set of every node and the number of sets: parity
+// sweeps over odd and even depths, colour over the classes of a proper colouring; the
+// other schedules and the flat problem take all nodes of a kind at once (one set, which
+// is not independent as a set of nodes).
+func NodeSets(tree *taxonomy.Tree, schedule string) (set []uint32, sets uint32) {
+	set = make([]uint32, tree.Len())
+	if len(tree.Internals()) == 0 {
+		return set, 1
+	}
+	var classes [][]int32
+	switch schedule {
+	case ScheduleParity:
+		parity := tree.ParitySets()
+		classes = parity[:]
+	case ScheduleColour:
+		classes = tree.Colours()
+	default:
+		return set, 1
+	}
+	for c, nodes := range classes {
+		for _, n := range nodes {
+			set[n] = uint32(c)
+		}
+	}
+	return set, uint32(len(classes))
+}
+
