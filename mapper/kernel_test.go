@@ -1,0 +1,187 @@
+package mapper
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// tile is random interleaved weights with zeros of both signs and wide magnitudes.
+func tile(r *rand.Rand, d int) [][Lanes]float32 {
+	w := make([][Lanes]float32, d+1)
+	for f := range w {
+		for l := range w[f] {
+			w[f][l] = float32(r.NormFloat64() * math.Pow(10, float64(r.IntN(9)-4)))
+			if r.IntN(8) == 0 {
+				w[f][l] = 0
+			}
+		}
+	}
+	return w
+}
+
+func kernelRow(r *rand.Rand, d int) (idx []uint32, val []float32) {
+	for f := range uint32(d) {
+		if r.IntN(3) == 0 {
+			idx, val = append(idx, f), append(val, float32(r.NormFloat64()))
+		}
+	}
+	return idx, val
+}
+
+// TestScoreConformance holds every scoring kernel to the reference loop of its comment, in
+// bits: whichever kernel runs, and whoever shares the row, a lane's score is the same.
+func TestScoreConformance(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	const d = 60
+	w := tile(r, d)
+	masks := []uint16{0, 1, 0x8000, 0x8001, 0x1248, 0xff, 0xff00, 0x7fff, 0xffff}
+	for range 300 {
+		masks = append(masks, uint16(r.Uint32())&uint16(r.Uint32()), uint16(r.Uint32())|uint16(r.Uint32()))
+	}
+	for n, mask := range masks {
+		idx, val := kernelRow(r, d)
+		bias := [...]float32{0, 1, 0.3}[n%3]
+		var want, got, half [Lanes]float32
+		for l := range want {
+			if bias != 0 {
+				want[l] = bias * w[d][l]
+			}
+			for j, f := range idx {
+				want[l] += float32(val[j] * w[f][l])
+			}
+		}
+		score(w, idx, val, bias, mask, &got)
+		scoreHalf(w, idx, val, bias, 0, &half)
+		scoreHalf(w, idx, val, bias, 8, &half)
+		for l := range want {
+			if mask>>l&1 != 0 && math.Float32bits(got[l]) != math.Float32bits(want[l]) {
+				t.Fatalf("score, mask %04x, lane %d: %g, want %g", mask, l, got[l], want[l])
+			}
+			if math.Float32bits(half[l]) != math.Float32bits(want[l]) {
+				t.Fatalf("scoreHalf, lane %d: %g, want %g", l, half[l], want[l])
+			}
+		}
+		rest := mask
+		var four [Lanes]float32
+		for rest != 0 {
+			before := rest
+			scoreFour(w, idx, val, bias, &rest, &four)
+			if rest&^before != 0 || rest == before {
+				t.Fatalf("scoreFour turned mask %04x into %04x", before, rest)
+			}
+			for l := range want {
+				if (before&^rest)>>l&1 != 0 && math.Float32bits(four[l]) != math.Float32bits(want[l]) {
+					t.Fatalf("scoreFour, mask %04x, lane %d: %g, want %g", before, l, four[l], want[l])
+				}
+			}
+		}
+	}
+}
+
+// TestUpdateConformance: the lanes of the mask move by the reference loop's bits, the
+// others not at all.
+func TestUpdateConformance(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	const d = 60
+	for n := range 300 {
+		w := tile(r, d)
+		idx, val := kernelRow(r, d)
+		bias := [...]float32{0, 1, 0.3}[n%3]
+		mask := uint16(r.Uint32())
+		if n%4 == 0 {
+			mask = 0xffff
+		}
+		var delta [Lanes]float32
+		for l := range delta {
+			delta[l] = float32(r.NormFloat64())
+		}
+		want := slices.Clone(w)
+		for l := range delta {
+			if mask>>l&1 == 0 {
+				continue
+			}
+			if bias != 0 {
+				want[d][l] += float32(bias * delta[l])
+			}
+			for j, f := range idx {
+				want[f][l] += float32(val[j] * delta[l])
+			}
+		}
+		update(w, idx, val, bias, mask, &delta)
+		for f := range w {
+			for l := range w[f] {
+				if math.Float32bits(w[f][l]) != math.Float32bits(want[f][l]) {
+					t.Fatalf("mask %04x, feature %d, lane %d: %g, want %g", mask, f, l, w[f][l], want[f][l])
+				}
+			}
+		}
+	}
+}
+
+// TestScore64 against a loop that converts first.
+func TestScore64(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	w := tile(r, 60)
+	for range 50 {
+		idx, val := kernelRow(r, 60)
+		for l := range Lanes {
+			want := 0.5 * float64(w[60][l])
+			for j, f := range idx {
+				want += float64(float64(val[j]) * float64(w[f][l]))
+			}
+			if got := score64(w, idx, val, 0.5, l); got != want {
+				t.Fatalf("lane %d: %g, want %g", l, got, want)
+			}
+		}
+	}
+}
+
+// TestWeightHasNoNegativeZero: a tile that held -0 would differ in bits from one that was
+// updated by +0.
+func TestWeightHasNoNegativeZero(t *testing.T) {
+	minus := float32(math.Copysign(0, -1))
+	for _, c := range []struct {
+		y float32
+		v float64
+	}{{minus, 0}, {minus, math.Copysign(0, -1)}, {0, math.Copysign(0, -1)}, {0, -1e-300}, {1, -1}} {
+		if w := weight(c.y, c.v); math.Float32bits(w) != 0 {
+			t.Errorf("weight(%g, %g) has bits %x", c.y, c.v, math.Float32bits(w))
+		}
+	}
+}
+
+// TestShuffle: a permutation, the same for the same seed and epoch, another for others.
+func TestShuffle(t *testing.T) {
+	make100 := func(seed, epoch uint64) []uint32 {
+		order := make([]uint32, 100)
+		for i := range order {
+			order[i] = uint32(i)
+		}
+		shuffle(order, seed, epoch)
+		return order
+	}
+	a := make100(1, 2)
+	if !slices.Equal(a, make100(1, 2)) {
+		t.Error("the same seed and epoch give two orders")
+	}
+	if slices.Equal(a, make100(1, 3)) || slices.Equal(a, make100(2, 2)) {
+		t.Error("another seed or epoch gives the same order")
+	}
+	slices.Sort(a)
+	for i, x := range a {
+		if x != uint32(i) {
+			t.Fatalf("not a permutation: %d at %d", x, i)
+		}
+	}
+	first := make([]int, 100) // where 0 goes, over many seeds: every place its share
+	for seed := range uint64(20_000) {
+		first[slices.Index(make100(seed, 0), 0)]++
+	}
+	for at, n := range first {
+		if n < 120 || n > 290 { // 200 +- 14: six sigma
+			t.Errorf("place %d is drawn %d times of 20000", at, n)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package mapper
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+)
+
+// twin is one class's dual coordinate descent in plain loops over dense memory, written
+// from the package comment and Algorithm 3 of Hsieh et al. 2008: the reference that a
+// lane of a block must match bit by bit when both see the rows in the same order.
+type twin struct {
+	p            *problem
+	set          setting
+	y            []float32
+	positive     []bool
+	a, w, norm   []float32
+	active       []bool
+	upper, lower float32 // shrinking bounds of the last epoch
+	top, bottom  float32 // of this one
+	estimate     float64
+	done         bool
+}
+
+func newTwin(p *problem, set setting, l int) *twin {
+	n := len(p.index)
+	t := &twin{p: p, set: set, y: p.mean(l), positive: make([]bool, n), a: make([]float32, n),
+		norm: make([]float32, n), active: make([]bool, n)}
+	for _, i := range p.block.Positive[l] {
+		t.positive[i] = true
+	}
+	for i := range t.norm {
+		q := float64(set.bias) * float64(set.bias)
+		for _, x := range p.value[i] {
+			q += float64(float64(x) * float64(x))
+		}
+		t.norm[i] = float32(q)
+		t.active[i] = q > 0
+	}
+	return t
+}
+
+// start sets w = y + sum a y x, rounded once, and forgets the shrinking bounds.
+func (t *twin) start() {
+	v := make([]float64, len(t.y))
+	for i, a := range t.a {
+		if a == 0 {
+			continue
+		}
+		sa := float64(a)
+		if !t.positive[i] {
+			sa = -sa
+		}
+		for j, f := range t.p.index[i] {
+			v[f] += float64(sa * float64(t.p.value[i][j]))
+		}
+		v[len(v)-1] += float64(sa * float64(t.set.bias))
+	}
+	t.w = make([]float32, len(t.y))
+	for f := range v {
+		t.w[f] = float32(float64(t.y[f]) + v[f])
+	}
+	t.upper, t.lower, t.done = float32(math.Inf(1)), float32(math.Inf(-1)), false
+}
+
+// epoch visits the rows of order.
+func (t *twin) epoch(order []uint32) {
+	t.top, t.bottom, t.estimate = float32(math.Inf(-1)), float32(math.Inf(1)), 0
+	for _, i := range order {
+		if t.active[i] {
+			t.visit(int(i))
+		}
+	}
+	t.upper, t.lower = t.top, t.bottom
+	if t.upper <= 0 {
+		t.upper = float32(math.Inf(1))
+	}
+	if t.lower >= 0 {
+		t.lower = float32(math.Inf(-1))
+	}
+}
+
+func (t *twin) visit(i int) {
+	y := float32(-1)
+	if t.positive[i] {
+		y = 1
+	}
+	bound, soft := t.set.loss.Bound(t.set.c), float32(0)
+	if t.set.loss == SquaredHinge {
+		soft = float32(1 / (2 * t.set.c))
+	}
+	z := y * t.score(i)
+	old := t.a[i]
+	g := z - 1 + float32(old*soft)
+	t.estimate += t.set.loss.InnerGap(float64(z), float64(old), t.set.c)
+	projected := g
+	switch {
+	case old == 0:
+		if g > t.upper {
+			t.active[i] = false
+			return
+		}
+		projected = min(g, 0)
+	case old == bound:
+		if g < t.lower {
+			t.active[i] = false
+			return
+		}
+		projected = max(g, 0)
+	}
+	t.top, t.bottom = max(t.top, projected), min(t.bottom, projected)
+	if projected == 0 {
+		return
+	}
+	step := 1 / (t.norm[i] + soft)
+	t.a[i] = min(max(old-float32(g*step), 0), bound)
+	t.move(i, y*(t.a[i]-old))
+}
+
+func (t *twin) score(i int) float32 {
+	s := float32(t.set.bias * t.w[len(t.w)-1])
+	for j, f := range t.p.index[i] {
+		s += float32(t.p.value[i][j] * t.w[f])
+	}
+	return s
+}
+
+func (t *twin) move(i int, delta float32) {
+	t.w[len(t.w)-1] += float32(t.set.bias * delta)
+	for j, f := range t.p.index[i] {
+		t.w[f] += float32(t.p.value[i][j] * delta)
+	}
+}
+
+// descendTwins runs the twins of a block side by side: they share nothing but the order,
+// which holds the rows that any of them still looks at.
+func descendTwins(twins []*twin, o Options) {
+	var order []uint32
+	collect := func() {
+		kept := order[:0]
+		for _, i := range order {
+			for _, t := range twins {
+				if t.active[i] {
+					kept = append(kept, i)
+					break
+				}
+			}
+		}
+		order = kept
+	}
+	for i := range twins[0].a {
+		order = append(order, uint32(i))
+	}
+	collect()
+	for _, t := range twins {
+		t.start()
+	}
+	for epoch := range max(o.Epochs, o.MaxEpochs) {
+		shuffle(order, o.Seed, uint64(epoch))
+		running := false
+		for _, t := range twins {
+			if t.done {
+				continue
+			}
+			t.epoch(order)
+			t.done = epoch+1 >= o.Epochs && t.estimate <= o.InnerGap
+			running = running || !t.done
+		}
+		if !running {
+			return
+		}
+		collect()
+	}
+}
+
+// TestTwins feeds blocks and their twins the same orders, over several warm-started
+// solves with and without pricing: equal bits in every dual.
+func TestTwins(t *testing.T) {
+	shrunk := 0
+	for n, set := range settings {
+		for _, lanes := range []int{1, 3, 8, 9, 16} {
+			for _, whole := range []bool{false, true} {
+				name := fmt.Sprintf("%v lanes %d whole %v", set, lanes, whole)
+				t.Run(name, func(t *testing.T) {
+					p := generate(uint64(100*n+lanes), shape{rows: 70, cols: 14, lanes: lanes, whole: whole})
+					shrunk += compareTwins(t, p, set)
+				})
+			}
+		}
+	}
+	if shrunk < 1000 {
+		t.Errorf("only %d rows were ever shrunk away: the test sees too little", shrunk)
+	}
+}
+
+// compareTwins returns how many rows the twins shrank away.
+func compareTwins(t *testing.T, p *problem, set setting) (shrunk int) {
+	s := NewSolver(p.x, set.loss, set.c, set.bias)
+	scratch := s.NewScratch()
+	twins := make([]*twin, len(p.block.Slot))
+	for l := range twins {
+		twins[l] = newTwin(p, set, l)
+	}
+	var warm *State
+	for k, o := range []Options{
+		{Epochs: 1},
+		{Epochs: 2, MaxEpochs: 9, InnerGap: 1e-3, Price: true, Band: 0.02},
+		{Epochs: 3, MaxEpochs: 3},
+		{Epochs: 1, MaxEpochs: 30, InnerGap: 1e-4},
+		{Epochs: 12, Price: true, Band: 0.3},
+		{Epochs: 12},
+	} {
+		o.Seed = uint64(k) * 7919
+		for l, tw := range twins {
+			switch {
+			case warm == nil || !warm.Priced:
+				for i := range tw.active {
+					tw.active[i] = tw.norm[i] > 0
+				}
+			default:
+				tw.active = visited(warm, len(p.index), l)
+			}
+		}
+		before := activeRows(twins)
+		descendTwins(twins, o)
+		shrunk += before - activeRows(twins)
+		r, err := s.SolveBlock(context.Background(), scratch, p.block, warm, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm = &r.State
+		for l, tw := range twins {
+			got := duals(warm, len(p.index), l)
+			for i := range got {
+				if math.Float32bits(got[i]) != math.Float32bits(tw.a[i]) {
+					t.Fatalf("solve %d lane %d row %d: dual %g, the twin's is %g", k, l, i, got[i], tw.a[i])
+				}
+			}
+		}
+	}
+	return shrunk
+}
+
+func activeRows(twins []*twin) (n int) {
+	for _, t := range twins {
+		for _, on := range t.active {
+			if on {
+				n++
+			}
+		}
+	}
+	return n
+}
