@@ -1,0 +1,109 @@
+package exact
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Row is an instance as a user writes it: indices count from 1, in any order; a value is
+// what a float32 reader makes of it.
+type Row struct {
+	Labels []string
+	Index  []int
+	Value  []float32
+}
+
+// Edge of a structure file.
+type Edge struct{ Parent, Child string }
+
+// Problem is one training problem.
+type Problem struct {
+	Rows      []Row
+	Edges     []Edge // nil: no structure
+	KeepEmpty bool   // --prune none
+	Squared   bool   // squared hinge
+	C, Bias   float64
+}
+
+// Data is the instance file.
+func (p *Problem) Data() string {
+	var b strings.Builder
+	for _, r := range p.Rows {
+		b.WriteString(strings.Join(r.Labels, ","))
+		for k, f := range r.Index {
+			fmt.Fprintf(&b, " %d:%s", f, strconv.FormatFloat(float64(r.Value[k]), 'g', -1, 32))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Hierarchy is the structure file.
+func (p *Problem) Hierarchy() string {
+	var b strings.Builder
+	for _, e := range p.Edges {
+		fmt.Fprintf(&b, "%s %s\n", e.Parent, e.Child)
+	}
+	return b.String()
+}
+
+// Columns maps each feature index that holds anything but zeros to a dense column,
+// ascending; the bias, if there is one, stands behind them.
+func (p *Problem) Columns() map[int]int {
+	var all []int
+	for _, r := range p.Rows {
+		for k, f := range r.Index {
+			if r.Value[k] != 0 {
+				all = append(all, f)
+			}
+		}
+	}
+	slices.Sort(all)
+	columns := map[int]int{}
+	for _, f := range slices.Compact(all) {
+		columns[f] = len(columns)
+	}
+	return columns
+}
+
+// Width is the number of dense columns, the bias counted.
+func (p *Problem) Width() int {
+	n := len(p.Columns())
+	if p.Bias > 0 {
+		n++
+	}
+	return n
+}
+
+// Matrix has one dense row an instance.
+func (p *Problem) Matrix() [][]float64 {
+	columns, width := p.Columns(), p.Width()
+	x := make([][]float64, len(p.Rows))
+	for i, r := range p.Rows {
+		x[i] = make([]float64, width)
+		for k, f := range r.Index {
+			if r.Value[k] != 0 {
+				x[i][columns[f]] = float64(r.Value[k])
+			}
+		}
+		if p.Bias > 0 {
+			x[i][width-1] = p.Bias
+		}
+	}
+	return x
+}
+
+// labels are the names in order of first appearance.
+func (p *Problem) labels() []string {
+	var names []string
+	for _, r := range p.Rows {
+		for _, l := range r.Labels {
+			if !slices.Contains(names, l) {
+				names = append(names, l)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,145 @@
+package exact
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// taxon is the command under test, built once.
+var taxon string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "taxon-exact")
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	taxon = filepath.Join(dir, "taxon")
+	if out, err := exec.Command("go", "build", "-o", taxon, "taxon/cmd/taxon").CombinedOutput(); err != nil {
+		log.Printf("build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// report is what the tests read of `train --json`.
+type report struct {
+	Objective, Dual, Gap float64
+	Sweeps               int
+	Seconds              float64
+	StoppedBy            string `json:"stopped_by"`
+	Nodes, Terminals     int
+	Instances, Features  int
+	WeightsSHA256        string `json:"weights_sha256"`
+}
+
+// trained is a finished model as a user sees it.
+type trained struct {
+	report
+	nodes []Node      // parents unknown
+	w     [][]float64 // one row a node
+}
+
+// train runs the command on the problem and reads back what it exports.
+func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "data"), p.Data())
+	args := []string{"train", "--quiet", "--json", "--threads", "1", "--max-time", "60",
+		"--data", filepath.Join(dir, "data"), "--out", filepath.Join(dir, "model"),
+		"--C", format(p.C), "--bias", format(p.Bias), "--loss", p.loss()}
+	if p.Edges != nil {
+		write(t, filepath.Join(dir, "tree"), p.Hierarchy())
+		args = append(args, "--hierarchy", filepath.Join(dir, "tree"))
+	}
+	if p.KeepEmpty {
+		args = append(args, "--prune", "none")
+	}
+	out, err := command(append(args, flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	m := &trained{}
+	if err := json.Unmarshal(out, &m.report); err != nil {
+		return nil, fmt.Errorf("%w in %s", err, out)
+	}
+	text, err := command("export", "--model", filepath.Join(dir, "model"), "--format", "text", "--out", "-", "--quiet")
+	if err != nil {
+		return nil, err
+	}
+	return m, m.read(p, text)
+}
+
+func (p *Problem) loss() string {
+	if p.Squared {
+		return "squared-hinge"
+	}
+	return "hinge"
+}
+
+// command runs taxon and returns its standard output.
+func command(args ...string) ([]byte, error) {
+	cmd := exec.Command(taxon, args...)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("taxon %s: %w: %s", args[0], err, exit.Stderr)
+	}
+	return out, err
+}
+
+// read parses `KIND NAME idx:val ... [bias:val]` lines.
+func (m *trained) read(p *Problem, text []byte) error {
+	columns, width := p.Columns(), p.Width()
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), " ")
+		if len(fields) < 2 {
+			return fmt.Errorf("export: line %q", lines.Text())
+		}
+		w := make([]float64, width)
+		for _, field := range fields[2:] {
+			index, value, _ := strings.Cut(field, ":")
+			v, err := strconv.ParseFloat(value, 32)
+			if err != nil {
+				return fmt.Errorf("export: %q: %w", field, err)
+			}
+			f, err := strconv.Atoi(index)
+			column, known := columns[f]
+			if index == "bias" && p.Bias > 0 {
+				column = width - 1
+			} else if err != nil || !known {
+				return fmt.Errorf("export: %q is no feature of the data", field)
+			}
+			w[column] = v
+		}
+		m.nodes, m.w = append(m.nodes, Node{Kind: fields[0], Name: fields[1]}), append(m.w, w)
+	}
+	return lines.Err()
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// sameNodes says whether the exported nodes are those of the tree, in its order.
+func sameNodes(got, want []Node) bool {
+	return slices.EqualFunc(got, want, func(a, b Node) bool { return a.Kind == b.Kind && a.Name == b.Name })
+}
