@@ -7,12 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"taxon/internal/jobspec"
+	"time"
 
 	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -232,8 +233,9 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 func (t *training) engineConfig() engine.Config {
 	c := engine.Config{
 		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.join("checkpoint"),
-		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
-		Failed: func(err error) { t.a.ui.Warn("%v", err) },
+		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)),
+		Open:            func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
+		Failed:          func(err error) { t.a.ui.Warn("%v", err) },
 	}
 	if t.o.store == "badger" {
 		c.BadgerDir = t.work.join("store")

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"taxon/coordinator"
 	"taxon/internal/dataset"
@@ -29,6 +30,8 @@ type Config struct {
 	ShardBytes  uint64 // memory that a shard's values may take; 0: the store's default
 	BadgerDir   string // durable shards in this folder; empty: in memory
 	Checkpoints string // folder of the checkpoint; empty: none
+	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
+	CheckpointEvery time.Duration
 	// Open gives a job's data.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	// Failed is told of failures as they happen (retried or not); nil: not told.
@@ -64,6 +67,7 @@ func Start(c Config) (*Engine, error) {
 	config := coordinator.Config{Store: keeper{e.Store}, Failed: e.failed}
 	if c.Checkpoints != "" {
 		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store}
+		config.Limits.CheckpointEvery = coordinator.Tick(c.CheckpointEvery)
 	}
 	if e.server, err = coordinator.NewServer(config); err != nil {
 		return nil, errors.Join(err, e.Close())
