@@ -67,7 +67,10 @@ convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA
 results: ## time, memory, size and scores on four data sets: TAXON_DATA=DIR make results
 	go run ./test/bench/results
 
+tour: ## run the README's tour and put what it prints into the README
+	go run ./test/bench/tour
+
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short ci-long bench convergence results clean
+.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short ci-long bench convergence results tour clean

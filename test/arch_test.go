@@ -45,14 +45,10 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 	"coordinator":      {"internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"worker": {"internal/dataset", "internal/jobspec", "internal/sparse", "internal/taxonomy", "mapper", "reducer", "store",
-		"proto/taxon/v1", "coordinator"}, // of coordinator only workerMayUse
+		"proto/taxon/v1"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker"},
 }
-
-// workerMayUse are the pure functions by which worker and coordinator agree on node
-// numbers and sets; the coordinator itself is reached over RPC only.
-var workerMayUse = []string{"TreeOf", "NodeSets"}
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
 // and test are bound by it too.
@@ -202,20 +198,6 @@ func TestThirdPartyStaysBehindItsPackage(t *testing.T) {
 				t.Errorf("%s: only %v may import %s", f.name, thirdParty[module], module)
 			}
 		}
-	}
-}
-
-func TestWorkerKnowsOnlyTheCoordinatorsPlan(t *testing.T) {
-	for _, f := range sources(t) {
-		if f.dir != "worker" {
-			continue
-		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if name := selected(n, "coordinator"); name != "" && !slices.Contains(workerMayUse, name) {
-				t.Errorf("%s: worker may not use coordinator.%s: ask over RPC", f.at(n), name)
-			}
-			return true
-		})
 	}
 }
 

@@ -1,0 +1,87 @@
+// Command tour runs the commands that README.md shows with their output, each a line
+// `$ COMMAND` in a text block, and puts what they print now in the place of what stands
+// there. The first block is run in the repository, the others where the demo left its
+// files.
+//
+//	go run ./test/bench/tour
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+const readme = "README.md"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "tour:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		return fmt.Errorf("run this in the repository's root: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "taxon-tour-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if out, err := shell(ctx, ".", dir, "go build -o "+filepath.Join(dir, "taxon")+" ./cmd/taxon && taxon demo --quiet --keep "+filepath.Join(dir, "tour")); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	const fence = "```text\n$ "
+	parts := strings.Split(string(text), fence)
+	where := "."
+	for i, part := range parts[1:] {
+		block, rest, ok := strings.Cut(part, "```")
+		if !ok {
+			return fmt.Errorf("%s: block %d does not end", readme, i+1)
+		}
+		var fresh strings.Builder
+		for line := range strings.Lines("$ " + block) {
+			command, ok := strings.CutPrefix(line, "$ ")
+			if !ok {
+				continue // what it printed when it was run last
+			}
+			out, err := shell(ctx, where, dir, command)
+			if err != nil {
+				return err
+			}
+			fresh.WriteString(line)
+			fresh.Write(out)
+		}
+		parts[i+1] = strings.TrimPrefix(fresh.String(), "$ ") + "```" + rest
+		where = filepath.Join(dir, "tour")
+	}
+	return os.WriteFile(readme, []byte(strings.Join(parts, fence)), 0o644)
+}
+
+// shell runs a command line with the binary in bin first in the path and returns what it
+// printed. A command may fail, as the README shows one that does; bash may not.
+func shell(ctx context.Context, dir, bin, command string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && failed.ExitCode() == 2 {
+		err = nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("%s: %w: %s", strings.TrimSpace(command), err, bytes.TrimSpace(out))
+	}
+	return out, nil
+}
