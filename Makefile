@@ -45,8 +45,7 @@ fuzz-short: ## every fuzz target for FUZZ inputs (5000x)
 	@set -e; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \
 			echo "$$(dirname $$file) $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$(dirname $$file) | tail -1; \
-			[ $${PIPESTATUS[0]} -eq 0 ]; \
+			out=$$(go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$(dirname $$file)) || { echo "$$out"; exit 1; }; \
 		done; \
 	done
 
