@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // errand is an action that the store or the checkpointer carries out, in the machine's
@@ -90,6 +92,14 @@ func (s *Server) run(a Action) {
 		}
 		if err := s.config.Checkpointer.Checkpoint(s.ctx, a.Job, a.Sweep, a.State, a.Keep); err != nil {
 			done.Err = err.Error()
+		}
+		s.step(done)
+	case ShowWeights:
+		done := Shown{Job: a.Job}
+		if s.config.Show != nil { // nil: a journal of a server that had one
+			if err := s.config.Show(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step, FinalAttempts: a.Attempts}); err != nil {
+				done.Err = err.Error()
+			}
 		}
 		s.step(done)
 	}

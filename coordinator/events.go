@@ -49,6 +49,11 @@ type (
 		Final bool
 		Err   string
 	}
+	// Shown is the end of a ShowWeights action; Err is its error, empty if there was none.
+	Shown struct {
+		Job string
+		Err string
+	}
 )
 
 func (Submit) event()   {}
@@ -61,6 +66,7 @@ func (Report) event()   {}
 func (Time) event()     {}
 func (Cancel) event()   {}
 func (Saved) event()    {}
+func (Shown) event()    {}
 
 // Action is what the shell must do, in order. Everything after a Persist action waits
 // until its record is durable.
@@ -102,6 +108,14 @@ type (
 		Keep  []uint32
 		Final bool // the job was cancelled and waits for it
 	}
+	// ShowWeights tells that a step has written the weights of a sweep, for an evaluation.
+	// The job rests until a Shown event, and its clock with it.
+	ShowWeights struct {
+		Job      string
+		Sweep    uint32
+		Step     uint32
+		Attempts []uint32
+	}
 	// Wake tells parked askers to ask again.
 	Wake struct{}
 	// Changed tells watchers that some status changed.
@@ -113,16 +127,17 @@ type (
 	}
 )
 
-func (Persist) action()    {}
-func (Submitted) action()  {}
-func (Registered) action() {}
-func (Grant) action()      {}
-func (Lost) action()       {}
-func (Accepted) action()   {}
-func (Refused) action()    {}
-func (CommitStep) action() {}
-func (DropSteps) action()  {}
-func (SaveJob) action()    {}
-func (Wake) action()       {}
-func (Changed) action()    {}
-func (Ended) action()      {}
+func (Persist) action()     {}
+func (Submitted) action()   {}
+func (Registered) action()  {}
+func (Grant) action()       {}
+func (Lost) action()        {}
+func (Accepted) action()    {}
+func (Refused) action()     {}
+func (CommitStep) action()  {}
+func (DropSteps) action()   {}
+func (SaveJob) action()     {}
+func (ShowWeights) action() {}
+func (Wake) action()        {}
+func (Changed) action()     {}
+func (Ended) action()       {}

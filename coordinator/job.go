@@ -108,6 +108,8 @@ type job struct {
 	since   Tick  // of the last (re)start
 	leases  int   // live leases
 	closing bool  // cancelled, waits for its checkpoint
+	showing bool  // rests until the weights that its step wrote are evaluated
+	shownAt Tick  // when that began
 
 	savedSweep    uint32
 	savedAt       Tick
@@ -209,10 +211,29 @@ func (j *job) ended() bool {
 }
 
 // running says whether the job has a step whose tasks may be handed out.
-func (j *job) running() bool { return j.State == taxonv1.JobState_JOB_STATE_RUNNING && !j.closing }
+func (j *job) running() bool { return j.hasStep() && !j.showing }
+
+// hasStep says whether the job has a step under way.
+func (j *job) hasStep() bool { return j.State == taxonv1.JobState_JOB_STATE_RUNNING && !j.closing }
+
+// showWeights tells of the weights that the job rests for.
+func (j *job) showWeights() ShowWeights {
+	return ShowWeights{Job: j.ID, Sweep: j.outer.Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
+}
+
+// goOn ends the job's rest, if it rests, and takes it out of its time.
+func (j *job) goOn(at Tick) {
+	if j.showing {
+		j.since += at - j.shownAt
+		j.showing = false
+	}
+}
 
 // spentAt is the training time so far, that before a resume included.
 func (j *job) spentAt(now Tick) Tick {
+	if j.showing {
+		now = j.shownAt
+	}
 	if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
 		return j.Spent + now - j.since
 	}

@@ -32,6 +32,7 @@ type Limits struct {
 	MaxRunning      int    // jobs that run at once, others queue. Default 4
 	MaxJobs         int    // that have not ended; more are refused. Default 1000
 	Checkpoints     bool   // emit SaveJob actions
+	Shows           bool   // emit ShowWeights actions
 	CheckpointEvery Tick   // least time between two of them. Default 10 s
 }
 
@@ -132,6 +133,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.cancel(e.Job)
 	case Saved:
 		m.saved(e)
+	case Shown:
+		m.shown(e)
 	}
 	m.startQueued()
 	out := m.out
@@ -447,5 +450,17 @@ func (m *Machine) saved(e Saved) {
 		m.fail(j, "checkpoint: "+e.Err)
 	case e.Final && j.closing:
 		m.decide(Record{Kind: recordCancelOK, Job: j.ID})
+	}
+}
+
+// shown lets a job go on whose weights have been evaluated.
+func (m *Machine) shown(e Shown) {
+	j := m.find(e.Job)
+	switch {
+	case j == nil || !j.showing: // cancelled meanwhile
+	case e.Err != "":
+		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.outer.Sweep, e.Err))
+	default:
+		m.decide(Record{Kind: recordShown, Job: j.ID})
 	}
 }

@@ -38,7 +38,7 @@ func TestPricedSweeps(t *testing.T) {
 			got = append(got, s)
 		}
 	}
-	if want := []uint32{1, 2, 4, 6, 8, 12, 16, 20, 24}; !slices.Equal(got, want) {
+	if want := []uint32{1, 2, 3, 4, 6, 8, 12, 16, 20, 24}; !slices.Equal(got, want) {
 		t.Errorf("priced sweeps %v, want %v", got, want)
 	}
 }
@@ -62,7 +62,7 @@ func TestMomentum(t *testing.T) {
 		}
 		next := (1 + math.Sqrt(1+4*tk*tk)) / 2
 		tk, beta = next, (tk-1)/next
-		if restart > 0 {
+		if restart > 0 || sweep < momentumFrom {
 			tk, beta = 1, 0
 		}
 	}
@@ -104,8 +104,8 @@ func TestCertificate(t *testing.T) {
 // At the end of a twoblock job the internals of the last REDUCE are dropped: EMIT is at
 // the y that the certificate is about.
 func TestStopKeepsTheCertifiedPoint(t *testing.T) {
-	o := testOuter(func(o *taxonv1.Options) { o.MaxSweeps = 3 })
-	for range 2 {
+	o := testOuter(func(o *taxonv1.Options) { o.MaxSweeps = momentumFrom + 2 })
+	for range momentumFrom + 1 {
 		commitOK(t, o, Sums{Primal: 2, Dual: 1})
 		commitOK(t, o, Sums{Restart: -1})
 	}

@@ -47,6 +47,7 @@ const (
 	recordTime     recordKind = "time"     // Job used up max_seconds: it stops at the next priced sweep
 	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK recordKind = "cancelled"
+	recordShown    recordKind = "shown"   // Job's weights have been evaluated: it goes on
 	recordRecover  recordKind = "recover" // the coordinator is back; the time since Last does not count
 )
 
@@ -104,8 +105,15 @@ func (m *Machine) apply(r *Record) error {
 		j.Error = r.Reason
 	case recordTime:
 		j.outer.Force = true
+	case recordShown:
+		if !j.showing {
+			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
+		}
+		j.goOn(r.At)
+		m.closeStep(j, r.At)
 	case recordCancel:
 		m.revoke(j)
+		j.goOn(r.At)
 		j.closing, j.step = true, nil
 	case recordCancelOK:
 		j.outer.StoppedBy = stoppedByCancelled
@@ -171,7 +179,7 @@ func (m *Machine) applyRecover(r *Record) {
 	for _, j := range m.jobs {
 		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
 			j.Spent = j.spentAt(r.Last)
-			j.since, j.savedAt = r.At, r.At
+			j.since, j.savedAt, j.shownAt = r.At, r.At, r.At
 		}
 	}
 }
@@ -269,17 +277,33 @@ func (j *job) remember(t *task, n uint32) {
 	}
 }
 
-// commitStep folds the finished step into the job and lays out the next one.
+// commitStep has the finished step committed and closes it, at once or when the weights
+// that it wrote have been evaluated.
 func (m *Machine) commitStep(j *job, at Tick) {
 	s := j.step
-	sums, attempts := make([]Sums, len(s.tasks)), make([]uint32, len(s.tasks))
+	attempts := make([]uint32, len(s.tasks))
 	for n := range s.tasks {
-		sums[n], attempts[n] = s.tasks[n].sums, s.tasks[n].attempt
+		attempts[n] = s.tasks[n].attempt
+	}
+	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
+	j.lastCommitted, j.lastAttempts = s.number, attempts
+	if j.outer.Stage == stageShow && m.limits.Shows {
+		j.showing, j.shownAt = true, at
+		m.out = append(m.out, j.showWeights(), Changed{})
+		return
+	}
+	m.closeStep(j, at)
+}
+
+// closeStep folds the finished step into the job and lays out the next one.
+func (m *Machine) closeStep(j *job, at Tick) {
+	s, final := j.step, j.outer.Stage == stageEmit
+	sums := make([]Sums, len(s.tasks))
+	for n := range s.tasks {
+		sums[n] = s.tasks[n].sums
 	}
 	sweep := j.outer.Sweep
 	result, err := j.outer.commit(sums)
-	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
-	j.lastCommitted, j.lastAttempts = s.number, attempts
 	j.step = nil
 	if err != nil {
 		m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, at)
@@ -287,8 +311,8 @@ func (m *Machine) commitStep(j *job, at Tick) {
 		return
 	}
 	j.takeValues(s, result)
-	if s.spec.Map == taxonv1.TaskKind_TASK_KIND_EMIT_MAP {
-		j.FinalStep, j.FinalAttempts = s.number, attempts
+	if final {
+		j.FinalStep, j.FinalAttempts = s.number, j.lastAttempts
 	}
 	if result.SweepDone {
 		j.logSweep(s, sweep, result, at)
@@ -319,6 +343,9 @@ func (j *job) takeValues(s *step, result outcome) {
 // logSweep writes the line of a committed sweep.
 func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
 	line := traceRecord{Sweep: sweep, Phase: s.spec.Phase, Seconds: j.spentAt(at).Seconds()}
+	if line.Phase == phases[stageShow] { // flat: the sweep itself was over before
+		line.Phase = phases[stageSolve]
+	}
 	if result.Certified {
 		last := j.outer.Last
 		line.Certificate = &last
@@ -341,6 +368,7 @@ func (m *Machine) openStep(j *job, at Tick) {
 // endJob closes a job for good and lets the next one start.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j)
+	j.goOn(at)
 	j.Spent = j.spentAt(at)
 	j.State, j.step, j.closing = state, nil, false
 	if state == taxonv1.JobState_JOB_STATE_FAILED {

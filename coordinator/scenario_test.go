@@ -22,14 +22,15 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 // followed by a line of four dashes and the actions that the machine answers with, up to
 // an empty line. Lines that begin with # are comments. Commands (L is a lease's epoch):
 //
-//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D   before all others
-//	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X]
+//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D shows=1   before all others
+//	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X] [eval_every=N]
 //	register | ask W | leave W | renew W L... | cancel JOB
 //	restart [+D]         kills the coordinator; D is the time that it is down
 //	report W L ok | report W L returned | report W L error TEXT | report W L deterministic TEXT
 //	report W L next      reports success and asks for another task in one call
 //	time +D              lets D pass and the clock strike
 //	saved JOB [final] [error TEXT]
+//	shown JOB [error TEXT]
 //	finish JOB W [N]     does all tasks of the job's next N steps, says how they were committed
 //	status JOB
 //	worse X              adds X to the objective that `finish` reports from now on
@@ -157,6 +158,12 @@ func (s *scene) command(words []string) {
 			e.Err = strings.Join(args[2:], " ")
 		}
 		s.do(e)
+	case "shown":
+		e := coordinator.Shown{Job: args[0]}
+		if len(args) > 1 {
+			e.Err = strings.Join(args[2:], " ")
+		}
+		s.do(e)
 	case "finish":
 		s.finish(args)
 	case "status":
@@ -205,6 +212,8 @@ func (s *scene) setLimits(args []string) {
 			s.limits.MaxRunning = int(s.number(value))
 		case "checkpoints":
 			s.limits.Checkpoints, s.limits.CheckpointEvery = true, s.duration(value)
+		case "shows":
+			s.limits.Shows = true
 		default:
 			s.t.Fatalf("unknown limit %q", key)
 		}
@@ -231,6 +240,8 @@ func (s *scene) spec(args []string) *taxonv1.JobSpec {
 			spec.Options.MaxSeconds = s.number(value)
 		case "gap":
 			spec.Options.Gap = s.number(value)
+		case "eval_every":
+			spec.Options.EvalEvery = uint32(s.number(value))
 		default:
 			s.t.Fatalf("unknown option %q", key)
 		}
@@ -315,11 +326,11 @@ func (s *scene) finish(args []string) {
 			case coordinator.CommitStep:
 				steps--
 				s.say("%s", describeStep(lease, a))
-			case coordinator.SaveJob, coordinator.Ended:
+			case coordinator.SaveJob:
 				s.say("%s", describe(a))
-				if _, ok := a.(coordinator.Ended); ok {
-					return
-				}
+			case coordinator.ShowWeights, coordinator.Ended:
+				s.say("%s", describe(a))
+				return
 			}
 		}
 	}
@@ -384,6 +395,8 @@ func describe(a coordinator.Action) string {
 		return fmt.Sprintf("drop %s below %d but %v", a.Job, a.Before, a.Keep)
 	case coordinator.SaveJob:
 		return fmt.Sprintf("save %s sweep %d with steps %v", a.Job, a.Sweep, a.Keep)
+	case coordinator.ShowWeights:
+		return fmt.Sprintf("show %s sweep %d step %d attempts %v", a.Job, a.Sweep, a.Step, a.Attempts)
 	case coordinator.Ended:
 		return fmt.Sprintf("ended %s %s", a.Job, strings.ToLower(strings.TrimPrefix(a.State.String(), "JOB_STATE_")))
 	}

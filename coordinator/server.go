@@ -38,11 +38,15 @@ type Checkpointer interface {
 type Config struct {
 	Store        Store
 	Checkpointer Checkpointer // nil: jobs are durable through the journal, not by checkpoints
-	Journal      Journal      // nil: none; a Server closes it
-	Snapshot     []byte       // what the journal held when it was opened
-	Records      [][]byte
-	Limits       Limits
-	Failed       func(error) // told of failures that belong to no call (journal, store), each as it happens; nil: not told
+	// Show is handed the weights of every options.eval_every-th sweep, as the status of a
+	// job that ended with them; the job goes on when it returns, and fails on its error.
+	// nil: such sweeps are priced, and that is all.
+	Show     func(ctx context.Context, st *taxonv1.JobStatus) error
+	Journal  Journal // nil: none; a Server closes it
+	Snapshot []byte  // what the journal held when it was opened
+	Records  [][]byte
+	Limits   Limits
+	Failed   func(error) // told of failures that belong to no call (journal, store), each as it happens; nil: not told
 }
 
 // Server is the gRPC shell of a Machine: it serves Jobs and Tasks, keeps the clock,
@@ -70,6 +74,7 @@ func NewServer(config Config) (*Server, error) {
 		return nil, errors.New("coordinator: no store is configured")
 	}
 	config.Limits.Checkpoints = config.Checkpointer != nil
+	config.Limits.Shows = config.Show != nil
 	s := &Server{
 		config: config, start: time.Now(), machine: NewMachine(config.Limits),
 		wake: make(chan struct{}), changed: make(chan struct{}),
@@ -200,7 +205,7 @@ func (s *Server) carryOut(actions []Action) (r reply) {
 			r.accepted = true
 		case Refused:
 			r.err = a.Err
-		case CommitStep, DropSteps, SaveJob:
+		case CommitStep, DropSteps, SaveJob, ShowWeights:
 			s.errands.add(errand{action: a, after: s.written})
 		case Wake:
 			close(s.wake)

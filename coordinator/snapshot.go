@@ -27,6 +27,8 @@ type jobSnapshot struct {
 	Job           json.RawMessage // jobState
 	Since         Tick
 	Closing       bool
+	Showing       bool `json:",omitempty"`
+	ShownAt       Tick `json:",omitempty"`
 	LastCommitted uint32
 	LastAttempts  []uint32
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
@@ -76,7 +78,7 @@ func (m *Machine) Snapshot() []byte {
 
 func (j *job) snapshot() jobSnapshot {
 	s := jobSnapshot{Job: j.encode(), Since: j.since, Closing: j.closing,
-		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts}
+		Showing: j.showing, ShownAt: j.shownAt, LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts}
 	if j.step == nil {
 		return s
 	}
@@ -130,9 +132,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.since, j.closing = s.Since, s.Closing
+	j.since, j.closing, j.showing, j.shownAt = s.Since, s.Closing, s.Showing, s.ShownAt
 	j.lastCommitted, j.lastAttempts = s.LastCommitted, s.LastAttempts
-	if !j.running() {
+	if !j.hasStep() {
 		return j, nil
 	}
 	j.step = newStep(j, m.alive)
@@ -186,6 +188,10 @@ func (m *Machine) Recover(now Tick) []Action {
 		l.expires = now + m.limits.Lease
 	}
 	for _, j := range m.jobs {
+		if j.showing { // nothing was dropped since
+			m.out = append(m.out, CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts}, j.showWeights())
+			continue
+		}
 		if j.lastCommitted > 0 && !j.ended() || j.FinalStep > 0 {
 			m.out = append(m.out,
 				CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts},
