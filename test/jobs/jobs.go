@@ -1,0 +1,170 @@
+// Package jobs makes small training jobs for tests and measurements: data in memory, a
+// hierarchy, and the specification that a client would submit.
+package jobs
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"taxon/internal/dataset"
+	"taxon/internal/sparse"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Job is data with a hierarchy over its labels; Structure nil: flat.
+type Job struct {
+	Set       *dataset.Set
+	Structure *taxonomy.Structure
+}
+
+// Small draws a job: short documents of common and of class words, labels at the leaves
+// and at inner nodes of a forest with two roots, a few rows without words, some with two
+// labels. The same arguments give the same job.
+func Small(seed uint64, rows, classes int) *Job {
+	r := rand.New(rand.NewPCG(seed, 17))
+	j := &Job{Structure: forest(r, classes)}
+	cols := 20 + 3*classes
+	index, value := make([][]uint32, rows), make([][]float32, rows)
+	labels := make([][]uint32, rows)
+	for i := range index {
+		class := uint32(r.IntN(classes))
+		labels[i] = append(labels[i], class)
+		if other := uint32(r.IntN(classes)); other != class && r.IntN(10) == 0 {
+			labels[i] = append(labels[i], other)
+			slices.Sort(labels[i])
+		}
+		if r.IntN(25) > 0 {
+			index[i], value[i] = document(r, class, classes, cols)
+		}
+	}
+	j.Set = newSet(cols, index, value, labels, classes)
+	return j
+}
+
+// forest hangs class k under an earlier one, mostly; every second class is a leaf.
+func forest(r *rand.Rand, classes int) *taxonomy.Structure {
+	s := &taxonomy.Structure{}
+	for k := range classes {
+		s.Names = append(s.Names, name(k))
+		if k >= 2 {
+			s.Parents = append(s.Parents, uint32(r.IntN((k+1)/2)))
+			s.Children = append(s.Children, uint32(k))
+		}
+	}
+	return s
+}
+
+func name(class int) string { return fmt.Sprintf("class-%d", class) }
+
+// document draws words: common ones, the class's own and those of its neighbours.
+func document(r *rand.Rand, class uint32, classes, cols int) (idx []uint32, val []float32) {
+	for range 4 {
+		idx = append(idx, uint32(r.IntN(20)), uint32(20+(3*int(class)+r.IntN(6))%(cols-20)))
+	}
+	slices.Sort(idx)
+	idx = slices.Compact(idx)
+	norm := 0.0
+	for range idx {
+		x := 0.2 + r.Float64()
+		val = append(val, float32(x))
+		norm += x * x
+	}
+	for k := range val {
+		val[k] = float32(float64(val[k]) / math.Sqrt(norm))
+	}
+	return idx, val
+}
+
+// newSet lays rows out as dataset.Open would, but for the columns' order.
+func newSet(cols int, index [][]uint32, value [][]float32, labels [][]uint32, classes int) *dataset.Set {
+	s := &dataset.Set{Matrix: sparse.FromRows(cols, index, value), FeatureRows: make([]uint32, cols), LabelBegin: []uint64{0}, PosBegin: []uint64{0}}
+	h := fnv.New128a()
+	positive := make([][]uint32, classes)
+	for i, row := range index {
+		for k, f := range row {
+			s.FeatureRows[f]++
+			_ = binary.Write(h, binary.LittleEndian, []uint32{uint32(i), f, math.Float32bits(value[i][k])}) // a hash takes all
+		}
+		for _, l := range labels[i] {
+			s.LabelIndex = append(s.LabelIndex, l)
+			positive[l] = append(positive[l], uint32(i))
+		}
+		s.LabelBegin = append(s.LabelBegin, uint64(len(s.LabelIndex)))
+	}
+	for f := range cols {
+		s.Feature = append(s.Feature, uint32(f+1))
+	}
+	for l := range classes {
+		s.Labels = append(s.Labels, name(l))
+		s.PosRows = append(s.PosRows, positive[l]...)
+		s.PosBegin = append(s.PosBegin, uint64(len(s.PosRows)))
+	}
+	s.Fingerprint = hex.EncodeToString(h.Sum(nil))
+	return s
+}
+
+// Defaults are a job's options where a test wants nothing else.
+func Defaults() *taxonv1.Options {
+	return &taxonv1.Options{
+		Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: 200,
+		Prune: "empty", Seed: 1, Stiffness: "support", Momentum: "fista",
+	}
+}
+
+// loadCells is how finely the load of the columns is described to the planner.
+const loadCells = 1024
+
+// Spec is what a client submits.
+func (j *Job) Spec(o *taxonv1.Options) *taxonv1.JobSpec {
+	s := j.Set
+	d := &taxonv1.Data{
+		Path: "in memory", Fingerprint: s.Fingerprint, Instances: uint64(s.Matrix.Rows), Features: uint64(s.Matrix.Cols),
+		Nonzeros: uint64(s.Matrix.NNZ), Labels: s.Labels,
+	}
+	for l := range s.Labels {
+		d.LabelInstances = append(d.LabelInstances, uint32(s.PosBegin[l+1]-s.PosBegin[l]))
+	}
+	cells := min(loadCells, max(len(s.FeatureRows), 1))
+	width := max((len(s.FeatureRows)+cells-1)/cells, 1)
+	sum := uint64(0)
+	for k := range cells {
+		for f := k * width; f < min((k+1)*width, len(s.FeatureRows)); f++ {
+			sum += uint64(s.FeatureRows[f])
+		}
+		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
+	}
+	spec := &taxonv1.JobSpec{Options: o, Data: d}
+	if t := j.Structure; t != nil {
+		spec.Structure = &taxonv1.Structure{Names: t.Names, Parents: t.Parents, Children: t.Children}
+	}
+	return spec
+}
+
+// Nodes are final weights, node by node, as worker.Weights yields them.
+type Nodes struct {
+	Columns [][]uint32
+	Values  [][]float32
+}
+
+// Add takes the next node's weights.
+func (n *Nodes) Add(_ int, columns []uint32, values []float32) error {
+	n.Columns, n.Values = append(n.Columns, slices.Clone(columns)), append(n.Values, slices.Clone(values))
+	return nil
+}
+
+// Hash tells weights apart by their bits.
+func (n *Nodes) Hash() string {
+	h := fnv.New128a()
+	for i := range n.Columns {
+		_ = binary.Write(h, binary.LittleEndian, uint64(len(n.Columns[i])))
+		_ = binary.Write(h, binary.LittleEndian, n.Columns[i])
+		_ = binary.Write(h, binary.LittleEndian, n.Values[i])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"taxon/mapper"
+	"taxon/reducer"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+func goldenState() *mapper.State {
+	return &mapper.State{
+		Priced: true, Rows: []uint32{0, 3, 300}, Work: []uint16{0x0001, 0x8003, 0}, Live: []uint16{0, 0x8001, 0x0002},
+		Dual: []float32{0.5, 1, 0.25},
+	}
+}
+
+func goldenContributions() ([]mapper.Contribution, []int32) {
+	return []mapper.Contribution{
+		{Slot: 0, Feature: []uint32{3, 200, 499}, Sum: []float64{1.5, -0.1, 2}, Stiff: []uint8{1, 16, 2}},
+		{Slot: 1},
+		{Slot: 2, Feature: []uint32{4}, Sum: []float64{-7}, Stiff: []uint8{3}},
+	}, []int32{7, 8, 39}
+}
+
+func goldenVectors() *reducer.Vectors {
+	return &reducer.Vectors{Begin: []int64{0, 2, 2, 3, 4}, Feature: []uint32{3, 200, 499, 10}, Value: []float32{1, -0.5, 0.1, 3}}
+}
+
+func goldenOverrides() []mapper.Override {
+	return []mapper.Override{{Feature: []uint32{0, 130}, Value: []float32{0.1, -2}}, {}, {Feature: []uint32{499}, Value: []float32{-1}}}
+}
+
+// goldenValues are the values in testdata, encoded by today's program.
+func goldenValues() map[string][]byte {
+	cs, parent := goldenContributions()
+	return map[string][]byte{
+		"dual-v1":       encodeState(goldenState()),
+		"v-v1":          encodeContributions(cs, parent, []uint32{3, 500}, false)[0],
+		"v-priced-v1":   encodeContributions(cs, parent, []uint32{3, 500}, true)[0],
+		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
+		"weights-v1":    encodeOverrides(goldenOverrides()),
+		"dual-fresh-v1": encodeState(&mapper.State{}),
+	}
+}
+
+// TestGolden: today's program writes what older ones wrote, and reads it.
+func TestGolden(t *testing.T) {
+	for name, written := range goldenValues() {
+		path := filepath.Join("testdata", name+".bin")
+		if *rewrite {
+			if err := os.WriteFile(path, written, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		golden, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(golden, written) {
+			t.Errorf("%s has changed: give the layout a new format byte and keep the old reader\n%x\n%x", name, golden, written)
+		}
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join("testdata", name+".bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if s, err := decodeState(read("dual-v1"), 301); err != nil || !reflect.DeepEqual(s, goldenState()) {
+		t.Errorf("dual: %+v, %v", s, err)
+	}
+	if v, err := decodeVectors(read("x-v1"), 4, 3, 500); err != nil || !reflect.DeepEqual(v, goldenVectors()) {
+		t.Errorf("x: %+v, %v", v, err)
+	}
+	os, err := decodeOverrides(read("weights-v1"), 3, 500)
+	if err != nil || !reflect.DeepEqual(os[0], goldenOverrides()[0]) || len(os[1].Feature) != 0 || !reflect.DeepEqual(os[2], goldenOverrides()[2]) {
+		t.Errorf("weights: %+v, %v", os, err)
+	}
+	for name, sum := range map[string]float64{"v-v1": float64(float32(-0.1)), "v-priced-v1": -0.1} {
+		cs, err := decodeContributions(nil, read(name), 3, 500, 40)
+		if err != nil || len(cs) != 2 || cs[0].Parent != 7 || cs[1].Parent != 39 || cs[0].Sum[1] != sum || cs[0].Stiff[1] != 16 || cs[1].Feature[0] != 4 {
+			t.Errorf("%s: %+v, %v", name, cs, err)
+		}
+	}
+}
