@@ -19,18 +19,19 @@ type workDir struct {
 	out  string
 	path string
 	lock *os.File
-	made bool // by this run: nothing in it was there before
+	// unmake removes the parents of the model that this run has made, where they are empty.
+	unmake func()
 }
 
 // openWork makes or takes over the working folder of a model.
 func openWork(out string, force bool) (*workDir, error) {
 	w := &workDir{out: out, path: filepath.Clean(out) + ".train"}
-	if err := os.MkdirAll(filepath.Dir(w.path), 0o777); err != nil {
+	var err error
+	if w.unmake, err = fs.MakeParents(w.path); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	err := os.Mkdir(w.path, 0o777)
-	w.made = err == nil
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(w.path, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+		w.unmake()
 		return nil, fs.Explain(out, err)
 	}
 	if w.lock, err = os.Open(w.path); err != nil {
@@ -81,6 +82,7 @@ func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
 func (w *workDir) abandon() {
 	if !w.hasCheckpoint() {
 		w.remove()
+		w.unmake()
 		return
 	}
 	// The same command makes these again.

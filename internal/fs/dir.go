@@ -14,6 +14,7 @@ type OutDir struct {
 	lock    *os.File
 	replace bool
 	done    bool
+	unmake  func() // removes the parents that were made for it
 }
 
 // CreateDir begins the folder. What a killed process left at the working path is
@@ -34,13 +35,37 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 	if err := d.checkTarget(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(d.target), 0o777); err != nil {
+	var err error
+	if d.unmake, err = MakeParents(d.target); err != nil {
 		return nil, Explain(path, err)
 	}
 	if err := d.claim(); err != nil {
+		d.unmake()
 		return nil, err
 	}
 	return d, nil
+}
+
+// MakeParents makes the folders above path that are missing. undo, for a caller that
+// then fails, removes those of them that are empty again. After an error nothing is left.
+func MakeParents(path string) (undo func(), err error) {
+	var made []string // the innermost first
+	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+			break
+		}
+		made = append(made, dir)
+	}
+	undo = func() {
+		for _, dir := range made {
+			os.Remove(dir) // refuses a folder that is not empty
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		undo()
+		return nil, err
+	}
+	return undo, nil
 }
 
 // checkTarget refuses what Commit could not or must not replace.
@@ -150,4 +175,5 @@ func (d *OutDir) Abort() {
 	d.done = true
 	os.RemoveAll(d.work)
 	d.lock.Close()
+	d.unmake()
 }
