@@ -88,20 +88,27 @@ func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*j
 	}
 	t.mu.Unlock()
 	if !ok {
-		l.job, l.err = newJob(ctx, id, r, t.open)
-		if l.err != nil {
-			t.Forget(id)
-			if ctx.Err() == nil {
-				l.err = Deterministic(l.err)
-			}
-		}
-		close(l.ready)
+		t.build(ctx, l, id, r)
 	}
 	select {
 	case <-l.ready:
 		return l.job, l.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// build loads the job into l. A panic, too, leaves nobody waiting and nothing behind.
+func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.JobResult) {
+	l.err = errors.New("loading the job was broken off")
+	defer func() {
+		if l.err != nil {
+			t.Forget(id)
+		}
+		close(l.ready)
+	}()
+	if l.job, l.err = newJob(ctx, id, r, t.open); l.err != nil && ctx.Err() == nil {
+		l.err = Deterministic(l.err)
 	}
 }
 
