@@ -15,6 +15,7 @@ import (
 type rowOptions struct {
 	path      string
 	text      bool
+	asTrained bool // text or not as the training data were, instead of text
 	zeroBased bool
 	zeroSet   bool // --zero-based was given; else the model knows
 	threads   int  // 0: all cores
@@ -48,6 +49,9 @@ type rowSource interface {
 func (a *app) openRows(ctx context.Context, m *model.Model, o rowOptions) (rowSource, error) {
 	if o.path != fs.Stdin && dataset.LooksIngested(o.path) {
 		return openSetRows(m, o)
+	}
+	if o.asTrained {
+		o.text = m.Data.Text
 	}
 	switch {
 	case m.Data.Text && !o.text:

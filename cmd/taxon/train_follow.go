@@ -24,6 +24,7 @@ func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 	defer done()
 	stop := context.AfterFunc(ctx, func() {
 		_, _ = e.Jobs.Cancel(watching, &taxonv1.CancelRequest{Job: job}) // the watch tells how it went
+		close(t.scores.cancelled)
 	})
 	defer stop()
 	stream, err := e.Jobs.Watch(watching, &taxonv1.StatusRequest{Job: job})

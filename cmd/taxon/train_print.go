@@ -35,7 +35,7 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 
 func testOptions(o *trainOptions) evalOptions {
 	return evalOptions{model: o.out, rows: rowOptions{
-		path: o.test, text: o.text, zeroBased: o.zeroBased, zeroSet: o.zeroBased, threads: o.threads, labels: true,
+		path: o.test, asTrained: true, zeroBased: o.zeroBased, zeroSet: o.zeroBased, threads: o.threads, labels: true,
 	}}
 }
 

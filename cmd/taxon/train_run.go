@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
@@ -17,7 +16,6 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
 )
 
 // training is one run of train: from files to a published model.
@@ -30,6 +28,7 @@ type training struct {
 	spec      *taxonv1.JobSpec
 	tree      *taxonomy.Tree
 	usage     usage
+	scores    *sweepScores
 }
 
 // train makes the model at o.out, or finds it finished there, and returns its report.
@@ -64,6 +63,9 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	}
 	defer t.set.Close()
 	if err := t.specify(); err != nil {
+		return nil, err
+	}
+	if err := t.checkTest(ctx); err != nil {
 		return nil, err
 	}
 	if r, err := t.finished(); r != nil || err != nil {
@@ -209,10 +211,12 @@ func (t *training) fits() error {
 // train runs the job on an embedded cluster and writes the model.
 func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model.Report, err error) {
 	t.usage.start()
+	t.scores = t.newScores(ctx, from != nil)
 	e, err := engine.Start(t.engineConfig())
 	if err != nil {
 		return nil, err
 	}
+	t.scores.engine = e
 	defer func() { err = errors.Join(err, e.Close()) }()
 	job := "train"
 	if from != nil {
@@ -227,6 +231,7 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 		return nil, err
 	}
 	t.usage.stop()
+	t.usage.cpuSeconds -= t.scores.cpu
 	return t.write(ctx, e, st)
 }
 
@@ -236,6 +241,9 @@ func (t *training) engineConfig() engine.Config {
 		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)),
 		Open:            func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
 		Failed:          func(err error) { t.a.ui.Warn("%v", err) },
+	}
+	if t.o.evalEvery > 0 {
+		c.Show = t.scores.show
 	}
 	if t.o.store == "badger" {
 		c.BadgerDir = t.work.join("store")
@@ -249,20 +257,10 @@ func (t *training) engineConfig() engine.Config {
 	return c
 }
 
-// write assembles the model from the store and publishes it.
+// write assembles the model from the store and publishes it. The training is over, so
+// an interrupt no longer takes it back.
 func (t *training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus) (*model.Report, error) {
-	w, err := model.NewWriter(t.o.out, t.meta())
-	if err != nil {
-		return nil, err
-	}
-	defer w.Abort()
-	plan := coordinator.NewPlan(t.tree, t.spec)
-	if err := worker.Weights(ctx, e.Store, t.tree, plan, st, w.WriteNode); err != nil {
-		return nil, err
-	}
-	report, err := w.Close(t.report(st), traceOf(st))
-	if err != nil {
-		return nil, err
-	}
-	return &report, nil
+	trace := traceOf(st)
+	t.scores.into(trace)
+	return t.writeModel(context.WithoutCancel(ctx), t.o.out, e, st, trace)
 }

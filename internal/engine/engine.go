@@ -32,6 +32,8 @@ type Config struct {
 	Checkpoints string // folder of the checkpoint; empty: none
 	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
 	CheckpointEvery time.Duration
+	// Show is told of the weights of every options.eval_every-th sweep; see coordinator.Config.
+	Show func(ctx context.Context, st *taxonv1.JobStatus) error
 	// Open gives a job's data.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	// Failed is told of failures as they happen (retried or not); nil: not told.
@@ -64,7 +66,7 @@ func Start(c Config) (*Engine, error) {
 	if e.Store, err = storerpc.Embedded(e.shards, store.Limits{}); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	config := coordinator.Config{Store: keeper{e.Store}, Failed: e.failed}
+	config := coordinator.Config{Store: keeper{e.Store}, Show: c.Show, Failed: e.failed}
 	if c.Checkpoints != "" {
 		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store}
 		config.Limits.CheckpointEvery = coordinator.Tick(c.CheckpointEvery)
