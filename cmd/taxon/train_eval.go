@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"taxon/coordinator"
+	"taxon/internal/dataset"
+	"taxon/internal/engine"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
+)
+
+// sweepScore is the evaluation of one sweep's weights.
+type sweepScore struct {
+	Sweep   int     `json:"sweep"`
+	MicroF1 float64 `json:"micro_f1"`
+	MacroF1 float64 `json:"macro_f1"`
+}
+
+// sweepScores evaluates every --eval-every-th sweep on --test. The training rests
+// meanwhile, so neither its time nor its CPU time includes it. The scores lie beside the
+// checkpoint as well, one a line, for the run that goes on from it.
+type sweepScores struct {
+	t         *training
+	engine    *engine.Engine
+	stopping  context.Context // ends when the user interrupts
+	cancelled chan struct{}   // closed once the job has been cancelled after that
+	bySweep   map[int]sweepScore
+	cpu       float64 // seconds that the evaluations took
+}
+
+func (t *training) newScores(ctx context.Context, resumed bool) *sweepScores {
+	s := &sweepScores{t: t, stopping: ctx, cancelled: make(chan struct{}), bySweep: map[int]sweepScore{}}
+	if !resumed {
+		_ = os.Remove(s.path()) // of a run that left no checkpoint
+		return s
+	}
+	data, err := os.ReadFile(s.path())
+	if err != nil {
+		return s
+	}
+	for line := range bytes.Lines(data) {
+		var row sweepScore
+		if json.Unmarshal(line, &row) == nil { // a killed run may have cut the last line
+			s.bySweep[row.Sweep] = row
+		}
+	}
+	return s
+}
+
+func (s *sweepScores) path() string { return s.t.work.join("scores.jsonl") }
+
+// show is told of a sweep's weights by the coordinator, which waits for its end.
+func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
+	began := cpuSeconds()
+	defer func() { s.cpu += cpuSeconds() - began }()
+	measuring, done := context.WithCancel(ctx)
+	defer done()
+	defer context.AfterFunc(s.stopping, done)()
+	err := s.measure(measuring, st)
+	if s.stopping.Err() == nil {
+		return err
+	}
+	// The job must be cancelled before it could go on: so the sweep is shown again when
+	// the training is resumed.
+	select {
+	case <-s.cancelled:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// measure writes the weights as a model of its own and evaluates it.
+func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error {
+	t := s.t
+	dir := t.work.join("trial")
+	defer os.RemoveAll(dir)
+	if _, err := t.writeModel(ctx, dir, s.engine, st, nil); err != nil {
+		return err
+	}
+	quiet := *t.a
+	quiet.ui = newUI(io.Discard) // the training's line is on the screen
+	quiet.ui.quiet = true
+	o := testOptions(t.o)
+	o.model = dir
+	r, err := evaluate(ctx, &quiet, o)
+	if err != nil {
+		return err
+	}
+	row := sweepScore{Sweep: int(st.GetSweep()), MicroF1: r.MicroF1, MacroF1: r.MacroF1}
+	s.bySweep[row.Sweep] = row
+	return s.keep(row)
+}
+
+// keep adds a line to the scores' file.
+func (s *sweepScores) keep(row sweepScore) error {
+	data, err := json.Marshal(row)
+	if err != nil {
+		return fmt.Errorf("score of sweep %d: %w", row.Sweep, err)
+	}
+	f, err := os.OpenFile(s.path(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return fs.Explain(s.path(), err)
+	}
+	defer f.Close()
+	if _, err := f.Write(append(data, '\n')); err != nil {
+		return fs.Explain(s.path(), err)
+	}
+	return fs.Explain(s.path(), f.Close())
+}
+
+// into puts the scores into the rows of their sweeps.
+func (s *sweepScores) into(rows []model.TraceRow) {
+	for i := range rows {
+		if score, ok := s.bySweep[rows[i].Sweep]; ok {
+			rows[i].MicroF1, rows[i].MacroF1 = &score.MicroF1, &score.MacroF1
+		}
+	}
+}
+
+// checkTest reads the test data once before the training: what is wrong with it should
+// not come out hours later. Standard input can be read but once, so it is left alone.
+func (t *training) checkTest(ctx context.Context) error {
+	o := t.o
+	switch {
+	case o.test == "" || o.test == fs.Stdin:
+		return nil
+	case dataset.LooksIngested(o.test):
+		return t.checkTestSet()
+	}
+	text := t.set.Vocabulary != nil
+	zero := o.zeroBased || t.set.Source.ZeroBased || t.set.Source.Form == "xmc"
+	r, err := dataset.OpenReader(ctx, fs.Local{}, o.test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	line := t.a.ui.StartBytes("check the test data", max(0, r.File.Size()))
+	defer line.Done()
+	for n := 0; ; n++ {
+		if _, err := r.Read(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if n%checkRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			line.Set(r.File.BytesRead())
+		}
+	}
+}
+
+// checkRows is how often checkTest looks up from its work.
+const checkRows = 4096
+
+func (t *training) checkTestSet() error {
+	set, err := dataset.Open(t.o.test)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if set.Fingerprint != t.set.Fingerprint && (set.Vocabulary != nil || t.set.Vocabulary != nil) {
+		return fs.Inputf(t.o.test, 0, "is ingested text with word weights of its own: give the text file itself")
+	}
+	return nil
+}
+
+// writeModel assembles the weights that a status names and publishes them as dir.
+func (t *training) writeModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	w, err := model.NewWriter(dir, t.meta())
+	if err != nil {
+		return nil, err
+	}
+	defer w.Abort()
+	if err := worker.Weights(ctx, e.Store, t.tree, coordinator.NewPlan(t.tree, t.spec), st, w.WriteNode); err != nil {
+		return nil, err
+	}
+	report, err := w.Close(t.report(st), trace)
+	if err != nil {
+		return nil, err
+	}
+	return &report, nil
+}
