@@ -24,6 +24,12 @@ const (
 	roughSweeps = 2
 	// riseTolerance is the relative rise of P that is not taken for rounding.
 	riseTolerance = 1e-12
+	// flatShare is that share for flat problems, of the gap asked for: rows outside the
+	// working sets and the estimate's lag take the rest.
+	flatShare = 0.5
+	// flatEpochs bounds a flat problem's first solve, before any gap is known: the
+	// certificate behind it costs about as much as an epoch and says how much is left.
+	flatEpochs = 6
 	// momentumFrom: sweeps before this one take plain steps. Working sets and biases are
 	// still unsettled there, and momentum carries their errors on (wordnet-freq, C = 1:
 	// gap 1e-2 after 28 sweeps instead of 48).
@@ -192,7 +198,10 @@ func (o *outer) step() stepSpec {
 	mapping := func() {
 		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
 		s.MaxEpochs = max(maxEpochs, o.epochs)
-		if o.Sweep <= roughSweeps && !o.flat {
+		switch {
+		case o.flat && !o.Certified:
+			s.MaxEpochs = max(flatEpochs, o.epochs)
+		case o.Sweep <= roughSweeps && !o.flat:
 			s.MaxEpochs = o.epochs
 		}
 	}
@@ -243,6 +252,9 @@ func (o *outer) rule() string {
 func (o *outer) innerGap() float64 {
 	if !o.Certified || o.terminals == 0 {
 		return 0
+	}
+	if o.flat { // nothing but the inner gaps make up the gap
+		return flatShare * o.gap * o.Last.Objective / float64(o.terminals)
 	}
 	total := max(o.Last.Objective-o.Last.Dual, o.gap*o.Last.Objective)
 	return innerShare * total / float64(o.terminals)

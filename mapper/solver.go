@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"context"
-	"math"
 	"math/bits"
 
 	"taxon/internal/sparse"
@@ -110,9 +109,6 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 		}
 	}
 	all := uint16(1)<<len(b.Slot) - 1
-	if len(b.Slot) == Lanes {
-		all = math.MaxUint16
-	}
 	t.rows, t.work, t.pos, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.a[:0]
 	if warm == nil || !warm.Priced {
 		stride := max(1, len(s.norm)/startRows)
