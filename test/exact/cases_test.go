@@ -179,6 +179,23 @@ var kinds = []kind{
 	{"random", randomProblem},
 }
 
+// counts are kinds whose rows are not normalised, as word counts are not: C ||x||^2 is
+// thousands at C = 100, which asks most of the duals' precision. In the full grid only.
+var counts = []kind{
+	{"small counts", func(r *rand.Rand) *Problem { return drawCounts(r, 1) }},
+	{"counts", func(r *rand.Rand) *Problem { return drawCounts(r, 5) }},
+}
+
+func drawCounts(r *rand.Rand, scale int) *Problem {
+	p := kinds[0].make(r)
+	for i := range p.Rows {
+		for k := range p.Rows[i].Value {
+			p.Rows[i].Value[k] = float32(scale * (1 + r.IntN(3)))
+		}
+	}
+	return p
+}
+
 func edges(lines ...string) []Edge {
 	var all []Edge
 	for _, l := range lines {

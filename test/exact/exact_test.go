@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -106,8 +107,11 @@ func check(t *testing.T, p *Problem, flags ...string) *trained {
 // dual and gap are bounds. By default each kind is tried at a few settings, which turn
 // from kind to kind so that all pairs of C, loss and bias meet many kinds.
 func TestExact(t *testing.T) {
-	all := settings()
-	for k, kind := range kinds {
+	all, tried := settings(), kinds
+	if full() {
+		tried = slices.Concat(kinds, counts)
+	}
+	for k, kind := range tried {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			for s, setting := range all {

@@ -8,7 +8,7 @@ import (
 )
 
 // sure is the bracket's width that the tests rely on; most brackets end below 1e-10.
-const sure = 1e-8
+const sure = 1e-9
 
 // TestReferenceClosesItsBracket: the reference proves its own optimum for all kinds of
 // problem, to far below what the trainer is held to.

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSameWeightsAnyMachine: neither threads nor shards nor the store's kind change a bit.
+func TestSameWeightsAnyMachine(t *testing.T) {
+	want, _ := undisturbed(t)
+	for _, flags := range [][]string{
+		{"--threads", "2"}, {"--threads", "3", "--stores", "5"}, {"--threads", "8"}, {"--stores", "5", "--store", "badger", "--threads", "2"},
+		{"--threads", "1", "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"},
+	} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "model")
+			got := trained(t, taxon(t, training(out, flags...)...))
+			if got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			onlyModel(t, out)
+		})
+	}
+}
+
+// kills is how many chains of kills are tried: TAXON_TEST_KILLS sets it for a soak.
+var kills = func() int {
+	if n, err := strconv.Atoi(os.Getenv("TAXON_TEST_KILLS")); err == nil {
+		return n
+	}
+	return 4
+}()
+
+// TestSameWeightsAfterKills kills trainings with SIGKILL at random instants, several
+// times in a row, and runs them again.
+func TestSameWeightsAfterKills(t *testing.T) {
+	want, whole := undisturbed(t)
+	resumed := 0
+	for seed := range uint64(kills) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		out := filepath.Join(t.TempDir(), "model")
+		flags := append([]string{"--threads", fmt.Sprint(1 + seed%3), "--stores", fmt.Sprint(1 + seed%2)}, often...)
+		var instants []time.Duration
+		for range 1 + seed%3 {
+			after := time.Duration(r.Float64() * float64(whole))
+			instants = append(instants, after)
+			p := start(t, training(out, flags...)...)
+			timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Kill() })
+			p.wait()
+			timer.Stop()
+			if _, err := os.Stat(out + ".train/checkpoint"); err == nil {
+				resumed++
+			}
+		}
+		if got := trained(t, taxon(t, training(out, flags...)...)); got != want {
+			t.Errorf("seed %d, killed after %v: %+v, want %+v", seed, instants, got, want)
+		}
+		if n := sweeps(t, out); n != want.Sweeps {
+			t.Errorf("seed %d, killed after %v: trace of %d sweeps, want %d", seed, instants, n, want.Sweeps)
+		}
+		onlyModel(t, out)
+	}
+	if resumed == 0 {
+		t.Error("no kill left a checkpoint: the test tests nothing")
+	}
+}
+
+// TestSameWeightsAfterSignal: Ctrl-C and SIGTERM keep a checkpoint and print the command
+// that goes on from it, word for word.
+func TestSameWeightsAfterSignal(t *testing.T) {
+	want, _ := undisturbed(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a folder, it's odd")
+			if err := os.Mkdir(dir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			out := filepath.Join(dir, "model")
+			p := start(t, training(out, often...)...)
+			p.appears(out + ".train/checkpoint")
+			if err := p.cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			r := p.wait()
+			refused(t, r, 130, "interrupted after sweep", "to go on from there: taxon train")
+			if r.stdout != "" {
+				t.Errorf("an interrupted training prints %q as its result", r.stdout)
+			}
+			if all := names(t, dir); !slices.Equal(all, []string{"model.train"}) {
+				t.Errorf("kept: %v", all)
+			}
+			_, command, _ := strings.Cut(strings.TrimSpace(r.stderr), "from there: ")
+			again := &process{t: t, cmd: exec.Command("sh", "-c", command)}
+			again.cmd.Stdout, again.cmd.Stderr = &again.stdout, &again.stderr
+			again.cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			if err := again.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if got := trained(t, again.wait()); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if n := sweeps(t, out); n != want.Sweeps {
+				t.Errorf("trace of %d sweeps, want %d", n, want.Sweeps)
+			}
+			onlyModel(t, out)
+		})
+	}
+}
+
+// TestSecondSignalEndsAtOnce: also while the first one's checkpoint is being written; what
+// is kept can be gone on from.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	want, _ := undisturbed(t)
+	out := filepath.Join(t.TempDir(), "model")
+	p := start(t, training(out, often...)...)
+	p.appears(out + ".train/checkpoint")
+	for range 2 {
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := p.wait(); r.code != 130 {
+		t.Errorf("exit status %d: %s", r.code, r.stderr)
+	}
+	if got := trained(t, taxon(t, training(out)...)); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	onlyModel(t, out)
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// reportKeys are those of the contract, in its order.
+var reportKeys = strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps objective dual gap " +
+	"stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
+
+// TestReport: exactly one JSON document on stdout with the contract's keys; the model
+// holds the same report; nothing else is printed or left.
+func TestReport(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "model")
+	args := training(out)
+	r := taxon(t, args[:len(args)-1]...) // not --quiet: progress is not for stdout
+	if r.code != 0 {
+		t.Fatalf("exit status %d: %s", r.code, r.stderr)
+	}
+	d := json.NewDecoder(strings.NewReader(r.stdout))
+	var report map[string]any
+	if err := d.Decode(&report); err != nil {
+		t.Fatalf("%v in %q", err, r.stdout)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		t.Errorf("more than one document: %q", r.stdout)
+	}
+	for _, key := range reportKeys {
+		if v, ok := report[key]; !ok || v == nil {
+			t.Errorf("the report lacks %q", key)
+		}
+	}
+	if len(report) != len(reportKeys) {
+		t.Errorf("%d keys, want %d: %v", len(report), len(reportKeys), report)
+	}
+	sweepsDone, _ := report["sweeps"].(float64)
+	if n := sweeps(t, out); n != int(sweepsDone) {
+		t.Errorf("trace of %d sweeps, the report has %v", n, sweepsDone)
+	}
+	var info struct{ Report map[string]any }
+	if err := json.Unmarshal([]byte(taxon(t, "info", out, "--json").stdout), &info); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(report)
+	b, _ := json.Marshal(info.Report)
+	if !bytes.Equal(a, b) {
+		t.Errorf("info says\n%s\ntrain said\n%s", b, a)
+	}
+	onlyModel(t, out)
+}
+
+// files reads a folder.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range names(t, dir) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = info.ModTime().String() + string(b)
+	}
+	return all
+}
+
+// TestFinishedOutput: the same command again does nothing and says the same; with other
+// options, data or structure it refuses; --force starts anew.
+func TestFinishedOutput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "model")
+	first := taxon(t, training(out)...)
+	want := trained(t, first)
+	before := files(t, out)
+	unchanged := func() {
+		t.Helper()
+		after := files(t, out)
+		for name := range before {
+			if after[name] != before[name] {
+				t.Errorf("%s has changed", name)
+			}
+		}
+		if len(after) != len(before) {
+			t.Errorf("files %v, were %v", len(after), len(before))
+		}
+		onlyModel(t, out)
+	}
+	if again := taxon(t, training(out, "--threads", "1", "--stores", "3")...); again.code != 0 || again.stdout != first.stdout {
+		t.Errorf("exit status %d, %s\n%s\nwant\n%s", again.code, again.stderr, again.stdout, first.stdout)
+	}
+	unchanged()
+	for _, other := range [][]string{
+		{"--C", "2"}, {"--bias", "0"}, {"--loss", "squared-hinge"}, {"--seed", "1"}, {"--gap", "0.5"}, {"--max-sweeps", "3"},
+		{"--schedule", "parity"}, {"--prune", "none"}, {"--method", "bsvm"}, {"--data", otherData},
+	} {
+		refused(t, taxon(t, training(out, other...)...), 2, out, "--force")
+		unchanged()
+	}
+	flat := taxon(t, "train", "--data", data, "--out", out, "--gap", "1e-3", "--quiet")
+	refused(t, flat, 2, out, "hierarchy", "--force")
+	unchanged()
+	if got := trained(t, taxon(t, training(out, "--seed", "1", "--max-sweeps", "2", "--force")...)); got.Sweeps != 2 {
+		t.Errorf("forced: %+v", got)
+	}
+	if got := trained(t, taxon(t, training(out, "--force")...)); got != want {
+		t.Errorf("forced back: %+v, want %+v", got, want)
+	}
+	onlyModel(t, out)
+}
+
+// TestCheckpointOfSomethingElse: what was interrupted is not gone on from with other
+// options or data, and is kept.
+func TestCheckpointOfSomethingElse(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "model")
+	p := start(t, training(out, often...)...)
+	p.appears(out + ".train/checkpoint")
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	for _, other := range [][]string{{"--C", "2"}, {"--seed", "1"}, {"--data", otherData}, {"--method", "bsvm"}} {
+		refused(t, taxon(t, training(out, other...)...), 2, out, "--force")
+		if _, err := os.Stat(out + ".train/checkpoint"); err != nil {
+			t.Fatalf("after %v: %v", other, err)
+		}
+	}
+	if got := trained(t, taxon(t, training(out, "--max-sweeps", "1", "--force")...)); got.Sweeps != 1 {
+		t.Errorf("forced: %+v", got)
+	}
+	onlyModel(t, out)
+}
+
+// TestTwoAtOnce: the second training into the same place is refused, the first unharmed.
+func TestTwoAtOnce(t *testing.T) {
+	want, _ := undisturbed(t)
+	out := filepath.Join(t.TempDir(), "model")
+	p := start(t, training(out)...)
+	p.appears(out + ".train/job.json")
+	refused(t, taxon(t, training(out)...), 2, out, "another process")
+	refused(t, taxon(t, training(out, "--force")...), 2, out, "another process")
+	if got := trained(t, p.wait()); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	onlyModel(t, out)
+}
+
+// TestCaps: a cap is a reported outcome, and an error with --require-gap.
+func TestCaps(t *testing.T) {
+	tests := []struct {
+		name, flag, value, stopped string
+	}{
+		{"sweeps", "--max-sweeps", "3", "max_sweeps"},
+		{"one sweep", "--max-sweeps", "1", "max_sweeps"},
+		{"time", "--max-time", "0.2", "max_time"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "model")
+			args := training(out, test.flag, test.value, "--gap", "1e-7")
+			got := trained(t, taxon(t, args...))
+			if got.StoppedBy != test.stopped || got.Gap <= 1e-7 {
+				t.Errorf("%+v", got)
+			}
+			if test.flag == "--max-sweeps" && test.value != string(rune('0'+got.Sweeps)) {
+				t.Errorf("%d sweeps, want %s", got.Sweeps, test.value)
+			}
+			if n := sweeps(t, out); n != got.Sweeps {
+				t.Errorf("trace of %d sweeps, the report has %d", n, got.Sweeps)
+			}
+			again := taxon(t, append(args, "--require-gap")...) // on the finished model
+			refused(t, again, 3, test.stopped, "1e-07")
+			anew := taxon(t, append(args, "--require-gap", "--force")...)
+			refused(t, anew, 3, test.stopped, "1e-07")
+			for _, r := range []result{again, anew} {
+				if !json.Valid([]byte(r.stdout)) {
+					t.Errorf("no report: %q", r.stdout)
+				}
+			}
+			onlyModel(t, out)
+		})
+	}
+	out := filepath.Join(t.TempDir(), "model")
+	if r := taxon(t, training(out, "--require-gap")...); r.code != 0 {
+		t.Errorf("the gap was reached, but exit status %d: %s", r.code, r.stderr)
+	}
+}
