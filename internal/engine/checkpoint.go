@@ -111,7 +111,7 @@ func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
 	}
 	defer f.Close()
 	if err := store.Restore(ctx, f, dst, store.Limits{}); err != nil {
-		if errors.Is(err, store.ErrCorrupt) {
+		if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrSnapshot) {
 			return fs.Inputf(path, 0, "the checkpoint is damaged: use --force to train anew")
 		}
 		return fmt.Errorf("%s: %w", path, err)

@@ -38,6 +38,8 @@ type Config struct {
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	// Failed is told of failures as they happen (retried or not); nil: not told.
 	Failed func(error)
+	// Wrap puts something around the worker's executor, for tests and measurements; nil: nothing.
+	Wrap func(worker.Executor) worker.Executor
 }
 
 // Engine is a running embedded cluster.
@@ -99,10 +101,11 @@ func (e *Engine) openShards(c Config) error {
 func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	agent := &worker.Agent{
-		Name: "embedded", Slots: max(c.Slots, 1), Tasks: tasks, Failed: e.failed,
-		Executor: &worker.Trainer{Store: e.Store, Open: c.Open},
+	var executor worker.Executor = &worker.Trainer{Store: e.Store, Open: c.Open}
+	if c.Wrap != nil {
+		executor = c.Wrap(executor)
 	}
+	agent := &worker.Agent{Name: "embedded", Slots: max(c.Slots, 1), Tasks: tasks, Failed: e.failed, Executor: executor}
 	e.agent.Add(1)
 	go func() {
 		defer e.agent.Done()
