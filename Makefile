@@ -55,7 +55,10 @@ test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 
 test-memory-short: ## the same with a bound and an input ten times smaller
 	go test -v -count=1 -run MemoryBound ./internal/dataset
 
-ci-long: lint generate-check race fuzz-short test-memory-short ## what CI runs behind the tests
+test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
+	TAXON_TEST_EXACT=full go test -count=1 ./test/exact
+
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact ## what CI runs behind the tests
 
 bench: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
@@ -72,4 +75,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short ci-long bench convergence results tour clean
+.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-exact ci-long bench convergence results tour clean

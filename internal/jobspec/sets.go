@@ -36,4 +36,3 @@ func NodeSets(tree *taxonomy.Tree, schedule string) (set []uint32, sets uint32) 
 	}
 	return set, uint32(len(classes))
 }
-
