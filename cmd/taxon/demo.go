@@ -88,13 +88,8 @@ func runDemo(ctx context.Context, a *app, o demoOptions, train demoTrain) error 
 		return err
 	}
 	defer done()
-	for _, f := range []struct {
-		name string
-		text []byte
-	}{{demoTrainFile, trainText}, {demoTestFile, testText}, {demoHierarchyFile, hierarchy}, {demoNoticeFile, []byte(notice)}} {
-		if err := keepFile(filepath.Join(dir, f.name), f.text); err != nil {
-			return err
-		}
+	if err := keepFiles(dir, []demoFile{{demoTrainFile, trainText}, {demoTestFile, testText}, {demoHierarchyFile, hierarchy}, {demoNoticeFile, []byte(notice)}}); err != nil {
+		return err
 	}
 	r := &demoReport{Keep: o.keep, Licence: demo.Credit(notice)}
 	if err := r.describe(trainText, testText, hierarchy); err != nil {
@@ -124,34 +119,48 @@ func runDemo(ctx context.Context, a *app, o demoOptions, train demoTrain) error 
 	return nil
 }
 
-// demoFolder is the folder to work in: keep, or a temporary one that done removes.
+// demoFolder is the folder to work in: keep, or a temporary one that done removes. A keep
+// that was made and is empty again goes as well.
 func demoFolder(keep string) (dir string, done func(), err error) {
 	if keep == "" {
 		dir, err = os.MkdirTemp("", "taxon-demo-")
 		return dir, func() { os.RemoveAll(dir) }, err
 	}
-	return keep, func() {}, fs.Explain(keep, os.MkdirAll(keep, 0o777))
+	done, err = fs.MakeParents(filepath.Join(keep, demoTrainFile))
+	return keep, done, fs.Explain(keep, err)
 }
 
-// keepFile writes a file unless it is there already with the same content. Other
-// content is the user's and stays.
-func keepFile(path string, text []byte) error {
-	old, err := os.ReadFile(path)
-	switch {
-	case err == nil && bytes.Equal(old, text):
-		return nil
-	case err == nil:
-		return usagef("%s: exists already and is not the demo's: choose another folder for --keep", path)
-	case !errors.Is(err, iofs.ErrNotExist):
-		return fs.Explain(path, err)
+// demoFile is a file of a kept demo.
+type demoFile struct {
+	name string
+	text []byte
+}
+
+// keepFiles writes the demo's files, or none of them.
+func keepFiles(dir string, files []demoFile) (err error) {
+	var made []string
+	defer func() {
+		for _, path := range made {
+			if err != nil {
+				os.Remove(path)
+			}
+		}
+	}()
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		old, err := os.ReadFile(path)
+		switch {
+		case err == nil && bytes.Equal(old, f.text):
+			continue
+		case err == nil: // other content is the user's and stays
+			return usagef("%s: exists already and is not the demo's: choose another folder for --keep", path)
+		case !errors.Is(err, iofs.ErrNotExist):
+			return fs.Explain(path, err)
+		}
+		if err := fs.WriteFile(path, f.text); err != nil {
+			return err
+		}
+		made = append(made, path)
 	}
-	f, err := fs.CreateFile(path)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if _, err := f.Write(text); err != nil {
-		return fs.Explain(path, err)
-	}
-	return f.Commit()
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -131,9 +132,14 @@ func subtreeMeans(set *dataset.Set, tree *taxonomy.Tree) [][]float32 {
 	return vectors
 }
 
+// runDemoVerb runs the demo over another trainer, in the place of the real one.
 func runDemoVerb(t *testing.T, train demoTrain, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return runVerb(t.Context(), func(a *app) *cobra.Command { return newDemoCmd(a, train) }, append([]string{"demo"}, args...)...)
+	all := verbs()
+	all[0] = func(a *app) *cobra.Command { return newDemoCmd(a, train) }
+	var out, errw bytes.Buffer
+	code = executeVerbs(t.Context(), all, append([]string{"demo"}, args...), strings.NewReader(""), &out, &errw)
+	return code, out.String(), errw.String()
 }
 
 func TestDemo(t *testing.T) {

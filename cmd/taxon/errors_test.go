@@ -216,7 +216,7 @@ func (fullDisk) Write([]byte) (int, error) {
 func TestFullStandardOutput(t *testing.T) {
 	var errw bytes.Buffer
 	code := execute(t.Context(), []string{"version"}, strings.NewReader(""), fullDisk{}, &errw)
-	if want := "taxon: standard output: no space left on device\n"; code != exitFailed || errw.String() != want {
+	if want := "taxon: standard output: the disk is full: free some space and run the command again\n"; code != exitFailed || errw.String() != want {
 		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exitFailed, want)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"taxon/internal/fs"
 )
 
 func main() {
@@ -75,8 +77,8 @@ func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader
 	}()
 	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
-	if err == nil && stdout.err != nil {
-		err = withStatus(exitFailed, "standard output: %w", pathCause(stdout.err))
+	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
+		err = withStatus(exitFailed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
 	}
 	if err == nil {
 		return exitDone

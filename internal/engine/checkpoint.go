@@ -87,7 +87,10 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	path := filepath.Join(dir, stateFile)
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
-		return nil, nil
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			return nil, nil
+		}
+		return nil, damaged(path) // the folder appeared whole, so somebody took the file away
 	}
 	if err != nil {
 		return nil, fs.Explain(path, err)
@@ -97,7 +100,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	var size int
 	if n, err := fmt.Sscanf(string(head), "taxon checkpoint 1 %08x %d", &sum, &size); !ok || err != nil || n != 2 ||
 		size != len(state) || store.Checksum(state) != sum {
-		return nil, fs.Inputf(path, 0, "the checkpoint is damaged: use --force to train anew")
+		return nil, damaged(path)
 	}
 	return &Checkpoint{State: state, dir: dir}, nil
 }
@@ -106,15 +109,22 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
 	path := filepath.Join(c.dir, valuesFile)
 	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return damaged(path)
+	}
 	if err != nil {
 		return fs.Explain(path, err)
 	}
 	defer f.Close()
 	if err := store.Restore(ctx, f, dst, store.Limits{}); err != nil {
 		if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrSnapshot) {
-			return fs.Inputf(path, 0, "the checkpoint is damaged: use --force to train anew")
+			return damaged(path)
 		}
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+func damaged(path string) error {
+	return fs.Inputf(path, 0, "the checkpoint is damaged: use --force to train anew")
 }
