@@ -1,0 +1,111 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"taxon/coordinator"
+	"taxon/internal/dataset"
+	"taxon/internal/engine"
+	"taxon/internal/jobspec"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/jobs"
+	"taxon/worker"
+)
+
+// TestMachineAddsNothing: an engine's training, its tasks replayed by calling mapper and
+// reducer: the same sums task by task and the same bits in every weight.
+func TestMachineAddsNothing(t *testing.T) {
+	for n, change := range []func(*taxonv1.Options){
+		func(*taxonv1.Options) {},
+		func(o *taxonv1.Options) { o.Stiffness, o.Loss, o.Bias = "full", "squared-hinge", 0 },
+		func(o *taxonv1.Options) { o.Schedule = "parity" },
+		func(o *taxonv1.Options) { o.Schedule = "colour" },
+		func(o *taxonv1.Options) { o.Schedule = "jacobi" },
+		func(o *taxonv1.Options) { o.Method = "bsvm" },
+	} {
+		o := jobs.Defaults()
+		o.Gap, o.MaxSweeps = 1e-2, 14
+		change(o)
+		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Schedule, o.Stiffness), func(t *testing.T) {
+			j := jobs.Small(uint64(n), 150, 35)
+			if o.Method == "bsvm" {
+				j.Structure = nil
+			}
+			r, want := recorded(t, j, j.Spec(o))
+			replay, err := New(r.Job(), j.Set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := replay.Run(context.Background(), r.Steps(), 1+n%3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Hash() != want {
+				t.Error("the weights differ")
+			}
+		})
+	}
+}
+
+// TestReplayChecks: other sums than the recorded ones are an error that names the task.
+func TestReplayChecks(t *testing.T) {
+	j := jobs.Small(1, 100, 20)
+	r, _ := recorded(t, j, j.Spec(jobs.Defaults()))
+	steps := r.Steps()
+	steps[2][0].Sums.Visits++
+	replay, err := New(r.Job(), j.Set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replay.Run(context.Background(), steps, 1); err == nil {
+		t.Error("other sums went through")
+	}
+}
+
+// recorded trains on an engine and returns the tasks and the weights' hash.
+func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, string) {
+	t.Helper()
+	r := &Recorder{}
+	e, err := engine.Start(engine.Config{Slots: 2, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
+		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx := context.Background()
+	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Job: "j", Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := e.Jobs.Watch(ctx, &taxonv1.StatusRequest{Job: "j"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st *taxonv1.JobStatus
+	for {
+		next, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		st = next
+	}
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n jobs.Nodes
+	if err := worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, n.Add); err != nil {
+		t.Fatal(err, st.GetError())
+	}
+	return r, n.Hash()
+}

@@ -1,0 +1,208 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"taxon/internal/dataset"
+	"taxon/internal/jobspec"
+	"taxon/internal/taxonomy"
+	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
+	"taxon/test/jobs"
+)
+
+// Replay is a training under way without the machine.
+type Replay struct {
+	plan     *taxonv1.Plan
+	set      *dataset.Set
+	tree     *taxonomy.Tree
+	forest   *reducer.Forest
+	internal []int32 // tree node -> internal node; -1: terminal
+	solver   *mapper.Solver
+	features int
+
+	blocks []solved                           // last committed, by block
+	x      map[taxonv1.Place]*reducer.Vectors // by the REDUCE task that made it
+	zero   *reducer.Vectors
+	nodes  jobs.Nodes // of the last EMIT step
+}
+
+// solved is what a MAP task leaves.
+type solved struct {
+	at    taxonv1.Place
+	state *mapper.State
+	in    []reducer.Contribution
+}
+
+// made is what a task leaves, to be committed behind its step.
+type made struct {
+	solved  solved
+	vectors *reducer.Vectors
+	weights []mapper.Override
+}
+
+// New prepares a recorded job on its data.
+func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
+	spec := job.GetSpec()
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		return nil, err
+	}
+	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{plan: job.GetPlan(), set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
+	r.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
+	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
+	r.blocks = make([]solved, len(r.plan.BlockBegin)-1)
+	r.number(spec.GetOptions().GetSchedule())
+	r.zero = reducer.Zero(len(r.forest.Parent))
+	return r, nil
+}
+
+// number gives the internals their numbers, in depth-first order.
+func (r *Replay) number(schedule string) {
+	sets, _ := jobspec.NodeSets(r.tree, schedule)
+	internals := r.tree.Internals()
+	n := len(internals)
+	r.forest = &reducer.Forest{Parent: make([]int32, n), Terminals: make([]int32, n), Children: make([]int32, n), Set: make([]int32, n)}
+	r.internal = make([]int32, r.tree.Len())
+	for i := range r.internal {
+		r.internal[i] = -1
+	}
+	for p, i := range internals {
+		r.internal[i] = int32(p)
+		r.forest.Set[p] = int32(sets[i])
+	}
+	for i := range r.internal {
+		up := r.parent(uint32(i))
+		if p := r.internal[i]; p >= 0 {
+			r.forest.Parent[p] = up
+		}
+		if up >= 0 && r.tree.Leaf[i] {
+			r.forest.Terminals[up]++
+		} else if up >= 0 {
+			r.forest.Children[up]++
+		}
+	}
+}
+
+// parent is the internal above a tree node; -1: the zero vector.
+func (r *Replay) parent(n uint32) int32 {
+	if p := r.tree.Parent[n]; p >= 0 {
+		return r.internal[p]
+	}
+	return -1
+}
+
+// Run runs all steps, the tasks of each on so many goroutines, checks that every task
+// gives the sums that were recorded, and returns the final weights.
+func (r *Replay) Run(ctx context.Context, steps [][]Task, slots int) (*jobs.Nodes, error) {
+	benches := make([]*bench, max(slots, 1))
+	for k := range benches {
+		benches[k] = r.newBench()
+	}
+	for _, tasks := range steps {
+		results, errs := make([]made, len(tasks)), make([]error, len(tasks))
+		var next atomic.Int64
+		var group sync.WaitGroup
+		for _, b := range benches {
+			group.Go(func() {
+				for k := next.Add(1) - 1; int(k) < len(tasks); k = next.Add(1) - 1 {
+					results[k], errs[k] = b.run(ctx, tasks[k])
+				}
+			})
+		}
+		group.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		r.commit(tasks, results)
+	}
+	return &r.nodes, nil
+}
+
+// keptSteps is how far back a lease may refer to internals: two updates of them, each
+// at most a few steps.
+const keptSteps = 12
+
+// commit makes a step's results the values that later steps refer to.
+func (r *Replay) commit(tasks []Task, results []made) {
+	emit := jobs.Nodes{Columns: make([][]uint32, r.tree.Len()), Values: make([][]float32, r.tree.Len())}
+	emitted := false
+	for k, t := range tasks {
+		m := results[k]
+		switch l := t.Lease; l.GetKind() {
+		case taxonv1.TaskKind_TASK_KIND_MAP:
+			r.blocks[l.GetMap().GetBlock()] = m.solved
+		case taxonv1.TaskKind_TASK_KIND_REDUCE:
+			r.x[place(l)] = m.vectors
+		case taxonv1.TaskKind_TASK_KIND_EMIT_MAP:
+			emitted = true
+			for lane, n := range r.terminals(l.GetMap().GetBlock()) {
+				emit.Columns[n], emit.Values[n] = m.weights[lane].Feature, m.weights[lane].Value
+			}
+		case taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
+			for p, n := range r.tree.Internals() {
+				a, b := m.vectors.Begin[p], m.vectors.Begin[p+1]
+				emit.Columns[n] = append(emit.Columns[n], m.vectors.Feature[a:b]...)
+				emit.Values[n] = append(emit.Values[n], m.vectors.Value[a:b]...)
+			}
+		}
+	}
+	if emitted {
+		r.nodes = emit
+	}
+	for at := range r.x {
+		if at.Step+keptSteps < tasks[0].Lease.Step {
+			delete(r.x, at)
+		}
+	}
+}
+
+func place(l *taxonv1.Lease) taxonv1.Place {
+	return taxonv1.Place{Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}
+}
+
+func (r *Replay) terminals(block uint32) []uint32 {
+	return r.plan.BlockTerminals[r.plan.BlockBegin[block]:r.plan.BlockBegin[block+1]]
+}
+
+// vectors are the internals' vectors at refs.
+func (r *Replay) vectors(refs *taxonv1.Refs) ([]*reducer.Vectors, error) {
+	var out []*reducer.Vectors
+	for _, at := range refs.Expand() {
+		v := r.zero
+		if at.Step != 0 {
+			if v = r.x[at]; v == nil {
+				return nil, fmt.Errorf("step %d task %d attempt %d gave no vectors", at.Step, at.Task, at.Attempt)
+			}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// contributions cuts the blocks' contributions down to [lo, hi), without copying.
+func (r *Replay) contributions(refs *taxonv1.Refs, lo, hi uint32) (in []reducer.Contribution, err error) {
+	for b, at := range refs.Expand() {
+		if at != r.blocks[b].at {
+			return nil, fmt.Errorf("block %d was solved by %+v, not %+v", b, r.blocks[b].at, at)
+		}
+		for _, c := range r.blocks[b].in {
+			from := sort.Search(len(c.Feature), func(i int) bool { return c.Feature[i] >= lo })
+			to := from + sort.Search(len(c.Feature)-from, func(i int) bool { return c.Feature[from+i] >= hi })
+			if from < to {
+				in = append(in, reducer.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to], Stiff: c.Stiff[from:to]})
+			}
+		}
+	}
+	return in, nil
+}
