@@ -41,19 +41,22 @@ var kills = func() int {
 }()
 
 // TestSameWeightsAfterKills kills trainings with SIGKILL at random instants, several
-// times in a row, and runs them again.
+// times in a row, and runs them again, each time with other threads, shards and stores.
 func TestSameWeightsAfterKills(t *testing.T) {
 	want, whole := undisturbed(t)
 	resumed := 0
 	for seed := range uint64(kills) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		out := filepath.Join(t.TempDir(), "model")
-		flags := append([]string{"--threads", fmt.Sprint(1 + seed%3), "--stores", fmt.Sprint(1 + seed%2)}, often...)
+		flags := func() []string {
+			kind := []string{"memory", "badger"}[r.IntN(2)]
+			return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(5)), "--store", kind}, often...)
+		}
 		var instants []time.Duration
 		for range 1 + seed%3 {
 			after := time.Duration(r.Float64() * float64(whole))
 			instants = append(instants, after)
-			p := start(t, training(out, flags...)...)
+			p := start(t, training(out, flags()...)...)
 			timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Kill() })
 			p.wait()
 			timer.Stop()
@@ -61,7 +64,7 @@ func TestSameWeightsAfterKills(t *testing.T) {
 				resumed++
 			}
 		}
-		if got := trained(t, taxon(t, training(out, flags...)...)); got != want {
+		if got := trained(t, taxon(t, training(out, flags()...)...)); got != want {
 			t.Errorf("seed %d, killed after %v: %+v, want %+v", seed, instants, got, want)
 		}
 		if n := sweeps(t, out); n != want.Sweeps {

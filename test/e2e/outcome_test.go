@@ -138,6 +138,44 @@ func TestCheckpointOfSomethingElse(t *testing.T) {
 	onlyModel(t, out)
 }
 
+// TestDamage: a torn checkpoint or model is named, not gone on from, and --force mends it.
+func TestDamage(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "model")
+	p := start(t, training(out, often...)...)
+	p.appears(out + ".train/checkpoint")
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	for _, name := range []string{"values", "state"} {
+		damage(t, filepath.Join(out+".train/checkpoint", name))
+		refused(t, taxon(t, training(out)...), 2, name, "--force")
+	}
+	short := func(more ...string) []string { return training(out, append(more, "--max-sweeps", "1")...) }
+	trained(t, taxon(t, short("--force")...))
+	for _, name := range []string{"weights-00000.bin", "manifest.json"} {
+		damage(t, filepath.Join(out, name))
+		if r := taxon(t, short()...); r.code == 0 || !strings.Contains(r.stderr, name) || !strings.Contains(r.stderr, "--force") {
+			t.Errorf("damaged %s: exit status %d, %s", name, r.code, r.stderr)
+		}
+		trained(t, taxon(t, short("--force")...))
+	}
+	onlyModel(t, out)
+}
+
+// damage flips a bit in the middle of a file.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 4
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestTwoAtOnce: the second training into the same place is refused, the first unharmed.
 func TestTwoAtOnce(t *testing.T) {
 	want, _ := undisturbed(t)
