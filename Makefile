@@ -69,10 +69,13 @@ convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA
 results: ## time, memory, size and scores on four data sets: TAXON_DATA=DIR make results
 	go run ./test/bench/results
 
+overhead: ## what the machine costs over calling mapper and reducer directly: TAXON_DATA=DIR make overhead
+	go run ./test/bench/overhead
+
 tour: ## run the README's tour and put what it prints into the README
 	go run ./test/bench/tour
 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-exact ci-long bench convergence results tour clean
+.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-exact ci-long bench convergence results overhead tour clean

@@ -1,0 +1,226 @@
+// Command overhead measures what the machine costs: the same training, task for task,
+// once through the embedded engine (coordinator, store, messages, worker) and once by
+// calling mapper and reducer directly, in one process, one after the other.
+//
+//	go run ./test/bench/overhead -data DIR
+//
+// DIR/wordnet-freq holds train.svm.xz and tree.txt. The direct run does the tasks that
+// the engine handed out, with their parameters, and fails unless every sum and every
+// weight is the same. Ingest is not measured; loading the job is, on both sides.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"taxon/coordinator"
+	"taxon/internal/dataset"
+	"taxon/internal/engine"
+	"taxon/internal/fs"
+	"taxon/internal/jobspec"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/direct"
+	"taxon/test/jobs"
+	"taxon/worker"
+)
+
+// settings of the measurement.
+type settings struct {
+	set     string // folder with train and tree
+	train   string
+	tree    string
+	options *taxonv1.Options
+	slots   int
+	runs    int
+}
+
+func main() {
+	s := settings{options: jobs.Defaults()}
+	data := flag.String("data", os.Getenv("TAXON_DATA"), "`folder` of the data sets (default $TAXON_DATA)")
+	set := flag.String("set", "wordnet-freq", "data set within it")
+	flag.StringVar(&s.train, "train", "train.svm.xz", "instances within the set")
+	flag.StringVar(&s.tree, "tree", "tree.txt", "structure within the set")
+	flag.StringVar(&s.options.Loss, "loss", s.options.Loss, "hinge or squared-hinge")
+	flag.StringVar(&s.options.Schedule, "schedule", s.options.Schedule, "twoblock, parity, colour or jacobi")
+	flag.Float64Var(&s.options.C, "c", 1, "weight of the losses")
+	flag.Float64Var(&s.options.Gap, "gap", 1e-2, "relative gap to stop at")
+	sweeps := flag.Uint("max-sweeps", 30, "sweeps to stop after")
+	flag.IntVar(&s.slots, "slots", 1, "tasks that run at a time, on both sides")
+	flag.IntVar(&s.runs, "runs", 2, "times each side is run, taking turns")
+	flag.Parse()
+	s.options.MaxSweeps = uint32(*sweeps)
+	s.set = filepath.Join(*data, *set)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *data, s); err != nil {
+		fmt.Fprintln(os.Stderr, "overhead:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, data string, s settings) error {
+	if data == "" {
+		return errors.New("name the data with -data DIR or TAXON_DATA=DIR")
+	}
+	j, err := load(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer j.Set.Close()
+	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set), j.Set.Matrix.Rows,
+		len(j.Set.Labels), s.options.Schedule, s.options.Loss, s.options.C, s.slots, runtime.NumCPU())
+	fmt.Printf("%-8s %10s %10s %8s %8s\n", "", "wall s", "CPU s", "sweeps", "gap")
+	best := [2]cost{}
+	for range s.runs {
+		r, hash, through, err := throughEngine(ctx, j, s)
+		if err != nil {
+			return err
+		}
+		alone, err := directly(ctx, j, r, hash, s.slots)
+		if err != nil {
+			return err
+		}
+		best[0], best[1] = best[0].least(through), best[1].least(alone)
+	}
+	fmt.Printf("\nengine / direct, least of %d: wall %.3f, CPU %.3f (same sums, same weights)\n", s.runs,
+		best[0].wall/best[1].wall, best[0].cpu/best[1].cpu)
+	return nil
+}
+
+// load ingests the data into a temporary folder, which may go once the set is mapped.
+func load(ctx context.Context, s settings) (*jobs.Job, error) {
+	dir, err := os.MkdirTemp("", "taxon-overhead")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "data")
+	if _, err := dataset.Ingest(ctx, dataset.Options{Paths: []string{filepath.Join(s.set, s.train)}, Out: out}); err != nil {
+		return nil, err
+	}
+	j := &jobs.Job{}
+	if j.Set, err = dataset.Open(out); err != nil {
+		return nil, err
+	}
+	f, err := fs.Open(ctx, fs.Local{}, filepath.Join(s.set, s.tree))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if j.Structure, _, err = taxonomy.Read(f, f.Name()); err != nil {
+		return nil, err
+	}
+	j.Structure = j.Structure.FirstParent()
+	return j, nil
+}
+
+// cost is what one run took; the zero value stands for no run yet.
+type cost struct{ wall, cpu float64 }
+
+func (c cost) least(d cost) cost {
+	if c == (cost{}) {
+		return d
+	}
+	return cost{min(c.wall, d.wall), min(c.cpu, d.cpu)}
+}
+
+// measure times f, with the garbage of what was before it collected.
+func measure(f func() error) (cost, error) {
+	runtime.GC()
+	start, cpu := time.Now(), cpuSeconds()
+	err := f()
+	return cost{time.Since(start).Seconds(), cpuSeconds() - cpu}, err
+}
+
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// throughEngine trains on an embedded engine, recording its tasks.
+func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Recorder, string, cost, error) {
+	spec := j.Spec(s.options)
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		return nil, "", cost{}, err
+	}
+	r := &direct.Recorder{}
+	e, err := engine.Start(engine.Config{Slots: s.slots, Shards: 1, ShardBytes: 1 << 40, Wrap: r.Wrap,
+		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
+	if err != nil {
+		return nil, "", cost{}, err
+	}
+	var st *taxonv1.JobStatus
+	took, err := measure(func() error {
+		st, err = train(ctx, e, spec)
+		return err
+	})
+	var n jobs.Nodes
+	if err == nil {
+		err = worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, n.Add)
+	}
+	if err = errors.Join(err, e.Close()); err != nil {
+		return nil, "", cost{}, err
+	}
+	fmt.Printf("%-8s %10.2f %10.2f %8d %8.2g\n", "engine", took.wall, took.cpu, st.GetSweep(), st.GetCertificate().GetGap())
+	return r, n.Hash(), took, nil
+}
+
+func train(ctx context.Context, e *engine.Engine, spec *taxonv1.JobSpec) (*taxonv1.JobStatus, error) {
+	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Job: "overhead", Spec: spec}); err != nil {
+		return nil, err
+	}
+	stream, err := e.Jobs.Watch(ctx, &taxonv1.StatusRequest{Job: "overhead"})
+	if err != nil {
+		return nil, err
+	}
+	var last *taxonv1.JobStatus
+	for {
+		st, err := stream.Recv()
+		if errors.Is(err, io.EOF) && last.GetState() == taxonv1.JobState_JOB_STATE_DONE {
+			return last, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("the job ended %v: %s", last.GetState(), last.GetError())
+		}
+		if err != nil {
+			return nil, err
+		}
+		last = st
+	}
+}
+
+// directly replays what r recorded.
+func directly(ctx context.Context, j *jobs.Job, r *direct.Recorder, hash string, slots int) (cost, error) {
+	steps := r.Steps()
+	var n *jobs.Nodes
+	took, err := measure(func() error {
+		replay, err := direct.New(r.Job(), j.Set)
+		if err != nil {
+			return err
+		}
+		n, err = replay.Run(ctx, steps, slots)
+		return err
+	})
+	if err != nil {
+		return cost{}, err
+	}
+	if n.Hash() != hash {
+		return cost{}, errors.New("the direct run gives other weights than the engine")
+	}
+	fmt.Printf("%-8s %10.2f %10.2f\n", "direct", took.wall, took.cpu)
+	return took, nil
+}
