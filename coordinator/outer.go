@@ -41,9 +41,12 @@ const (
 	// stallSweeps is how long momentum is left to build up before that: at 4 it never did
 	// (gap 1e-4 after 128 sweeps instead of 68).
 	stallSweeps = 12
-	// guardAfter: from this many pricing sweeps in a row above the best accepted P on, every
-	// sweep uses full stiffness until P is below it: full stiffness always majorises.
-	guardAfter = 2
+	// familyAfter and fullAfter: from this many pricing sweeps in a row above the best
+	// accepted P on, every sweep uses the stiffness of whole families, then of all terminals,
+	// until P is below it. Full stiffness always majorises, but makes the internals dense:
+	// gigabytes on 17 k classes.
+	familyAfter = 2
+	fullAfter   = 4
 	// workingBand: rows within this of their margin's bound join the working sets that a
 	// pricing pass draws; at 0 unpriced sweeps diverge, 0.3 visits three times the rows of
 	// 0.15 for the same gaps. firstBand is the first sweep's: half of all rows lie within
@@ -108,7 +111,8 @@ type outerState struct {
 	Restarted uint32  // sweep after which the momentum restarted last
 	Primal    float64 // running sums of the certificate under way
 	Dual      float64
-	Certified bool // Last is set
+	Inner     float64 // and of the inner gaps
+	Certified bool    // Last is set
 	Last      certificate
 	StoppedBy string
 }
@@ -160,7 +164,7 @@ func (o *outer) twoblock() bool { return o.schedule == jobspec.ScheduleTwoblock 
 // openSweep goes to the first step of a sweep.
 func (o *outer) openSweep(sweep uint32) {
 	o.Sweep, o.Set = sweep, 0
-	o.Primal, o.Dual = 0, 0
+	o.Primal, o.Dual, o.Inner = 0, 0, 0
 	o.Price = o.mustPrice()
 	o.Stage = stageSet
 	if o.flat || o.twoblock() {
@@ -241,10 +245,13 @@ func (o *outer) step() stepSpec {
 
 // rule is the stiffness of twoblock's exact solve.
 func (o *outer) rule() string {
-	if o.support && o.Rises < guardAfter {
-		return "support"
+	switch {
+	case !o.support || o.Rises >= fullAfter:
+		return "full"
+	case o.Rises >= familyAfter:
+		return "family"
 	}
-	return "full"
+	return "support"
 }
 
 // innerGap is the absolute gap per terminal that inner solves aim at; 0: none known yet.
@@ -279,6 +286,7 @@ func (o *outer) commit(sums []Sums) (outcome, error) {
 		if step.Price || step.Certify {
 			o.Primal += s.Primal
 			o.Dual += s.Dual
+			o.Inner += s.InnerGap
 		}
 	}
 	switch o.Stage {
@@ -410,10 +418,16 @@ func (o *outer) stop() bool {
 	return true
 }
 
-// judge compares P with the best accepted one and says whether it rose.
+// judge says whether P rose against the best accepted one. Unfinished inner solves raise
+// P as well, by at most their gap (rows that the working sets missed, most of all): what
+// they account for is no fault of the internals' step.
 func (o *outer) judge() bool {
-	if o.Rises == 0 && o.Accepted == 0 || o.Last.Objective <= o.Accepted+riseTolerance*math.Abs(o.Accepted) {
-		o.Accepted, o.Rises = o.Last.Objective, 0
+	low := o.Last.Objective - o.Inner
+	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+riseTolerance*math.Abs(o.Accepted) {
+		if o.Accepted == 0 || o.Last.Objective < o.Accepted {
+			o.Accepted = o.Last.Objective
+		}
+		o.Rises = 0
 		return false
 	}
 	o.Rises++
