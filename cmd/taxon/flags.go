@@ -86,6 +86,9 @@ func atLeast0(x float64) string {
 	return "must be 0 or more"
 }
 
+// finite is what floatFlag sees to itself.
+func finite(float64) string { return "" }
+
 func above0to1(x float64) string {
 	if x > 0 && x <= 1 {
 		return ""

@@ -148,13 +148,16 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)
+		if c, ok := f.Value.(*choiceValue); ok && len(c.choices) > 1 {
+			value = strings.Join(c.choices, "|")
+		}
 		head := "  --" + f.Name
 		if value != "" && f.Value.Type() != "bool" {
 			head += " " + value
 		}
 		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required {
 			usage += " (required)"
-		} else if d := f.DefValue; d != "" && d != "0" && d != "0s" && d != "false" && d != "[]" {
+		} else if d := f.DefValue; d != "" && d != "0" && d != "0s" && !strings.Contains(usage, "(default") && d != "false" && d != "[]" {
 			usage += " (default " + d + ")"
 		}
 		if len(head) > column-2 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -403,5 +404,52 @@ func TestPredictText(t *testing.T) {
 	}
 	if code, _, stderr := runTaxon(t, "1:1\n", "predict --model $M --data -", vars); code != 2 || !strings.Contains(stderr, "add --text") {
 		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+func TestPredictCutoff(t *testing.T) {
+	dir := noisyFiles(t)
+	t.Chdir(dir)
+	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy tree.txt --out model --quiet")...); code != exitDone {
+		t.Fatal(stderr)
+	}
+	lines := func(flags string) []string {
+		t.Helper()
+		code, stdout, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("predict --model model --data test.svm --quiet --scores "+flags)...)
+		if code != exitDone {
+			t.Fatal(stderr)
+		}
+		return strings.Split(strings.TrimSpace(stdout), "\n")
+	}
+	all := lines("--top 6")
+	_, text, _ := strings.Cut(strings.Split(all[0], ",")[2], ":") // the third best of some instance
+	limit, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, few := lines("--cutoff "+text), lines("--top 2 --cutoff "+text)
+	sizes := map[int]bool{}
+	for i := range all {
+		want := []string{}
+		for k, pair := range strings.Split(all[i], ",") {
+			_, text, _ := strings.Cut(pair, ":")
+			score, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k == 0 || score > limit {
+				want = append(want, pair)
+			}
+		}
+		sizes[len(want)] = true
+		if got := strings.Join(want, ","); cut[i] != got {
+			t.Errorf("instance %d above %v: %s, want %s", i, limit, cut[i], got)
+		}
+		if got := strings.Join(want[:min(2, len(want))], ","); few[i] != got {
+			t.Errorf("instance %d, two above %v: %s, want %s", i, limit, few[i], got)
+		}
+	}
+	if len(sizes) < 2 {
+		t.Errorf("the cutoff tells nothing: %v labels each", sizes)
 	}
 }

@@ -20,7 +20,9 @@ type predictOptions struct {
 	model  string
 	rows   rowOptions
 	out    string
-	top    int // 0: the labels by the default rule
+	top    int // 0: as many as the rule gives
+	cutoff float64
+	cut    bool // cutoff is set: the rule is every class above it
 	scores bool
 }
 
@@ -32,11 +34,11 @@ func newPredictCmd(a *app) *cobra.Command {
 		Short:   "label instances with a model",
 		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. " +
 			"A model of single-label data gives the best class; one of multi-label data all classes with a score above 0, or the best one " +
-			"if there is none; --top gives the k best. Instances are read as a stream; their labels, if any, are ignored.",
+			"if there is none; --top gives the k best, --cutoff all above a score, both together at most k of them. Instances are read as a stream; their labels, if any, are ignored.",
 		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.rows.zeroSet = cmd.Flags().Changed("zero-based")
+			o.rows.zeroSet, o.cut = cmd.Flags().Changed("zero-based"), cmd.Flags().Changed("cutoff")
 			return runPredict(cmd, a, o)
 		},
 	}
@@ -47,6 +49,7 @@ func newPredictCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", fs.Stdin, "write to `FILE`, or - for standard output")
 		intFlag(f, &o.top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels that the rule gives")
+		floatFlag(f, &o.cutoff, "cutoff", 0, "give every class with a score above `S`, the best one if there is none (default: 0 for multi-label data)", finite)
 		f.BoolVar(&o.scores, "scores", false, "write label:score")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.rows.threads) })
@@ -82,11 +85,8 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 		return err
 	}
 	defer m.Close()
-	po := model.PredictOptions{Rule: m.DefaultRule(), Top: 1}
-	if o.top > 0 {
-		po = model.PredictOptions{Rule: model.TopK, Top: o.top}
-	}
-	p, err := m.NewPredictor(po)
+	w := &labelWriter{names: m.Tree.Name, scores: o.scores, most: math.MaxInt}
+	p, err := m.NewPredictor(o.rule(m, w))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,6 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	}
 	defer rows.Close()
 	began := time.Now()
-	w := &labelWriter{names: m.Tree.Name, scores: o.scores}
 	if err := a.writeOut(o.out, func(out io.Writer) error {
 		w.w = out
 		return a.score(cmd.Context(), "predict", p, rows, o.rows.threads, w.write)
@@ -109,6 +108,20 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	}
 	a.ui.Note("%s instances labelled in %s", formatCount(r.Instances), formatSeconds(r.Seconds))
 	return nil
+}
+
+// rule is how scores become labels.
+func (o *predictOptions) rule(m *model.Model, w *labelWriter) model.PredictOptions {
+	switch {
+	case o.cut:
+		if o.top > 0 {
+			w.most = o.top
+		}
+		return model.PredictOptions{Rule: model.Threshold, Cutoff: o.cutoff, Top: 1}
+	case o.top > 0:
+		return model.PredictOptions{Rule: model.TopK, Top: o.top}
+	}
+	return model.PredictOptions{Rule: m.DefaultRule(), Top: 1}
 }
 
 // writeOut gives write a buffered writer for path, or for standard output if it is "-"; a
@@ -142,6 +155,7 @@ type labelWriter struct {
 	w            io.Writer
 	names        []string // node -> label
 	scores       bool
+	most         int // labels of an instance
 	line         []byte
 	rows, labels int64
 }
@@ -150,6 +164,9 @@ func (l *labelWriter) write(b *model.Batch, r *model.Result) error {
 	for i := range b.Rows() {
 		l.line = l.line[:0]
 		for k, s := range r.Set(i) {
+			if k == l.most {
+				break
+			}
 			if k > 0 {
 				l.line = append(l.line, ',')
 			}

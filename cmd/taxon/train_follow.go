@@ -17,7 +17,7 @@ import (
 // follow shows the job's progress until it has ended. A cancelled context cancels the
 // job, which leaves a checkpoint.
 func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*taxonv1.JobStatus, error) {
-	p := t.a.ui.Start("train", 0)
+	p := t.a.ui.Start("train: sweep", 0)
 	defer p.Done()
 	// The watch outlives ctx: it has to see the job's clean end.
 	watching, done := context.WithCancel(context.WithoutCancel(ctx))
@@ -32,6 +32,7 @@ func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		return nil, plainStatus(err)
 	}
 	var trace []*taxonv1.SweepRecord
+	first := true
 	for {
 		st, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -41,6 +42,10 @@ func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 			return nil, plainStatus(err)
 		}
 		trace = append(trace, st.GetTrace()...)
+		if first { // a resumed training has sweeps behind it
+			p.Resume(int64(st.GetSweep()) + 1)
+			first = false
+		}
 		t.show(p, st)
 		switch st.GetState() {
 		case taxonv1.JobState_JOB_STATE_DONE:
@@ -57,7 +62,7 @@ func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 // show puts sweep, gap and the time left on the progress line. How far the work is, is
 // measured on the way of log(gap) from the first certificate to the tolerance.
 func (t *training) show(p *progress, st *taxonv1.JobStatus) {
-	extra := []string{fmt.Sprintf("sweep %d", st.GetSweep()+1)}
+	var extra []string
 	if k := st.GetTasks(); k != nil {
 		if n := k.GetDone() + k.GetRunning() + k.GetWaiting(); n > 0 {
 			extra = append(extra, fmt.Sprintf("%s %d/%d", st.GetPhase(), k.GetDone(), n))
@@ -69,7 +74,7 @@ func (t *training) show(p *progress, st *taxonv1.JobStatus) {
 	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
 		extra = append(extra, "ETA "+formatSeconds(s))
 	}
-	p.Set(0, strings.Join(extra, "  "))
+	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
 }
 
 // failure words a failed job for the user.

@@ -25,7 +25,7 @@ type Rule uint8
 
 const (
 	Argmax    Rule = iota // the best terminal
-	Threshold             // every terminal with a score above 0, the best one if there is none
+	Threshold             // every terminal with a score above the cutoff, the best one if there is none
 	TopK                  // the k best
 )
 
@@ -39,8 +39,9 @@ func (m *Model) DefaultRule() Rule {
 
 // PredictOptions choose what a Predictor returns.
 type PredictOptions struct {
-	Rule Rule
-	Top  int // best terminals to return an instance, at least 1 (fewer if there are fewer)
+	Rule   Rule
+	Cutoff float64 // of Threshold
+	Top    int     // best terminals to return an instance, at least 1 (fewer if there are fewer)
 }
 
 // Predictor scores instances against every terminal, exactly: scores are x.w_n summed
@@ -74,6 +75,9 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	}
 	if o.Rule > TopK {
 		return nil, fmt.Errorf("predict: unknown rule %d", o.Rule)
+	}
+	if math.IsNaN(o.Cutoff) {
+		return nil, fmt.Errorf("predict: cutoff %g: must be a number", o.Cutoff)
 	}
 	p := &Predictor{m: m, o: o, bias: float64(float32(m.Options.Bias))}
 	p.o.Top = min(o.Top, m.Terminals())
@@ -217,7 +221,7 @@ func (s *Scorer) offer(n int32, scores []float64) {
 	}
 	if s.p.o.Rule == Threshold {
 		for row, score := range scores {
-			if score > 0 {
+			if score > s.p.o.Cutoff {
 				s.positive[row] = append(s.positive[row], Scored{n, score})
 			}
 		}
