@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,12 +62,9 @@ func run(ctx context.Context, data string, set drive.Set, sweeps, extra []string
 		return err
 	}
 	defer d.Close()
-	head := []string{"after sweeps"}
-	for _, s := range sweeps {
-		head = append(head, s)
-	}
-	drive.Row(append(head, "CPU s")...)
-	drive.Rule(len(head) + 1)
+	head := slices.Concat([]string{"after sweeps"}, sweeps, []string{"CPU s"})
+	drive.Row(head...)
+	drive.Rule(len(head))
 	for _, p := range paths {
 		cells := []string{p.name}
 		cpu := 0.0
