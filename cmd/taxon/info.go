@@ -35,7 +35,7 @@ func newInfoCmd(a *app) *cobra.Command {
 		GroupID: groupData,
 		Short:   "what a model, a data set, a data file or a structure holds",
 		Long: "Tells what PATH is (a model, a data set made by ingest, a file of instances, a class structure) and counts what it holds: " +
-			"instances, features, classes and their sizes, depth, and the memory that a training would need. " +
+			"instances, features, classes and their sizes, depth, and the memory and time that a training would need. " +
 			"With --hierarchy data are looked at together with their class structure.",
 		Example: "taxon info model\n" +
 			"taxon info train.svm.xz --hierarchy tree.txt",
@@ -74,9 +74,10 @@ type info struct {
 
 	*dataInfo // model, dataset, data
 
-	Structure *taxonomy.Shape `json:"structure,omitempty"` // as the user gave it
-	Tree      *treeInfo       `json:"tree,omitempty"`      // that is or would be trained
-	Memory    *memoryInfo     `json:"memory,omitempty"`    // dataset, data
+	Structure *taxonomy.Shape `json:"structure,omitempty"`     // as the user gave it
+	Tree      *treeInfo       `json:"tree,omitempty"`          // that is or would be trained
+	Memory    *memoryInfo     `json:"memory,omitempty"`        // dataset, data
+	Seconds   float64         `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
 
 	Options *model.Options `json:"options,omitempty"` // model
 	Counts  *model.Counts  `json:"counts,omitempty"`  // model
@@ -382,6 +383,7 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 	i.Tree = describeTree(tree)
 	if i.Features != nil {
 		i.Memory = estimateMemory(i.dataInfo, tree, sizes, workers(o.threads))
+		i.Seconds = estimateSeconds(i.dataInfo, tree, workers(o.threads))
 	}
 	return nil
 }

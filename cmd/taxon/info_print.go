@@ -18,6 +18,9 @@ func printInfo(a *app, i *info) {
 	p.data(i.dataInfo)
 	p.structure(i)
 	p.memory(i.Memory)
+	if i.Seconds > 0 {
+		p.row("time", "about %s to a gap of 1e-2 at C = 1, within a factor of three", formatSeconds(i.Seconds))
+	}
 	for _, n := range i.Notes {
 		fmt.Fprintf(a.stdout, "  note: %s\n", n)
 	}
