@@ -260,13 +260,24 @@ func TestContributionOrder(t *testing.T) {
 		_, s := Task{Forest: f, Hi: 1, Rule: Support, Certify: true}.Run(in, Zero(3), Zero(3))
 		return s
 	}
+	// (1e17 + 1) - 1e17 = 0, 1e17 - 1e17 + 1 = 1: the order of equal parents must tell.
 	want := run(one(0, 1e17), one(0, 1), one(0, -1e17), one(1, 2), one(2, 3))
 	if got := run(one(2, 3), one(0, 1e17), one(1, 2), one(0, 1), one(0, -1e17)); got != want {
 		t.Errorf("order between parents: %+v, want %+v", got, want)
 	}
-	// (1e17 + 1) - 1e17 = 0, 1e17 - 1e17 + 1 = 1: the order of equal parents must tell.
 	if got := run(one(0, 1e17), one(0, -1e17), one(0, 1), one(1, 2), one(2, 3)); got == want {
 		t.Error("equal parents are not added up in the order given")
+	}
+	var many []Contribution // enough for a sort that is not stable to show
+	sum := 0.0
+	for k := range 300 {
+		v := math.Ldexp(1, k*37%90) * float64(k%2*2-1)
+		sum += v
+		many = append(many, one(int32(2-k%2), 0), one(0, v))
+	}
+	_, got := Task{Forest: f, Hi: 1, Rule: None, Certify: true}.Run(many, Zero(3), Zero(3))
+	if got.Dual != -float64(sum*sum)/2 {
+		t.Errorf("300 parts of one parent: dual %g, want %g", got.Dual, -sum*sum/2)
 	}
 }
 

@@ -259,17 +259,33 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestAscending refuses indices that repeat or lie beyond the data.
+func TestAscending(t *testing.T) {
+	for _, c := range []struct {
+		differences []int
+		ok          bool
+	}{
+		{[]int{0, 1, 5}, true}, {[]int{0, 0}, false}, {[]int{3, 0, 1}, false}, {[]int{9}, true}, {[]int{10}, false}, {[]int{5, 5}, false},
+	} {
+		e := encoder{}
+		for _, d := range c.differences {
+			e.uvarint(d)
+		}
+		d := decoder{b: e.b}
+		d.ascending(make([]uint32, len(c.differences)), 0, 10)
+		if (d.end("x") == nil) != c.ok {
+			t.Errorf("differences %v below 10: %v", c.differences, d.err)
+		}
+	}
+}
+
 // TestShortInputsStaySmall: what is allocated is bounded by the input, whatever counts
 // it claims.
 func TestShortInputsStaySmall(t *testing.T) {
 	claims := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 	for kind, format := range map[string]byte{"dual": formatState, "v": formatContributions, "x": formatVectors, "weights": formatOverrides} {
-		for skip := range 4 {
-			b := append([]byte{format}, make([]byte, skip)...)
-			for k := range b[1:] {
-				b[k+1] = 1
-			}
-			b = append(b, claims...)
+		for _, head := range [][]byte{{}, {1}, {1, 1}, {1, 1, 1}, {4, 0xf1, 3, 0xf1, 3, 0xf1, 3, 0xf1, 3}} { // the last: 4 nodes of 497 features
+			b := append(append([]byte{format}, head...), claims...)
 			var err error
 			const runs = 200
 			var before, after runtime.MemStats

@@ -207,6 +207,9 @@ func TestVectorCacheFailures(t *testing.T) {
 	if _, err := c.get(context.Background(), "a", fail); !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
+	if len(c.items)+len(c.order) != 0 {
+		t.Fatal("what could not be loaded takes a place")
+	}
 	if _, err := c.get(context.Background(), "a", good); err != nil {
 		t.Fatalf("the error was kept: %v", err)
 	}
