@@ -58,7 +58,7 @@ type trained struct {
 func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "data"), p.Data())
-	args := []string{"train", "--quiet", "--json", "--threads", "1", "--max-time", "60",
+	args := []string{"train", "--quiet", "--json", "--threads", "1", "--max-time", "20",
 		"--data", filepath.Join(dir, "data"), "--out", filepath.Join(dir, "model"),
 		"--C", format(p.C), "--bias", format(p.Bias), "--loss", p.loss()}
 	if p.Edges != nil {
