@@ -42,9 +42,9 @@ func TestPaperEq12(t *testing.T) {
 				t.Errorf("%v lane %d: primal %g, dual %g", set, l, best.primal, best.subdual)
 			}
 			for i := range a {
-				for _, by := range []float32{0.01, -0.01} {
+				for _, by := range []float64{0.01, -0.01} {
 					old := a[i]
-					a[i] = min(max(old+by, 0), set.loss.Bound(set.c))
+					a[i] = min(max(old+by, 0), float64(set.loss.Bound(set.c)))
 					if d := p.figures(s, l, a).subdual; a[i] != old && d > best.subdual+1e-5*best.primal {
 						t.Errorf("%v lane %d: dual %d from %g to %g lifts D from %g to %g", set, l, i, old, a[i], best.subdual, d)
 					}
@@ -100,7 +100,7 @@ func TestPaperEq13(t *testing.T) {
 }
 
 // support is 1 on the features of rows with a dual.
-func (p *problem) support(a []float32, bias float32) []int {
+func (p *problem) support(a []float64, bias float32) []int {
 	s := make([]int, p.cols+1)
 	for i := range a {
 		for f, x := range p.dense(i, bias) {
@@ -173,8 +173,8 @@ func (p *problem) primal(s *Solver, l int, w []float64) float64 {
 		e := w[f] - float64(y)
 		v += e * e / 2
 	}
-	for i := range p.index {
-		v += s.C * s.Loss.Value(p.sign(i, l)*dot(w, p.dense(i, s.Bias)))
+	for i, y := range p.signs(l) {
+		v += s.C * s.Loss.Value(y*dot(w, p.dense(i, s.Bias)))
 	}
 	return v
 }
@@ -203,7 +203,7 @@ func TestPaperHsiehStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := float64(duals(&r.State, 1, 0)[0]); math.Abs(a-c.wantA) > 1e-6 {
+		if a := duals(&r.State, 1, 0)[0]; math.Abs(a-c.wantA) > 1e-6 {
 			t.Errorf("loss %d C %g mean %v: dual %g, want %g", c.loss, c.c, c.mean, a, c.wantA)
 		}
 	}

@@ -129,9 +129,8 @@ func TestWorkingSet(t *testing.T) {
 			for f := range w {
 				w[f] = float64(w32[f])
 			}
-			for i := range a {
+			for i, y := range p.signs(l) {
 				x := p.dense(i, set.bias)
-				y := p.sign(i, l)
 				z := y * dot(w, x)
 				must := y > 0 || a[i] != 0 || z <= 1+band-1e-4*(1+math.Abs(z))
 				may := must || z <= 1+band+1e-4*(1+math.Abs(z))
@@ -173,7 +172,7 @@ func TestGapCloses(t *testing.T) {
 				st = &r.State
 				for _, a := range st.Dual {
 					if a < 0 || set.loss == Hinge && float64(a) > set.c {
-						t.Fatalf("dual %v outside [0, %v]", float64(a), set.c)
+						t.Fatalf("dual %v outside [0, %v]", a, set.c)
 					}
 				}
 				if r.Sums.InnerGap < -1e-15*r.Sums.Primal {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 
 	"taxon/internal/sparse"
 )
@@ -99,12 +98,16 @@ func (p *problem) mean(l int) []float32 {
 	return make([]float32, p.cols+1)
 }
 
-// sign is y_il.
-func (p *problem) sign(i, l int) float64 {
-	if slices.Contains(p.block.Positive[l], uint32(i)) {
-		return 1
+// signs are y_il of all rows.
+func (p *problem) signs(l int) []float64 {
+	y := make([]float64, len(p.index))
+	for i := range y {
+		y[i] = -1
 	}
-	return -1
+	for _, i := range p.block.Positive[l] {
+		y[i] = 1
+	}
+	return y
 }
 
 // dense is row i in float64 with the bias behind.
@@ -118,11 +121,13 @@ func (p *problem) dense(i int, bias float32) []float64 {
 }
 
 // weights is the float32 w = y + v of lane l, and v, from the lane's duals.
-func (p *problem) weights(l int, bias float32, a []float32) (w []float32, v []float64) {
+func (p *problem) weights(l int, bias float32, a []float64) (w []float32, v []float64) {
 	v = make([]float64, p.cols+1)
-	for i := range a {
-		for f, x := range p.dense(i, bias) {
-			v[f] += p.sign(i, l) * float64(a[i]) * x
+	for i, sign := range p.signs(l) {
+		if a[i] != 0 {
+			for f, x := range p.dense(i, bias) {
+				v[f] += sign * a[i] * x
+			}
 		}
 	}
 	w = make([]float32, p.cols+1)
@@ -133,13 +138,13 @@ func (p *problem) weights(l int, bias float32, a []float32) (w []float32, v []fl
 }
 
 // duals of lane l of a state, dense.
-func duals(st *State, rows, l int) []float32 {
-	a := make([]float32, rows)
+func duals(st *State, rows, l int) []float64 {
+	a := make([]float64, rows)
 	at := 0
 	for k, i := range st.Rows {
 		for m := st.Live[k]; m != 0; m &= m - 1 {
 			if bits.TrailingZeros16(m) == l {
-				a[i] = st.Dual[at]
+				a[i] = float64(st.Dual[at])
 			}
 			at++
 		}
@@ -171,7 +176,7 @@ type figures struct {
 }
 
 // figures computes everything that price claims, for lane l.
-func (p *problem) figures(s *Solver, l int, a []float32) (f figures) {
+func (p *problem) figures(s *Solver, l int, a []float64) (f figures) {
 	w32, v := p.weights(l, s.Bias, a)
 	w, e, y := make([]float64, len(w32)), make([]float64, len(w32)), make([]float64, len(w32))
 	for i := range w {
@@ -180,16 +185,16 @@ func (p *problem) figures(s *Solver, l int, a []float32) (f figures) {
 		e[i] = w[i] - y[i]
 	}
 	f.primal, f.dual, f.subdual = dot(e, e)/2, -dot(v, v)/2, -dot(v, v)/2
-	for i := range p.index {
+	for i, sign := range p.signs(l) {
 		x := p.dense(i, s.Bias)
-		ai := float64(a[i])
+		ai := a[i]
 		if dot(x, x) == 0 {
 			ai = s.Loss.ZeroRowDual(s.C)
 		}
-		z := p.sign(i, l) * dot(w, x)
+		z := sign * dot(w, x)
 		f.primal += s.C * s.Loss.Value(z)
 		f.dual += s.Loss.DualTerm(ai, s.C)
-		f.subdual += s.Loss.DualTerm(ai, s.C) - ai*p.sign(i, l)*dot(y, x)
+		f.subdual += s.Loss.DualTerm(ai, s.C) - ai*sign*dot(y, x)
 		f.gap += s.Loss.InnerGap(z, ai, s.C)
 	}
 	return f

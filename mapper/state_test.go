@@ -223,3 +223,41 @@ func TestEmptyData(t *testing.T) {
 		}
 	}
 }
+
+// TestManyRows: a fresh block of many rows starts on a sample of them and its positives;
+// unpriced solves go on from one another, and pricing finds what the sample missed.
+func TestManyRows(t *testing.T) {
+	x, class := textLike(17_000, 200, 20)
+	p := &problem{x: x, cols: x.Cols, block: textBlock(x, class)}
+	for i := range x.Rows {
+		idx, val := x.Row(i)
+		p.index, p.value = append(p.index, idx), append(p.value, val)
+	}
+	p = permuted(p, []int{3, 11})
+	s := NewSolver(x, Hinge, 1, 1)
+	scratch := s.NewScratch()
+	var st *State
+	for _, o := range []Options{{Epochs: 1, Seed: 1}, {Epochs: 1, Seed: 2}, {Epochs: 2, Price: true, Band: 0.1, Seed: 3}, {Epochs: 2, Seed: 4}} {
+		before := st
+		r, err := s.SolveBlock(context.Background(), scratch, p.block, st, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st = &r.State
+		checkState(t, st, 2)
+		if o.Price {
+			checkPrice(t, p, s, r)
+		}
+		if priced := o.Price || before != nil && before.Priced; st.Priced != priced {
+			t.Errorf("after %+v: priced %v", o, st.Priced)
+		}
+	}
+	for l, rows := range p.block.Positive {
+		in := visited(st, x.Rows, l)
+		for _, i := range rows {
+			if !in[i] {
+				t.Fatalf("lane %d does not look at its positive row %d", l, i)
+			}
+		}
+	}
+}

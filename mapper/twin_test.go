@@ -233,7 +233,7 @@ func compareTwins(t *testing.T, p *problem, set setting) (shrunk int) {
 		for l, tw := range twins {
 			got := duals(warm, len(p.index), l)
 			for i := range got {
-				if math.Float32bits(got[i]) != math.Float32bits(tw.a[i]) {
+				if got[i] != float64(tw.a[i]) {
 					t.Fatalf("solve %d lane %d row %d: dual %g, the twin's is %g", k, l, i, got[i], tw.a[i])
 				}
 			}
