@@ -65,6 +65,9 @@ func newEvalCmd(a *app) *cobra.Command {
 }
 
 func (o *evalOptions) check() error {
+	if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", o.rows.path, o.pred, o.rank, o.compare, o.hierarchy); err != nil {
+		return err
+	}
 	switch {
 	case o.model == "" && o.pred == "":
 		return usagef("eval: give --model DIR or --pred FILE")

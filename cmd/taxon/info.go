@@ -124,6 +124,9 @@ type treeInfo struct {
 }
 
 func runInfo(ctx context.Context, a *app, o infoOptions) error {
+	if err := oneStdin("info", "PATH and --hierarchy", o.path, o.hierarchy); err != nil {
+		return err
+	}
 	i, err := gatherInfo(ctx, a, o)
 	if err != nil {
 		return err

@@ -79,6 +79,9 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	if slices.Contains(o.data, "") {
 		return usagef("ingest: --data \"\": name a file, or - for standard input")
 	}
+	if err := oneStdin("ingest", "--data", o.data...); err != nil {
+		return err
+	}
 	began := time.Now()
 	progress := &ingestProgress{ui: a.ui}
 	defer progress.end()

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"taxon/internal/fs"
 )
@@ -29,6 +30,11 @@ func main() {
 // errInterrupted is the cause of a context that a signal has cancelled.
 var errInterrupted = errors.New("interrupted")
 
+// signalsApart is what a second signal must keep from the first to count as one: a shell
+// or `timeout` that signals the process and then its group means a single one, and nobody
+// presses Ctrl-C twice as fast.
+const signalsApart = 50 * time.Millisecond
+
 // withSignals cancels the returned context with cause errInterrupted at the first
 // SIGINT or SIGTERM, so that a verb can end cleanly, and calls kill at the second.
 // stop gives the signals back and joins the goroutine.
@@ -39,13 +45,17 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for n := 0; ; n++ {
+		var first time.Time
+		for {
 			select {
 			case <-signals:
-				if n > 0 {
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					cancel(errInterrupted)
+				case time.Since(first) >= signalsApart:
 					kill()
 				}
-				cancel(errInterrupted)
 			case <-quit:
 				return
 			}

@@ -3,7 +3,24 @@ package main
 import (
 	"context"
 	"io"
+
+	"taxon/internal/fs"
 )
+
+// oneStdin refuses a command line that names standard input twice. flags names those of
+// the verb that may.
+func oneStdin(verb, flags string, paths ...string) error {
+	n := 0
+	for _, p := range paths {
+		if p == fs.Stdin {
+			n++
+		}
+	}
+	if n > 1 {
+		return usagef("%s: standard input can be read but once: name files for all but one of %s", verb, flags)
+	}
+	return nil
+}
 
 // cancelReader ends a Read when its context is cancelled: a terminal or a pipe that
 // says nothing would otherwise hold up the clean end that Ctrl-C asks for. The read

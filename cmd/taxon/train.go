@@ -119,15 +119,10 @@ func (o *trainOptions) check() error {
 			return usagef("train: --data \"\": name a file, or - for standard input")
 		}
 	}
-	stdin := 0
-	for _, path := range append([]string{o.hierarchy, o.test}, o.data...) {
-		if path == fs.Stdin {
-			stdin++
-		}
+	if err := oneStdin("train", "--data, --hierarchy and --test", append([]string{o.hierarchy, o.test}, o.data...)...); err != nil {
+		return err
 	}
 	switch {
-	case stdin > 1:
-		return usagef("train: standard input can be read but once: name files for all but one of --data, --hierarchy and --test")
 	case o.evalEvery > 0 && o.test == fs.Stdin:
 		return usagef("train: --eval-every reads the test data many times: give --test a file instead of standard input")
 	case o.out == "" || o.out == "-":
