@@ -18,7 +18,21 @@ const (
 	// none: one stalls at a gap of 5e-2, two or three do not (methods.md 1).
 	defaultEpochs = 3
 	// maxEpochs bounds an inner solve that does not reach its aim; the next sweep goes on.
-	maxEpochs = 50
+	// Where the inner gaps stay above slowShare of the whole one (unnormalised data, large
+	// C), the bound doubles, up to mostEpochs.
+	maxEpochs  = 50
+	mostEpochs = 6400
+	slowShare  = 0.3
+	// preciseBelow and preciseFrom: float32 descents leave gaps of 1e-5 to 2e-4 on problems
+	// with C = 100, as duals move in steps of their rounding. A job that asks for less than
+	// preciseBelow descends in float64 once its gap is below preciseFrom; so does one whose
+	// gap has not fallen by a fifth in standSweeps.
+	preciseBelow = 5e-5
+	preciseFrom  = 1e-2
+	standSweeps  = 60
+	// A job ends as stationary if its gap has not fallen by a fifth over giveUpSweeps and
+	// half of all its sweeps.
+	giveUpSweeps = 1000
 	// roughSweeps: the first sweeps do the least number of epochs, as the internals are still
 	// far from where they will be.
 	roughSweeps = 2
@@ -76,6 +90,7 @@ const (
 	stoppedByGap       = "gap"
 	stoppedBySweeps    = "max_sweeps"
 	stoppedByTime      = "max_time"
+	stoppedStationary  = "stationary"
 	stoppedByCancelled = "cancelled"
 )
 
@@ -108,6 +123,10 @@ type outerState struct {
 	Beta      float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
 	Rises     uint32  // pricing sweeps in a row whose P lay above Accepted
 	Accepted  float64 // P of the last accepted pricing sweep
+	MaxInner  uint32  // bound on inner epochs, maxEpochs or more
+	Precise   bool    // descend in float64
+	Best      float64 // smallest gap that was a fifth below the one before it
+	BestSweep uint32
 	Restarted uint32  // sweep after which the momentum restarted last
 	Primal    float64 // running sums of the certificate under way
 	Dual      float64
@@ -188,6 +207,7 @@ type stepSpec struct {
 	Set       int              // only blocks of this set; -1: all
 	Epochs    uint32
 	MaxEpochs uint32
+	Precise   bool
 	InnerGap  float64
 	Price     bool
 	Certify   bool
@@ -201,7 +221,7 @@ func (o *outer) step() stepSpec {
 	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta}
 	mapping := func() {
 		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
-		s.MaxEpochs = max(maxEpochs, o.epochs)
+		s.MaxEpochs, s.Precise = max(o.MaxInner, maxEpochs, o.epochs), o.Precise
 		switch {
 		case o.flat && !o.Certified:
 			s.MaxEpochs = max(flatEpochs, o.epochs)
@@ -400,7 +420,22 @@ func (o *outer) certify() error {
 	}
 	o.Last = certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap}
 	o.Certified = true
+	o.adapt()
 	return nil
+}
+
+// adapt sets how hard the inner solves of the coming sweeps try.
+func (o *outer) adapt() {
+	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps {
+		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
+	}
+	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {
+		o.Best, o.BestSweep = o.Last.Gap, o.Sweep
+	}
+	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom
+	if wanted || o.Sweep >= o.BestSweep+standSweeps {
+		o.Precise = true
+	}
 }
 
 // stop applies the stopping rules to a priced sweep, the tolerance first.
@@ -412,6 +447,8 @@ func (o *outer) stop() bool {
 		o.StoppedBy = stoppedBySweeps
 	case o.Force:
 		o.StoppedBy = stoppedByTime
+	case o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
+		o.StoppedBy = stoppedStationary
 	default:
 		return false
 	}

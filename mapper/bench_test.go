@@ -67,7 +67,7 @@ const benchRows, benchCols, benchClasses = 8_000, 30_000, 300
 // BenchmarkScore is the cost of one active row, per nonzero and class.
 func BenchmarkScore(b *testing.B) {
 	x, _ := textLike(benchRows, benchCols, benchClasses)
-	w := tile(rand.New(rand.NewPCG(1, 1)), benchCols)
+	w := tile[float32](rand.New(rand.NewPCG(1, 1)), benchCols)
 	for _, lanes := range []int{1, 4, 8, 9, 16} {
 		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
 			mask := uint16(1)<<lanes - 1

@@ -9,9 +9,9 @@ import (
 
 // lane is one class's descent: LIBLINEAR's shrinking bounds and the running estimate
 // of its inner gap.
-type lane struct {
-	upper, lower       float32 // shrink bounds: last epoch's largest and smallest projected gradient
-	newUpper, newLower float32
+type lane[T real] struct {
+	upper, lower       T // shrink bounds: last epoch's largest and smallest projected gradient
+	newUpper, newLower T
 	estimate           float64 // sum of InnerGap over the rows as they were visited
 }
 
@@ -25,9 +25,9 @@ type lane struct {
 // [TKDD] section 4 with Algorithm 3 of Hsieh et al. 2008; an epoch costs one pass over
 // the active rows' nonzeros. A lane ends when its estimated inner gap is at most
 // o.InnerGap (not before o.Epochs, not after o.MaxEpochs).
-func (s *Solver) descend(ctx context.Context, t *Scratch, lanes int, o Options, sums *Sums) error {
-	var st [Lanes]lane
-	inf := float32(math.Inf(1))
+func descend[T real](ctx context.Context, s *Solver, t *Scratch, w [][Lanes]T, lanes int, o Options, sums *Sums) error {
+	var st [Lanes]lane[T]
+	inf := T(math.Inf(1))
 	running := uint16(1<<lanes - 1)
 	for l := range st {
 		st[l].upper, st[l].lower = inf, -inf
@@ -41,7 +41,7 @@ func (s *Solver) descend(ctx context.Context, t *Scratch, lanes int, o Options, 
 		for l := range st {
 			st[l].newUpper, st[l].newLower, st[l].estimate = -inf, inf, 0
 		}
-		sums.Visits += s.epoch(t, running, &st)
+		sums.Visits += visit(s, t, w, running, &st)
 		sums.Epochs = epoch + 1
 		sums.Estimate = 0
 		for l := range lanes {
@@ -56,8 +56,8 @@ func (s *Solver) descend(ctx context.Context, t *Scratch, lanes int, o Options, 
 	return nil
 }
 
-func (l *lane) nextBounds() {
-	inf := float32(math.Inf(1))
+func (l *lane[T]) nextBounds() {
+	inf := T(math.Inf(1))
 	l.upper, l.lower = l.newUpper, l.newLower
 	if l.upper <= 0 {
 		l.upper = inf
@@ -98,12 +98,12 @@ func shuffle(order []uint32, seed, epoch uint64) {
 	}
 }
 
-// epoch visits the rows of the order once and returns the nonzeros touched.
-func (s *Solver) epoch(t *Scratch, running uint16, st *[Lanes]lane) (visits int64) {
-	var score16, delta [Lanes]float32
-	bound, soft := s.Loss.Bound(s.C), float32(0)
+// visit takes the rows in order, once, and returns the nonzeros touched.
+func visit[T real](s *Solver, t *Scratch, w [][Lanes]T, running uint16, st *[Lanes]lane[T]) (visits int64) {
+	var score16, delta [Lanes]T
+	bias, bound, soft := T(s.Bias), T(s.Loss.Bound(s.C)), T(0)
 	if s.Loss == SquaredHinge {
-		soft = float32(1 / (2 * s.C))
+		soft = T(1 / (2 * s.C))
 	}
 	for _, k := range t.order {
 		mask := t.active[k] & running
@@ -112,20 +112,20 @@ func (s *Solver) epoch(t *Scratch, running uint16, st *[Lanes]lane) (visits int6
 		}
 		i := t.rows[k]
 		idx, val := s.X.Row(int(i))
-		score(t.w, idx, val, s.Bias, mask, &score16)
+		score(w, idx, val, bias, mask, &score16)
 		visits += int64(len(idx)+1) * int64(bits.OnesCount16(mask))
-		step := 1 / (s.norm[i] + soft)
+		step := 1 / (T(s.norm[i]) + soft)
 		a, pos := &t.a[k], t.pos[k]
 		var changed uint16
 		for m := mask; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			sign := float32(-1)
+			sign := T(-1)
 			if pos>>l&1 != 0 {
 				sign = 1
 			}
 			z := sign * score16[l]
-			old := a[l]
-			g := z - 1 + float32(old*soft)
+			old := T(a[l])
+			g := z - 1 + T(old*soft)
 			ln := &st[l]
 			ln.estimate += s.Loss.InnerGap(float64(z), float64(old), s.C)
 			if old == 0 {
@@ -152,15 +152,15 @@ func (s *Solver) epoch(t *Scratch, running uint16, st *[Lanes]lane) (visits int6
 				ln.newUpper = max(ln.newUpper, g)
 				ln.newLower = min(ln.newLower, g)
 			}
-			now := min(max(old-float32(g*step), 0), bound)
+			now := min(max(old-T(g*step), 0), bound)
 			if now != old {
-				a[l] = now
+				a[l] = float64(now)
 				delta[l] = sign * (now - old)
 				changed |= 1 << l
 			}
 		}
 		if changed != 0 {
-			update(t.w, idx, val, s.Bias, changed, &delta)
+			update(w, idx, val, bias, changed, &delta)
 		}
 	}
 	return visits

@@ -10,14 +10,17 @@ const Lanes = 16
 // below it four chains at a time cost less (measured with BenchmarkScore).
 const fullWidth = 9
 
+// real is the arithmetic of a descent: float32 is fast, float64 goes below its rounding.
+type real interface{ float32 | float64 }
+
 // The kernels. Every lane sums a row's products in the row's order, multiply and add
-// unfused (the explicit float32 stops the compiler from fusing), so the lanes' bits do
+// unfused (the explicit T(...) stops the compiler from fusing), so the lanes' bits do
 // not depend on which kernel ran or on which other lanes were active.
 
 // score sets s[l] = sum_j val[j] * w[idx[j]][l] for the lanes of mask, started from
 // bias*w[last][l] when bias is not zero (w's last line is the bias feature's).
 // Other lanes of s are undefined.
-func score(w [][Lanes]float32, idx []uint32, val []float32, bias float32, mask uint16, s *[Lanes]float32) {
+func score[T real](w [][Lanes]T, idx []uint32, val []float32, bias T, mask uint16, s *[Lanes]T) {
 	if bits.OnesCount16(mask) >= fullWidth {
 		scoreHalf(w, idx, val, bias, 0, s)
 		scoreHalf(w, idx, val, bias, 8, s)
@@ -29,32 +32,32 @@ func score(w [][Lanes]float32, idx []uint32, val []float32, bias float32, mask u
 }
 
 // scoreHalf scores eight adjacent lanes from `from` (0 or 8).
-func scoreHalf(w [][Lanes]float32, idx []uint32, val []float32, bias float32, from int, s *[Lanes]float32) {
-	var s0, s1, s2, s3, s4, s5, s6, s7 float32
+func scoreHalf[T real](w [][Lanes]T, idx []uint32, val []float32, bias T, from int, s *[Lanes]T) {
+	var s0, s1, s2, s3, s4, s5, s6, s7 T
 	if bias != 0 {
-		p := (*[8]float32)(w[len(w)-1][from:])
+		p := (*[8]T)(w[len(w)-1][from:])
 		s0, s1, s2, s3 = bias*p[0], bias*p[1], bias*p[2], bias*p[3]
 		s4, s5, s6, s7 = bias*p[4], bias*p[5], bias*p[6], bias*p[7]
 	}
 	val = val[:len(idx)]
 	for j, c := range idx {
-		x := val[j]
-		p := (*[8]float32)(w[c][from:])
-		s0 += float32(x * p[0])
-		s1 += float32(x * p[1])
-		s2 += float32(x * p[2])
-		s3 += float32(x * p[3])
-		s4 += float32(x * p[4])
-		s5 += float32(x * p[5])
-		s6 += float32(x * p[6])
-		s7 += float32(x * p[7])
+		x := T(val[j])
+		p := (*[8]T)(w[c][from:])
+		s0 += T(x * p[0])
+		s1 += T(x * p[1])
+		s2 += T(x * p[2])
+		s3 += T(x * p[3])
+		s4 += T(x * p[4])
+		s5 += T(x * p[5])
+		s6 += T(x * p[6])
+		s7 += T(x * p[7])
 	}
-	q := (*[8]float32)(s[from:])
+	q := (*[8]T)(s[from:])
 	q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7] = s0, s1, s2, s3, s4, s5, s6, s7
 }
 
 // scoreFour scores the lowest four lanes of mask and removes them from it.
-func scoreFour(w [][Lanes]float32, idx []uint32, val []float32, bias float32, mask *uint16, s *[Lanes]float32) {
+func scoreFour[T real](w [][Lanes]T, idx []uint32, val []float32, bias T, mask *uint16, s *[Lanes]T) {
 	m := *mask
 	l0 := bits.TrailingZeros16(m) & 15
 	m &= m - 1
@@ -72,19 +75,19 @@ func scoreFour(w [][Lanes]float32, idx []uint32, val []float32, bias float32, ma
 		m &= m - 1
 	}
 	*mask = m
-	var s0, s1, s2, s3 float32
+	var s0, s1, s2, s3 T
 	if bias != 0 {
 		p := &w[len(w)-1]
 		s0, s1, s2, s3 = bias*p[l0], bias*p[l1], bias*p[l2], bias*p[l3]
 	}
 	val = val[:len(idx)]
 	for j, c := range idx {
-		x := val[j]
+		x := T(val[j])
 		p := &w[c]
-		s0 += float32(x * p[l0])
-		s1 += float32(x * p[l1])
-		s2 += float32(x * p[l2])
-		s3 += float32(x * p[l3])
+		s0 += T(x * p[l0])
+		s1 += T(x * p[l1])
+		s2 += T(x * p[l2])
+		s3 += T(x * p[l3])
 	}
 	s[l0], s[l1], s[l2], s[l3] = s0, s1, s2, s3
 }
@@ -102,15 +105,15 @@ func score64(w [][Lanes]float32, idx []uint32, val []float32, bias float32, l in
 }
 
 // update adds delta[l] * x to the lanes of mask: w[idx[j]][l] += val[j] * delta[l].
-func update(w [][Lanes]float32, idx []uint32, val []float32, bias float32, mask uint16, delta *[Lanes]float32) {
+func update[T real](w [][Lanes]T, idx []uint32, val []float32, bias T, mask uint16, delta *[Lanes]T) {
 	for ; mask != 0; mask &= mask - 1 {
 		l := bits.TrailingZeros16(mask) & 15
 		d := delta[l]
 		if bias != 0 {
-			w[len(w)-1][l] += float32(bias * d)
+			w[len(w)-1][l] += T(bias * d)
 		}
 		for j, c := range idx {
-			w[c][l] += float32(val[j] * d)
+			w[c][l] += T(T(val[j]) * d)
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// tile is random interleaved weights with zeros of both signs and wide magnitudes.
-func tile(r *rand.Rand, d int) [][Lanes]float32 {
-	w := make([][Lanes]float32, d+1)
+// tile is random interleaved weights with zeros among them and wide magnitudes.
+func tile[T real](r *rand.Rand, d int) [][Lanes]T {
+	w := make([][Lanes]T, d+1)
 	for f := range w {
 		for l := range w[f] {
-			w[f][l] = float32(r.NormFloat64() * math.Pow(10, float64(r.IntN(9)-4)))
+			w[f][l] = T(r.NormFloat64() * math.Pow(10, float64(r.IntN(9)-4)))
 			if r.IntN(8) == 0 {
 				w[f][l] = 0
 			}
@@ -20,6 +20,9 @@ func tile(r *rand.Rand, d int) [][Lanes]float32 {
 	}
 	return w
 }
+
+// bitsOf tells zeros of the two signs apart.
+func bitsOf[T real](x T) uint64 { return math.Float64bits(float64(x)) }
 
 func kernelRow(r *rand.Rand, d int) (idx []uint32, val []float32) {
 	for f := range uint32(d) {
@@ -33,9 +36,14 @@ func kernelRow(r *rand.Rand, d int) (idx []uint32, val []float32) {
 // TestScoreConformance holds every scoring kernel to the reference loop of its comment, in
 // bits: whichever kernel runs, and whoever shares the row, a lane's score is the same.
 func TestScoreConformance(t *testing.T) {
+	t.Run("float32", scoreConformance[float32])
+	t.Run("float64", scoreConformance[float64])
+}
+
+func scoreConformance[T real](t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	const d = 60
-	w := tile(r, d)
+	w := tile[T](r, d)
 	masks := []uint16{0, 1, 0x8000, 0x8001, 0x1248, 0xff, 0xff00, 0x7fff, 0xffff}
 	for range 300 {
 		a, b := uint16(r.Uint32()), uint16(r.Uint32())
@@ -43,29 +51,29 @@ func TestScoreConformance(t *testing.T) {
 	}
 	for n, mask := range masks {
 		idx, val := kernelRow(r, d)
-		bias := [...]float32{0, 1, 0.3}[n%3]
-		var want, got, half [Lanes]float32
+		bias := [...]T{0, 1, 0.3}[n%3]
+		var want, got, half [Lanes]T
 		for l := range want {
 			if bias != 0 {
 				want[l] = bias * w[d][l]
 			}
 			for j, f := range idx {
-				want[l] += float32(val[j] * w[f][l])
+				want[l] += T(T(val[j]) * w[f][l])
 			}
 		}
 		score(w, idx, val, bias, mask, &got)
 		scoreHalf(w, idx, val, bias, 0, &half)
 		scoreHalf(w, idx, val, bias, 8, &half)
 		for l := range want {
-			if mask>>l&1 != 0 && math.Float32bits(got[l]) != math.Float32bits(want[l]) {
+			if mask>>l&1 != 0 && bitsOf(got[l]) != bitsOf(want[l]) {
 				t.Fatalf("score, mask %04x, lane %d: %g, want %g", mask, l, got[l], want[l])
 			}
-			if math.Float32bits(half[l]) != math.Float32bits(want[l]) {
+			if bitsOf(half[l]) != bitsOf(want[l]) {
 				t.Fatalf("scoreHalf, lane %d: %g, want %g", l, half[l], want[l])
 			}
 		}
 		rest := mask
-		var four [Lanes]float32
+		var four [Lanes]T
 		for rest != 0 {
 			before := rest
 			scoreFour(w, idx, val, bias, &rest, &four)
@@ -73,7 +81,7 @@ func TestScoreConformance(t *testing.T) {
 				t.Fatalf("scoreFour turned mask %04x into %04x", before, rest)
 			}
 			for l := range want {
-				if (before&^rest)>>l&1 != 0 && math.Float32bits(four[l]) != math.Float32bits(want[l]) {
+				if (before&^rest)>>l&1 != 0 && bitsOf(four[l]) != bitsOf(want[l]) {
 					t.Fatalf("scoreFour, mask %04x, lane %d: %g, want %g", before, l, four[l], want[l])
 				}
 			}
@@ -84,19 +92,24 @@ func TestScoreConformance(t *testing.T) {
 // TestUpdateConformance: the lanes of the mask move by the reference loop's bits, the
 // others not at all.
 func TestUpdateConformance(t *testing.T) {
+	t.Run("float32", updateConformance[float32])
+	t.Run("float64", updateConformance[float64])
+}
+
+func updateConformance[T real](t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	const d = 60
 	for n := range 300 {
-		w := tile(r, d)
+		w := tile[T](r, d)
 		idx, val := kernelRow(r, d)
-		bias := [...]float32{0, 1, 0.3}[n%3]
+		bias := [...]T{0, 1, 0.3}[n%3]
 		mask := uint16(r.Uint32())
 		if n%4 == 0 {
 			mask = 0xffff
 		}
-		var delta [Lanes]float32
+		var delta [Lanes]T
 		for l := range delta {
-			delta[l] = float32(r.NormFloat64())
+			delta[l] = T(r.NormFloat64())
 		}
 		want := slices.Clone(w)
 		for l := range delta {
@@ -104,16 +117,16 @@ func TestUpdateConformance(t *testing.T) {
 				continue
 			}
 			if bias != 0 {
-				want[d][l] += float32(bias * delta[l])
+				want[d][l] += T(bias * delta[l])
 			}
 			for j, f := range idx {
-				want[f][l] += float32(val[j] * delta[l])
+				want[f][l] += T(T(val[j]) * delta[l])
 			}
 		}
 		update(w, idx, val, bias, mask, &delta)
 		for f := range w {
 			for l := range w[f] {
-				if math.Float32bits(w[f][l]) != math.Float32bits(want[f][l]) {
+				if bitsOf(w[f][l]) != bitsOf(want[f][l]) {
 					t.Fatalf("mask %04x, feature %d, lane %d: %g, want %g", mask, f, l, w[f][l], want[f][l])
 				}
 			}
@@ -124,7 +137,7 @@ func TestUpdateConformance(t *testing.T) {
 // TestScore64 against a loop that converts first.
 func TestScore64(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
-	w := tile(r, 60)
+	w := tile[float32](r, 60)
 	for range 50 {
 		idx, val := kernelRow(r, 60)
 		for l := range Lanes {
@@ -147,7 +160,7 @@ func TestWeightHasNoNegativeZero(t *testing.T) {
 		y float32
 		v float64
 	}{{minus, 0}, {minus, math.Copysign(0, -1)}, {0, math.Copysign(0, -1)}, {0, -1e-300}, {1, -1}} {
-		if w := weight(c.y, c.v); math.Float32bits(w) != 0 {
+		if w := weight(c.y, c.v, 0); math.Float32bits(w) != 0 {
 			t.Errorf("weight(%g, %g) has bits %x", c.y, c.v, math.Float32bits(w))
 		}
 	}

@@ -3,7 +3,6 @@ package mapper
 import (
 	"context"
 	"math"
-	"math/bits"
 )
 
 // price scores every row at the tile's weights, w = y + v rounded to float32, and
@@ -19,13 +18,13 @@ func (s *Solver) price(ctx context.Context, t *Scratch, b *Block, band float64, 
 	p.wnorm = laneNorms(t.w)
 	var rows []uint32
 	var work, pos []uint16
-	var a [][Lanes]float32
+	var a [][Lanes]float64
 	k := 0
 	for i := range s.X.Rows {
 		if i&0xfff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var dual [Lanes]float32
+		var dual [Lanes]float64
 		if k < len(t.rows) && t.rows[k] == uint32(i) {
 			dual = t.a[k]
 			k++
@@ -59,14 +58,14 @@ type pricing struct {
 }
 
 // row adds instance i and returns the lanes whose working set it belongs to.
-func (p *pricing) row(i int, dual *[Lanes]float32) (work uint16) {
+func (p *pricing) row(i int, dual *[Lanes]float64) (work uint16) {
 	s, t := p.s, p.t
 	var sc [Lanes]float32
 	idx, val := s.X.Row(i)
 	score(t.w, idx, val, s.Bias, p.all, &sc)
 	p.visits += int64(len(idx)+1) * int64(p.lanes)
 	// |fl(x.w) - x.w| <= gamma_n ||x|| ||w||, gamma_n ~ n 2^-24
-	slack := float64(len(idx)+3) * 0x1p-23 * math.Sqrt(float64(s.norm[i]))
+	slack := float64(len(idx)+3) * 0x1p-23 * math.Sqrt(s.norm[i])
 	pos := t.sign[i]
 	for l := range p.lanes {
 		z := float64(sc[l])
@@ -83,7 +82,7 @@ func (p *pricing) row(i int, dual *[Lanes]float32) (work uint16) {
 			work |= 1 << l
 		}
 		if a != 0 || !(z > 1+slack*p.wnorm[l]) { // so that a NaN counts, too
-			p.exact(idx, val, l, positive, float64(a))
+			p.exact(idx, val, l, positive, a)
 		}
 	}
 	return work
@@ -102,36 +101,11 @@ func (p *pricing) exact(idx []uint32, val []float32, l int, positive bool, a flo
 
 // close adds the quadratic terms and the zero rows' constants.
 func (s *Solver) close(t *Scratch, b *Block, p *pricing, sums *Sums) {
-	var edge, vnorm [Lanes]float64
-	for _, f := range t.touched {
-		for m := t.stiff[f]; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros16(m) & 15
-			y := 0.0
-			if slot := b.Slot[l]; slot >= 0 {
-				y = float64(b.Mean[slot][f])
-			}
-			e, v := float64(t.w[f][l])-y, t.v[f][l]
-			edge[l] += float64(e * e)
-			vnorm[l] += float64(v * v)
-		}
-	}
+	edge, vnorm := t.edges(b), t.vnorms()
 	zero := float64(s.nzero) * s.C // loss C each in P; their duals give the same in D
 	for l := range p.lanes {
 		sums.Primal += edge[l]/2 + float64(s.C*p.loss[l]) + zero
 		sums.Dual += p.dual[l] - vnorm[l]/2 + zero
 		sums.InnerGap += p.gap[l]
 	}
-}
-
-// laneNorms are the lanes' ||w||.
-func laneNorms(w [][Lanes]float32) (n [Lanes]float64) {
-	for f := range w {
-		for l, x := range &w[f] {
-			n[l] += float64(float64(x) * float64(x))
-		}
-	}
-	for l := range n {
-		n[l] = math.Sqrt(n[l])
-	}
-	return n
 }

@@ -2,6 +2,8 @@ package mapper
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"math/bits"
 
 	"taxon/internal/sparse"
@@ -14,7 +16,7 @@ type Solver struct {
 	Loss  Loss
 	C     float64
 	Bias  float32 // value of the bias feature; 0: none
-	norm  []float32
+	norm  []float64
 	nzero int // rows without any nonzero
 }
 
@@ -26,14 +28,14 @@ const startRows = 8192
 
 // NewSolver computes the rows' squared norms (bias included).
 func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
-	s := &Solver{X: x, Loss: loss, C: c, Bias: bias, norm: make([]float32, x.Rows)}
+	s := &Solver{X: x, Loss: loss, C: c, Bias: bias, norm: make([]float64, x.Rows)}
 	for i := range s.norm {
 		_, val := x.Row(i)
 		n := float64(bias) * float64(bias)
 		for _, v := range val {
 			n += float64(float64(v) * float64(v))
 		}
-		s.norm[i] = float32(n)
+		s.norm[i] = n
 		if n == 0 {
 			s.nzero++
 		}
@@ -41,17 +43,32 @@ func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
 	return s
 }
 
+// maxSquaredNorm keeps every product of the float32 kernels finite.
+const maxSquaredNorm = 1e36
+
+// Check reports the first instance whose values are too large to compute with.
+func (s *Solver) Check() error {
+	for i, n := range s.norm {
+		if n > maxSquaredNorm {
+			return fmt.Errorf("instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
+		}
+	}
+	return nil
+}
+
 // Scratch is the memory of one SolveBlock at a time: dense tiles that are reused from
 // block to block. 196 bytes a feature and 64 bytes a visited row.
 type Scratch struct {
 	w       [][Lanes]float32 // [d+1] weights
+	w64     [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
 	v       [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
 	stiff   []uint16         // [d+1] lanes with support on the feature
 	touched []uint32         // features with stiff != 0, ascending once sorted
 	rows    []uint32         // rows of the working list
 	work    []uint16
 	pos     []uint16 // positive lanes of each listed row
-	a       [][Lanes]float32
+	a       [][Lanes]float64
+	nudge   [Lanes]uint8
 	order   []uint32
 	active  []uint16
 	sign    []uint16  // [N] positive lanes of every row
@@ -74,20 +91,21 @@ func (s *Solver) NewScratch() *Scratch {
 // descent, then prices if asked to. The result shares no memory with t or warm.
 // Only ctx's cancellation is an error.
 func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *State, o Options) (*Result, error) {
-	lanes := len(b.Slot)
 	t.load(s, b, warm)
 	defer t.unload(b)
 	s.rebuild(t)
-	s.fillWeights(t, b)
 	res := &Result{}
 	if o.Epochs > 0 {
-		if err := s.descend(ctx, t, lanes, o, &res.Sums); err != nil {
+		if err := s.improve(ctx, t, b, o, &res.Sums); err != nil {
 			return nil, err
 		}
 		s.rebuild(t)
 	}
 	if o.Price {
-		s.fillWeights(t, b)
+		if t.nudge = [Lanes]uint8{}; o.Precise && s.Loss == Hinge {
+			s.chooseNudges(t, b)
+		}
+		t.fillWeights(b)
 		if err := s.price(ctx, t, b, o.Band, &res.Sums); err != nil {
 			return nil, err
 		}
@@ -101,6 +119,16 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 	return res, nil
 }
 
+// improve descends in the arithmetic asked for.
+func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, sums *Sums) error {
+	if o.Precise {
+		t.fillPrecise(b)
+		return descend(ctx, s, t, t.w64, len(b.Slot), o, sums)
+	}
+	t.fillWeights(b)
+	return descend(ctx, s, t, t.w, len(b.Slot), o, sums)
+}
+
 // load lays out the working list: the rows to visit, their lanes, signs and duals.
 func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 	for l, rows := range b.Positive {
@@ -108,6 +136,7 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 			t.sign[i] |= 1 << l
 		}
 	}
+	t.nudge = [Lanes]uint8{}
 	all := uint16(1)<<len(b.Slot) - 1
 	t.rows, t.work, t.pos, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.a[:0]
 	if warm == nil || !warm.Priced {
@@ -133,7 +162,7 @@ func (t *Scratch) list(i uint32, work uint16) {
 	t.rows = append(t.rows, i)
 	t.work = append(t.work, work)
 	t.pos = append(t.pos, t.sign[i])
-	t.a = append(t.a, [Lanes]float32{})
+	t.a = append(t.a, [Lanes]float64{})
 }
 
 // scatterDuals copies the state's duals into the listed rows, a superset of its rows.
@@ -170,7 +199,7 @@ func (t *Scratch) clearV() {
 
 // save gathers the state: rows that have work or duals.
 func (t *Scratch) save(priced bool) State {
-	st := State{Priced: priced}
+	st := State{Priced: priced, Nudge: t.nudge}
 	for k, i := range t.rows {
 		live := t.liveLanes(k)
 		if !priced && live == 0 {

@@ -11,7 +11,8 @@ type State struct {
 	Rows   []uint32
 	Work   []uint16
 	Live   []uint16
-	Dual   []float32
+	Dual   []float64
+	Nudge  [Lanes]uint8 // how the last pricing pass of a precise solve rounded the weights
 }
 
 // Block is up to Lanes terminals to be solved together.
@@ -26,6 +27,7 @@ type Options struct {
 	Epochs    int     // inner epochs at least; 0: only price
 	MaxEpochs int     // at most
 	InnerGap  float64 // a lane is done when its estimated inner gap is below this
+	Precise   bool    // descend in float64: slower, for gaps below float32's rounding
 	Band      float64 // rows with a margin below 1+Band join the new working set
 	Price     bool    // score every row afterwards: certificate and new working set
 	Seed      uint64  // of the sampling order

@@ -10,23 +10,25 @@ import (
 // twin is one class's dual coordinate descent in plain loops over dense memory, written
 // from the package comment and Algorithm 3 of Hsieh et al. 2008: the reference that a
 // lane of a block must match bit by bit when both see the rows in the same order.
-type twin struct {
+type twin[T real] struct {
 	p            *problem
 	set          setting
 	y            []float32
 	positive     []bool
-	a, w, norm   []float32
+	a            []float64 // between solves; a solve in float32 sees them rounded
+	w            []T
+	norm         []float64
 	active       []bool
-	upper, lower float32 // shrinking bounds of the last epoch
-	top, bottom  float32 // of this one
+	upper, lower T // shrinking bounds of the last epoch
+	top, bottom  T // of this one
 	estimate     float64
 	done         bool
 }
 
-func newTwin(p *problem, set setting, l int) *twin {
+func newTwin[T real](p *problem, set setting, l int) *twin[T] {
 	n := len(p.index)
-	t := &twin{p: p, set: set, y: p.mean(l), positive: make([]bool, n), a: make([]float32, n),
-		norm: make([]float32, n), active: make([]bool, n)}
+	t := &twin[T]{p: p, set: set, y: p.mean(l), positive: make([]bool, n), a: make([]float64, n),
+		norm: make([]float64, n), active: make([]bool, n)}
 	for _, i := range p.block.Positive[l] {
 		t.positive[i] = true
 	}
@@ -35,20 +37,20 @@ func newTwin(p *problem, set setting, l int) *twin {
 		for _, x := range p.value[i] {
 			q += float64(float64(x) * float64(x))
 		}
-		t.norm[i] = float32(q)
+		t.norm[i] = q
 		t.active[i] = q > 0
 	}
 	return t
 }
 
 // start sets w = y + sum a y x, rounded once, and forgets the shrinking bounds.
-func (t *twin) start() {
+func (t *twin[T]) start() {
 	v := make([]float64, len(t.y))
 	for i, a := range t.a {
 		if a == 0 {
 			continue
 		}
-		sa := float64(a)
+		sa := a
 		if !t.positive[i] {
 			sa = -sa
 		}
@@ -57,16 +59,16 @@ func (t *twin) start() {
 		}
 		v[len(v)-1] += float64(sa * float64(t.set.bias))
 	}
-	t.w = make([]float32, len(t.y))
+	t.w = make([]T, len(t.y))
 	for f := range v {
-		t.w[f] = float32(float64(t.y[f]) + v[f])
+		t.w[f] = T(float64(t.y[f]) + v[f])
 	}
-	t.upper, t.lower, t.done = float32(math.Inf(1)), float32(math.Inf(-1)), false
+	t.upper, t.lower, t.done = T(math.Inf(1)), T(math.Inf(-1)), false
 }
 
 // epoch visits the rows of order.
-func (t *twin) epoch(order []uint32) {
-	t.top, t.bottom, t.estimate = float32(math.Inf(-1)), float32(math.Inf(1)), 0
+func (t *twin[T]) epoch(order []uint32) {
+	t.top, t.bottom, t.estimate = T(math.Inf(-1)), T(math.Inf(1)), 0
 	for _, i := range order {
 		if t.active[i] {
 			t.visit(int(i))
@@ -74,25 +76,25 @@ func (t *twin) epoch(order []uint32) {
 	}
 	t.upper, t.lower = t.top, t.bottom
 	if t.upper <= 0 {
-		t.upper = float32(math.Inf(1))
+		t.upper = T(math.Inf(1))
 	}
 	if t.lower >= 0 {
-		t.lower = float32(math.Inf(-1))
+		t.lower = T(math.Inf(-1))
 	}
 }
 
-func (t *twin) visit(i int) {
-	y := float32(-1)
+func (t *twin[T]) visit(i int) {
+	y := T(-1)
 	if t.positive[i] {
 		y = 1
 	}
-	bound, soft := t.set.loss.Bound(t.set.c), float32(0)
+	bound, soft := T(t.set.loss.Bound(t.set.c)), T(0)
 	if t.set.loss == SquaredHinge {
-		soft = float32(1 / (2 * t.set.c))
+		soft = T(1 / (2 * t.set.c))
 	}
 	z := y * t.score(i)
-	old := t.a[i]
-	g := z - 1 + float32(old*soft)
+	old := T(t.a[i])
+	g := z - 1 + T(old*soft)
 	t.estimate += t.set.loss.InnerGap(float64(z), float64(old), t.set.c)
 	projected := g
 	switch {
@@ -113,29 +115,31 @@ func (t *twin) visit(i int) {
 	if projected == 0 {
 		return
 	}
-	step := 1 / (t.norm[i] + soft)
-	t.a[i] = min(max(old-float32(g*step), 0), bound)
-	t.move(i, y*(t.a[i]-old))
+	step := 1 / (T(t.norm[i]) + soft)
+	if now := min(max(old-T(g*step), 0), bound); now != old {
+		t.a[i] = float64(now)
+		t.move(i, y*(now-old))
+	}
 }
 
-func (t *twin) score(i int) float32 {
-	s := float32(t.set.bias * t.w[len(t.w)-1])
+func (t *twin[T]) score(i int) T {
+	s := T(T(t.set.bias) * t.w[len(t.w)-1])
 	for j, f := range t.p.index[i] {
-		s += float32(t.p.value[i][j] * t.w[f])
+		s += T(T(t.p.value[i][j]) * t.w[f])
 	}
 	return s
 }
 
-func (t *twin) move(i int, delta float32) {
-	t.w[len(t.w)-1] += float32(t.set.bias * delta)
+func (t *twin[T]) move(i int, delta T) {
+	t.w[len(t.w)-1] += T(T(t.set.bias) * delta)
 	for j, f := range t.p.index[i] {
-		t.w[f] += float32(t.p.value[i][j] * delta)
+		t.w[f] += T(T(t.p.value[i][j]) * delta)
 	}
 }
 
 // descendTwins runs the twins of a block side by side: they share nothing but the order,
 // which holds the rows that any of them still looks at.
-func descendTwins(twins []*twin, o Options) {
+func descendTwins[T real](twins []*twin[T], o Options) {
 	var order []uint32
 	collect := func() {
 		kept := order[:0]
@@ -184,7 +188,8 @@ func TestTwins(t *testing.T) {
 				name := fmt.Sprintf("%v lanes %d whole %v", set, lanes, whole)
 				t.Run(name, func(t *testing.T) {
 					p := generate(uint64(100*n+lanes), shape{rows: 70, cols: 14, lanes: lanes, whole: whole})
-					shrunk += compareTwins(t, p, set)
+					shrunk += compareTwins[float32](t, p, set, false)
+					shrunk += compareTwins[float64](t, p, set, true)
 				})
 			}
 		}
@@ -195,12 +200,12 @@ func TestTwins(t *testing.T) {
 }
 
 // compareTwins returns how many rows the twins shrank away.
-func compareTwins(t *testing.T, p *problem, set setting) (shrunk int) {
+func compareTwins[T real](t *testing.T, p *problem, set setting, precise bool) (shrunk int) {
 	s := NewSolver(p.x, set.loss, set.c, set.bias)
 	scratch := s.NewScratch()
-	twins := make([]*twin, len(p.block.Slot))
+	twins := make([]*twin[T], len(p.block.Slot))
 	for l := range twins {
-		twins[l] = newTwin(p, set, l)
+		twins[l] = newTwin[T](p, set, l)
 	}
 	var warm *State
 	for k, o := range []Options{
@@ -211,7 +216,7 @@ func compareTwins(t *testing.T, p *problem, set setting) (shrunk int) {
 		{Epochs: 12, Price: true, Band: 0.3},
 		{Epochs: 12},
 	} {
-		o.Seed = uint64(k) * 7919
+		o.Seed, o.Precise = uint64(k)*7919, precise
 		for l, tw := range twins {
 			switch {
 			case warm == nil || !warm.Priced:
@@ -233,7 +238,7 @@ func compareTwins(t *testing.T, p *problem, set setting) (shrunk int) {
 		for l, tw := range twins {
 			got := duals(warm, len(p.index), l)
 			for i := range got {
-				if got[i] != float64(tw.a[i]) {
+				if got[i] != tw.a[i] {
 					t.Fatalf("solve %d lane %d row %d: dual %g, the twin's is %g", k, l, i, got[i], tw.a[i])
 				}
 			}
@@ -242,7 +247,7 @@ func compareTwins(t *testing.T, p *problem, set setting) (shrunk int) {
 	return shrunk
 }
 
-func activeRows(twins []*twin) (n int) {
+func activeRows[T real](twins []*twin[T]) (n int) {
 	for _, t := range twins {
 		for _, on := range t.active {
 			if on {

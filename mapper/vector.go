@@ -38,7 +38,7 @@ func (t *Scratch) add(f uint32, x float64, live uint16, k int) {
 	v, a, pos := &t.v[f], &t.a[k], t.pos[k]
 	for m := live; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
-		p := float64(float64(a[l]) * x)
+		p := float64(a[l] * x)
 		if pos>>l&1 == 0 {
 			p = -p
 		}
@@ -46,9 +46,9 @@ func (t *Scratch) add(f uint32, x float64, live uint16, k int) {
 	}
 }
 
-// fillWeights sets the float32 tile w = y + v, rounded once; these are the weights
+// fillWeights sets the float32 tile w = y + v (nudged), rounded once; these are the weights
 // that the certificate describes and that Weights returns.
-func (s *Solver) fillWeights(t *Scratch, b *Block) {
+func (t *Scratch) fillWeights(b *Block) {
 	var y [Lanes][]float32
 	for l := range y {
 		y[l] = t.zero
@@ -60,7 +60,23 @@ func (s *Solver) fillWeights(t *Scratch, b *Block) {
 	for _, f := range t.touched {
 		w, v := &t.w[f], &t.v[f]
 		for l := range b.Slot {
-			w[l] = weight(w[l], v[l])
+			w[l] = weight(w[l], v[l], t.nudge[l])
+		}
+	}
+}
+
+// fillPrecise sets the float64 tile w = y + v.
+func (t *Scratch) fillPrecise(b *Block) {
+	if t.w64 == nil {
+		t.w64 = make([][Lanes]float64, len(t.w))
+	}
+	for l := range Lanes {
+		y := t.zero
+		if l < len(b.Slot) && b.Slot[l] >= 0 {
+			y = b.Mean[b.Slot[l]]
+		}
+		for f := range t.w64 {
+			t.w64[f][l] = float64(y[f]) + t.v[f][l]
 		}
 	}
 }
@@ -74,12 +90,6 @@ func spread(w [][Lanes]float32, y *[Lanes][]float32) {
 			p[0], p[1], p[2], p[3] = y0[f], y1[f], y2[f], y3[f]
 		}
 	}
-}
-
-// weight rounds y + v once to float32; adding +0 keeps -0 out of the tile, so that
-// masked and unmasked updates give equal bits.
-func weight(y float32, v float64) float32 {
-	return float32(float64(y)+v) + 0
 }
 
 // contributions gathers, parent by parent, what the internals' solve needs.
@@ -132,6 +142,7 @@ type Override struct {
 // parents', by the same rounding that the certificate used.
 func (s *Solver) Weights(t *Scratch, b *Block, st *State) []Override {
 	t.load(s, b, &State{Priced: true, Rows: st.Rows, Work: st.Work, Live: st.Live, Dual: st.Dual})
+	t.nudge = st.Nudge
 	defer t.unload(b)
 	s.rebuild(t)
 	out := make([]Override, len(b.Slot))
@@ -141,7 +152,7 @@ func (s *Solver) Weights(t *Scratch, b *Block, st *State) []Override {
 			if slot >= 0 {
 				y = b.Mean[slot][f]
 			}
-			if w := weight(y, t.v[f][l]); w != y {
+			if w := weight(y, t.v[f][l], t.nudge[l]); w != y {
 				out[l].Feature = append(out[l].Feature, f)
 				out[l].Value = append(out[l].Value, w)
 			}

@@ -31,6 +31,13 @@ func (e *encoder) f32(v []float32) {
 	}
 }
 
+// f64as32 rounds to float32.
+func (e *encoder) f64as32(v []float64) {
+	for _, x := range v {
+		e.b = binary.LittleEndian.AppendUint32(e.b, math.Float32bits(float32(x)))
+	}
+}
+
 func (e *encoder) f64(v []float64) {
 	for _, x := range v {
 		e.b = binary.LittleEndian.AppendUint64(e.b, math.Float64bits(x))
@@ -119,6 +126,17 @@ func (d *decoder) f32(dst []float32) {
 	}
 	for i := range dst {
 		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+}
+
+// f32as64 reads what f64as32 wrote.
+func (d *decoder) f32as64(dst []float64) {
+	raw := d.take(4 * len(dst))
+	if raw == nil {
+		return
+	}
+	for i := range dst {
+		dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
 	}
 }
 

@@ -33,7 +33,14 @@ func drawState(t *rapid.T, rows uint32) *mapper.State {
 	for _, m := range s.Live {
 		k += bits.OnesCount16(m)
 	}
-	s.Dual = rapid.SliceOfN(rapid.Float32(), k, k).Draw(t, "dual")
+	if rapid.Bool().Draw(t, "precise") {
+		s.Dual = rapid.SliceOfN(rapid.Float64(), k, k).Draw(t, "dual")
+		return s
+	}
+	s.Dual = make([]float64, k)
+	for i, a := range rapid.SliceOfN(rapid.Float32(), k, k).Draw(t, "dual") {
+		s.Dual[i] = float64(a)
+	}
 	return s
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math/bits"
+	"slices"
 
 	"taxon/mapper"
 	"taxon/reducer"
@@ -11,24 +12,56 @@ import (
 func encodeState(s *mapper.State) []byte {
 	e := encoder{make([]byte, 0, 16+6*len(s.Rows)+4*len(s.Dual))}
 	e.byte(formatState)
-	priced := 0
+	flags := 0
 	if s.Priced {
-		priced = 1
+		flags |= statePriced
 	}
-	e.uvarint(priced)
+	wide := slices.ContainsFunc(s.Dual, func(a float64) bool { return float64(float32(a)) != a })
+	if wide { // duals of a precise solve
+		flags |= stateWide
+	}
+	nudged := s.Nudge != [mapper.Lanes]uint8{}
+	if nudged {
+		flags |= stateNudged
+	}
+	e.uvarint(flags)
+	if nudged {
+		e.b = append(e.b, s.Nudge[:]...)
+	}
 	e.uvarint(len(s.Rows))
 	e.ascending(s.Rows, 0)
 	e.u16(s.Work)
 	e.u16(s.Live)
-	e.f32(s.Dual)
+	if wide {
+		e.f64(s.Dual)
+	} else {
+		e.f64as32(s.Dual)
+	}
 	return e.b
 }
+
+// Flags of a state.
+const (
+	statePriced = 1 << iota // State.Priced
+	stateWide               // duals are float64
+	stateNudged             // State.Nudge follows
+)
 
 // decodeState reads a state over the given number of rows.
 func decodeState(b []byte, rows int) (*mapper.State, error) {
 	d := decoder{b: b}
 	d.format(formatState)
-	s := &mapper.State{Priced: d.number(1) == 1}
+	flags := d.number(statePriced | stateWide | stateNudged)
+	s := &mapper.State{Priced: flags&statePriced != 0}
+	width := 4
+	if flags&stateWide != 0 {
+		width = 8
+	}
+	if flags&stateNudged != 0 {
+		if copy(s.Nudge[:], d.take(mapper.Lanes)) < mapper.Lanes || !s.ValidNudge() {
+			d.fail()
+		}
+	}
 	n := d.count(5)
 	s.Rows, s.Work, s.Live = make([]uint32, n), make([]uint16, n), make([]uint16, n)
 	d.ascending(s.Rows, 0, uint32(rows))
@@ -38,13 +71,17 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	for _, m := range s.Live {
 		duals += bits.OnesCount16(m)
 	}
-	if d.err == nil && len(d.b) != 4*duals {
+	if d.err == nil && len(d.b) != width*duals {
 		d.fail()
 		duals = 0
 	}
 	if d.err == nil {
-		s.Dual = make([]float32, duals)
-		d.f32(s.Dual)
+		s.Dual = make([]float64, duals)
+		if width == 8 {
+			d.f64(s.Dual)
+		} else {
+			d.f32as64(s.Dual)
+		}
 	}
 	return s, d.end("duals of a block")
 }
@@ -84,9 +121,7 @@ func (e *encoder) contribution(c mapper.Contribution, parent, lo, hi int, base u
 		e.f64(c.Sum[lo:hi])
 		return
 	}
-	for _, v := range c.Sum[lo:hi] {
-		e.f32([]float32{float32(v)})
-	}
+	e.f64as32(c.Sum[lo:hi])
 }
 
 // decodeContributions reads one block's part of the feature range [lo, hi) over the
@@ -108,11 +143,7 @@ func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, no
 		if exact {
 			d.f64(c.Sum)
 		} else {
-			f := make([]float32, m)
-			d.f32(f)
-			for i, v := range f {
-				c.Sum[i] = float64(v)
-			}
+			d.f32as64(c.Sum)
 		}
 		if m > 0 && d.err == nil {
 			dst = append(dst, c)

@@ -17,8 +17,15 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 func goldenState() *mapper.State {
 	return &mapper.State{
 		Priced: true, Rows: []uint32{0, 3, 300}, Work: []uint16{0x0001, 0x8003, 0}, Live: []uint16{0, 0x8001, 0x0002},
-		Dual: []float32{0.5, 1, 0.25},
+		Dual: []float64{0.5, 1, 0.25},
 	}
+}
+
+// goldenPrecise has a dual that no float32 holds.
+func goldenPrecise() *mapper.State {
+	s := goldenState()
+	s.Dual[1] = 0.1
+	return s
 }
 
 func goldenContributions() ([]mapper.Contribution, []int32) {
@@ -42,6 +49,7 @@ func goldenValues() map[string][]byte {
 	cs, parent := goldenContributions()
 	return map[string][]byte{
 		"dual-v1":       encodeState(goldenState()),
+		"dual-wide-v1":  encodeState(goldenPrecise()),
 		"v-v1":          encodeContributions(cs, parent, []uint32{3, 500}, false)[0],
 		"v-priced-v1":   encodeContributions(cs, parent, []uint32{3, 500}, true)[0],
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
@@ -76,6 +84,9 @@ func TestGolden(t *testing.T) {
 	}
 	if s, err := decodeState(read("dual-v1"), 301); err != nil || !reflect.DeepEqual(s, goldenState()) {
 		t.Errorf("dual: %+v, %v", s, err)
+	}
+	if s, err := decodeState(read("dual-wide-v1"), 301); err != nil || !reflect.DeepEqual(s, goldenPrecise()) {
+		t.Errorf("precise duals: %+v, %v", s, err)
 	}
 	if v, err := decodeVectors(read("x-v1"), 4, 3, 500); err != nil || !reflect.DeepEqual(v, goldenVectors()) {
 		t.Errorf("x: %+v, %v", v, err)

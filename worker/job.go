@@ -58,6 +58,9 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		j.features++
 	}
 	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	if err := j.solver.Check(); err != nil {
+		return nil, err
+	}
 	j.scratch.New = func() any { return &scratch{tile: j.solver.NewScratch()} }
 	sets, _ := jobspec.NodeSets(tree, spec.GetOptions().GetSchedule())
 	j.number(sets)

@@ -26,7 +26,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	k.compute(func() {
 		r, err = k.job.solver.SolveBlock(ctx, s.tile, b, warm, mapper.Options{
 			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(),
-			Price: m.GetPrice(), Band: m.GetBand(), Seed: m.GetSeed(),
+			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
 		})
 	})
 	if err != nil {

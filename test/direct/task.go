@@ -57,7 +57,7 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease) (solved, *taxonv1.S
 	}
 	r, err := b.solver.SolveBlock(ctx, b.scratch, block, b.blocks[m.GetBlock()].state, mapper.Options{
 		Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(),
-		Price: m.GetPrice(), Band: m.GetBand(), Seed: m.GetSeed(),
+		Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
 	})
 	if err != nil {
 		return solved{}, nil, err

@@ -1588,6 +1588,7 @@ type MapTask struct {
 	XPrev         *Refs                  `protobuf:"bytes,8,opt,name=x_prev,json=xPrev,proto3" json:"x_prev,omitempty"`              // per range: internals of the update before
 	Beta          float64                `protobuf:"fixed64,9,opt,name=beta,proto3" json:"beta,omitempty"`                           // momentum
 	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`                           // of this task: from (job seed, block, sweep)
+	Precise       bool                   `protobuf:"varint,12,opt,name=precise,proto3" json:"precise,omitempty"`                     // descend in float64
 	Band          float64                `protobuf:"fixed64,11,opt,name=band,proto3" json:"band,omitempty"`                          // width of the working set that pricing draws, beyond the margin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1691,6 +1692,13 @@ func (x *MapTask) GetSeed() uint64 {
 		return x.Seed
 	}
 	return 0
+}
+
+func (x *MapTask) GetPrecise() bool {
+	if x != nil {
+		return x.Precise
+	}
+	return false
 }
 
 func (x *MapTask) GetBand() float64 {
@@ -2604,7 +2612,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05count\x18\x01 \x03(\rR\x05count\x12\x12\n" +
 	"\x04step\x18\x02 \x03(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x03 \x03(\rR\x04task\x12\x18\n" +
-	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xad\x02\n" +
+	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xc7\x02\n" +
 	"\aMapTask\x12\x14\n" +
 	"\x05block\x18\x01 \x01(\rR\x05block\x12\x16\n" +
 	"\x06epochs\x18\x02 \x01(\rR\x06epochs\x12\x1d\n" +
@@ -2617,7 +2625,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06x_prev\x18\b \x01(\v2\x0e.taxon.v1.RefsR\x05xPrev\x12\x12\n" +
 	"\x04beta\x18\t \x01(\x01R\x04beta\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\x04R\x04seed\x12\x12\n" +
+	" \x01(\x04R\x04seed\x12\x18\n" +
+	"\aprecise\x18\f \x01(\bR\aprecise\x12\x12\n" +
 	"\x04band\x18\v \x01(\x01R\x04band\"G\n" +
 	"\x03Ref\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x12\n" +

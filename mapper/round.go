@@ -1,0 +1,107 @@
+package mapper
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Nudges of v before w = y + (1+nudge) v is rounded. The hinge's corner makes P feel
+// rounding at first order: a margin of 1 that comes out as 1 - 1e-8 costs C 1e-8, which
+// is 1e-5 of a small P at C = 100. Moving w out by a few units of rounding costs at
+// most about a nudge of P, by first-order optimality, and clears the corner.
+var nudges = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20}
+
+// chooseNudges sets each lane's nudge to the one with the least primal over the listed
+// rows (the first of equals). It is a choice of W alone: duals and D stay as they are.
+func (s *Solver) chooseNudges(t *Scratch, b *Block) {
+	var best [Lanes]float64
+	var choice [Lanes]uint8
+	for c := range nudges {
+		for l := range t.nudge {
+			t.nudge[l] = uint8(c)
+		}
+		t.fillWeights(b)
+		cost := s.lanePrimals(t, b)
+		for l := range b.Slot {
+			if c == 0 || cost[l] < best[l] {
+				best[l], choice[l] = cost[l], uint8(c)
+			}
+		}
+	}
+	t.nudge = choice
+}
+
+// lanePrimals is 1/2 ||w-y||^2 + C sum loss of each lane over the listed rows.
+func (s *Solver) lanePrimals(t *Scratch, b *Block) (cost [Lanes]float64) {
+	for l, e := range t.edges(b) {
+		cost[l] = e / 2
+	}
+	for k, i := range t.rows {
+		idx, val := s.X.Row(int(i))
+		for m := t.work[k] | t.liveLanes(k); m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			z := score64(t.w, idx, val, s.Bias, l)
+			if t.pos[k]>>l&1 == 0 {
+				z = -z
+			}
+			cost[l] += float64(s.C * s.Loss.Value(z))
+		}
+	}
+	return cost
+}
+
+// edges are the lanes' ||w-y||^2, of the float32 tile.
+func (t *Scratch) edges(b *Block) (edge [Lanes]float64) {
+	for _, f := range t.touched {
+		for m := t.stiff[f]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			y := 0.0
+			if slot := b.Slot[l]; slot >= 0 {
+				y = float64(b.Mean[slot][f])
+			}
+			e := float64(t.w[f][l]) - y
+			edge[l] += float64(e * e)
+		}
+	}
+	return edge
+}
+
+// vnorms are the lanes' ||v||^2.
+func (t *Scratch) vnorms() (norm [Lanes]float64) {
+	for _, f := range t.touched {
+		for m := t.stiff[f]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			norm[l] += float64(t.v[f][l] * t.v[f][l])
+		}
+	}
+	return norm
+}
+
+// weight rounds y + (1+nudge) v once to float32; adding +0 keeps -0 out of the tile, so
+// that masked and unmasked updates give equal bits.
+func weight(y float32, v float64, nudge uint8) float32 {
+	return float32(float64(y)+(v+float64(v*nudges[nudge]))) + 0
+}
+
+// laneNorms are the lanes' ||w||.
+func laneNorms(w [][Lanes]float32) (n [Lanes]float64) {
+	for f := range w {
+		for l, x := range &w[f] {
+			n[l] += float64(float64(x) * float64(x))
+		}
+	}
+	for l := range n {
+		n[l] = math.Sqrt(n[l])
+	}
+	return n
+}
+
+// ValidNudge says whether the state's nudges are known ones: to check what was read.
+func (s *State) ValidNudge() bool {
+	for _, c := range s.Nudge {
+		if int(c) >= len(nudges) {
+			return false
+		}
+	}
+	return true
+}
