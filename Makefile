@@ -58,7 +58,7 @@ test-memory-short: ## the same with a bound and an input ten times smaller
 test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
 	TAXON_TEST_EXACT=full go test -count=1 ./test/exact
 
-ci-long: lint generate-check race fuzz-short test-memory-short ## what CI runs behind the tests
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact ## what CI runs behind the tests
 
 bench: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

@@ -21,10 +21,11 @@ func goldenState() *mapper.State {
 	}
 }
 
-// goldenPrecise has a dual that no float32 holds.
+// goldenPrecise has a dual that no float32 holds, and nudged weights.
 func goldenPrecise() *mapper.State {
 	s := goldenState()
 	s.Dual[1] = 0.1
+	s.Nudge[0], s.Nudge[15] = 2, 1
 	return s
 }
 

@@ -83,8 +83,8 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.method, "method", "rr-svm", []string{"rr-svm", "bsvm"}, "recursive regularisation along the hierarchy, or one-versus-rest")
 		choiceFlag(f, &o.loss, "loss", "hinge", []string{"hinge", "squared-hinge"}, "loss of an instance")
-		floatFlag(f, &o.c, "C", 1, "weight of the losses", above0)
-		floatFlag(f, &o.bias, "bias", 1, "value of the bias feature, 0 for none", atLeast0)
+		floatFlag(f, &o.c, "C", 1, "weight of the losses", costRange)
+		floatFlag(f, &o.bias, "bias", 1, "value of the bias feature, 0 for none", biasRange)
 		choiceFlag(f, &o.prune, "prune", "empty", []string{"empty", "none"}, "leaves without instances: drop them, or train them on negatives")
 		f.Uint64Var(&o.seed, "seed", 0, "seed of the sampling order: `N` changes the path, not the result (beyond the gap)")
 	})

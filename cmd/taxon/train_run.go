@@ -74,6 +74,7 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if err := t.fits(); err != nil {
 		return nil, err
 	}
+	t.warnOfLongRows()
 	checkpoint, err := t.work.begin(t.identity())
 	if err != nil {
 		return nil, err
@@ -186,6 +187,25 @@ func (t *training) finished() (*model.Report, error) {
 	t.work.remove()
 	r := m.Report
 	return &r, nil
+}
+
+// longRows is the C ||x||^2 from which inner solves converge slowly.
+const longRows = 100
+
+// warnOfLongRows tells of data that was not normalised.
+func (t *training) warnOfLongRows() {
+	longest := 0.0
+	for i := range t.set.Matrix.Rows {
+		_, values := t.set.Matrix.Row(i)
+		n := t.o.bias * t.o.bias
+		for _, v := range values {
+			n += float64(v) * float64(v)
+		}
+		longest = max(longest, n)
+	}
+	if t.o.c*longest > longRows {
+		t.a.ui.Warn("C ||x||^2 is up to %.3g: training may take long; instances of unit length, or a smaller C, make it faster", t.o.c*longest)
+	}
 }
 
 // fits refuses a training that would not fit the memory, with the numbers.

@@ -41,10 +41,24 @@ func openWork(out string, force bool) (*workDir, error) {
 		w.lock.Close()
 		return nil, usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.path)
 	}
+	if !w.stillThere() { // its owner ended, and removed it, between our open and our lock
+		w.lock.Close()
+		return openWork(out, force)
+	}
 	if force {
 		w.clean()
 	}
 	return w, nil
+}
+
+// stillThere says whether the folder locked is the one that stands under its name.
+func (w *workDir) stillThere() bool {
+	mine, err := w.lock.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(w.path)
+	return err == nil && os.SameFile(mine, named)
 }
 
 func (w *workDir) join(name string) string { return filepath.Join(w.path, name) }
