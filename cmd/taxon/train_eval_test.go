@@ -99,6 +99,9 @@ func TestEvalEvery(t *testing.T) {
 				}
 			}
 			for _, sweeps := range []int{3, 6} {
+				if sweeps > len(rows) {
+					break
+				}
 				d, _ := trained(t, dir, fmt.Sprintf("%s --max-sweeps %d", flags, sweeps))
 				row := rows[sweeps-1]
 				if row.MicroF1 == nil || d.Test.MicroF1 != *row.MicroF1 || d.Test.MacroF1 != *row.MacroF1 {
