@@ -38,6 +38,11 @@ const (
 	roughSweeps = 2
 	// riseTolerance is the relative rise of P that is not taken for rounding.
 	riseTolerance = 1e-12
+	// A job whose P and D both move by less than stillTolerance of P over stillSweeps pricing
+	// sweeps in a row has come to rest above its tolerance, for want of digits in float32:
+	// more sweeps change nothing.
+	stillTolerance = 1e-12
+	stillSweeps    = 8
 	// flatShare is that share for flat problems, of the gap asked for: rows outside the
 	// working sets and the estimate's lag take the rest.
 	flatShare = 0.5
@@ -90,6 +95,7 @@ const (
 	stoppedByGap       = "gap"
 	stoppedBySweeps    = "max_sweeps"
 	stoppedByTime      = "max_time"
+	stoppedByRest      = "stationary"
 	stoppedStationary  = "stationary"
 	stoppedByCancelled = "cancelled"
 )
@@ -133,6 +139,7 @@ type outerState struct {
 	Inner     float64 // and of the inner gaps
 	Certified bool    // Last is set
 	Last      certificate
+	Still     uint32 // pricing sweeps in a row that changed neither P nor D
 	StoppedBy string
 }
 
@@ -418,7 +425,14 @@ func (o *outer) certify() error {
 	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
 		return errNotFinite
 	}
-	o.Last = certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap}
+	now := certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap}
+	if limit := stillTolerance * math.Abs(now.Objective); o.Certified &&
+		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
+		o.Still++
+	} else {
+		o.Still = 0
+	}
+	o.Last = now
 	o.Certified = true
 	o.adapt()
 	return nil
@@ -447,6 +461,8 @@ func (o *outer) stop() bool {
 		o.StoppedBy = stoppedBySweeps
 	case o.Force:
 		o.StoppedBy = stoppedByTime
+	case o.Still >= stillSweeps:
+		o.StoppedBy = stoppedByRest
 	case o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
 		o.StoppedBy = stoppedStationary
 	default:

@@ -235,3 +235,17 @@ func TestSeeds(t *testing.T) {
 }
 
 const seed732 = 0x3a730b715e268cb4
+
+// TestRestsAboveTheTolerance checks that a job whose sums no longer move ends, and says so.
+func TestRestsAboveTheTolerance(t *testing.T) {
+	o := newOuter(&taxonv1.Options{Gap: 1e-9, Method: "bsvm"}, &taxonv1.Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
+	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
+		if sweep > 3+stillSweeps {
+			t.Fatalf("no end after %d sweeps", sweep)
+		}
+		commitOK(t, o, Sums{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // rises until sweep 3
+	}
+	if o.StoppedBy != stoppedByRest || o.Sweep != 3+stillSweeps || o.Last.Gap == 0 {
+		t.Errorf("stopped by %q after sweep %d with %+v", o.StoppedBy, o.Sweep, o.Last)
+	}
+}

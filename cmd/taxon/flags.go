@@ -86,6 +86,31 @@ func atLeast0(x float64) string {
 	return "must be 0 or more"
 }
 
+// Bounds of C and bias: solvers keep duals (at most C) and products with the bias in
+// float32, and squares of them must stay far from its ends.
+const (
+	leastC   = 1e-30
+	mostC    = 1e15
+	mostBias = 1e6
+)
+
+func costRange(x float64) string {
+	switch {
+	case x <= 0:
+		return "must be above 0"
+	case x < leastC || x > mostC:
+		return "must be from 1e-30 to 1e15: duals are kept in float32"
+	}
+	return ""
+}
+
+func biasRange(x float64) string {
+	if x > mostBias {
+		return "must be at most 1e6"
+	}
+	return atLeast0(x)
+}
+
 // finite is what floatFlag sees to itself.
 func finite(float64) string { return "" }
 

@@ -28,7 +28,7 @@ type Local struct {
 }
 
 // Open implements Source.
-func (l Local) Open(_ context.Context, path string) (io.ReadCloser, int64, error) {
+func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, error) {
 	if path == Stdin {
 		if l.In != nil {
 			return io.NopCloser(l.In), -1, nil
@@ -38,8 +38,11 @@ func (l Local) Open(_ context.Context, path string) (io.ReadCloser, int64, error
 	if err := checkLocal(path, "a file, or - for standard input"); err != nil {
 		return nil, 0, err
 	}
-	f, err := os.Open(path)
+	f, err := openFile(ctx, path)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
 		return nil, 0, Explain(path, err)
 	}
 	info, err := f.Stat()
@@ -56,6 +59,33 @@ func (l Local) Open(_ context.Context, path string) (io.ReadCloser, int64, error
 		size = -1
 	}
 	return f, size, nil
+}
+
+// openFile is os.Open, but for a pipe, whose opening waits for a writer, it ends with ctx.
+func openFile(ctx context.Context, path string) (*os.File, error) {
+	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return os.Open(path)
+	}
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(path)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		return o.f, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				o.f.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 // checkLocal refuses what would only by accident be a local name.

@@ -25,6 +25,8 @@ func TestCommandLines(t *testing.T) {
 		bad("train --data  --out m", "train: ", ""),
 		with("--C 0", "--C 0: must be above 0", ""),
 		with("--C -1", "--C -1: must be above 0", ""),
+		with("--C 1e-300", "--C 1e-300: must be from 1e-30 to 1e15", ""),
+		with("--bias 1e30", "--bias 1e30: must be at most 1e6", ""),
 		with("--C nan", "--C nan: ", "finite"),
 		with("--C inf", "--C inf: ", "finite"),
 		with("--C 1e999", "--C 1e999: ", "finite"),
