@@ -4,8 +4,7 @@
 //	go run ./test/bench/convergence -data DIR
 //
 // DIR/wordnet-freq holds train.svm.xz, test.svm.xz and tree.txt. Hinge loss, C = 1, bias 1.
-// Each cell is a training of its own that ends after these sweeps, as --max-sweeps gives
-// it to a user: the figures are those of the model that would be written.
+// Each row is one training that is priced and evaluated every -every sweeps.
 package main
 
 import (
@@ -17,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"taxon/test/bench/drive"
 )
@@ -38,48 +36,51 @@ func main() {
 	data := flag.String("data", os.Getenv("TAXON_DATA"), "`folder` of the data sets (default $TAXON_DATA)")
 	set := flag.String("set", "wordnet-freq", "data set within it")
 	tree := flag.String("tree", "tree.txt", "structure within the set")
-	sweeps := flag.String("sweeps", "5,10,20,30", "sweeps to stop after")
+	every := flag.Int("every", 5, "sweeps between evaluations")
+	sweeps := flag.Int("sweeps", 30, "sweeps of each training")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *data, drive.Set{Dir: filepath.Join(*data, *set), Tree: *tree}, strings.Split(*sweeps, ","), flag.Args()); err != nil {
+	if err := run(ctx, *data, drive.Set{Dir: filepath.Join(*data, *set), Tree: *tree}, *every, *sweeps, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "convergence:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, data string, set drive.Set, sweeps, extra []string) error {
+func run(ctx context.Context, data string, set drive.Set, every, sweeps int, extra []string) error {
 	if data == "" {
 		return fmt.Errorf("name the data with -data DIR or TAXON_DATA=DIR")
 	}
-	for _, s := range sweeps {
-		if n, err := strconv.Atoi(s); err != nil || n < 1 {
-			return fmt.Errorf("-sweeps %s: not a number of sweeps", s)
-		}
+	if every < 1 || sweeps < every {
+		return fmt.Errorf("-every %d -sweeps %d: give 1 <= every <= sweeps", every, sweeps)
 	}
 	d, err := drive.New(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	head := slices.Concat([]string{"after sweeps"}, sweeps, []string{"CPU s"})
-	drive.Row(head...)
-	drive.Rule(len(head))
-	for _, p := range paths {
-		cells := []string{p.name}
-		cpu := 0.0
-		for _, s := range sweeps {
-			// No training stops at this gap: each runs its sweeps.
-			flags := append([]string{"--max-sweeps", s, "--gap", "1e-12", "--C", "1", "--bias", "1"}, p.flags...)
-			r, err := d.Train(ctx, set, append(flags, extra...)...)
-			if err != nil {
-				return err
-			}
-			cells = append(cells, fmt.Sprintf("%.2g; %.1f / %.1f", *r.Gap, 100*r.Test.MicroF1, 100*r.Test.MacroF1))
-			cpu = r.CPUSeconds
-		}
-		drive.Row(append(cells, fmt.Sprintf("%.0f", cpu))...)
+	head := []string{"after sweeps"}
+	for s := every; s <= sweeps; s += every {
+		head = append(head, strconv.Itoa(s))
 	}
-	fmt.Printf("\nCells: certified relative gap; micro / macro F1 in percent. CPU s: of the run of %s sweeps.\n", sweeps[len(sweeps)-1])
+	drive.Row(append(head, "s, CPU s")...)
+	drive.Rule(len(head) + 1)
+	for _, p := range paths {
+		// No training reaches this gap: each runs its sweeps.
+		flags := slices.Concat([]string{"--max-sweeps", strconv.Itoa(sweeps), "--eval-every", strconv.Itoa(every),
+			"--gap", "1e-4", "--C", "1", "--bias", "1"}, p.flags, extra)
+		r, err := d.Train(ctx, set, flags...)
+		if err != nil {
+			return err
+		}
+		cells := []string{p.name}
+		for _, s := range r.Trace {
+			if s.Sweep%every == 0 && s.Gap != nil && s.MicroF1 != nil {
+				cells = append(cells, fmt.Sprintf("%.2g; %.1f / %.1f", *s.Gap, 100**s.MicroF1, 100**s.MacroF1))
+			}
+		}
+		drive.Row(append(cells, fmt.Sprintf("%.0f, %.0f", r.Seconds, r.CPUSeconds))...)
+	}
+	fmt.Println("\nCells: certified relative gap; micro / macro F1 in percent.")
 	return nil
 }

@@ -30,7 +30,17 @@ type Report struct {
 		Classes int     `json:"classes"`
 	} `json:"test"`
 
-	ModelBytes int64 `json:"-"` // of all files of the model
+	ModelBytes int64   `json:"-"` // of all files of the model
+	Trace      []Sweep `json:"-"` // one a sweep
+}
+
+// Sweep is a line of trace.jsonl; nil where a figure was not computed.
+type Sweep struct {
+	Sweep   int      `json:"sweep"`
+	Gap     *float64 `json:"gap"`
+	Seconds float64  `json:"seconds"`
+	MicroF1 *float64 `json:"micro_f1"`
+	MacroF1 *float64 `json:"macro_f1"`
 }
 
 // Set is a data set: train.svm.xz, test.svm.xz and a tree in one folder.
@@ -85,7 +95,25 @@ func (d *Driver) Train(ctx context.Context, s Set, flags ...string) (*Report, er
 	if r.ModelBytes, err = size(model); err != nil {
 		return nil, err
 	}
+	if r.Trace, err = trace(filepath.Join(model, "trace.jsonl")); err != nil {
+		return nil, err
+	}
 	return r, os.RemoveAll(model)
+}
+
+func trace(path string) (sweeps []Sweep, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(data) {
+		var s Sweep
+		if err := json.Unmarshal(line, &s); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		sweeps = append(sweeps, s)
+	}
+	return sweeps, nil
 }
 
 func size(dir string) (sum int64, err error) {
