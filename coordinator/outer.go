@@ -39,7 +39,7 @@ const (
 	// riseTolerance is the relative rise of P that is not taken for rounding.
 	riseTolerance = 1e-12
 	// A job whose P and D both move by less than stillTolerance of P over stillSweeps pricing
-	// sweeps in a row has come to rest above its tolerance, for want of digits in float32:
+	// sweeps in a row has come to rest above its tolerance, for want of digits:
 	// more sweeps change nothing.
 	stillTolerance = 1e-12
 	stillSweeps    = 8
@@ -96,7 +96,6 @@ const (
 	stoppedBySweeps    = "max_sweeps"
 	stoppedByTime      = "max_time"
 	stoppedByRest      = "stationary"
-	stoppedStationary  = "stationary"
 	stoppedByCancelled = "cancelled"
 )
 
@@ -447,7 +446,7 @@ func (o *outer) adapt() {
 		o.Best, o.BestSweep = o.Last.Gap, o.Sweep
 	}
 	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom
-	if wanted || o.Sweep >= o.BestSweep+standSweeps {
+	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+standSweeps {
 		o.Precise = true
 	}
 }
@@ -461,10 +460,8 @@ func (o *outer) stop() bool {
 		o.StoppedBy = stoppedBySweeps
 	case o.Force:
 		o.StoppedBy = stoppedByTime
-	case o.Still >= stillSweeps:
+	case o.Still >= stillSweeps, o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
 		o.StoppedBy = stoppedByRest
-	case o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
-		o.StoppedBy = stoppedStationary
 	default:
 		return false
 	}
