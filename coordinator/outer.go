@@ -473,7 +473,7 @@ func (o *outer) stop() bool {
 // they account for is no fault of the internals' step.
 func (o *outer) judge() bool {
 	low := o.Last.Objective - o.Inner
-	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+riseTolerance*math.Abs(o.Accepted) {
+	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+float64(riseTolerance*math.Abs(o.Accepted)) {
 		if o.Accepted == 0 || o.Last.Objective < o.Accepted {
 			o.Accepted = o.Last.Objective
 		}
