@@ -30,6 +30,14 @@ const (
 	preciseBelow = 5e-5
 	preciseFrom  = 1e-2
 	standSweeps  = 60
+	// A job whose gap has not fallen by a fifth in cycleSweeps and was meanwhile cycleWorse
+	// times the best runs in circles between steps that are too bold and working sets that
+	// miss what they stir up (seen on tiny problems); one that has not in patience sweeps is
+	// stuck somehow. Both go on in earnest: full stiffness, which always majorises, and every
+	// row in the working sets.
+	cycleSweeps = 40
+	cycleWorse  = 1.5
+	patience    = 300
 	// A job ends as stationary if its gap has not fallen by a fifth over giveUpSweeps and
 	// half of all its sweeps.
 	giveUpSweeps = 1000
@@ -82,9 +90,12 @@ func priced(sweep uint32) bool {
 	return sweep <= 4 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
 }
 
-// band is the width of the working sets that a sweep's pricing draws.
-func band(sweep uint32) float64 {
-	if sweep == 1 {
+// band is the width of the working sets that the sweep's pricing draws.
+func (o *outer) band() float64 {
+	switch {
+	case o.Earnest:
+		return math.MaxFloat64
+	case o.Sweep == 1:
 		return firstBand
 	}
 	return workingBand
@@ -132,6 +143,8 @@ type outerState struct {
 	Precise   bool    // descend in float64
 	Best      float64 // smallest gap that was a fifth below the one before it
 	BestSweep uint32
+	Worst     float64 // largest gap since BestSweep
+	Earnest   bool    // full stiffness and all rows: see cycleSweeps
 	Restarted uint32  // sweep after which the momentum restarted last
 	Primal    float64 // running sums of the certificate under way
 	Dual      float64
@@ -214,6 +227,7 @@ type stepSpec struct {
 	Epochs    uint32
 	MaxEpochs uint32
 	Precise   bool
+	Band      float64
 	InnerGap  float64
 	Price     bool
 	Certify   bool
@@ -224,7 +238,7 @@ type stepSpec struct {
 
 // step describes the step under way.
 func (o *outer) step() stepSpec {
-	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta}
+	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta, Band: o.band()}
 	mapping := func() {
 		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
 		s.MaxEpochs, s.Precise = max(o.MaxInner, maxEpochs, o.epochs), o.Precise
@@ -272,7 +286,7 @@ func (o *outer) step() stepSpec {
 // rule is the stiffness of twoblock's exact solve.
 func (o *outer) rule() string {
 	switch {
-	case !o.support || o.Rises >= fullAfter:
+	case !o.support || o.Rises >= fullAfter || o.Earnest:
 		return "full"
 	case o.Rises >= familyAfter:
 		return "family"
@@ -443,7 +457,12 @@ func (o *outer) adapt() {
 		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
 	}
 	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {
-		o.Best, o.BestSweep = o.Last.Gap, o.Sweep
+		o.Best, o.BestSweep, o.Worst = o.Last.Gap, o.Sweep, 0
+	}
+	o.Worst = max(o.Worst, o.Last.Gap)
+	since := o.Sweep - o.BestSweep
+	if !o.Earnest && (since >= cycleSweeps && o.Worst > cycleWorse*o.Best || since >= patience) {
+		o.Earnest, o.BestSweep = true, o.Sweep
 	}
 	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom
 	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+standSweeps {

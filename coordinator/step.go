@@ -136,7 +136,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 		l.Map = &taxonv1.MapTask{
 			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, Price: s.spec.Price,
 			Dual: j.Dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
-			Seed: taskSeed(seed, i, s.spec.Sweep), Band: band(s.spec.Sweep), Precise: s.spec.Precise,
+			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise,
 		}
 		if s.spec.Epochs > 0 {
 			l.Map.MaxEpochs = s.spec.MaxEpochs

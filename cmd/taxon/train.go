@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -92,7 +94,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 		floatFlag(f, &o.gap, "gap", 1e-2, "stop at this certified relative gap (P-D)/P", above0to1)
 		intFlag(f, &o.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop after `N` sweeps, 0 for no cap")
 		floatFlag(f, &o.maxTime, "max-time", 0, "stop after `S` seconds, 0 for no cap", atLeast0)
-		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if a cap ended the training before --gap")
+		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap: by a cap, or stationary")
 	})
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.schedule, "schedule", "twoblock", []string{"twoblock", "parity", "colour", "jacobi"}, "which nodes move side by side")
@@ -166,6 +168,9 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
+	if report.StoppedBy != "gap" {
+		a.ui.Warn("%s", aboveGap(report, o.gap))
+	}
 	if err := printTrained(ctx, a, o, report); err != nil {
 		return err
 	}
@@ -173,4 +178,17 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 		return gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.out, report.StoppedBy, *report.Gap, o.gap)
 	}
 	return nil
+}
+
+// aboveGap says why a training ended above the gap asked for, and what to do.
+func aboveGap(r *model.Report, gap float64) string {
+	what := map[string]string{
+		"max_sweeps": "raise --max-sweeps",
+		"max_time":   "raise --max-time",
+		"stationary": "more sweeps change nothing; try a smaller C, unit-length instances, or --schedule parity",
+	}[r.StoppedBy]
+	if r.Gap == nil {
+		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
+	}
+	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }

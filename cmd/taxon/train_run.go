@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -74,7 +75,9 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if err := t.fits(); err != nil {
 		return nil, err
 	}
-	t.warnOfLongRows()
+	if err := t.checkLengths(); err != nil {
+		return nil, err
+	}
 	checkpoint, err := t.work.begin(t.identity())
 	if err != nil {
 		return nil, err
@@ -192,8 +195,11 @@ func (t *training) finished() (*model.Report, error) {
 // longRows is the C ||x||^2 from which inner solves converge slowly.
 const longRows = 100
 
-// warnOfLongRows tells of data that was not normalised.
-func (t *training) warnOfLongRows() {
+// maxSquaredLength is what float32 sums of products can hold.
+const maxSquaredLength = 1e36
+
+// checkLengths tells of data that was not normalised, and refuses what overflows.
+func (t *training) checkLengths() error {
 	longest := 0.0
 	for i := range t.set.Matrix.Rows {
 		_, values := t.set.Matrix.Row(i)
@@ -201,11 +207,15 @@ func (t *training) warnOfLongRows() {
 		for _, v := range values {
 			n += float64(v) * float64(v)
 		}
+		if n > maxSquaredLength {
+			return fs.Inputf(t.o.data[0], 0, "instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
+		}
 		longest = max(longest, n)
 	}
 	if t.o.c*longest > longRows {
 		t.a.ui.Warn("C ||x||^2 is up to %.3g: training may take long; instances of unit length, or a smaller C, make it faster", t.o.c*longest)
 	}
+	return nil
 }
 
 // fits refuses a training that would not fit the memory, with the numbers.
