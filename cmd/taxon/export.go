@@ -74,6 +74,9 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions) error {
 		return err
 	}
 	defer m.Close()
+	if err := checkOut("export", o.out, "", o.model); err != nil {
+		return err
+	}
 	e, err := m.NewTextExporter(o.threshold)
 	if err != nil {
 		return err
@@ -82,7 +85,10 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions) error {
 	r := exportReport{Out: o.out, Format: o.format, Nodes: m.Tree.Len()}
 	line := a.ui.StartBytes("export", 0)
 	defer line.Done()
-	if isFolder(o.out) {
+	if o.out != fs.Stdin && isFolder(o.out) {
+		if entries, _ := os.ReadDir(o.out); len(entries) > 0 {
+			return fs.Inputf(o.out, 0, "exists already: choose another --out")
+		}
 		err = e.WriteParts(cmd.Context(), o.out, workers(o.threads))
 	} else {
 		err = a.writeOut(o.out, func(w io.Writer) error {

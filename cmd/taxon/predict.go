@@ -85,6 +85,9 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 		return err
 	}
 	defer m.Close()
+	if err := checkOut("predict", o.out, o.rows.path, o.model); err != nil {
+		return err
+	}
 	w := &labelWriter{names: m.Tree.Name, scores: o.scores, most: math.MaxInt}
 	p, err := m.NewPredictor(o.rule(m, w))
 	if err != nil {

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is read is never overwritten, whatever name the command line gives it.
+func TestOutSparesInput(t *testing.T) {
+	data := writeText(t, "test.svm", animalRows)
+	dir := t.TempDir()
+	vars := map[string]string{"S": animals(t, 10), "DATA": data, "DIR": filepath.Dir(data), "LINK": filepath.Join(dir, "link"), "MLINK": filepath.Join(dir, "model")}
+	if err := os.Symlink(data, vars["LINK"]); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(vars["S"], vars["MLINK"]); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadDir(vars["S"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"predict --model $S --data $DATA --out $DATA":             "would overwrite --data",
+		"predict --model $S --data $DATA --out $DIR/./test.svm":   "would overwrite --data",
+		"predict --model $S --data $DATA --out $LINK":             "would overwrite --data",
+		"predict --model $S --data $LINK --out $DATA":             "would overwrite --data",
+		"predict --model $S --data $DATA --out $S/labels.txt":     "lies in the model's folder",
+		"predict --model $S --data $DATA --out $MLINK/new/labels": "lies in the model's folder",
+		"export --model $S --out $S/weights.txt":                  "lies in the model's folder",
+		"export --model $S --out $S/parts/":                       "lies in the model's folder",
+		"export --model $MLINK --out $S/":                         "lies in the model's folder",
+	} {
+		code, _, stderr := runTaxon(t, "", line, vars)
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+	if b, _ := os.ReadFile(data); string(b) != animalRows {
+		t.Errorf("the data are now %q", b)
+	}
+	if after, _ := os.ReadDir(vars["S"]); len(after) != len(before) {
+		t.Errorf("the model's folder had %d files and has %d", len(before), len(after))
+	}
+	for _, line := range []string{"predict --model $S --data $DATA --out $S.txt", "predict --model $S --data $DATA --out $DATA.labels", "export --model $S --out $S-parts/"} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+}
+
+// export has no --force, and does not speak of it.
+func TestExportExistingFolder(t *testing.T) {
+	vars := map[string]string{"S": animals(t, 10), "DIR": filepath.Dir(writeText(t, "mine.txt", "mine"))}
+	code, _, stderr := runTaxon(t, "", "export --model $S --out $DIR/", vars)
+	if code != exitUsage || !strings.Contains(stderr, "exists already: choose another --out") || strings.Contains(stderr, "--force") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
