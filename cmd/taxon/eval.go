@@ -89,6 +89,7 @@ type evaluation struct {
 	second *model.Model // nil: none to compare with, or from a file
 	opts   eval.Options
 	known  map[string]bool // labels of the training data and of --data
+	truth  map[string]bool // labels of --data
 }
 
 func runEval(ctx context.Context, a *app, o evalOptions) error {
@@ -112,7 +113,7 @@ func runEval(ctx context.Context, a *app, o evalOptions) error {
 
 // evaluate opens what there is to open and measures.
 func evaluate(ctx context.Context, a *app, o evalOptions) (*eval.Result, error) {
-	e := &evaluation{a: a, o: o, known: map[string]bool{}}
+	e := &evaluation{a: a, o: o, known: map[string]bool{}, truth: map[string]bool{}}
 	defer e.close()
 	var err error
 	if o.model != "" {
@@ -140,6 +141,7 @@ func evaluate(ctx context.Context, a *app, o evalOptions) (*eval.Result, error) 
 	if r.Instances == 0 {
 		return nil, fs.Inputf(o.rows.path, 0, "no instance to measure")
 	}
+	e.warnStrange()
 	return &r, nil
 }
 

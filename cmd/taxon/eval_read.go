@@ -65,7 +65,11 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	var out eval.Output
 	return e.a.score(ctx, what, p, rows, o.threads, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
-			truth = number(truth[:0], b.RowLabels(i))
+			labels := b.RowLabels(i)
+			for _, name := range labels {
+				e.truth[name] = true
+			}
+			truth = number(truth[:0], labels)
 			out.Predicted = appendIDs(out.Predicted[:0], r.Set(i), idOf)
 			out.Ranked = appendIDs(out.Ranked[:0], r.Best(i), idOf)
 			if err := each(int(b.First)+i, truth, out); err != nil {
@@ -103,7 +107,7 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 	in := fileRows{names: map[string]string{}}
 	defer func() {
 		for name := range in.names {
-			e.known[name] = true
+			e.known[name], e.truth[name] = true, true
 		}
 	}()
 	var row []int32
@@ -132,7 +136,7 @@ func (e *evaluation) setTruth(path string, number numberer) (truth ids, err erro
 	defer set.Close()
 	names := number(nil, set.Labels)
 	for _, name := range set.Labels {
-		e.known[name] = true
+		e.known[name], e.truth[name] = true, true
 	}
 	var row []int32
 	for i := range set.Matrix.Rows {

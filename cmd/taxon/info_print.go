@@ -43,7 +43,7 @@ func (p infoPrinter) training(i *info) {
 	if r.Gap != nil {
 		gap = fmt.Sprintf("gap %.3g", *r.Gap)
 	}
-	p.row("training", "objective %.6g, %s, stopped by %s after %d sweeps, %s", r.Objective, gap, r.StoppedBy, r.Sweeps, formatSeconds(r.Seconds))
+	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"), formatSeconds(r.Seconds))
 	p.row("weights", "%s stored, sha256 %s", formatCount(int64(i.Counts.Overrides)), r.WeightsSHA256)
 }
 
@@ -89,10 +89,10 @@ func prefixed(s string) string {
 
 func (p infoPrinter) structure(i *info) {
 	if s := i.Structure; s != nil {
-		p.row("structure", "%s nodes, %s edges, %s roots, %s leaves, depth %d", formatCount(int64(s.Nodes)), formatCount(int64(s.Edges)),
-			formatCount(int64(s.Roots)), formatCount(int64(s.Leaves)), s.Depth)
+		p.row("structure", "%s, %s, %s, %s, depth %d", counted(int64(s.Nodes), "node", "nodes"), counted(int64(s.Edges), "edge", "edges"),
+			counted(int64(s.Roots), "root", "roots"), counted(int64(s.Leaves), "leaf", "leaves"), s.Depth)
 		if s.MultiParent > 0 {
-			p.row("", "%s nodes with more than one parent", formatCount(int64(s.MultiParent)))
+			p.row("", "%s with more than one parent", counted(int64(s.MultiParent), "node", "nodes"))
 		}
 		if i.dataInfo != nil {
 			p.row("", "classes: %s at leaves, %s at internal nodes, %s outside", formatCount(int64(s.LabelsLeaves)),
@@ -104,7 +104,7 @@ func (p infoPrinter) structure(i *info) {
 		if t.Virtual {
 			virtual = ", a virtual root"
 		}
-		p.row("tree", "%s nodes: %s terminals (%s spawned), %s internal%s, depth %d", formatCount(int64(t.Nodes)), formatCount(int64(t.Terminals)),
+		p.row("tree", "%s: %s (%s spawned), %s internal%s, depth %d", counted(int64(t.Nodes), "node", "nodes"), counted(int64(t.Terminals), "terminal", "terminals"),
 			formatCount(int64(t.Spawned)), formatCount(int64(t.Internals)), virtual, t.Depth)
 	}
 }

@@ -252,7 +252,7 @@ func TestInfo(t *testing.T) {
 		"info $SET": {"an ingested data set", "instances   5", "features    3", "memory"},
 		"info $DATA --hierarchy $TREE": {"a file of instances", "instances   5", "features    3", "classes     3, 0.80 labels",
 			"2 at leaves, 0 at internal nodes, 1 outside", "memory"},
-		"info $TREE":        {"a class structure", "3 nodes, 2 edges, 1 roots, 2 leaves, depth 1"},
+		"info $TREE":        {"a class structure", "3 nodes, 2 edges, 1 root, 2 leaves, depth 1"},
 		"info $TEXT --text": {"a file of instances", "instances   2, text", "classes     2"},
 		"info -":            {"a class structure"},
 	} {
@@ -262,6 +262,13 @@ func TestInfo(t *testing.T) {
 				t.Errorf("%s: exit %d, no %q in\n%s%s", line, code, w, stdout, stderr)
 			}
 		}
+	}
+	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exitUsage || !strings.Contains(stderr, "add --text") {
+		t.Errorf("text without --text: exit %d, %q", code, stderr)
+	}
+	broken := map[string]string{"BROKEN": writeText(t, "broken.svm", "cat\t1:1\ndog\tx\n")}
+	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exitUsage || strings.Contains(stderr, "--text") {
+		t.Errorf("broken vectors: exit %d, %q", code, stderr)
 	}
 	for line, kind := range map[string]string{"info $S": "model", "info $SET": "dataset", "info $DATA": "data", "info $TREE": "structure"} {
 		code, stdout, _ := runTaxon(t, "", line+" --json", vars)

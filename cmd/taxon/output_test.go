@@ -59,3 +59,25 @@ func TestExportExistingFolder(t *testing.T) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
+
+// What is left out of labels and measures is counted, once.
+func TestModelVerbWarnings(t *testing.T) {
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", "car 7:1\nemu,ant 2:2\n\n\ndog 7:2\nemu,bee 2:1\n"),
+		"FINE": writeText(t, "fine.svm", "dog 2:1\n")}
+	for line, want := range map[string][]string{
+		"predict --model $S --data $DATA": {"warning: 2 empty lines skipped"},
+		"predict --model $S --data $FINE": nil,
+		"eval --model $S --data $DATA":    {"3 labels unknown to the model: it can never predict them (ant, bee, ...)", "4 labels outside the class structure"},
+		"eval --model $S --data $FINE":    nil,
+	} {
+		code, _, stderr := runTaxon(t, "", line, vars)
+		if n := strings.Count(stderr, "warning: "); code != 0 || n != min(len(want), 2) {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+		for _, w := range want {
+			if !strings.Contains(stderr, w) {
+				t.Errorf("%s: no %q in %q", line, w, stderr)
+			}
+		}
+	}
+}

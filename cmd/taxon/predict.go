@@ -105,11 +105,14 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	}); err != nil {
 		return err
 	}
+	if f, ok := rows.(*fileRows); ok && f.emptyLines() > 0 {
+		a.ui.Warn("%s skipped: --out has no line for them", counted(f.emptyLines(), "empty line", "empty lines"))
+	}
 	r := predictReport{Out: o.out, Instances: w.rows, Labels: w.labels, Seconds: time.Since(began).Seconds()}
 	if a.json {
 		return a.printJSON(r)
 	}
-	a.ui.Note("%s instances labelled in %s", formatCount(r.Instances), formatSeconds(r.Seconds))
+	a.ui.Note("%s labelled in %s", counted(r.Instances, "instance", "instances"), formatSeconds(r.Seconds))
 	return nil
 }
 

@@ -123,6 +123,9 @@ func (f *fileRows) progress() (done, total int64) {
 	return f.r.File.BytesRead(), max(0, f.r.File.Size())
 }
 
+// emptyLines is how many lines were skipped because nothing stands in them.
+func (f *fileRows) emptyLines() int64 { return f.r.Counts().EmptyLines }
+
 func (f *fileRows) Close() error { return f.r.Close() }
 
 // setRows reads an ingested data set.

@@ -45,11 +45,12 @@ func printReport(a *app, out string, r *model.Report) {
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(out))
 	row("method", "%s, %s, C = %g, bias %g", r.Method, r.Loss, r.C, r.Bias)
-	row("data", "%s instances, %s features, %s classes", formatCount(int64(r.Instances)), formatCount(int64(r.Features)), formatCount(int64(r.Terminals)))
+	row("data", "%s, %s, %s", counted(int64(r.Instances), "instance", "instances"), counted(int64(r.Features), "feature", "features"),
+		counted(int64(r.Terminals), "class", "classes"))
 	if r.Gap != nil {
 		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
 	}
-	row("stopped by", "%s, after %d sweeps", r.StoppedBy, r.Sweeps)
+	row("stopped by", "%s, after %s", r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"))
 	row("time", "%s, %s of CPU, %s at most", formatSeconds(r.Seconds), formatSeconds(r.CPUSeconds), formatBytes(r.PeakRSSBytes))
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }

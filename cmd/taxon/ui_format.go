@@ -49,6 +49,14 @@ func formatCount(n int64) string {
 	return sign + b.String()
 }
 
+// counted writes a count with its noun: 1 root, 2,000 roots.
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return formatCount(n) + " " + many
+}
+
 // formatClock writes a duration as 0:07, 12:03 or 3:04:05, rounded to seconds.
 func formatClock(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
