@@ -106,7 +106,7 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 		return err
 	}
 	if f, ok := rows.(*fileRows); ok && f.emptyLines() > 0 {
-		a.ui.Warn("%s skipped: --out has no line for them", counted(f.emptyLines(), "empty line", "empty lines"))
+		a.ui.Warn("%s skipped, without a line in the output", counted(f.emptyLines(), "empty line", "empty lines"))
 	}
 	r := predictReport{Out: o.out, Instances: w.rows, Labels: w.labels, Seconds: time.Since(began).Seconds()}
 	if a.json {
