@@ -38,16 +38,17 @@ func main() {
 	tree := flag.String("tree", "tree.txt", "structure within the set")
 	every := flag.Int("every", 5, "sweeps between evaluations")
 	sweeps := flag.Int("sweeps", 30, "sweeps of each training")
+	only := flag.String("only", "", "only the row of this `name`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *data, drive.Set{Dir: filepath.Join(*data, *set), Tree: *tree}, *every, *sweeps, flag.Args()); err != nil {
+	if err := run(ctx, *data, drive.Set{Dir: filepath.Join(*data, *set), Tree: *tree}, *only, *every, *sweeps, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "convergence:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, data string, set drive.Set, every, sweeps int, extra []string) error {
+func run(ctx context.Context, data string, set drive.Set, only string, every, sweeps int, extra []string) error {
 	if data == "" {
 		return fmt.Errorf("name the data with -data DIR or TAXON_DATA=DIR")
 	}
@@ -66,6 +67,9 @@ func run(ctx context.Context, data string, set drive.Set, every, sweeps int, ext
 	drive.Row(append(head, "s, CPU s")...)
 	drive.Rule(len(head) + 1)
 	for _, p := range paths {
+		if only != "" && p.name != only {
+			continue
+		}
 		// No training reaches this gap: each runs its sweeps.
 		flags := slices.Concat([]string{"--max-sweeps", strconv.Itoa(sweeps), "--eval-every", strconv.Itoa(every),
 			"--gap", "1e-4", "--C", "1", "--bias", "1"}, p.flags, extra)
