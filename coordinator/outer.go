@@ -61,10 +61,11 @@ const (
 	// still unsettled there, and momentum carries their errors on (wordnet-freq, C = 1:
 	// gap 1e-2 after 28 sweeps instead of 48).
 	momentumFrom = 4
-	// stallShare: support-aware steps that shrink the gap by less than this from one pricing
-	// sweep to the next are stuck between momentum and stiffness; a guard step frees them
+	// stallShare: support-aware steps that shrink the gap by less than this in stallEvery
+	// sweeps are stuck between momentum and stiffness; a guard step frees them
 	// (569 classes, C = 1: gap 1e-3 after 36 sweeps instead of 60).
 	stallShare = 0.8
+	stallEvery = 4
 	// stallSweeps is how long momentum is left to build up before that: at 4 it never did
 	// (gap 1e-4 after 128 sweeps instead of 68).
 	stallSweeps = 12
@@ -143,6 +144,8 @@ type outerState struct {
 	Precise   bool    // descend in float64
 	Best      float64 // smallest gap that was a fifth below the one before it
 	BestSweep uint32
+	Mark      float64 // gap that stalled compares with
+	MarkSweep uint32
 	Worst     float64 // largest gap since BestSweep
 	Earnest   bool    // full stiffness and all rows: see cycleSweeps
 	Restarted uint32  // sweep after which the momentum restarted last
@@ -394,7 +397,7 @@ func (o *outer) commitReduce(restart bool) (outcome, error) {
 		o.advance(restart)
 		return outcome{Take: true, SweepDone: true}, nil
 	}
-	support, before := o.rule() == "support", o.Last.Gap
+	support := o.rule() == "support"
 	if err := o.certify(); err != nil {
 		return outcome{}, err
 	}
@@ -403,7 +406,7 @@ func (o *outer) commitReduce(restart bool) (outcome, error) {
 		return outcome{SweepDone: true, Certified: true}, nil
 	}
 	rose := o.judge()
-	stalled := before > 0 && o.Last.Gap > stallShare*before && o.Sweep >= o.Restarted+stallSweeps
+	stalled := o.stalled()
 	if support && (rose || stalled) {
 		o.Stage = stageGuard
 		return outcome{}, nil
@@ -485,6 +488,17 @@ func (o *outer) stop() bool {
 		return false
 	}
 	return true
+}
+
+// stalled compares the gap with the one that was priced stallEvery sweeps ago, or a little
+// earlier: sweeps that are priced for an evaluation do not hasten the verdict.
+func (o *outer) stalled() bool {
+	if o.Sweep < o.MarkSweep+stallEvery {
+		return false
+	}
+	mark := o.Mark
+	o.Mark, o.MarkSweep = o.Last.Gap, o.Sweep
+	return mark > 0 && o.Last.Gap > stallShare*mark && o.Sweep >= o.Restarted+stallSweeps
 }
 
 // judge says whether P rose against the best accepted one. Unfinished inner solves raise
