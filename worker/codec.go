@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // The values that tasks write to the store are little-endian, begin with a format byte
@@ -23,30 +24,42 @@ var errBroken = errors.New("value has another format: written by a different ver
 // encoder appends to a byte slice.
 type encoder struct{ b []byte }
 
+// extend makes room for n more bytes and returns them.
+func (e *encoder) extend(n int) []byte {
+	e.b = slices.Grow(e.b, n)
+	at := len(e.b)
+	e.b = e.b[:at+n]
+	return e.b[at:]
+}
+
 func (e *encoder) byte(v byte)   { e.b = append(e.b, v) }
 func (e *encoder) uvarint(v int) { e.b = binary.AppendUvarint(e.b, uint64(v)) }
 func (e *encoder) f32(v []float32) {
-	for _, x := range v {
-		e.b = binary.LittleEndian.AppendUint32(e.b, math.Float32bits(x))
+	at := e.extend(4 * len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(at[4*i:], math.Float32bits(x))
 	}
 }
 
 // f64as32 rounds to float32.
 func (e *encoder) f64as32(v []float64) {
-	for _, x := range v {
-		e.b = binary.LittleEndian.AppendUint32(e.b, math.Float32bits(float32(x)))
+	at := e.extend(4 * len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(at[4*i:], math.Float32bits(float32(x)))
 	}
 }
 
 func (e *encoder) f64(v []float64) {
-	for _, x := range v {
-		e.b = binary.LittleEndian.AppendUint64(e.b, math.Float64bits(x))
+	at := e.extend(8 * len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(at[8*i:], math.Float64bits(x))
 	}
 }
 
 func (e *encoder) u16(v []uint16) {
-	for _, x := range v {
-		e.b = binary.LittleEndian.AppendUint16(e.b, x)
+	at := e.extend(2 * len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint16(at[2*i:], x)
 	}
 }
 

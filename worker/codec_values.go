@@ -91,25 +91,35 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 func encodeContributions(cs []mapper.Contribution, parent []int32, ranges []uint32, exact bool) [][]byte {
 	out := make([][]byte, len(ranges)-1)
 	at := make([]int, len(cs))
+	next := make([]int, len(cs))
 	for r := range out {
-		e := encoder{}
-		e.byte(formatContributions)
-		width := 0
-		if exact {
-			width = 1
+		entries := 0
+		for k, c := range cs {
+			next[k] = at[k] + lowerBound(c.Feature[at[k]:], ranges[r+1])
+			entries += next[k] - at[k]
 		}
+		width, size := 0, 4
+		if exact {
+			width, size = 1, 8
+		}
+		// Most differences fit a byte or two; the store keeps the slice, so no more than that.
+		e := encoder{make([]byte, 0, 16+6*len(cs)+(3+size)*entries)}
+		e.byte(formatContributions)
 		e.uvarint(width)
 		e.uvarint(len(cs))
 		for k, c := range cs {
-			lo := at[k]
-			for at[k] < len(c.Feature) && c.Feature[at[k]] < ranges[r+1] {
-				at[k]++
-			}
-			e.contribution(c, int(parent[c.Slot]), lo, at[k], ranges[r], exact)
+			e.contribution(c, int(parent[c.Slot]), at[k], next[k], ranges[r], exact)
 		}
+		copy(at, next)
 		out[r] = e.b
 	}
 	return out
+}
+
+// lowerBound is the number of features below limit.
+func lowerBound(features []uint32, limit uint32) int {
+	n, _ := slices.BinarySearch(features, limit)
+	return n
 }
 
 func (e *encoder) contribution(c mapper.Contribution, parent, lo, hi int, base uint32, exact bool) {
