@@ -28,6 +28,7 @@ type job struct {
 	features uint32    // d, and one more with a bias
 	scratch  sync.Pool
 	vectors  *vectorCache
+	recent   recent
 }
 
 // opener gives the data set of a job; workers keep it open while the job runs.
@@ -119,6 +120,11 @@ func (j *job) group() {
 		}
 		j.groups = append(j.groups, nodes)
 	}
+}
+
+// oneGroup says whether the one group's lists are those of all internals.
+func (j *job) oneGroup() bool {
+	return len(j.groups) == 1 && len(j.groups[0]) == len(j.forest.Parent)
 }
 
 // terminals of block b, as tree nodes.

@@ -7,6 +7,7 @@ import (
 
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
 	"taxon/store"
 )
 
@@ -41,10 +42,40 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	if err := k.put(ctx, values); err != nil {
 		return nil, err
 	}
+	k.keepContributions(r.Contributions, parents, m.GetPrice())
 	return &taxonv1.Sums{
 		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
 		Support: uint64(r.Sums.Support), Working: uint64(r.Sums.Working), Visits: uint64(r.Sums.Visits),
 	}, nil
+}
+
+// keepContributions remembers what was written, range by range, as decoding gives it.
+func (k *task) keepContributions(cs []mapper.Contribution, parents []int32, exact bool) {
+	if len(k.job.forest.Parent) == 0 {
+		return
+	}
+	for _, c := range cs {
+		for i, v := range c.Sum {
+			if !exact {
+				c.Sum[i] = float64(float32(v))
+			}
+		}
+	}
+	at := make([]int, len(cs))
+	ranges := k.job.ranges()
+	for r := range len(ranges) - 1 {
+		var list []reducer.Contribution
+		for i, c := range cs {
+			lo := at[i]
+			at[i] += lowerBound(c.Feature[lo:], ranges[r+1])
+			if at[i] > lo {
+				list = append(list, reducer.Contribution{
+					Parent: parents[c.Slot], Feature: c.Feature[lo:at[i]], Sum: c.Sum[lo:at[i]], Stiff: c.Stiff[lo:at[i]],
+				})
+			}
+		}
+		k.job.recent.keep(k.key(rangeName("v", r)), list)
+	}
 }
 
 // emitBlock writes the block's final weights.
@@ -142,7 +173,12 @@ func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vec
 				parts = append(parts, &vectorPart{Begin: make([]int64, len(nodes)+1)})
 				continue
 			}
-			keys = append(keys, k.keyAt(p, rangeName("x", group)))
+			key := k.keyAt(p, rangeName("x", group))
+			if part, ok := k.job.recent.get(key).(*vectorPart); ok {
+				parts = append(parts, part)
+				continue
+			}
+			keys = append(keys, key)
 			parts = append(parts, nil)
 		}
 		values, err := k.get(ctx, keys)

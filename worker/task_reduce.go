@@ -41,6 +41,9 @@ func (k *task) reduce(ctx context.Context) (*taxonv1.Sums, error) {
 		if err := k.put(ctx, values); err != nil {
 			return nil, err
 		}
+		if k.job.oneGroup() {
+			k.job.recent.keep(values[0].Key, next)
+		}
 	}
 	return &taxonv1.Sums{
 		Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart, Moved: sums.Moved, Visits: uint64(sums.Entries),
@@ -87,6 +90,9 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 			keys = append(keys, k.keyAt(p, name))
 		}
 	}
+	if in, ok := k.keptContributions(keys); ok {
+		return in, nil
+	}
 	for len(keys) > 0 {
 		n := min(len(keys), contributionBatch)
 		values, err := k.get(ctx, keys[:n])
@@ -101,6 +107,18 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 		keys = keys[n:]
 	}
 	return in, nil
+}
+
+// keptContributions joins the blocks' parts if this worker wrote all of them lately.
+func (k *task) keptContributions(keys []store.Key) (in []reducer.Contribution, ok bool) {
+	for _, key := range keys {
+		list, ok := k.job.recent.get(key).([]reducer.Contribution)
+		if !ok {
+			return nil, false
+		}
+		in = append(in, list...)
+	}
+	return in, true
 }
 
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.
@@ -123,6 +141,9 @@ func (k *task) rangeVector(ctx context.Context, refs *taxonv1.Refs, t reducer.Ta
 	keys := make([]store.Key, len(k.job.groups))
 	for g := range keys {
 		keys[g] = k.keyAt(places[0], rangeName("x", g))
+	}
+	if part, ok := k.job.recent.get(keys[0]).(*vectorPart); ok && k.job.oneGroup() {
+		return part, nil
 	}
 	values, err := k.get(ctx, keys)
 	if err != nil {
