@@ -26,7 +26,7 @@ type job struct {
 	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
 	groupOf  []int     // block -> group
 	features uint32    // d, and one more with a bias
-	scratch  sync.Pool
+	scratch  shelf
 	vectors  *vectorCache
 	recent   recent
 }
@@ -62,7 +62,7 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 	if err := j.solver.Check(); err != nil {
 		return nil, err
 	}
-	j.scratch.New = func() any { return &scratch{tile: j.solver.NewScratch()} }
+	j.scratch.make = func() *scratch { return &scratch{tile: j.solver.NewScratch()} }
 	sets, _ := jobspec.NodeSets(tree, spec.GetOptions().GetSchedule())
 	j.number(sets)
 	j.group()
@@ -157,4 +157,30 @@ type scratch struct {
 	tile *mapper.Scratch
 	path path
 	mean [mapper.Lanes][]float32
+}
+
+// shelf keeps the scratch of tasks that have ended for the next ones: as many as ran at a
+// time. A sync.Pool would not do: it is emptied by garbage collections, and a scratch is
+// megabytes of pages and a walk down the tree.
+type shelf struct {
+	make func() *scratch
+	mu   sync.Mutex
+	free []*scratch
+}
+
+func (s *shelf) take() *scratch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		last := s.free[n-1]
+		s.free = s.free[:n-1]
+		return last
+	}
+	return s.make()
+}
+
+func (s *shelf) put(c *scratch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, c)
 }

@@ -55,11 +55,7 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 		return nil, Stats{}, err
 	}
 	k := &task{job: j, store: t.Store, lease: l}
-	s, ok := j.scratch.Get().(*scratch)
-	if !ok {
-		return nil, Stats{}, errors.New("scratch pool holds something else")
-	}
-	defer j.scratch.Put(s)
+	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
 	switch l.GetKind() {
 	case taxonv1.TaskKind_TASK_KIND_MAP:
 		sums, err = k.solve(ctx, s)
@@ -72,6 +68,7 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 	default:
 		err = Deterministic(fmt.Errorf("this worker does not know task kind %d: it is older than the coordinator", l.GetKind()))
 	}
+	j.scratch.put(s)
 	return sums, k.stats, err
 }
 
