@@ -14,7 +14,7 @@ import (
 )
 
 // job is what all tasks of one job share on this worker: the data, the tree and the
-// numbering of its internal nodes. Read-only once built, but for the scratch pool.
+// numbering of its internal nodes. Read-only once built, but for the scratch shelf and the caches.
 type job struct {
 	id       string
 	plan     *taxonv1.Plan
