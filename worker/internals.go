@@ -8,44 +8,26 @@ import (
 	"taxon/reducer"
 )
 
-// vectors are the internals' override lists over all features, for the nodes of one
-// block group.
+// vectors are the internals' override lists over all features, range by range, for the
+// nodes of one block group.
 type vectors struct {
 	nodes []int32 // ascending
-	reducer.Vectors
+	parts []*vectorPart
 }
 
-// assemble puts the ranges' parts together, node by node.
-func assemble(nodes []int32, parts []*vectorPart) *vectors {
-	v := &vectors{nodes: nodes}
-	v.Begin = make([]int64, len(nodes)+1)
-	for p := range nodes {
-		n := int64(0)
-		for _, part := range parts {
-			n += part.Begin[p+1] - part.Begin[p]
-		}
-		v.Begin[p+1] = v.Begin[p] + n
+// place is where node p's lists stand in each part; ok is false for a node that is not of
+// the group: it overrides nothing.
+func (v *vectors) place(p int32) (int, bool) {
+	if int(p) < len(v.nodes) && v.nodes[p] == p { // most groups hold every internal
+		return int(p), true
 	}
-	v.Feature, v.Value = make([]uint32, v.Begin[len(nodes)]), make([]float32, v.Begin[len(nodes)])
-	for p := range nodes {
-		at := v.Begin[p]
-		for _, part := range parts {
-			lo, hi := part.Begin[p], part.Begin[p+1]
-			copy(v.Feature[at:], part.Feature[lo:hi])
-			copy(v.Value[at:], part.Value[lo:hi])
-			at += hi - lo
-		}
-	}
-	return v
+	return slices.BinarySearch(v.nodes, p)
 }
 
-// of returns node p's overrides.
-func (v *vectors) of(p int32) ([]uint32, []float32) {
-	i, ok := slices.BinarySearch(v.nodes, p)
-	if !ok {
-		return nil, nil
-	}
-	return v.Feature[v.Begin[i]:v.Begin[i+1]], v.Value[v.Begin[i]:v.Begin[i+1]]
+// list is the i-th node's overrides in one part.
+func list(part *vectorPart, i int) ([]uint32, []float32) {
+	lo, hi := part.Begin[i], part.Begin[i+1]
+	return part.Feature[lo:hi], part.Value[lo:hi]
 }
 
 // vectorCache keeps the last few assembled vectors by what they were read from, and
@@ -109,69 +91,106 @@ func (c *vectorCache) forget(key string, it *cached) {
 	}
 }
 
-// path walks the tree of internals and keeps the dense vectors x and x_prev of the node
-// it stands at. Going down overrides entries and logs what was there; going up undoes.
+// path walks the tree of internals and keeps the dense vector y = x + beta (x - x_prev)
+// of the node it stands at. Going down overrides entries and logs what was there; going
+// up undoes.
 type path struct {
-	x, prev       *vectors // what the entries came from
-	nodes         []int32
-	logs          []int // length of undo when the node was entered
-	undo          []undo
-	dense, before []float32
+	x, prev *vectors // what the entries came from
+	beta    float32
+	nodes   []int32
+	logs    []int // length of undo when the node was entered
+	undo    []entry
+	dense   []entry // by feature
+	y       []float32
+	down    []int32 // scratch of move
 }
 
-type undo struct {
-	feature  uint32
-	previous bool // of before, else of dense
-	value    float32
+// entry is one feature of the vectors: in the undo log what it was, in dense what it is
+// (and feature is then unused).
+type entry struct {
+	feature uint32
+	x, prev float32
 }
 
 // reset starts at the zero vector above the roots, unless the path already walks the
 // same vectors.
-func (w *path) reset(x, prev *vectors, features uint32) {
-	if w.x == x && w.prev == prev && len(w.dense) == int(features) {
+func (w *path) reset(x, prev *vectors, beta float32, features uint32) {
+	if w.x == x && w.prev == prev && w.beta == beta && len(w.y) == int(features) {
 		return
 	}
-	*w = path{x: x, prev: prev, nodes: w.nodes[:0], logs: w.logs[:0], undo: w.undo[:0],
-		dense: cleared(w.dense, features), before: cleared(w.before, features)}
-}
-
-func cleared(v []float32, n uint32) []float32 {
-	if uint32(len(v)) != n {
-		return make([]float32, n)
+	w.up(0)
+	w.x, w.prev, w.beta = x, prev, beta
+	if len(w.y) != int(features) {
+		w.dense, w.y = make([]entry, features), make([]float32, features)
 	}
-	clear(v)
-	return v
 }
 
 // move goes to internal node p of the forest.
 func (w *path) move(f *reducer.Forest, p int32) {
-	down := []int32(nil)
+	w.down = w.down[:0]
+	common := 0
 	for q := p; q >= 0; q = f.Parent[q] {
 		if i, ok := slices.BinarySearch(w.nodes, q); ok { // a path's nodes ascend
-			w.up(i + 1)
+			common = i + 1
 			break
 		}
-		down = append(down, q)
+		w.down = append(w.down, q)
 	}
-	if len(down) > 0 && f.Parent[down[len(down)-1]] < 0 {
-		w.up(0)
-	}
-	for i := len(down) - 1; i >= 0; i-- {
-		w.down(down[i])
+	w.up(common)
+	for i := len(w.down) - 1; i >= 0; i-- {
+		w.enter(w.down[i])
 	}
 }
 
-func (w *path) down(p int32) {
+// enter goes down to node p, a child of the one it stands at.
+func (w *path) enter(p int32) {
 	w.nodes, w.logs = append(w.nodes, p), append(w.logs, len(w.undo))
-	feature, value := w.x.of(p)
-	for k, i := range feature {
-		w.undo = append(w.undo, undo{i, false, w.dense[i]})
-		w.dense[i] = value[k]
+	at, ok := w.x.place(p)
+	if !ok {
+		return
 	}
-	feature, value = w.prev.of(p)
-	for k, i := range feature {
-		w.undo = append(w.undo, undo{i, true, w.before[i]})
-		w.before[i] = value[k]
+	for r, part := range w.x.parts {
+		if w.beta == 0 { // x_prev does not enter
+			w.follow(list(part, at))
+			continue
+		}
+		feature, value := list(part, at)
+		before, previous := list(w.prev.parts[r], at)
+		w.merge(feature, value, before, previous)
+	}
+}
+
+// follow overrides x and y.
+func (w *path) follow(feature []uint32, value []float32) {
+	for k, f := range feature {
+		e := &w.dense[f]
+		w.undo = append(w.undo, entry{f, e.x, e.prev})
+		e.x = value[k]
+		w.y[f] = e.x
+	}
+}
+
+// merge overrides what either list has; what the other has not stays the parent's.
+func (w *path) merge(feature []uint32, value []float32, before []uint32, previous []float32) {
+	for i, j := 0, 0; i < len(feature) || j < len(before); {
+		var f uint32
+		switch {
+		case j == len(before) || i < len(feature) && feature[i] < before[j]:
+			f = feature[i]
+		default:
+			f = before[j]
+		}
+		e := &w.dense[f]
+		w.undo = append(w.undo, entry{f, e.x, e.prev})
+		if i < len(feature) && feature[i] == f {
+			e.x = value[i]
+			i++
+		}
+		if j < len(before) && before[j] == f {
+			e.prev = previous[j]
+			j++
+		}
+		w.y[f] = reducer.Extrapolate(e.x, e.prev, w.beta)
 	}
 }
 
@@ -182,20 +201,14 @@ func (w *path) up(n int) {
 	}
 	for k := len(w.undo) - 1; k >= w.logs[n]; k-- {
 		u := &w.undo[k]
-		if u.previous {
-			w.before[u.feature] = u.value
-		} else {
-			w.dense[u.feature] = u.value
-		}
+		w.dense[u.feature].x, w.dense[u.feature].prev = u.x, u.prev
+		w.y[u.feature] = reducer.Extrapolate(u.x, u.prev, w.beta)
 	}
 	w.undo, w.nodes, w.logs = w.undo[:w.logs[n]], w.nodes[:n], w.logs[:n]
 }
 
-// y writes the extrapolated vector x + beta (x - x_prev) of the current node to dst,
-// which may be longer; the rest becomes zero.
-func (w *path) y(dst []float32, beta float32) {
-	for i, x := range w.dense {
-		dst[i] = reducer.Extrapolate(x, w.before[i], beta)
-	}
-	clear(dst[len(w.dense):])
+// copyTo writes the vector y of the current node to dst, which may be longer; the rest
+// becomes zero.
+func (w *path) copyTo(dst []float32) {
+	clear(dst[copy(dst, w.y):])
 }

@@ -59,7 +59,23 @@ func whole(v *reducer.Vectors) *vectors {
 	for p := range nodes {
 		nodes[p] = int32(p)
 	}
-	return &vectors{nodes: nodes, Vectors: *v}
+	return &vectors{nodes: nodes, parts: cut(v)}
+}
+
+// cut makes two ranges' parts of one; features below 5 are in the first.
+func cut(v *reducer.Vectors) []*vectorPart {
+	n := len(v.Begin) - 1
+	parts := []*vectorPart{reducer.Zero(n), reducer.Zero(n)}
+	for p := range n {
+		for e := v.Begin[p]; e < v.Begin[p+1]; e++ {
+			part := parts[min(v.Feature[e]/5, 1)]
+			part.Feature, part.Value = append(part.Feature, v.Feature[e]), append(part.Value, v.Value[e])
+		}
+		for _, part := range parts {
+			part.Begin[p+1] = int64(len(part.Feature))
+		}
+	}
+	return parts
 }
 
 // expand is the vector of node p: its ancestors' overrides from the root on.
@@ -68,9 +84,15 @@ func expand(f *reducer.Forest, v *vectors, p int32, width uint32) []float32 {
 	if q := f.Parent[p]; q >= 0 {
 		x = expand(f, v, q, width)
 	}
-	features, values := v.of(p)
-	for k, i := range features {
-		x[i] = values[k]
+	at, ok := v.place(p)
+	for _, part := range v.parts {
+		if !ok {
+			break
+		}
+		features, values := list(part, at)
+		for k, i := range features {
+			x[i] = values[k]
+		}
 	}
 	return x
 }
@@ -90,12 +112,12 @@ func TestPath(t *testing.T) {
 		for range 60 {
 			x := pairs[r.IntN(len(pairs))]
 			beta := float32(r.IntN(3)) / 3
-			w.reset(x[0], x[1], width)
+			w.reset(x[0], x[1], beta, width)
 			p := int32(r.IntN(n))
 			w.move(f, p)
 			got := make([]float32, width+1)
 			got[width] = 99
-			w.y(got, beta)
+			w.copyTo(got)
 			now, before := expand(f, x[0], p, width), expand(f, x[1], p, width)
 			for i := range now {
 				if want := reducer.Extrapolate(now[i], before[i], beta); got[i] != want {
@@ -109,30 +131,17 @@ func TestPath(t *testing.T) {
 	})
 }
 
-// TestAssemble and joinGroups are each other's transposes: ranges of one group become
-// nodes' lists, groups of one range become all nodes' lists.
-func TestAssemble(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	nodes := []int32{2, 3, 7}
-	parts := []*vectorPart{randomVectors(r, 3, 0, 10), randomVectors(r, 3, 10, 10), randomVectors(r, 3, 10, 25)}
-	v := assemble(nodes, parts)
-	for i, p := range nodes {
-		var features []uint32
-		var values []float32
-		for _, part := range parts {
-			features = append(features, part.Feature[part.Begin[i]:part.Begin[i+1]]...)
-			values = append(values, part.Value[part.Begin[i]:part.Begin[i+1]]...)
+// TestPlace finds the nodes of a group that leaves some internals out.
+func TestPlace(t *testing.T) {
+	v := &vectors{nodes: []int32{0, 2, 3, 7}}
+	for p, want := range map[int32]int{0: 0, 2: 1, 3: 2, 7: 3, 1: -1, 5: -1, 9: -1} {
+		if at, ok := v.place(p); ok != (want >= 0) || ok && at != want {
+			t.Errorf("node %d: %d, %t", p, at, ok)
 		}
-		gotF, gotV := v.of(p)
-		if !slices.Equal(gotF, features) || !slices.Equal(gotV, values) || !slices.IsSorted(gotF) {
-			t.Errorf("node %d", p)
-		}
-	}
-	if f, _ := v.of(5); f != nil {
-		t.Error("a node that is not in the group has overrides")
 	}
 }
 
+// TestJoinGroups: groups of one range become all nodes' lists.
 func TestJoinGroups(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const nodes = 6

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"taxon/internal/jobspec"
 
 	"taxon/internal/dataset"
+	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -29,6 +29,7 @@ type job struct {
 	scratch  shelf
 	vectors  *vectorCache
 	recent   recent
+	states   states
 }
 
 // opener gives the data set of a job; workers keep it open while the job runs.

@@ -3,6 +3,7 @@ package worker
 import (
 	"sync"
 
+	"taxon/mapper"
 	"taxon/store"
 )
 
@@ -43,4 +44,35 @@ func (r *recent) get(k store.Key) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.steps[k.Step][k]
+}
+
+// states keeps the state that this worker last wrote for each block: the block's next task,
+// which mostly comes back here, reads it.
+type states struct {
+	mu sync.Mutex
+	of map[uint32]keptState
+}
+
+type keptState struct {
+	key   store.Key
+	state *mapper.State
+}
+
+func (s *states) keep(block uint32, k store.Key, st *mapper.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[uint32]keptState{}
+	}
+	s.of[block] = keptState{k, st}
+}
+
+// get returns the block's state if it is the one under k; nil: it has to be read.
+func (s *states) get(block uint32, k store.Key) *mapper.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept := s.of[block]; kept.key == k {
+		return kept.state
+	}
+	return nil
 }

@@ -42,6 +42,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	if err := k.put(ctx, values); err != nil {
 		return nil, err
 	}
+	k.job.states.keep(m.GetBlock(), values[0].Key, &r.State)
 	k.keepContributions(r.Contributions, parents, m.GetPrice())
 	return &taxonv1.Sums{
 		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
@@ -107,7 +108,7 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 	if err != nil {
 		return nil, nil, err
 	}
-	s.path.reset(x, prev, j.features)
+	s.path.reset(x, prev, float32(m.GetBeta()), j.features)
 	b = &mapper.Block{}
 	slotOf := map[int32]int{-1: -1}
 	for _, n := range j.terminals(m.GetBlock()) {
@@ -117,7 +118,7 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 			slot = len(parents)
 			slotOf[p] = slot
 			parents = append(parents, p)
-			b.Mean = append(b.Mean, k.mean(s, slot, p, float32(m.GetBeta())))
+			b.Mean = append(b.Mean, k.mean(s, slot, p))
 		}
 		b.Slot = append(b.Slot, slot)
 		b.Positive = append(b.Positive, j.positives(n))
@@ -126,12 +127,12 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 }
 
 // mean is the dense y of internal node p, one longer than the data has columns.
-func (k *task) mean(s *scratch, slot int, p int32, beta float32) []float32 {
+func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
 	}
 	s.path.move(k.job.forest, p)
-	s.path.y(s.mean[slot], beta)
+	s.path.copyTo(s.mean[slot])
 	return s.mean[slot]
 }
 
@@ -141,7 +142,11 @@ func (k *task) state(ctx context.Context, m *taxonv1.MapTask) (*mapper.State, er
 	if p.Step == 0 {
 		return nil, nil
 	}
-	v, err := k.get(ctx, []store.Key{k.keyAt(p, "dual")})
+	key := k.keyAt(p, "dual")
+	if st := k.job.states.get(m.GetBlock(), key); st != nil {
+		return st, nil
+	}
+	v, err := k.get(ctx, []store.Key{key})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +200,7 @@ func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vec
 			}
 			values = values[1:]
 		}
-		return assemble(nodes, parts), nil
+		return &vectors{nodes: nodes, parts: parts}, nil
 	})
 }
 
