@@ -159,6 +159,10 @@ type Options struct {
 	InnerEpochs      uint32                 `protobuf:"varint,13,opt,name=inner_epochs,json=innerEpochs,proto3" json:"inner_epochs,omitempty"` // epochs of a sweep's inner solve, at least
 	EvalEvery        uint32                 `protobuf:"varint,14,opt,name=eval_every,json=evalEvery,proto3" json:"eval_every,omitempty"`       // sweeps between evaluations on the test data; 0: none
 	CheckpointSweeps uint32                 `protobuf:"varint,15,opt,name=checkpoint_sweeps,json=checkpointSweeps,proto3" json:"checkpoint_sweeps,omitempty"`
+	Anchor           float64                `protobuf:"fixed64,16,opt,name=anchor,proto3" json:"anchor,omitempty"`                                       // graphs: lambda0, pull of every node with edges to zero; 0: the papers' objective, no certificate
+	InternalWeight   float64                `protobuf:"fixed64,17,opt,name=internal_weight,json=internalWeight,proto3" json:"internal_weight,omitempty"` // weight of edges between internal nodes; 0 stands for 1
+	PositiveWeight   string                 `protobuf:"bytes,18,opt,name=positive_weight,json=positiveWeight,proto3" json:"positive_weight,omitempty"`   // weight of the losses of positives: a number or "balanced"; empty stands for 1
+	Colouring        string                 `protobuf:"bytes,19,opt,name=colouring,proto3" json:"colouring,omitempty"`                                   // graphs, schedule colour: largest-first (also empty), smallest-last, dsatur
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -298,6 +302,34 @@ func (x *Options) GetCheckpointSweeps() uint32 {
 	return 0
 }
 
+func (x *Options) GetAnchor() float64 {
+	if x != nil {
+		return x.Anchor
+	}
+	return 0
+}
+
+func (x *Options) GetInternalWeight() float64 {
+	if x != nil {
+		return x.InternalWeight
+	}
+	return 0
+}
+
+func (x *Options) GetPositiveWeight() string {
+	if x != nil {
+		return x.PositiveWeight
+	}
+	return ""
+}
+
+func (x *Options) GetColouring() string {
+	if x != nil {
+		return x.Colouring
+	}
+	return ""
+}
+
 // Data says where the ingested instances lie and what they are like.
 type Data struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -405,6 +437,7 @@ type Structure struct {
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
 	Parents       []uint32               `protobuf:"varint,2,rep,packed,name=parents,proto3" json:"parents,omitempty"` // index into names, edge by edge
 	Children      []uint32               `protobuf:"varint,3,rep,packed,name=children,proto3" json:"children,omitempty"`
+	Graph         bool                   `protobuf:"varint,4,opt,name=graph,proto3" json:"graph,omitempty"` // read as a graph: edges have no direction
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -458,6 +491,13 @@ func (x *Structure) GetChildren() []uint32 {
 		return x.Children
 	}
 	return nil
+}
+
+func (x *Structure) GetGraph() bool {
+	if x != nil {
+		return x.Graph
+	}
+	return false
 }
 
 type JobSpec struct {
@@ -873,6 +913,7 @@ type Certificate struct {
 	Objective     float64                `protobuf:"fixed64,1,opt,name=objective,proto3" json:"objective,omitempty"`
 	Dual          float64                `protobuf:"fixed64,2,opt,name=dual,proto3" json:"dual,omitempty"`
 	Gap           float64                `protobuf:"fixed64,3,opt,name=gap,proto3" json:"gap,omitempty"`
+	PrimalOnly    bool                   `protobuf:"varint,4,opt,name=primal_only,json=primalOnly,proto3" json:"primal_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -926,6 +967,13 @@ func (x *Certificate) GetGap() float64 {
 		return x.Gap
 	}
 	return 0
+}
+
+func (x *Certificate) GetPrimalOnly() bool {
+	if x != nil {
+		return x.PrimalOnly
+	}
+	return false
 }
 
 // SweepRecord is one line of trace.jsonl.
@@ -2493,7 +2541,7 @@ var File_taxon_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1ataxon/v1/coordinator.proto\x12\btaxon.v1\"\x98\x03\n" +
+	"\x1ataxon/v1/coordinator.proto\x12\btaxon.v1\"\xa0\x04\n" +
 	"\aOptions\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x12\n" +
 	"\x04loss\x18\x02 \x01(\tR\x04loss\x12\x1a\n" +
@@ -2513,7 +2561,11 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\finner_epochs\x18\r \x01(\rR\vinnerEpochs\x12\x1d\n" +
 	"\n" +
 	"eval_every\x18\x0e \x01(\rR\tevalEvery\x12+\n" +
-	"\x11checkpoint_sweeps\x18\x0f \x01(\rR\x10checkpointSweeps\"\x81\x02\n" +
+	"\x11checkpoint_sweeps\x18\x0f \x01(\rR\x10checkpointSweeps\x12\x16\n" +
+	"\x06anchor\x18\x10 \x01(\x01R\x06anchor\x12'\n" +
+	"\x0finternal_weight\x18\x11 \x01(\x01R\x0einternalWeight\x12'\n" +
+	"\x0fpositive_weight\x18\x12 \x01(\tR\x0epositiveWeight\x12\x1c\n" +
+	"\tcolouring\x18\x13 \x01(\tR\tcolouring\"\x81\x02\n" +
 	"\x04Data\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -2522,11 +2574,12 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bnonzeros\x18\x05 \x01(\x04R\bnonzeros\x12\x16\n" +
 	"\x06labels\x18\x06 \x03(\tR\x06labels\x12'\n" +
 	"\x0flabel_instances\x18\a \x03(\rR\x0elabelInstances\x12,\n" +
-	"\x12feature_counts_log\x18\b \x03(\rR\x10featureCountsLog\"W\n" +
+	"\x12feature_counts_log\x18\b \x03(\rR\x10featureCountsLog\"m\n" +
 	"\tStructure\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\aparents\x18\x02 \x03(\rR\aparents\x12\x1a\n" +
-	"\bchildren\x18\x03 \x03(\rR\bchildren\"\x8d\x01\n" +
+	"\bchildren\x18\x03 \x03(\rR\bchildren\x12\x14\n" +
+	"\x05graph\x18\x04 \x01(\bR\x05graph\"\x8d\x01\n" +
 	"\aJobSpec\x12+\n" +
 	"\aoptions\x18\x01 \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\"\n" +
 	"\x04data\x18\x02 \x01(\v2\x0e.taxon.v1.DataR\x04data\x121\n" +
@@ -2557,11 +2610,13 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04done\x18\x01 \x01(\rR\x04done\x12\x18\n" +
 	"\arunning\x18\x02 \x01(\rR\arunning\x12\x18\n" +
 	"\awaiting\x18\x03 \x01(\rR\awaiting\x12\x18\n" +
-	"\aretried\x18\x04 \x01(\rR\aretried\"Q\n" +
+	"\aretried\x18\x04 \x01(\rR\aretried\"r\n" +
 	"\vCertificate\x12\x1c\n" +
 	"\tobjective\x18\x01 \x01(\x01R\tobjective\x12\x12\n" +
 	"\x04dual\x18\x02 \x01(\x01R\x04dual\x12\x10\n" +
-	"\x03gap\x18\x03 \x01(\x01R\x03gap\"\x8c\x01\n" +
+	"\x03gap\x18\x03 \x01(\x01R\x03gap\x12\x1f\n" +
+	"\vprimal_only\x18\x04 \x01(\bR\n" +
+	"primalOnly\"\x8c\x01\n" +
 	"\vSweepRecord\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
