@@ -1,0 +1,130 @@
+package secure
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// maxFileBytes bounds certificates, keys and token files: a mistyped path must not fill
+// the memory.
+const maxFileBytes = 1 << 20
+
+// recheckEvery is how long a file is believed without looking at it again. Rotation is a
+// matter of hours; looking costs a few microseconds.
+const recheckEvery = time.Second
+
+// readFile reads a small file. A secret one must be private.
+func readFile(path string, secret bool) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	if secret {
+		if err := checkPrivate(path, info); err != nil {
+			return nil, err
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("%s: more than %d bytes: not a certificate, key or token file", path, maxFileBytes)
+	}
+	return data, nil
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	mod  time.Time
+	size int64
+	info os.FileInfo
+}
+
+func stampOf(path string) (stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{mod: info.ModTime(), size: info.Size(), info: info}, nil
+}
+
+func (s stamp) same(t stamp) bool {
+	return s.info != nil && t.info != nil && s.mod.Equal(t.mod) && s.size == t.size && os.SameFile(s.info, t.info)
+}
+
+// watched is a value made of files, made anew when one of them has changed. When that
+// fails, as it does in the middle of a rotation, the last good value stays.
+type watched[T any] struct {
+	paths []string
+	load  func() (T, error)
+	warn  func(error)
+
+	mu     sync.Mutex
+	value  T
+	stamps []stamp
+	looked time.Time
+}
+
+// watch loads the value for the first time.
+func watch[T any](paths []string, warn func(error), load func() (T, error)) (*watched[T], error) {
+	w := &watched[T]{paths: paths, load: load, warn: warn, stamps: make([]stamp, len(paths))}
+	// Stamps first: a file that changes between the two is loaded once more, not missed.
+	var err error
+	for i, p := range paths {
+		if w.stamps[i], err = stampOf(p); err != nil {
+			return nil, err
+		}
+	}
+	if w.value, err = load(); err != nil {
+		return nil, err
+	}
+	w.looked = time.Now()
+	return w, nil
+}
+
+// get gives the value, at most recheckEvery old.
+func (w *watched[T]) get() T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := time.Now(); now.Sub(w.looked) >= recheckEvery {
+		w.looked = now
+		w.refresh()
+	}
+	return w.value
+}
+
+// refresh loads the value again if a file has changed; the caller holds mu.
+func (w *watched[T]) refresh() {
+	changed := false
+	stamps := make([]stamp, len(w.paths))
+	for i, p := range w.paths {
+		s, err := stampOf(p)
+		if err != nil {
+			w.warn(fmt.Errorf("%w: what was read before stays in use", err))
+			return
+		}
+		stamps[i] = s
+		changed = changed || !s.same(w.stamps[i])
+	}
+	if !changed {
+		return
+	}
+	value, err := w.load()
+	if err != nil {
+		w.warn(fmt.Errorf("%w: what was read before stays in use", err))
+		return
+	}
+	w.value, w.stamps = value, stamps
+}

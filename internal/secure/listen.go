@@ -1,0 +1,118 @@
+package secure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// maxConnections bounds the open connections of a listener: some thousand workers and
+// clients, and below the usual limit on open files of a service.
+const maxConnections = 8192
+
+// Listen opens a TCP address, "host:port". It refuses an address beyond loopback unless
+// callers must prove themselves over TLS, or Insecure is set. TLS itself is made by the
+// server that accepts from it (ServerOptions).
+func (o Options) Listen(ctx context.Context, addr string) (net.Listener, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen %s: the address is HOST:PORT: %w", addr, addressProblem(err))
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	// What was bound decides, not what was asked for: a name can mean any address.
+	if !isLoopback(l.Addr()) && !o.Insecure {
+		if err := o.beyondLoopback(host); err != nil {
+			return nil, errors.Join(fmt.Errorf("listen %s: %w", addr, err), l.Close())
+		}
+	}
+	return newLimited(l, maxConnections), nil
+}
+
+// beyondLoopback says what is missing to listen where others can call.
+func (o Options) beyondLoopback(host string) error {
+	where := "beyond loopback"
+	if host == "" {
+		where = "on all interfaces"
+	}
+	switch {
+	case o.mutual(), o.serverTLS() && o.TokenFile != "":
+		return nil
+	case o.TokenFile != "":
+		return fmt.Errorf("%s a token needs TLS: give --tls-cert and --tls-key, or --insecure to do without", where)
+	case o.serverTLS():
+		return fmt.Errorf("%s callers must be known: give --tls-ca or --token-file, or --insecure to do without", where)
+	}
+	return fmt.Errorf("%s TLS is needed: give --tls-ca, --tls-cert and --tls-key (`taxon certs` makes them), or --insecure to do without", where)
+}
+
+func addressProblem(err error) error {
+	var a *net.AddrError
+	if errors.As(err, &a) {
+		return errors.New(a.Err)
+	}
+	return err
+}
+
+// isLoopback says whether only this machine can reach the address.
+func isLoopback(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.UnixAddr:
+		return true
+	case *net.TCPAddr:
+		ip, ok := netip.AddrFromSlice(a.IP)
+		return ok && ip.Unmap().IsLoopback()
+	}
+	return false
+}
+
+// limited is a listener with a bound on open connections: the next one waits in the
+// kernel's queue.
+type limited struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newLimited(l net.Listener, n int) *limited {
+	return &limited{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &limitedConn{Conn: c, slots: l.slots}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	slots chan struct{}
+	once  sync.Once
+}
+
+func (c *limitedConn) Close() error {
+	c.once.Do(func() { <-c.slots })
+	return c.Conn.Close()
+}

@@ -1,0 +1,84 @@
+package secure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc"
+)
+
+// Policy names, for each full method ("/taxon.v1.Jobs/Submit"), the roles that may call
+// it. Admin need not be named. A method with Anyone is open without identity.
+type Policy map[string][]Role
+
+// Anyone stands alone in the list of an open method.
+const Anyone Role = "anyone"
+
+// anyRole is for methods that every known caller may use.
+var anyRole = []Role{Submit, Worker, Store, ReadOnly, Coordinator}
+
+// DefaultPolicy covers all services of taxon's processes. A method of a service that is
+// missing here is open to admin alone, and fails a test of this package.
+func DefaultPolicy() Policy {
+	p := Policy{
+		"/grpc.health.v1.Health/Check": {Anyone},
+		"/grpc.health.v1.Health/List":  {Anyone},
+		"/grpc.health.v1.Health/Watch": {Anyone},
+
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      anyRole,
+		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": anyRole,
+	}
+	p.add("taxon.v1.Jobs", methods{
+		"Submit": {Submit},
+		"Cancel": {Submit},
+		"Status": {Submit, ReadOnly},
+		"Watch":  {Submit, ReadOnly},
+	})
+	p.add("taxon.v1.Tasks", methods{
+		"Register": {Worker},
+		"Job":      {Worker},
+		"Lease":    {Worker},
+		"Renew":    {Worker},
+		"Report":   {Worker},
+		"Leave":    {Worker},
+	})
+	p.add("taxon.v1.Store", methods{
+		// A submitter uploads instances and reads the weights of its job.
+		"Put":    {Worker, Store, Submit, Coordinator},
+		"Get":    {Worker, Store, Submit, Coordinator},
+		"Commit": {Coordinator},
+		"Drop":   {Coordinator},
+		"List":   {Coordinator, Store},
+	})
+	return p
+}
+
+type methods map[string][]Role
+
+func (p Policy) add(service string, m methods) {
+	for name, roles := range m {
+		p["/"+service+"/"+name] = roles
+	}
+}
+
+// Check reports the registered methods that the policy does not name, sorted, as one
+// error. Call it when all services are registered.
+func (p Policy) Check(s *grpc.Server) error {
+	var missing []string
+	for service, info := range s.GetServiceInfo() {
+		for _, m := range info.Methods {
+			if full := "/" + service + "/" + m.Name; p[full] == nil {
+				missing = append(missing, full)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("secure: no role may call %v: name them in the policy", missing)
+}
+
+// clone keeps a server's policy its own.
+func (p Policy) clone() Policy { return maps.Clone(p) }

@@ -1,0 +1,78 @@
+package secure
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Role is what a caller may be. A caller can have several.
+type Role string
+
+// The roles.
+const (
+	Submit      Role = "submit"      // users: jobs, their results, the cluster's state
+	Worker      Role = "worker"      // leases tasks, reads and writes values
+	Store       Role = "store"       // a shard: announces itself, repairs itself from its peers
+	ReadOnly    Role = "read-only"   // lists, status, metrics
+	Coordinator Role = "coordinator" // the coordinator as a caller of the stores
+	Admin       Role = "admin"       // everything
+)
+
+// Roles lists all roles, as help texts show them.
+var roles = []Role{Submit, Worker, Store, ReadOnly, Coordinator, Admin}
+
+// Roles gives the names of all roles.
+func Roles() []string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return names
+}
+
+// ParseRole checks the name of a role.
+func ParseRole(name string) (Role, error) {
+	if r := Role(name); slices.Contains(roles, r) {
+		return r, nil
+	}
+	return "", fmt.Errorf("unknown role %q: there are %s", name, strings.Join(Roles(), ", "))
+}
+
+// roleURN precedes the role in a certificate's URI.
+const roleURN = "urn:taxon:role:"
+
+// certificateRoles are the roles that a certificate carries; unknown ones are left out.
+func certificateRoles(cert *x509.Certificate) []Role {
+	var out []Role
+	for _, u := range cert.URIs {
+		if name, ok := strings.CutPrefix(u.String(), roleURN); ok {
+			if r, err := ParseRole(name); err == nil {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// Identity is who makes a call.
+type Identity struct {
+	Name  string // the certificate's common name, or "token"; for logs
+	Roles []Role
+}
+
+// May says whether one of the identity's roles is among those allowed. Admin may all.
+func (id Identity) May(allowed []Role) bool {
+	return slices.ContainsFunc(id.Roles, func(r Role) bool { return r == Admin || slices.Contains(allowed, r) })
+}
+
+type identityKey struct{}
+
+// Caller gives the identity of the call whose context this is; false where identities
+// are not asked for.
+func Caller(ctx context.Context) (Identity, bool) {
+	id, ok := ctx.Value(identityKey{}).(Identity)
+	return id, ok
+}

@@ -1,0 +1,169 @@
+package secure
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+)
+
+// Limits of every connection.
+const (
+	// MaxMessageBytes bounds a message both ways. The largest are job specifications with
+	// the names of some hundred thousand labels (tens of MB) and their plans.
+	MaxMessageBytes = 128 << 20
+	// maxStreams bounds the calls at a time of one connection: a worker has a few a slot.
+	maxStreams = 1024
+	// maxHeaderBytes bounds a call's metadata: a token and a few names.
+	maxHeaderBytes = 16 << 10
+	// handshakeTime bounds TLS and HTTP/2 greetings.
+	handshakeTime = 10 * time.Second
+	// pingEvery finds dead peers; a peer that pings more than twice as often is cut off.
+	pingEvery = 20 * time.Second
+	pingWait  = 10 * time.Second
+)
+
+// ServerOptions gives what a grpc.Server of this process is made with: TLS, the check of
+// each call's identity against the policy, bounds, keepalive. Files are read here for the
+// first time, so that their errors show before the process is ready.
+func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	g, err := o.newGuard(p)
+	if err != nil {
+		return nil, err
+	}
+	opts := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxMessageBytes),
+		grpc.MaxSendMsgSize(MaxMessageBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.ConnectionTimeout(handshakeTime),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingEvery / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait}),
+		// Before a message is read, and for methods that do not exist too.
+		grpc.InTapHandle(g.admit),
+	}
+	if o.serverTLS() {
+		files, err := o.watchPair()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, grpc.Creds(credentials.NewTLS(serverConfig(files, nil))))
+	}
+	return opts, nil
+}
+
+// guard decides on calls.
+type guard struct {
+	policy       Policy
+	identified   bool // callers need an identity
+	requireToken bool
+	tokens       *watched[[]tokenEntry] // nil: none
+}
+
+func (o Options) newGuard(p Policy) (*guard, error) {
+	g := &guard{policy: p.clone(), identified: o.identified(), requireToken: o.RequireToken}
+	if o.TokenFile != "" {
+		var err error
+		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) { return serverTokens(o.TokenFile) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// admit is called with each call's header, in the connection's reader: it must be quick.
+func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if !g.identified {
+		return ctx, nil
+	}
+	allowed := g.policy[info.FullMethodName]
+	if len(allowed) == 1 && allowed[0] == Anyone {
+		return ctx, nil
+	}
+	id, err := g.identify(ctx, info.Header)
+	if err != nil {
+		return ctx, err
+	}
+	if !id.May(allowed) {
+		return ctx, status.Errorf(codes.PermissionDenied, "%s is not for role %s", info.FullMethodName, joinRoles(id.Roles))
+	}
+	return context.WithValue(ctx, identityKey{}, id), nil
+}
+
+// identify gives a call's identity: its token's, or else its certificate's.
+func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, error) {
+	var tls credentials.TLSInfo
+	if p, ok := peer.FromContext(ctx); ok {
+		tls, _ = p.AuthInfo.(credentials.TLSInfo)
+	}
+	var values []string
+	if header != nil {
+		values = header.Get("authorization")
+	}
+	return g.known(values, tls)
+}
+
+// known is identify on what was sent.
+func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity, error) {
+	if len(authorization) > 1 {
+		return Identity{}, status.Error(codes.Unauthenticated, "more than one authorization")
+	}
+	if len(authorization) == 1 && g.tokens != nil {
+		scheme, token, _ := strings.Cut(authorization[0], " ")
+		if roles := lookUp(g.tokens.get(), token); strings.EqualFold(scheme, "bearer") && len(roles) > 0 {
+			return Identity{Name: "token", Roles: roles}, nil
+		}
+		return Identity{}, status.Error(codes.Unauthenticated, "the token is not known here")
+	}
+	if g.requireToken {
+		return Identity{}, status.Error(codes.Unauthenticated, "a token is needed: give --token-file")
+	}
+	if chains := tls.State.VerifiedChains; len(chains) > 0 {
+		cert := chains[0][0]
+		roles := certificateRoles(cert)
+		if len(roles) == 0 {
+			return Identity{}, status.Error(codes.PermissionDenied, "the certificate has no role: make it with `taxon certs --role`")
+		}
+		return Identity{Name: cert.Subject.CommonName, Roles: roles}, nil
+	}
+	if g.tokens != nil {
+		return Identity{}, status.Error(codes.Unauthenticated, "a token is needed: give --token-file")
+	}
+	return Identity{}, status.Error(codes.Unauthenticated, "a certificate is needed: give --tls-cert and --tls-key")
+}
+
+func joinRoles(roles []Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Register adds the health service, with the named services and the server as a whole
+// serving, and reflection. Set and Shutdown of the result change what health says. Call it
+// after the process's own services are registered.
+func Register(s *grpc.Server, services ...string) *health.Server {
+	h := health.NewServer()
+	for _, name := range services {
+		h.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	healthpb.RegisterHealthServer(s, h)
+	reflection.Register(s)
+	return h
+}

@@ -1,0 +1,125 @@
+package secure
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// pair is what a process shows and trusts; either part may be missing.
+type pair struct {
+	cert *tls.Certificate
+	pool *x509.CertPool
+}
+
+// watchPair loads the files of the options and follows their changes.
+func (o Options) watchPair() (*watched[pair], error) {
+	var paths []string
+	for _, p := range []string{o.CACert, o.Cert, o.Key} {
+		if p != "" {
+			paths = append(paths, p)
+		}
+	}
+	return watch(paths, o.warn, o.loadPair)
+}
+
+func (o Options) loadPair() (pair, error) {
+	var p pair
+	if o.CACert != "" {
+		data, err := readFile(o.CACert, false)
+		if err != nil {
+			return pair{}, err
+		}
+		p.pool = x509.NewCertPool()
+		if !p.pool.AppendCertsFromPEM(data) {
+			return pair{}, fmt.Errorf("%s: no PEM certificate in it", o.CACert)
+		}
+	}
+	if o.Cert != "" {
+		certPEM, err := readFile(o.Cert, false)
+		if err != nil {
+			return pair{}, err
+		}
+		keyPEM, err := readFile(o.Key, true)
+		if err != nil {
+			return pair{}, err
+		}
+		cert, err := tls.X509KeyPair(certPEM, keyPEM)
+		if err != nil {
+			return pair{}, fmt.Errorf("%s and %s: %w", o.Cert, o.Key, err)
+		}
+		p.cert = &cert
+	}
+	return p, nil
+}
+
+// serverConfig is the TLS of a listening process. Callers without a certificate are let
+// through to be refused call by call, so that health stays open; a certificate of another
+// authority ends the handshake.
+func serverConfig(files *watched[pair], protocols []string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			p := files.get()
+			c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, Certificates: []tls.Certificate{*p.cert}}
+			if p.pool != nil {
+				c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, p.pool
+			}
+			return c, nil
+		},
+	}
+}
+
+// clientCreds makes each connection with the files as they are then.
+type clientCreds struct {
+	files *watched[pair]
+	name  string // overrides the server's name; "" as dialled
+}
+
+func (c *clientCreds) current() credentials.TransportCredentials {
+	p := c.files.get()
+	t := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: p.pool, ServerName: c.name, VerifyConnection: checkServerRole}
+	if p.cert != nil {
+		t.Certificates = []tls.Certificate{*p.cert}
+	}
+	return credentials.NewTLS(t)
+}
+
+func (c *clientCreds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return c.current().ClientHandshake(ctx, authority, conn)
+}
+
+func (c *clientCreds) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("secure: credentials of a client can't serve")
+}
+
+func (c *clientCreds) Info() credentials.ProtocolInfo { return c.current().Info() }
+
+func (c *clientCreds) Clone() credentials.TransportCredentials {
+	return &clientCreds{files: c.files, name: c.name}
+}
+
+func (c *clientCreds) OverrideServerName(name string) error {
+	c.name = name
+	return nil
+}
+
+// checkServerRole refuses a server whose certificate is meant for something else: a
+// worker of our own authority must not pass for the coordinator. A certificate without
+// roles, from elsewhere, counts by its name alone.
+func checkServerRole(s tls.ConnectionState) error {
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("the server shows no certificate")
+	}
+	have := certificateRoles(s.PeerCertificates[0])
+	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool { return r == Coordinator || r == Store || r == Admin }) {
+		return nil
+	}
+	return fmt.Errorf("the server's certificate is one of role %s, not of a coordinator or store", have[0])
+}
