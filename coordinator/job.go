@@ -34,6 +34,9 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if tree.IsGraph() && spec.GetOptions().GetSchedule() == jobspec.ScheduleParity {
+		return nil, fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+	}
 	p := &prepared{spec: spec, plan: NewPlan(tree, spec), nodes: uint32(tree.Len())}
 	p.terminals = uint32(len(p.plan.BlockTerminals))
 	p.flat = len(tree.Internals()) == 0
@@ -59,7 +62,7 @@ func checkOptions(o *taxonv1.Options) error {
 	if !slices.Contains(known, o.Schedule) {
 		return fmt.Errorf("schedule %q: use twoblock, parity, colour or jacobi", o.Schedule)
 	}
-	return nil
+	return jobspec.CheckWeights(o)
 }
 
 // maxItems bounds the blocks of a job that is read back: far above any plan.

@@ -21,15 +21,18 @@ const (
 // NewPlan cuts the training of tree on the data of spec into blocks of terminals and
 // feature ranges. It is pure: the result depends on data, options and seed only.
 //
-// A block holds at most 16 terminals of one independent set, siblings adjacent;
+// A block holds at most 16 terminals of one independent set (on a graph: with equally many
+// neighbours), siblings adjacent;
 // block numbers follow the depth-first order of the parents within each set.
 // Ranges cover [0, features], the bias being feature number `features` when it is on.
 func NewPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *taxonv1.Plan {
-	setOf, sets := jobspec.NodeSets(tree, spec.GetOptions().GetSchedule())
+	setOf, sets := jobspec.NodeSets(tree, spec.GetOptions())
 	p := &taxonv1.Plan{Sets: sets, BlockBegin: []uint32{0}}
 	terminals := terminalsByFamily(tree)
 	for set := range p.Sets {
-		appendBlocks(p, inSet(setOf, terminals, set), set)
+		for _, alike := range byPull(tree, inSet(setOf, terminals, set)) {
+			appendBlocks(p, alike, set)
+		}
 	}
 	p.GroupBegin = groups(p.BlockBegin)
 	p.BlockCost = blockCosts(tree, spec.GetData(), p)
@@ -46,7 +49,30 @@ func terminalsByFamily(tree *taxonomy.Tree) []uint32 {
 			out = append(out, uint32(n))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b uint32) int { return cmp.Compare(tree.Parent[a], tree.Parent[b]) })
+	slices.SortStableFunc(out, func(a, b uint32) int {
+		if tree.IsGraph() { // fewest neighbours first, those with the same neighbours together
+			x, y := tree.Adjacent.Of(int32(a)), tree.Adjacent.Of(int32(b))
+			return cmp.Or(cmp.Compare(len(x), len(y)), slices.Compare(x, y))
+		}
+		return cmp.Compare(tree.Parent[a], tree.Parent[b])
+	})
+	return out
+}
+
+// byPull cuts a graph's terminals where the number of neighbours changes: the terminals
+// of a block share K = C/S_n. On a tree S_n is 1 everywhere.
+func byPull(tree *taxonomy.Tree, terminals []uint32) [][]uint32 {
+	if !tree.IsGraph() {
+		return [][]uint32{terminals}
+	}
+	var out [][]uint32
+	for len(terminals) > 0 {
+		n := 1
+		for n < len(terminals) && len(tree.Adjacent.Of(int32(terminals[n]))) == len(tree.Adjacent.Of(int32(terminals[0]))) {
+			n++
+		}
+		out, terminals = append(out, terminals[:n]), terminals[n:]
+	}
 	return out
 }
 
