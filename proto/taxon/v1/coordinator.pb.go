@@ -28,6 +28,64 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type MemberState int32
+
+const (
+	MemberState_MEMBER_STATE_UNSPECIFIED MemberState = 0
+	MemberState_MEMBER_STATE_UP          MemberState = 1
+	MemberState_MEMBER_STATE_DRAINING    MemberState = 2 // workers: finishes its tasks, gets no more
+	MemberState_MEMBER_STATE_LOST        MemberState = 3 // workers: was silent for a lease
+	MemberState_MEMBER_STATE_DOWN        MemberState = 4 // stores: silent for a lease, or left in good order
+	MemberState_MEMBER_STATE_LEFT        MemberState = 5 // workers: left in good order
+)
+
+// Enum value maps for MemberState.
+var (
+	MemberState_name = map[int32]string{
+		0: "MEMBER_STATE_UNSPECIFIED",
+		1: "MEMBER_STATE_UP",
+		2: "MEMBER_STATE_DRAINING",
+		3: "MEMBER_STATE_LOST",
+		4: "MEMBER_STATE_DOWN",
+		5: "MEMBER_STATE_LEFT",
+	}
+	MemberState_value = map[string]int32{
+		"MEMBER_STATE_UNSPECIFIED": 0,
+		"MEMBER_STATE_UP":          1,
+		"MEMBER_STATE_DRAINING":    2,
+		"MEMBER_STATE_LOST":        3,
+		"MEMBER_STATE_DOWN":        4,
+		"MEMBER_STATE_LEFT":        5,
+	}
+)
+
+func (x MemberState) Enum() *MemberState {
+	p := new(MemberState)
+	*p = x
+	return p
+}
+
+func (x MemberState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MemberState) Descriptor() protoreflect.EnumDescriptor {
+	return file_taxon_v1_coordinator_proto_enumTypes[0].Descriptor()
+}
+
+func (MemberState) Type() protoreflect.EnumType {
+	return &file_taxon_v1_coordinator_proto_enumTypes[0]
+}
+
+func (x MemberState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MemberState.Descriptor instead.
+func (MemberState) EnumDescriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{0}
+}
+
 type JobState int32
 
 const (
@@ -70,11 +128,11 @@ func (x JobState) String() string {
 }
 
 func (JobState) Descriptor() protoreflect.EnumDescriptor {
-	return file_taxon_v1_coordinator_proto_enumTypes[0].Descriptor()
+	return file_taxon_v1_coordinator_proto_enumTypes[1].Descriptor()
 }
 
 func (JobState) Type() protoreflect.EnumType {
-	return &file_taxon_v1_coordinator_proto_enumTypes[0]
+	return &file_taxon_v1_coordinator_proto_enumTypes[1]
 }
 
 func (x JobState) Number() protoreflect.EnumNumber {
@@ -83,7 +141,7 @@ func (x JobState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobState.Descriptor instead.
 func (JobState) EnumDescriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{0}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{1}
 }
 
 type TaskKind int32
@@ -125,11 +183,11 @@ func (x TaskKind) String() string {
 }
 
 func (TaskKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_taxon_v1_coordinator_proto_enumTypes[1].Descriptor()
+	return file_taxon_v1_coordinator_proto_enumTypes[2].Descriptor()
 }
 
 func (TaskKind) Type() protoreflect.EnumType {
-	return &file_taxon_v1_coordinator_proto_enumTypes[1]
+	return &file_taxon_v1_coordinator_proto_enumTypes[2]
 }
 
 func (x TaskKind) Number() protoreflect.EnumNumber {
@@ -138,7 +196,7 @@ func (x TaskKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskKind.Descriptor instead.
 func (TaskKind) EnumDescriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{1}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{2}
 }
 
 // Options of a training job, validated and complete (no field means "default").
@@ -657,7 +715,9 @@ func (x *Plan) GetSets() uint32 {
 type SubmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`            // wanted id; empty: the coordinator makes one
+	Replicas      uint32                 `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"` // copies of each value; 0: one. The job's shards are those up when it is submitted
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`          // of the submitter's choosing, shown in lists
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -702,6 +762,20 @@ func (x *SubmitRequest) GetSpec() *JobSpec {
 func (x *SubmitRequest) GetJob() string {
 	if x != nil {
 		return x.Job
+	}
+	return ""
+}
+
+func (x *SubmitRequest) GetReplicas() uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *SubmitRequest) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -797,6 +871,7 @@ func (x *StatusRequest) GetJob() string {
 type CancelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Discard       bool                   `protobuf:"varint,2,opt,name=discard,proto3" json:"discard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -838,6 +913,1238 @@ func (x *CancelRequest) GetJob() string {
 	return ""
 }
 
+func (x *CancelRequest) GetDiscard() bool {
+	if x != nil {
+		return x.Discard
+	}
+	return false
+}
+
+type ResumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRequest) Reset() {
+	*x = ResumeRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRequest) ProtoMessage() {}
+
+func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ResumeRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type ListJobsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsRequest) Reset() {
+	*x = ListJobsRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsRequest) ProtoMessage() {}
+
+func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
+func (*ListJobsRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
+}
+
+// JobInfo is a line of the list of jobs.
+type JobInfo struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Job             string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	State           JobState               `protobuf:"varint,2,opt,name=state,proto3,enum=taxon.v1.JobState" json:"state,omitempty"`
+	Sweep           uint32                 `protobuf:"varint,3,opt,name=sweep,proto3" json:"sweep,omitempty"`            // highest committed
+	Certificate     *Certificate           `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"` // the last one
+	Phase           string                 `protobuf:"bytes,5,opt,name=phase,proto3" json:"phase,omitempty"`
+	GapWanted       float64                `protobuf:"fixed64,6,opt,name=gap_wanted,json=gapWanted,proto3" json:"gap_wanted,omitempty"`
+	SubmittedUnixMs int64                  `protobuf:"varint,7,opt,name=submitted_unix_ms,json=submittedUnixMs,proto3" json:"submitted_unix_ms,omitempty"`
+	StartedUnixMs   int64                  `protobuf:"varint,8,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"` // 0: not yet
+	EndedUnixMs     int64                  `protobuf:"varint,9,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`       // 0: not yet
+	QueuePosition   uint32                 `protobuf:"varint,10,opt,name=queue_position,json=queuePosition,proto3" json:"queue_position,omitempty"`  // 1: next to start; 0: not queued
+	EtaSeconds      float64                `protobuf:"fixed64,11,opt,name=eta_seconds,json=etaSeconds,proto3" json:"eta_seconds,omitempty"`          // 0: not known
+	Error           string                 `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`
+	Name            string                 `protobuf:"bytes,13,opt,name=name,proto3" json:"name,omitempty"`
+	Resumable       bool                   `protobuf:"varint,14,opt,name=resumable,proto3" json:"resumable,omitempty"`
+	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *JobInfo) Reset() {
+	*x = JobInfo{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobInfo) ProtoMessage() {}
+
+func (x *JobInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
+func (*JobInfo) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *JobInfo) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobInfo) GetState() JobState {
+	if x != nil {
+		return x.State
+	}
+	return JobState_JOB_STATE_UNSPECIFIED
+}
+
+func (x *JobInfo) GetSweep() uint32 {
+	if x != nil {
+		return x.Sweep
+	}
+	return 0
+}
+
+func (x *JobInfo) GetCertificate() *Certificate {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *JobInfo) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *JobInfo) GetGapWanted() float64 {
+	if x != nil {
+		return x.GapWanted
+	}
+	return 0
+}
+
+func (x *JobInfo) GetSubmittedUnixMs() int64 {
+	if x != nil {
+		return x.SubmittedUnixMs
+	}
+	return 0
+}
+
+func (x *JobInfo) GetStartedUnixMs() int64 {
+	if x != nil {
+		return x.StartedUnixMs
+	}
+	return 0
+}
+
+func (x *JobInfo) GetEndedUnixMs() int64 {
+	if x != nil {
+		return x.EndedUnixMs
+	}
+	return 0
+}
+
+func (x *JobInfo) GetQueuePosition() uint32 {
+	if x != nil {
+		return x.QueuePosition
+	}
+	return 0
+}
+
+func (x *JobInfo) GetEtaSeconds() float64 {
+	if x != nil {
+		return x.EtaSeconds
+	}
+	return 0
+}
+
+func (x *JobInfo) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *JobInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobInfo) GetResumable() bool {
+	if x != nil {
+		return x.Resumable
+	}
+	return false
+}
+
+func (x *JobInfo) GetExportable() bool {
+	if x != nil {
+		return x.Exportable
+	}
+	return false
+}
+
+type ListJobsResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListJobsResult) Reset() {
+	*x = ListJobsResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListJobsResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListJobsResult) ProtoMessage() {}
+
+func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
+func (*ListJobsResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListJobsResult) GetJobs() []*JobInfo {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+type LogsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Follow        bool                   `protobuf:"varint,2,opt,name=follow,proto3" json:"follow,omitempty"` // go on until the job has ended
+	After         uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`   // only lines of higher numbers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsRequest) Reset() {
+	*x = LogsRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsRequest) ProtoMessage() {}
+
+func (x *LogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
+func (*LogsRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LogsRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *LogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+func (x *LogsRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+// LogLine is an event of a job; fields that do not apply are unset.
+type LogLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // rises by one a line; a gap: lines that were dropped
+	UnixMs        int64                  `protobuf:"varint,2,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	Level         string                 `protobuf:"bytes,3,opt,name=level,proto3" json:"level,omitempty"` // info, warn, error
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	Sweep         uint32                 `protobuf:"varint,5,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	Step          uint32                 `protobuf:"varint,6,opt,name=step,proto3" json:"step,omitempty"`
+	Task          uint32                 `protobuf:"varint,7,opt,name=task,proto3" json:"task,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"` // 0: the line is about no task
+	Worker        string                 `protobuf:"bytes,9,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLine) Reset() {
+	*x = LogLine{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLine) ProtoMessage() {}
+
+func (x *LogLine) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
+func (*LogLine) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *LogLine) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *LogLine) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *LogLine) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *LogLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *LogLine) GetSweep() uint32 {
+	if x != nil {
+		return x.Sweep
+	}
+	return 0
+}
+
+func (x *LogLine) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *LogLine) GetTask() uint32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *LogLine) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *LogLine) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+type LogLines struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lines         []*LogLine             `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLines) Reset() {
+	*x = LogLines{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLines) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLines) ProtoMessage() {}
+
+func (x *LogLines) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLines.ProtoReflect.Descriptor instead.
+func (*LogLines) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LogLines) GetLines() []*LogLine {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+type WorkersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkersRequest) Reset() {
+	*x = WorkersRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkersRequest) ProtoMessage() {}
+
+func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkersRequest.ProtoReflect.Descriptor instead.
+func (*WorkersRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+}
+
+type WorkerInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Slots         uint32                 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
+	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"` // tasks
+	State         MemberState            `protobuf:"varint,5,opt,name=state,proto3,enum=taxon.v1.MemberState" json:"state,omitempty"`
+	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
+	MemoryBytes   uint64                 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // as registered; 0: not told
+	TasksDone     uint64                 `protobuf:"varint,8,opt,name=tasks_done,json=tasksDone,proto3" json:"tasks_done,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerInfo) Reset() {
+	*x = WorkerInfo{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerInfo) ProtoMessage() {}
+
+func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerInfo.ProtoReflect.Descriptor instead.
+func (*WorkerInfo) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *WorkerInfo) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+func (x *WorkerInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkerInfo) GetSlots() uint32 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+func (x *WorkerInfo) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *WorkerInfo) GetState() MemberState {
+	if x != nil {
+		return x.State
+	}
+	return MemberState_MEMBER_STATE_UNSPECIFIED
+}
+
+func (x *WorkerInfo) GetSeenUnixMs() int64 {
+	if x != nil {
+		return x.SeenUnixMs
+	}
+	return 0
+}
+
+func (x *WorkerInfo) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *WorkerInfo) GetTasksDone() uint64 {
+	if x != nil {
+		return x.TasksDone
+	}
+	return 0
+}
+
+type WorkersResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workers       []*WorkerInfo          `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkersResult) Reset() {
+	*x = WorkersResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkersResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkersResult) ProtoMessage() {}
+
+func (x *WorkersResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkersResult.ProtoReflect.Descriptor instead.
+func (*WorkersResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *WorkersResult) GetWorkers() []*WorkerInfo {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+type DrainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRequest) Reset() {
+	*x = DrainRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRequest) ProtoMessage() {}
+
+func (x *DrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
+func (*DrainRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DrainRequest) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+// Shard is a store shard. Its id is its own, kept in its folder.
+type Shard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Addr          string                 `protobuf:"bytes,2,opt,name=addr,proto3" json:"addr,omitempty"`
+	State         MemberState            `protobuf:"varint,3,opt,name=state,proto3,enum=taxon.v1.MemberState" json:"state,omitempty"` // up or down
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                           // that its values take
+	Capacity      uint64                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`                     // 0: not told
+	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
+	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"` // joined without values, though jobs have placed some on it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Shard) Reset() {
+	*x = Shard{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Shard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Shard) ProtoMessage() {}
+
+func (x *Shard) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Shard.ProtoReflect.Descriptor instead.
+func (*Shard) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Shard) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Shard) GetAddr() string {
+	if x != nil {
+		return x.Addr
+	}
+	return ""
+}
+
+func (x *Shard) GetState() MemberState {
+	if x != nil {
+		return x.State
+	}
+	return MemberState_MEMBER_STATE_UNSPECIFIED
+}
+
+func (x *Shard) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Shard) GetCapacity() uint64 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
+}
+
+func (x *Shard) GetSeenUnixMs() int64 {
+	if x != nil {
+		return x.SeenUnixMs
+	}
+	return 0
+}
+
+func (x *Shard) GetEmpty() bool {
+	if x != nil {
+		return x.Empty
+	}
+	return false
+}
+
+type StoresRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoresRequest) Reset() {
+	*x = StoresRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoresRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoresRequest) ProtoMessage() {}
+
+func (x *StoresRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
+func (*StoresRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+}
+
+// StoresResult: version rises whenever a shard joins, moves, goes down or comes back.
+type StoresResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        []*Shard               `protobuf:"bytes,1,rep,name=shards,proto3" json:"shards,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoresResult) Reset() {
+	*x = StoresResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoresResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoresResult) ProtoMessage() {}
+
+func (x *StoresResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
+func (*StoresResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *StoresResult) GetShards() []*Shard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *StoresResult) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type JoinStoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Addr          string                 `protobuf:"bytes,2,opt,name=addr,proto3" json:"addr,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Capacity      uint64                 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Empty         bool                   `protobuf:"varint,5,opt,name=empty,proto3" json:"empty,omitempty"` // it holds no value at all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinStoreRequest) Reset() {
+	*x = JoinStoreRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinStoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinStoreRequest) ProtoMessage() {}
+
+func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
+func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *JoinStoreRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *JoinStoreRequest) GetAddr() string {
+	if x != nil {
+		return x.Addr
+	}
+	return ""
+}
+
+func (x *JoinStoreRequest) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *JoinStoreRequest) GetCapacity() uint64 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
+}
+
+func (x *JoinStoreRequest) GetEmpty() bool {
+	if x != nil {
+		return x.Empty
+	}
+	return false
+}
+
+type JoinStoreResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	HeartbeatMs   uint32                 `protobuf:"varint,1,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
+	Shards        []*Shard               `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty"`
+	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinStoreResult) Reset() {
+	*x = JoinStoreResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinStoreResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinStoreResult) ProtoMessage() {}
+
+func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
+func (*JoinStoreResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
+	if x != nil {
+		return x.HeartbeatMs
+	}
+	return 0
+}
+
+func (x *JoinStoreResult) GetShards() []*Shard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *JoinStoreResult) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type LeaveStoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveStoreRequest) Reset() {
+	*x = LeaveStoreRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveStoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveStoreRequest) ProtoMessage() {}
+
+func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
+func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *LeaveStoreRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type LeaveStoreResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveStoreResult) Reset() {
+	*x = LeaveStoreResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveStoreResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveStoreResult) ProtoMessage() {}
+
+func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
+func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+}
+
+// FailedTask names the task that a job failed at.
+type FailedTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sweep         uint32                 `protobuf:"varint,1,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	Task          uint32                 `protobuf:"varint,3,opt,name=task,proto3" json:"task,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Worker        string                 `protobuf:"bytes,5,opt,name=worker,proto3" json:"worker,omitempty"`
+	Phase         string                 `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`
+	Nodes         []string               `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`  // classes of its block, at most 16; none for a feature range
+	Range         uint32                 `protobuf:"varint,8,opt,name=range,proto3" json:"range,omitempty"` // its feature range, if nodes is empty
+	Error         string                 `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailedTask) Reset() {
+	*x = FailedTask{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedTask) ProtoMessage() {}
+
+func (x *FailedTask) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
+func (*FailedTask) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *FailedTask) GetSweep() uint32 {
+	if x != nil {
+		return x.Sweep
+	}
+	return 0
+}
+
+func (x *FailedTask) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *FailedTask) GetTask() uint32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *FailedTask) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *FailedTask) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+func (x *FailedTask) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *FailedTask) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *FailedTask) GetRange() uint32 {
+	if x != nil {
+		return x.Range
+	}
+	return 0
+}
+
+func (x *FailedTask) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // TaskCounts counts the tasks of the step under way; retried is over the whole job.
 type TaskCounts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -851,7 +2158,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -863,7 +2170,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -876,7 +2183,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{9}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -920,7 +2227,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +2239,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +2252,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -989,7 +2296,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +2308,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +2321,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -1046,32 +2353,49 @@ func (x *SweepRecord) GetSeconds() float64 {
 }
 
 type JobStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	State         JobState               `protobuf:"varint,2,opt,name=state,proto3,enum=taxon.v1.JobState" json:"state,omitempty"`
-	Sweep         uint32                 `protobuf:"varint,3,opt,name=sweep,proto3" json:"sweep,omitempty"` // highest committed
-	Phase         string                 `protobuf:"bytes,4,opt,name=phase,proto3" json:"phase,omitempty"`
-	Certificate   *Certificate           `protobuf:"bytes,5,opt,name=certificate,proto3" json:"certificate,omitempty"` // the last one
-	Tasks         *TaskCounts            `protobuf:"bytes,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	WorkersLost   uint32                 `protobuf:"varint,7,opt,name=workers_lost,json=workersLost,proto3" json:"workers_lost,omitempty"`
-	EtaSeconds    float64                `protobuf:"fixed64,8,opt,name=eta_seconds,json=etaSeconds,proto3" json:"eta_seconds,omitempty"` // 0: not known
-	Error         string                 `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
-	StoppedBy     string                 `protobuf:"bytes,10,opt,name=stopped_by,json=stoppedBy,proto3" json:"stopped_by,omitempty"`
-	Trace         []*SweepRecord         `protobuf:"bytes,11,rep,name=trace,proto3" json:"trace,omitempty"`                               // records with sweep > the last one sent (Watch), all (Status)
-	Seconds       float64                `protobuf:"fixed64,12,opt,name=seconds,proto3" json:"seconds,omitempty"`                         // wall time of training
-	CpuSeconds    float64                `protobuf:"fixed64,13,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"` // sum over tasks
-	FinalStep     uint32                 `protobuf:"varint,14,opt,name=final_step,json=finalStep,proto3" json:"final_step,omitempty"`     // step that holds the emitted weights
-	FinalAttempts []uint32               `protobuf:"varint,15,rep,packed,name=final_attempts,json=finalAttempts,proto3" json:"final_attempts,omitempty"`
-	Rollbacks     uint32                 `protobuf:"varint,16,opt,name=rollbacks,proto3" json:"rollbacks,omitempty"`
-	Nodes         uint32                 `protobuf:"varint,17,opt,name=nodes,proto3" json:"nodes,omitempty"`
-	Terminals     uint32                 `protobuf:"varint,18,opt,name=terminals,proto3" json:"terminals,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Job               string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	State             JobState               `protobuf:"varint,2,opt,name=state,proto3,enum=taxon.v1.JobState" json:"state,omitempty"`
+	Sweep             uint32                 `protobuf:"varint,3,opt,name=sweep,proto3" json:"sweep,omitempty"` // highest committed
+	Phase             string                 `protobuf:"bytes,4,opt,name=phase,proto3" json:"phase,omitempty"`
+	Certificate       *Certificate           `protobuf:"bytes,5,opt,name=certificate,proto3" json:"certificate,omitempty"` // the last one
+	Tasks             *TaskCounts            `protobuf:"bytes,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	WorkersLost       uint32                 `protobuf:"varint,7,opt,name=workers_lost,json=workersLost,proto3" json:"workers_lost,omitempty"`
+	EtaSeconds        float64                `protobuf:"fixed64,8,opt,name=eta_seconds,json=etaSeconds,proto3" json:"eta_seconds,omitempty"` // 0: not known
+	Error             string                 `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	StoppedBy         string                 `protobuf:"bytes,10,opt,name=stopped_by,json=stoppedBy,proto3" json:"stopped_by,omitempty"`
+	Trace             []*SweepRecord         `protobuf:"bytes,11,rep,name=trace,proto3" json:"trace,omitempty"`                               // records with sweep > the last one sent (Watch), all (Status)
+	Seconds           float64                `protobuf:"fixed64,12,opt,name=seconds,proto3" json:"seconds,omitempty"`                         // wall time of training
+	CpuSeconds        float64                `protobuf:"fixed64,13,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"` // sum over tasks
+	FinalStep         uint32                 `protobuf:"varint,14,opt,name=final_step,json=finalStep,proto3" json:"final_step,omitempty"`     // step that holds the emitted weights
+	FinalAttempts     []uint32               `protobuf:"varint,15,rep,packed,name=final_attempts,json=finalAttempts,proto3" json:"final_attempts,omitempty"`
+	Rollbacks         uint32                 `protobuf:"varint,16,opt,name=rollbacks,proto3" json:"rollbacks,omitempty"`
+	Nodes             uint32                 `protobuf:"varint,17,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	Terminals         uint32                 `protobuf:"varint,18,opt,name=terminals,proto3" json:"terminals,omitempty"`
+	BytesRead         uint64                 `protobuf:"varint,19,opt,name=bytes_read,json=bytesRead,proto3" json:"bytes_read,omitempty"` // by tasks from the store
+	BytesWritten      uint64                 `protobuf:"varint,20,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"`
+	SweepBytesRead    uint64                 `protobuf:"varint,21,opt,name=sweep_bytes_read,json=sweepBytesRead,proto3" json:"sweep_bytes_read,omitempty"` // of the last committed sweep
+	SweepBytesWritten uint64                 `protobuf:"varint,22,opt,name=sweep_bytes_written,json=sweepBytesWritten,proto3" json:"sweep_bytes_written,omitempty"`
+	Speculated        uint32                 `protobuf:"varint,23,opt,name=speculated,proto3" json:"speculated,omitempty"`                            // second attempts of stragglers
+	Remade            uint32                 `protobuf:"varint,24,opt,name=remade,proto3" json:"remade,omitempty"`                                    // values' tasks run again because the store had lost what they wrote
+	QueuePosition     uint32                 `protobuf:"varint,25,opt,name=queue_position,json=queuePosition,proto3" json:"queue_position,omitempty"` // 1: next to start; 0: not queued
+	SubmittedUnixMs   int64                  `protobuf:"varint,26,opt,name=submitted_unix_ms,json=submittedUnixMs,proto3" json:"submitted_unix_ms,omitempty"`
+	StartedUnixMs     int64                  `protobuf:"varint,27,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"` // 0: not yet
+	EndedUnixMs       int64                  `protobuf:"varint,28,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`       // 0: not yet
+	Failed            *FailedTask            `protobuf:"bytes,29,opt,name=failed,proto3" json:"failed,omitempty"`
+	Replicas          uint32                 `protobuf:"varint,30,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Resumable         bool                   `protobuf:"varint,31,opt,name=resumable,proto3" json:"resumable,omitempty"`
+	Name              string                 `protobuf:"bytes,32,opt,name=name,proto3" json:"name,omitempty"`
+	Options           *Options               `protobuf:"bytes,33,opt,name=options,proto3" json:"options,omitempty"`
+	Instances         uint64                 `protobuf:"varint,34,opt,name=instances,proto3" json:"instances,omitempty"`
+	Features          uint64                 `protobuf:"varint,35,opt,name=features,proto3" json:"features,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +2407,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +2420,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -1225,17 +2549,137 @@ func (x *JobStatus) GetTerminals() uint32 {
 	return 0
 }
 
+func (x *JobStatus) GetBytesRead() uint64 {
+	if x != nil {
+		return x.BytesRead
+	}
+	return 0
+}
+
+func (x *JobStatus) GetBytesWritten() uint64 {
+	if x != nil {
+		return x.BytesWritten
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSweepBytesRead() uint64 {
+	if x != nil {
+		return x.SweepBytesRead
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSweepBytesWritten() uint64 {
+	if x != nil {
+		return x.SweepBytesWritten
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSpeculated() uint32 {
+	if x != nil {
+		return x.Speculated
+	}
+	return 0
+}
+
+func (x *JobStatus) GetRemade() uint32 {
+	if x != nil {
+		return x.Remade
+	}
+	return 0
+}
+
+func (x *JobStatus) GetQueuePosition() uint32 {
+	if x != nil {
+		return x.QueuePosition
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSubmittedUnixMs() int64 {
+	if x != nil {
+		return x.SubmittedUnixMs
+	}
+	return 0
+}
+
+func (x *JobStatus) GetStartedUnixMs() int64 {
+	if x != nil {
+		return x.StartedUnixMs
+	}
+	return 0
+}
+
+func (x *JobStatus) GetEndedUnixMs() int64 {
+	if x != nil {
+		return x.EndedUnixMs
+	}
+	return 0
+}
+
+func (x *JobStatus) GetFailed() *FailedTask {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
+func (x *JobStatus) GetReplicas() uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *JobStatus) GetResumable() bool {
+	if x != nil {
+		return x.Resumable
+	}
+	return false
+}
+
+func (x *JobStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobStatus) GetOptions() *Options {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *JobStatus) GetInstances() uint64 {
+	if x != nil {
+		return x.Instances
+	}
+	return 0
+}
+
+func (x *JobStatus) GetFeatures() uint64 {
+	if x != nil {
+		return x.Features
+	}
+	return 0
+}
+
 type RegisterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
+	MemoryBytes   uint64                 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +2691,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +2704,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -1277,17 +2721,26 @@ func (x *RegisterRequest) GetSlots() uint32 {
 	return 0
 }
 
+func (x *RegisterRequest) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
 type RegisterResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
 	LeaseMs       uint32                 `protobuf:"varint,2,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Shards        []*Shard               `protobuf:"bytes,3,rep,name=shards,proto3" json:"shards,omitempty"`
+	ShardsVersion uint64                 `protobuf:"varint,4,opt,name=shards_version,json=shardsVersion,proto3" json:"shards_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +2752,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +2765,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -1329,6 +2782,20 @@ func (x *RegisterResult) GetLeaseMs() uint32 {
 	return 0
 }
 
+func (x *RegisterResult) GetShards() []*Shard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *RegisterResult) GetShardsVersion() uint64 {
+	if x != nil {
+		return x.ShardsVersion
+	}
+	return 0
+}
+
 type LeaveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -1338,7 +2805,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +2817,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +2830,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -1381,7 +2848,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +2860,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +2873,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 type JobRequest struct {
@@ -1418,7 +2885,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +2897,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +2910,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -1453,17 +2920,21 @@ func (x *JobRequest) GetJob() string {
 	return ""
 }
 
+// JobResult: the job's shards are in its order of placement; where they are now is
+// Members' to say (shards_version in RenewResult tells when that has changed).
 type JobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	Shards        []*Shard               `protobuf:"bytes,3,rep,name=shards,proto3" json:"shards,omitempty"`
+	Replicas      uint32                 `protobuf:"varint,4,opt,name=replicas,proto3" json:"replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +2946,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +2959,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -1505,6 +2976,20 @@ func (x *JobResult) GetPlan() *Plan {
 	return nil
 }
 
+func (x *JobResult) GetShards() []*Shard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *JobResult) GetReplicas() uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
 // LeaseRequest of a worker that is not registered (any more) ends in NOT_FOUND: register again.
 type LeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1515,7 +3000,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +3012,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +3025,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -1566,7 +3051,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +3063,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +3076,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -1644,7 +3129,7 @@ type MapTask struct {
 
 func (x *MapTask) Reset() {
 	*x = MapTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +3141,7 @@ func (x *MapTask) String() string {
 func (*MapTask) ProtoMessage() {}
 
 func (x *MapTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +3154,7 @@ func (x *MapTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapTask.ProtoReflect.Descriptor instead.
 func (*MapTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MapTask) GetBlock() uint32 {
@@ -1767,7 +3252,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +3264,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +3277,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -1838,7 +3323,7 @@ type ReduceTask struct {
 
 func (x *ReduceTask) Reset() {
 	*x = ReduceTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +3335,7 @@ func (x *ReduceTask) String() string {
 func (*ReduceTask) ProtoMessage() {}
 
 func (x *ReduceTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +3348,7 @@ func (x *ReduceTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReduceTask.ProtoReflect.Descriptor instead.
 func (*ReduceTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReduceTask) GetRange() uint32 {
@@ -1953,7 +3438,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +3450,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +3463,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Lease) GetJob() string {
@@ -2054,7 +3539,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +3551,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +3564,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -2109,7 +3594,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +3606,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +3619,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -2182,7 +3667,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +3679,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +3692,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -2227,13 +3712,14 @@ func (x *RenewRequest) GetLeases() []*LeaseId {
 type RenewResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lost          []*LeaseId             `protobuf:"bytes,1,rep,name=lost,proto3" json:"lost,omitempty"`
+	ShardsVersion uint64                 `protobuf:"varint,2,opt,name=shards_version,json=shardsVersion,proto3" json:"shards_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +3731,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +3744,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -2266,6 +3752,13 @@ func (x *RenewResult) GetLost() []*LeaseId {
 		return x.Lost
 	}
 	return nil
+}
+
+func (x *RenewResult) GetShardsVersion() uint64 {
+	if x != nil {
+		return x.ShardsVersion
+	}
+	return 0
 }
 
 // Sums are a task's share of the figures that the coordinator adds up in task order.
@@ -2285,7 +3778,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +3790,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +3803,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Sums) GetPrimal() float64 {
@@ -2379,15 +3872,17 @@ type ReportRequest struct {
 	CpuSeconds    float64                `protobuf:"fixed64,6,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
 	BytesRead     uint64                 `protobuf:"varint,7,opt,name=bytes_read,json=bytesRead,proto3" json:"bytes_read,omitempty"`
 	BytesWritten  uint64                 `protobuf:"varint,8,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"`
-	Returned      bool                   `protobuf:"varint,9,opt,name=returned,proto3" json:"returned,omitempty"` // the worker gives the task back undone (it is leaving); error is ignored
-	Next          bool                   `protobuf:"varint,10,opt,name=next,proto3" json:"next,omitempty"`        // lease another task with the answer if one waits
+	Returned      bool                   `protobuf:"varint,9,opt,name=returned,proto3" json:"returned,omitempty"`        // the worker gives the task back undone (it is leaving); error is ignored
+	Next          bool                   `protobuf:"varint,10,opt,name=next,proto3" json:"next,omitempty"`               // lease another task with the answer if one waits
+	Lost          []*Ref                 `protobuf:"bytes,11,rep,name=lost,proto3" json:"lost,omitempty"`                // with an error: values that must be there and are missing or corrupt
+	Unavailable   bool                   `protobuf:"varint,12,opt,name=unavailable,proto3" json:"unavailable,omitempty"` // with an error: a store shard was away; never counted against the task
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +3894,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +3907,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -2485,6 +3980,20 @@ func (x *ReportRequest) GetNext() bool {
 	return false
 }
 
+func (x *ReportRequest) GetLost() []*Ref {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+func (x *ReportRequest) GetUnavailable() bool {
+	if x != nil {
+		return x.Unavailable
+	}
+	return false
+}
+
 type ReportResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"` // false: the lease was no longer held, the report changed nothing
@@ -2495,7 +4004,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +4016,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +4029,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -2595,16 +4104,115 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"groupBegin\x12\x1d\n" +
 	"\n" +
 	"block_cost\x18\x06 \x03(\x01R\tblockCost\x12\x12\n" +
-	"\x04sets\x18\a \x01(\rR\x04sets\"H\n" +
+	"\x04sets\x18\a \x01(\rR\x04sets\"x\n" +
 	"\rSubmitRequest\x12%\n" +
 	"\x04spec\x18\x01 \x01(\v2\x11.taxon.v1.JobSpecR\x04spec\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\" \n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
+	"\breplicas\x18\x03 \x01(\rR\breplicas\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\" \n" +
 	"\fSubmitResult\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"!\n" +
 	"\rStatusRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"!\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\";\n" +
 	"\rCancelRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"n\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
+	"\adiscard\x18\x02 \x01(\bR\adiscard\"!\n" +
+	"\rResumeRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\x11\n" +
+	"\x0fListJobsRequest\"\xf1\x03\n" +
+	"\aJobInfo\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
+	"\x05sweep\x18\x03 \x01(\rR\x05sweep\x127\n" +
+	"\vcertificate\x18\x04 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x14\n" +
+	"\x05phase\x18\x05 \x01(\tR\x05phase\x12\x1d\n" +
+	"\n" +
+	"gap_wanted\x18\x06 \x01(\x01R\tgapWanted\x12*\n" +
+	"\x11submitted_unix_ms\x18\a \x01(\x03R\x0fsubmittedUnixMs\x12&\n" +
+	"\x0fstarted_unix_ms\x18\b \x01(\x03R\rstartedUnixMs\x12\"\n" +
+	"\rended_unix_ms\x18\t \x01(\x03R\vendedUnixMs\x12%\n" +
+	"\x0equeue_position\x18\n" +
+	" \x01(\rR\rqueuePosition\x12\x1f\n" +
+	"\veta_seconds\x18\v \x01(\x01R\n" +
+	"etaSeconds\x12\x14\n" +
+	"\x05error\x18\f \x01(\tR\x05error\x12\x12\n" +
+	"\x04name\x18\r \x01(\tR\x04name\x12\x1c\n" +
+	"\tresumable\x18\x0e \x01(\bR\tresumable\x12\x1e\n" +
+	"\n" +
+	"exportable\x18\x0f \x01(\bR\n" +
+	"exportable\"7\n" +
+	"\x0eListJobsResult\x12%\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x11.taxon.v1.JobInfoR\x04jobs\"M\n" +
+	"\vLogsRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
+	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x04R\x05after\"\xd4\x01\n" +
+	"\aLogLine\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x17\n" +
+	"\aunix_ms\x18\x02 \x01(\x03R\x06unixMs\x12\x14\n" +
+	"\x05level\x18\x03 \x01(\tR\x05level\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n" +
+	"\x05sweep\x18\x05 \x01(\rR\x05sweep\x12\x12\n" +
+	"\x04step\x18\x06 \x01(\rR\x04step\x12\x12\n" +
+	"\x04task\x18\a \x01(\rR\x04task\x12\x18\n" +
+	"\aattempt\x18\b \x01(\rR\aattempt\x12\x16\n" +
+	"\x06worker\x18\t \x01(\tR\x06worker\"3\n" +
+	"\bLogLines\x12'\n" +
+	"\x05lines\x18\x01 \x03(\v2\x11.taxon.v1.LogLineR\x05lines\"\x10\n" +
+	"\x0eWorkersRequest\"\xf9\x01\n" +
+	"\n" +
+	"WorkerInfo\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05slots\x18\x03 \x01(\rR\x05slots\x12\x18\n" +
+	"\arunning\x18\x04 \x01(\rR\arunning\x12+\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x15.taxon.v1.MemberStateR\x05state\x12 \n" +
+	"\fseen_unix_ms\x18\x06 \x01(\x03R\n" +
+	"seenUnixMs\x12!\n" +
+	"\fmemory_bytes\x18\a \x01(\x04R\vmemoryBytes\x12\x1d\n" +
+	"\n" +
+	"tasks_done\x18\b \x01(\x04R\ttasksDone\"?\n" +
+	"\rWorkersResult\x12.\n" +
+	"\aworkers\x18\x01 \x03(\v2\x14.taxon.v1.WorkerInfoR\aworkers\"&\n" +
+	"\fDrainRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xc2\x01\n" +
+	"\x05Shard\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04addr\x18\x02 \x01(\tR\x04addr\x12+\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x15.taxon.v1.MemberStateR\x05state\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x1a\n" +
+	"\bcapacity\x18\x05 \x01(\x04R\bcapacity\x12 \n" +
+	"\fseen_unix_ms\x18\x06 \x01(\x03R\n" +
+	"seenUnixMs\x12\x14\n" +
+	"\x05empty\x18\a \x01(\bR\x05empty\"\x0f\n" +
+	"\rStoresRequest\"Q\n" +
+	"\fStoresResult\x12'\n" +
+	"\x06shards\x18\x01 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"~\n" +
+	"\x10JoinStoreRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x1a\n" +
+	"\bcapacity\x18\x04 \x01(\x04R\bcapacity\x12\x14\n" +
+	"\x05empty\x18\x05 \x01(\bR\x05empty\"w\n" +
+	"\x0fJoinStoreResult\x12!\n" +
+	"\fheartbeat_ms\x18\x01 \x01(\rR\vheartbeatMs\x12'\n" +
+	"\x06shards\x18\x02 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\"#\n" +
+	"\x11LeaveStoreRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x12\n" +
+	"\x10LeaveStoreResult\"\xd4\x01\n" +
+	"\n" +
+	"FailedTask\x12\x14\n" +
+	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\rR\x04task\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x16\n" +
+	"\x06worker\x18\x05 \x01(\tR\x06worker\x12\x14\n" +
+	"\x05phase\x18\x06 \x01(\tR\x05phase\x12\x14\n" +
+	"\x05nodes\x18\a \x03(\tR\x05nodes\x12\x14\n" +
+	"\x05range\x18\b \x01(\rR\x05range\x12\x14\n" +
+	"\x05error\x18\t \x01(\tR\x05error\"n\n" +
 	"\n" +
 	"TaskCounts\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\rR\x04done\x12\x18\n" +
@@ -2621,7 +4229,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xd1\x04\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xa9\t\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -2645,22 +4253,47 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0efinal_attempts\x18\x0f \x03(\rR\rfinalAttempts\x12\x1c\n" +
 	"\trollbacks\x18\x10 \x01(\rR\trollbacks\x12\x14\n" +
 	"\x05nodes\x18\x11 \x01(\rR\x05nodes\x12\x1c\n" +
-	"\tterminals\x18\x12 \x01(\rR\tterminals\";\n" +
+	"\tterminals\x18\x12 \x01(\rR\tterminals\x12\x1d\n" +
+	"\n" +
+	"bytes_read\x18\x13 \x01(\x04R\tbytesRead\x12#\n" +
+	"\rbytes_written\x18\x14 \x01(\x04R\fbytesWritten\x12(\n" +
+	"\x10sweep_bytes_read\x18\x15 \x01(\x04R\x0esweepBytesRead\x12.\n" +
+	"\x13sweep_bytes_written\x18\x16 \x01(\x04R\x11sweepBytesWritten\x12\x1e\n" +
+	"\n" +
+	"speculated\x18\x17 \x01(\rR\n" +
+	"speculated\x12\x16\n" +
+	"\x06remade\x18\x18 \x01(\rR\x06remade\x12%\n" +
+	"\x0equeue_position\x18\x19 \x01(\rR\rqueuePosition\x12*\n" +
+	"\x11submitted_unix_ms\x18\x1a \x01(\x03R\x0fsubmittedUnixMs\x12&\n" +
+	"\x0fstarted_unix_ms\x18\x1b \x01(\x03R\rstartedUnixMs\x12\"\n" +
+	"\rended_unix_ms\x18\x1c \x01(\x03R\vendedUnixMs\x12,\n" +
+	"\x06failed\x18\x1d \x01(\v2\x14.taxon.v1.FailedTaskR\x06failed\x12\x1a\n" +
+	"\breplicas\x18\x1e \x01(\rR\breplicas\x12\x1c\n" +
+	"\tresumable\x18\x1f \x01(\bR\tresumable\x12\x12\n" +
+	"\x04name\x18  \x01(\tR\x04name\x12+\n" +
+	"\aoptions\x18! \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\x1c\n" +
+	"\tinstances\x18\" \x01(\x04R\tinstances\x12\x1a\n" +
+	"\bfeatures\x18# \x01(\x04R\bfeatures\"^\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05slots\x18\x02 \x01(\rR\x05slots\"C\n" +
+	"\x05slots\x18\x02 \x01(\rR\x05slots\x12!\n" +
+	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\"\x93\x01\n" +
 	"\x0eRegisterResult\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x19\n" +
-	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\"&\n" +
+	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\x12'\n" +
+	"\x06shards\x18\x03 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12%\n" +
+	"\x0eshards_version\x18\x04 \x01(\x04R\rshardsVersion\"&\n" +
 	"\fLeaveRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\"\r\n" +
 	"\vLeaveResult\"\x1e\n" +
 	"\n" +
 	"JobRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"V\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\x9b\x01\n" +
 	"\tJobResult\x12%\n" +
 	"\x04spec\x18\x01 \x01(\v2\x11.taxon.v1.JobSpecR\x04spec\x12\"\n" +
-	"\x04plan\x18\x02 \x01(\v2\x0e.taxon.v1.PlanR\x04plan\"&\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.taxon.v1.PlanR\x04plan\x12'\n" +
+	"\x06shards\x18\x03 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x1a\n" +
+	"\breplicas\x18\x04 \x01(\rR\breplicas\"&\n" +
 	"\fLeaseRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\"^\n" +
 	"\x04Refs\x12\x14\n" +
@@ -2721,9 +4354,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"Q\n" +
 	"\fRenewRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12)\n" +
-	"\x06leases\x18\x02 \x03(\v2\x11.taxon.v1.LeaseIdR\x06leases\"4\n" +
+	"\x06leases\x18\x02 \x03(\v2\x11.taxon.v1.LeaseIdR\x06leases\"[\n" +
 	"\vRenewResult\x12%\n" +
-	"\x04lost\x18\x01 \x03(\v2\x11.taxon.v1.LeaseIdR\x04lost\"\xcb\x01\n" +
+	"\x04lost\x18\x01 \x03(\v2\x11.taxon.v1.LeaseIdR\x04lost\x12%\n" +
+	"\x0eshards_version\x18\x02 \x01(\x04R\rshardsVersion\"\xcb\x01\n" +
 	"\x04Sums\x12\x16\n" +
 	"\x06primal\x18\x01 \x01(\x01R\x06primal\x12\x12\n" +
 	"\x04dual\x18\x02 \x01(\x01R\x04dual\x12\x1b\n" +
@@ -2732,7 +4366,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\asupport\x18\x05 \x01(\x04R\asupport\x12\x18\n" +
 	"\aworking\x18\x06 \x01(\x04R\aworking\x12\x16\n" +
 	"\x06visits\x18\a \x01(\x04R\x06visits\x12\x14\n" +
-	"\x05moved\x18\b \x01(\x01R\x05moved\"\xc5\x02\n" +
+	"\x05moved\x18\b \x01(\x01R\x05moved\"\x8a\x03\n" +
 	"\rReportRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12'\n" +
 	"\x05lease\x18\x02 \x01(\v2\x11.taxon.v1.LeaseIdR\x05lease\x12\x14\n" +
@@ -2746,10 +4380,19 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rbytes_written\x18\b \x01(\x04R\fbytesWritten\x12\x1a\n" +
 	"\breturned\x18\t \x01(\bR\breturned\x12\x12\n" +
 	"\x04next\x18\n" +
-	" \x01(\bR\x04next\"Q\n" +
+	" \x01(\bR\x04next\x12!\n" +
+	"\x04lost\x18\v \x03(\v2\r.taxon.v1.RefR\x04lost\x12 \n" +
+	"\vunavailable\x18\f \x01(\bR\vunavailable\"Q\n" +
 	"\fReportResult\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12%\n" +
-	"\x05lease\x18\x02 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease*\x95\x01\n" +
+	"\x05lease\x18\x02 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease*\xa0\x01\n" +
+	"\vMemberState\x12\x1c\n" +
+	"\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fMEMBER_STATE_UP\x10\x01\x12\x19\n" +
+	"\x15MEMBER_STATE_DRAINING\x10\x02\x12\x15\n" +
+	"\x11MEMBER_STATE_LOST\x10\x03\x12\x15\n" +
+	"\x11MEMBER_STATE_DOWN\x10\x04\x12\x15\n" +
+	"\x11MEMBER_STATE_LEFT\x10\x05*\x95\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +
@@ -2762,12 +4405,23 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rTASK_KIND_MAP\x10\x01\x12\x14\n" +
 	"\x10TASK_KIND_REDUCE\x10\x02\x12\x16\n" +
 	"\x12TASK_KIND_EMIT_MAP\x10\x03\x12\x19\n" +
-	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xea\x01\n" +
+	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xff\x04\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus0\x01\x126\n" +
-	"\x06Cancel\x12\x17.taxon.v1.CancelRequest\x1a\x13.taxon.v1.JobStatus2\xdd\x02\n" +
+	"\x06Cancel\x12\x17.taxon.v1.CancelRequest\x1a\x13.taxon.v1.JobStatus\x126\n" +
+	"\x06Resume\x12\x17.taxon.v1.ResumeRequest\x1a\x13.taxon.v1.JobStatus\x12?\n" +
+	"\bListJobs\x12\x19.taxon.v1.ListJobsRequest\x1a\x18.taxon.v1.ListJobsResult\x123\n" +
+	"\x04Logs\x12\x15.taxon.v1.LogsRequest\x1a\x12.taxon.v1.LogLines0\x01\x12<\n" +
+	"\aWorkers\x12\x18.taxon.v1.WorkersRequest\x1a\x17.taxon.v1.WorkersResult\x125\n" +
+	"\x05Drain\x12\x16.taxon.v1.DrainRequest\x1a\x14.taxon.v1.WorkerInfo\x129\n" +
+	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x125\n" +
+	"\bDescribe\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult2\x94\x01\n" +
+	"\aMembers\x12B\n" +
+	"\tJoinStore\x12\x1a.taxon.v1.JoinStoreRequest\x1a\x19.taxon.v1.JoinStoreResult\x12E\n" +
+	"\n" +
+	"LeaveStore\x12\x1b.taxon.v1.LeaveStoreRequest\x1a\x1a.taxon.v1.LeaveStoreResult2\xdd\x02\n" +
 	"\x05Tasks\x12?\n" +
 	"\bRegister\x12\x19.taxon.v1.RegisterRequest\x1a\x18.taxon.v1.RegisterResult\x120\n" +
 	"\x03Job\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult\x126\n" +
@@ -2788,96 +4442,148 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 	return file_taxon_v1_coordinator_proto_rawDescData
 }
 
-var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
-	(JobState)(0),           // 0: taxon.v1.JobState
-	(TaskKind)(0),           // 1: taxon.v1.TaskKind
-	(*Options)(nil),         // 2: taxon.v1.Options
-	(*Data)(nil),            // 3: taxon.v1.Data
-	(*Structure)(nil),       // 4: taxon.v1.Structure
-	(*JobSpec)(nil),         // 5: taxon.v1.JobSpec
-	(*Plan)(nil),            // 6: taxon.v1.Plan
-	(*SubmitRequest)(nil),   // 7: taxon.v1.SubmitRequest
-	(*SubmitResult)(nil),    // 8: taxon.v1.SubmitResult
-	(*StatusRequest)(nil),   // 9: taxon.v1.StatusRequest
-	(*CancelRequest)(nil),   // 10: taxon.v1.CancelRequest
-	(*TaskCounts)(nil),      // 11: taxon.v1.TaskCounts
-	(*Certificate)(nil),     // 12: taxon.v1.Certificate
-	(*SweepRecord)(nil),     // 13: taxon.v1.SweepRecord
-	(*JobStatus)(nil),       // 14: taxon.v1.JobStatus
-	(*RegisterRequest)(nil), // 15: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),  // 16: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),    // 17: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),     // 18: taxon.v1.LeaveResult
-	(*JobRequest)(nil),      // 19: taxon.v1.JobRequest
-	(*JobResult)(nil),       // 20: taxon.v1.JobResult
-	(*LeaseRequest)(nil),    // 21: taxon.v1.LeaseRequest
-	(*Refs)(nil),            // 22: taxon.v1.Refs
-	(*MapTask)(nil),         // 23: taxon.v1.MapTask
-	(*Ref)(nil),             // 24: taxon.v1.Ref
-	(*ReduceTask)(nil),      // 25: taxon.v1.ReduceTask
-	(*Lease)(nil),           // 26: taxon.v1.Lease
-	(*LeaseResult)(nil),     // 27: taxon.v1.LeaseResult
-	(*LeaseId)(nil),         // 28: taxon.v1.LeaseId
-	(*RenewRequest)(nil),    // 29: taxon.v1.RenewRequest
-	(*RenewResult)(nil),     // 30: taxon.v1.RenewResult
-	(*Sums)(nil),            // 31: taxon.v1.Sums
-	(*ReportRequest)(nil),   // 32: taxon.v1.ReportRequest
-	(*ReportResult)(nil),    // 33: taxon.v1.ReportResult
+	(MemberState)(0),          // 0: taxon.v1.MemberState
+	(JobState)(0),             // 1: taxon.v1.JobState
+	(TaskKind)(0),             // 2: taxon.v1.TaskKind
+	(*Options)(nil),           // 3: taxon.v1.Options
+	(*Data)(nil),              // 4: taxon.v1.Data
+	(*Structure)(nil),         // 5: taxon.v1.Structure
+	(*JobSpec)(nil),           // 6: taxon.v1.JobSpec
+	(*Plan)(nil),              // 7: taxon.v1.Plan
+	(*SubmitRequest)(nil),     // 8: taxon.v1.SubmitRequest
+	(*SubmitResult)(nil),      // 9: taxon.v1.SubmitResult
+	(*StatusRequest)(nil),     // 10: taxon.v1.StatusRequest
+	(*CancelRequest)(nil),     // 11: taxon.v1.CancelRequest
+	(*ResumeRequest)(nil),     // 12: taxon.v1.ResumeRequest
+	(*ListJobsRequest)(nil),   // 13: taxon.v1.ListJobsRequest
+	(*JobInfo)(nil),           // 14: taxon.v1.JobInfo
+	(*ListJobsResult)(nil),    // 15: taxon.v1.ListJobsResult
+	(*LogsRequest)(nil),       // 16: taxon.v1.LogsRequest
+	(*LogLine)(nil),           // 17: taxon.v1.LogLine
+	(*LogLines)(nil),          // 18: taxon.v1.LogLines
+	(*WorkersRequest)(nil),    // 19: taxon.v1.WorkersRequest
+	(*WorkerInfo)(nil),        // 20: taxon.v1.WorkerInfo
+	(*WorkersResult)(nil),     // 21: taxon.v1.WorkersResult
+	(*DrainRequest)(nil),      // 22: taxon.v1.DrainRequest
+	(*Shard)(nil),             // 23: taxon.v1.Shard
+	(*StoresRequest)(nil),     // 24: taxon.v1.StoresRequest
+	(*StoresResult)(nil),      // 25: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),  // 26: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),   // 27: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil), // 28: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),  // 29: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),        // 30: taxon.v1.FailedTask
+	(*TaskCounts)(nil),        // 31: taxon.v1.TaskCounts
+	(*Certificate)(nil),       // 32: taxon.v1.Certificate
+	(*SweepRecord)(nil),       // 33: taxon.v1.SweepRecord
+	(*JobStatus)(nil),         // 34: taxon.v1.JobStatus
+	(*RegisterRequest)(nil),   // 35: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),    // 36: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),      // 37: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),       // 38: taxon.v1.LeaveResult
+	(*JobRequest)(nil),        // 39: taxon.v1.JobRequest
+	(*JobResult)(nil),         // 40: taxon.v1.JobResult
+	(*LeaseRequest)(nil),      // 41: taxon.v1.LeaseRequest
+	(*Refs)(nil),              // 42: taxon.v1.Refs
+	(*MapTask)(nil),           // 43: taxon.v1.MapTask
+	(*Ref)(nil),               // 44: taxon.v1.Ref
+	(*ReduceTask)(nil),        // 45: taxon.v1.ReduceTask
+	(*Lease)(nil),             // 46: taxon.v1.Lease
+	(*LeaseResult)(nil),       // 47: taxon.v1.LeaseResult
+	(*LeaseId)(nil),           // 48: taxon.v1.LeaseId
+	(*RenewRequest)(nil),      // 49: taxon.v1.RenewRequest
+	(*RenewResult)(nil),       // 50: taxon.v1.RenewResult
+	(*Sums)(nil),              // 51: taxon.v1.Sums
+	(*ReportRequest)(nil),     // 52: taxon.v1.ReportRequest
+	(*ReportResult)(nil),      // 53: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
-	2,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
-	3,  // 1: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
-	4,  // 2: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
-	5,  // 3: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
-	12, // 4: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	0,  // 5: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	12, // 6: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	11, // 7: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	13, // 8: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	5,  // 9: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	6,  // 10: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	24, // 11: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	22, // 12: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	22, // 13: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	22, // 14: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	22, // 15: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	22, // 16: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
-	1,  // 17: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	23, // 18: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	25, // 19: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	26, // 20: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	28, // 21: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	28, // 22: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	28, // 23: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	31, // 24: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	26, // 25: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	7,  // 26: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	9,  // 27: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	9,  // 28: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	10, // 29: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	15, // 30: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	19, // 31: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	21, // 32: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	29, // 33: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	32, // 34: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	17, // 35: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	8,  // 36: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	14, // 37: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	14, // 38: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	14, // 39: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	16, // 40: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	20, // 41: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	27, // 42: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	30, // 43: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	33, // 44: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	18, // 45: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	36, // [36:46] is the sub-list for method output_type
-	26, // [26:36] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	3,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
+	4,  // 1: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
+	5,  // 2: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
+	6,  // 3: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
+	1,  // 4: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
+	32, // 5: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	14, // 6: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	17, // 7: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	0,  // 8: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
+	20, // 9: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	0,  // 10: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	23, // 11: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	23, // 12: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	32, // 13: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 14: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	32, // 15: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	31, // 16: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	33, // 17: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	30, // 18: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	3,  // 19: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	23, // 20: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 21: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 22: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	23, // 23: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	44, // 24: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	42, // 25: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	42, // 26: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	42, // 27: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	42, // 28: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	42, // 29: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	2,  // 30: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
+	43, // 31: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	45, // 32: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	46, // 33: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	48, // 34: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	48, // 35: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	48, // 36: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	51, // 37: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	44, // 38: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	46, // 39: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	8,  // 40: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	10, // 41: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	10, // 42: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	11, // 43: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	12, // 44: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	13, // 45: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	16, // 46: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	19, // 47: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	22, // 48: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	24, // 49: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	39, // 50: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	26, // 51: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	28, // 52: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	35, // 53: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	39, // 54: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	41, // 55: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	49, // 56: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	52, // 57: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	37, // 58: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 59: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	34, // 60: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	34, // 61: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	34, // 62: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	34, // 63: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	15, // 64: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	18, // 65: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	21, // 66: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	20, // 67: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	25, // 68: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	40, // 69: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	27, // 70: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	29, // 71: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	36, // 72: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	40, // 73: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	47, // 74: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	50, // 75: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	53, // 76: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	38, // 77: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	59, // [59:78] is the sub-list for method output_type
+	40, // [40:59] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -2890,10 +4596,10 @@ func file_taxon_v1_coordinator_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   32,
+			NumEnums:      3,
+			NumMessages:   51,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_taxon_v1_coordinator_proto_goTypes,
 		DependencyIndexes: file_taxon_v1_coordinator_proto_depIdxs,

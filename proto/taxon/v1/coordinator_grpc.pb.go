@@ -26,10 +26,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Jobs_Submit_FullMethodName = "/taxon.v1.Jobs/Submit"
-	Jobs_Status_FullMethodName = "/taxon.v1.Jobs/Status"
-	Jobs_Watch_FullMethodName  = "/taxon.v1.Jobs/Watch"
-	Jobs_Cancel_FullMethodName = "/taxon.v1.Jobs/Cancel"
+	Jobs_Submit_FullMethodName   = "/taxon.v1.Jobs/Submit"
+	Jobs_Status_FullMethodName   = "/taxon.v1.Jobs/Status"
+	Jobs_Watch_FullMethodName    = "/taxon.v1.Jobs/Watch"
+	Jobs_Cancel_FullMethodName   = "/taxon.v1.Jobs/Cancel"
+	Jobs_Resume_FullMethodName   = "/taxon.v1.Jobs/Resume"
+	Jobs_ListJobs_FullMethodName = "/taxon.v1.Jobs/ListJobs"
+	Jobs_Logs_FullMethodName     = "/taxon.v1.Jobs/Logs"
+	Jobs_Workers_FullMethodName  = "/taxon.v1.Jobs/Workers"
+	Jobs_Drain_FullMethodName    = "/taxon.v1.Jobs/Drain"
+	Jobs_Stores_FullMethodName   = "/taxon.v1.Jobs/Stores"
+	Jobs_Describe_FullMethodName = "/taxon.v1.Jobs/Describe"
 )
 
 // JobsClient is the client API for Jobs service.
@@ -42,7 +49,22 @@ type JobsClient interface {
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*JobStatus, error)
 	// Watch streams the status whenever it changes, until the job has ended.
 	Watch(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobStatus], error)
+	// Cancel stops a job. It stays a checkpoint that Resume goes on from, unless discarded.
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*JobStatus, error)
+	// Resume queues a cancelled or failed job again, to go on from its last committed step.
+	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*JobStatus, error)
+	// ListJobs lists the jobs in order of submission, ended ones too while they are kept.
+	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResult, error)
+	// Logs streams what happened to a job, oldest first; the coordinator keeps the last 1000 lines.
+	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogLines], error)
+	// Workers lists the registered workers, and the last ones lost.
+	Workers(ctx context.Context, in *WorkersRequest, opts ...grpc.CallOption) (*WorkersResult, error)
+	// Drain takes a worker out: it finishes its tasks and gets no more.
+	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*WorkerInfo, error)
+	// Stores lists the store shards that ever joined, in order of joining.
+	Stores(ctx context.Context, in *StoresRequest, opts ...grpc.CallOption) (*StoresResult, error)
+	// Describe returns a job's specification, plan and shards: what an export needs.
+	Describe(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*JobResult, error)
 }
 
 type jobsClient struct {
@@ -102,6 +124,85 @@ func (c *jobsClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *jobsClient) Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*JobStatus, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JobStatus)
+	err := c.cc.Invoke(ctx, Jobs_Resume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListJobsResult)
+	err := c.cc.Invoke(ctx, Jobs_ListJobs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogLines], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Jobs_ServiceDesc.Streams[1], Jobs_Logs_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[LogsRequest, LogLines]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_LogsClient = grpc.ServerStreamingClient[LogLines]
+
+func (c *jobsClient) Workers(ctx context.Context, in *WorkersRequest, opts ...grpc.CallOption) (*WorkersResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WorkersResult)
+	err := c.cc.Invoke(ctx, Jobs_Workers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*WorkerInfo, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WorkerInfo)
+	err := c.cc.Invoke(ctx, Jobs_Drain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) Stores(ctx context.Context, in *StoresRequest, opts ...grpc.CallOption) (*StoresResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StoresResult)
+	err := c.cc.Invoke(ctx, Jobs_Stores_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) Describe(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*JobResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JobResult)
+	err := c.cc.Invoke(ctx, Jobs_Describe_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // JobsServer is the server API for Jobs service.
 // All implementations must embed UnimplementedJobsServer
 // for forward compatibility.
@@ -112,7 +213,22 @@ type JobsServer interface {
 	Status(context.Context, *StatusRequest) (*JobStatus, error)
 	// Watch streams the status whenever it changes, until the job has ended.
 	Watch(*StatusRequest, grpc.ServerStreamingServer[JobStatus]) error
+	// Cancel stops a job. It stays a checkpoint that Resume goes on from, unless discarded.
 	Cancel(context.Context, *CancelRequest) (*JobStatus, error)
+	// Resume queues a cancelled or failed job again, to go on from its last committed step.
+	Resume(context.Context, *ResumeRequest) (*JobStatus, error)
+	// ListJobs lists the jobs in order of submission, ended ones too while they are kept.
+	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResult, error)
+	// Logs streams what happened to a job, oldest first; the coordinator keeps the last 1000 lines.
+	Logs(*LogsRequest, grpc.ServerStreamingServer[LogLines]) error
+	// Workers lists the registered workers, and the last ones lost.
+	Workers(context.Context, *WorkersRequest) (*WorkersResult, error)
+	// Drain takes a worker out: it finishes its tasks and gets no more.
+	Drain(context.Context, *DrainRequest) (*WorkerInfo, error)
+	// Stores lists the store shards that ever joined, in order of joining.
+	Stores(context.Context, *StoresRequest) (*StoresResult, error)
+	// Describe returns a job's specification, plan and shards: what an export needs.
+	Describe(context.Context, *JobRequest) (*JobResult, error)
 	mustEmbedUnimplementedJobsServer()
 }
 
@@ -134,6 +250,27 @@ func (UnimplementedJobsServer) Watch(*StatusRequest, grpc.ServerStreamingServer[
 }
 func (UnimplementedJobsServer) Cancel(context.Context, *CancelRequest) (*JobStatus, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
+}
+func (UnimplementedJobsServer) Resume(context.Context, *ResumeRequest) (*JobStatus, error) {
+	return nil, status.Error(codes.Unimplemented, "method Resume not implemented")
+}
+func (UnimplementedJobsServer) ListJobs(context.Context, *ListJobsRequest) (*ListJobsResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListJobs not implemented")
+}
+func (UnimplementedJobsServer) Logs(*LogsRequest, grpc.ServerStreamingServer[LogLines]) error {
+	return status.Error(codes.Unimplemented, "method Logs not implemented")
+}
+func (UnimplementedJobsServer) Workers(context.Context, *WorkersRequest) (*WorkersResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method Workers not implemented")
+}
+func (UnimplementedJobsServer) Drain(context.Context, *DrainRequest) (*WorkerInfo, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedJobsServer) Stores(context.Context, *StoresRequest) (*StoresResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method Stores not implemented")
+}
+func (UnimplementedJobsServer) Describe(context.Context, *JobRequest) (*JobResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
 }
 func (UnimplementedJobsServer) mustEmbedUnimplementedJobsServer() {}
 func (UnimplementedJobsServer) testEmbeddedByValue()              {}
@@ -221,6 +358,125 @@ func _Jobs_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Jobs_Resume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Resume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Resume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Resume(ctx, req.(*ResumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_ListJobs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListJobsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).ListJobs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_ListJobs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).ListJobs(ctx, req.(*ListJobsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(LogsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(JobsServer).Logs(m, &grpc.GenericServerStream[LogsRequest, LogLines]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_LogsServer = grpc.ServerStreamingServer[LogLines]
+
+func _Jobs_Workers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WorkersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Workers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Workers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Workers(ctx, req.(*WorkersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Drain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Drain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Drain(ctx, req.(*DrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_Stores_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StoresRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Stores(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Stores_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Stores(ctx, req.(*StoresRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(JobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Describe(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Describe_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Describe(ctx, req.(*JobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Jobs_ServiceDesc is the grpc.ServiceDesc for Jobs service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -240,6 +496,30 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Cancel",
 			Handler:    _Jobs_Cancel_Handler,
 		},
+		{
+			MethodName: "Resume",
+			Handler:    _Jobs_Resume_Handler,
+		},
+		{
+			MethodName: "ListJobs",
+			Handler:    _Jobs_ListJobs_Handler,
+		},
+		{
+			MethodName: "Workers",
+			Handler:    _Jobs_Workers_Handler,
+		},
+		{
+			MethodName: "Drain",
+			Handler:    _Jobs_Drain_Handler,
+		},
+		{
+			MethodName: "Stores",
+			Handler:    _Jobs_Stores_Handler,
+		},
+		{
+			MethodName: "Describe",
+			Handler:    _Jobs_Describe_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -247,7 +527,162 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Jobs_Watch_Handler,
 			ServerStreams: true,
 		},
+		{
+			StreamName:    "Logs",
+			Handler:       _Jobs_Logs_Handler,
+			ServerStreams: true,
+		},
 	},
+	Metadata: "taxon/v1/coordinator.proto",
+}
+
+const (
+	Members_JoinStore_FullMethodName  = "/taxon.v1.Members/JoinStore"
+	Members_LeaveStore_FullMethodName = "/taxon.v1.Members/LeaveStore"
+)
+
+// MembersClient is the client API for Members service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Members is what store shards call.
+type MembersClient interface {
+	// JoinStore makes a shard known, or tells that it is still there: called at start and
+	// then every JoinStoreResult.heartbeat_ms. A shard that is silent for a lease is down.
+	JoinStore(ctx context.Context, in *JoinStoreRequest, opts ...grpc.CallOption) (*JoinStoreResult, error)
+	// LeaveStore tells that a shard goes down in good order; it stays known.
+	LeaveStore(ctx context.Context, in *LeaveStoreRequest, opts ...grpc.CallOption) (*LeaveStoreResult, error)
+}
+
+type membersClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewMembersClient(cc grpc.ClientConnInterface) MembersClient {
+	return &membersClient{cc}
+}
+
+func (c *membersClient) JoinStore(ctx context.Context, in *JoinStoreRequest, opts ...grpc.CallOption) (*JoinStoreResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JoinStoreResult)
+	err := c.cc.Invoke(ctx, Members_JoinStore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membersClient) LeaveStore(ctx context.Context, in *LeaveStoreRequest, opts ...grpc.CallOption) (*LeaveStoreResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaveStoreResult)
+	err := c.cc.Invoke(ctx, Members_LeaveStore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// MembersServer is the server API for Members service.
+// All implementations must embed UnimplementedMembersServer
+// for forward compatibility.
+//
+// Members is what store shards call.
+type MembersServer interface {
+	// JoinStore makes a shard known, or tells that it is still there: called at start and
+	// then every JoinStoreResult.heartbeat_ms. A shard that is silent for a lease is down.
+	JoinStore(context.Context, *JoinStoreRequest) (*JoinStoreResult, error)
+	// LeaveStore tells that a shard goes down in good order; it stays known.
+	LeaveStore(context.Context, *LeaveStoreRequest) (*LeaveStoreResult, error)
+	mustEmbedUnimplementedMembersServer()
+}
+
+// UnimplementedMembersServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedMembersServer struct{}
+
+func (UnimplementedMembersServer) JoinStore(context.Context, *JoinStoreRequest) (*JoinStoreResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method JoinStore not implemented")
+}
+func (UnimplementedMembersServer) LeaveStore(context.Context, *LeaveStoreRequest) (*LeaveStoreResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaveStore not implemented")
+}
+func (UnimplementedMembersServer) mustEmbedUnimplementedMembersServer() {}
+func (UnimplementedMembersServer) testEmbeddedByValue()                 {}
+
+// UnsafeMembersServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to MembersServer will
+// result in compilation errors.
+type UnsafeMembersServer interface {
+	mustEmbedUnimplementedMembersServer()
+}
+
+func RegisterMembersServer(s grpc.ServiceRegistrar, srv MembersServer) {
+	// If the following call panics, it indicates UnimplementedMembersServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Members_ServiceDesc, srv)
+}
+
+func _Members_JoinStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(JoinStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembersServer).JoinStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Members_JoinStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembersServer).JoinStore(ctx, req.(*JoinStoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Members_LeaveStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaveStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembersServer).LeaveStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Members_LeaveStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembersServer).LeaveStore(ctx, req.(*LeaveStoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Members_ServiceDesc is the grpc.ServiceDesc for Members service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Members_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "taxon.v1.Members",
+	HandlerType: (*MembersServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "JoinStore",
+			Handler:    _Members_JoinStore_Handler,
+		},
+		{
+			MethodName: "LeaveStore",
+			Handler:    _Members_LeaveStore_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
 	Metadata: "taxon/v1/coordinator.proto",
 }
 
