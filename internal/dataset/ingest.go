@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -29,7 +30,7 @@ type Options struct {
 	// line, and what the input's decompressor keeps (xz -9: 64 MiB).
 	MemoryBytes int64
 	TempDir     string         // for the spilled rows, 8 bytes a nonzero; "": beside Out
-	Threads     int            // of the second pass; 0: all cores
+	Threads     int            // that parse, then write; 0: all cores
 	Progress    func(Progress) // called now and then from one goroutine; may be nil
 }
 
@@ -73,7 +74,7 @@ func Ingest(ctx context.Context, o Options) (*Report, error) {
 	if temp == "" {
 		temp = dir.Path()
 	}
-	sp, err := newSpill(temp, o.bufBytes())
+	sp, err := newSpill(temp, o.bufBytes(), o.MemoryBytes/8)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,9 @@ func replaceable(out string) bool {
 }
 
 // bufBytes is the size of one stream buffer. A thread of the second pass holds six of
-// them, the first pass four; all stay within half the bound.
+// them; one of the first pass two (a piece's text, half a buffer, and what is parsed of
+// it), with four more for all. They stay within half the bound; spilled rows take an
+// eighth of it before they go to disk, the postings a quarter.
 func (o Options) bufBytes() int {
 	share := o.MemoryBytes / int64(2*(6*o.Threads+4))
 	return int(min(max(share, 8<<10), 1<<20))
@@ -149,7 +152,6 @@ type intake struct {
 	stats    Stats
 	form     string
 	ids      []uint32
-	bits     []uint32
 	done     int64 // bytes of the inputs finished
 	total    int64
 }
@@ -174,32 +176,83 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	ahead := readAhead(ctx, f, in.o.bufBytes())
-	defer ahead.Close()
-	r := NewReader(ahead, ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased})
+	o := ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased}
+	s := startPieces(ctx, f, o, in.o.Threads, in.o.bufBytes()/2)
+	defer s.Close()
+	src := &source{o: o}
 	for {
-		row, err := r.Read()
-		if err == io.EOF {
-			break
-		}
+		p, err := s.next()
 		if err != nil {
 			return err
 		}
-		if err := in.add(row); err != nil {
+		if p.first {
+			src.header = s.header
+		}
+		if err := src.each(p, in.add); err == io.EOF {
+			break
+		} else if err != nil {
 			return err
 		}
-		if r.counts.Rows%progressRows == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			in.tell(f, r.counts.Rows)
-		}
+		s.release(p)
+		in.tell(f, src.counts.Rows)
 	}
-	in.form = r.Form()
-	in.stats.Counts.add(r.counts)
+	in.form = formOf(o, src.header)
+	in.stats.Counts.add(src.counts)
 	in.tell(f, 0)
 	in.done += f.BytesRead()
 	return nil
+}
+
+// source is what is known of the input being read.
+type source struct {
+	o      ReaderOptions
+	header *xmcHeader
+	counts Counts
+	line   int64 // lines taken
+}
+
+// each calls f with a piece's rows. It returns io.EOF behind the last one, if all is well.
+func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bits []uint32) error) error {
+	b := &p.rows
+	labels, entries := 0, 0
+	for i, row := range b.rows {
+		if s.header != nil {
+			if err := s.header.checkRoom(s.counts.Rows + int64(i)); err != nil {
+				return fs.Inputf(s.o.Name, s.line+row.line, "%w", err)
+			}
+		}
+		if err := f(row, b.labels[labels:row.labels], b.index[entries:row.entries], b.bits[entries:row.entries]); err != nil {
+			return err
+		}
+		labels, entries = row.labels, row.entries
+	}
+	if b.err != nil {
+		return s.place(b.err, 0)
+	}
+	s.counts.add(b.counts)
+	s.line += b.lines
+	switch {
+	case p.err == io.EOF:
+		return checkEnd(s.o.Name, s.header, s.counts)
+	case p.err != nil:
+		return s.place(p.err, 1)
+	}
+	return nil
+}
+
+// place turns an error's line within a piece, or line if it has none, into one of the
+// input.
+func (s *source) place(err error, line int64) error {
+	var in *fs.InputError
+	if !errors.As(err, &in) {
+		return err
+	}
+	at := *in
+	at.Line = s.line + max(at.Line, line)
+	if at.Path == "" {
+		at.Path = s.o.Name
+	}
+	return &at
 }
 
 func (in *intake) tell(f *fs.File, rows int64) {
@@ -224,30 +277,25 @@ func (c *Counts) add(d Counts) {
 // maxRows keeps row numbers within 31 bits, which all packages rely on.
 const maxRows = math.MaxInt32
 
-func (in *intake) add(row *Row) error {
+// add takes one row: label names, and either feature indices with their values' bits or a text.
+func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error {
 	if n := len(in.spill.shards); n > maxRows>>16 {
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
 	}
 	in.ids = in.ids[:0]
-	for _, name := range row.Labels {
+	for _, name := range labels {
 		in.ids = append(in.ids, in.labelID(name))
 	}
 	slices.Sort(in.ids)
 	in.stats.LabelEntries += int64(len(in.ids))
 	in.stats.MaxLabels = max(in.stats.MaxLabels, int64(len(in.ids)))
-	index := row.Index
 	if in.words != nil {
-		index, in.bits = in.words.count(row.Text)
-	} else {
-		in.bits = in.bits[:0]
-		for _, v := range row.Value {
-			in.bits = append(in.bits, floatBits(v))
-		}
+		index, bits = in.words.count(row.text)
 	}
 	for _, x := range index {
 		in.table.add(x)
 	}
-	return in.spill.add(in.ids, index, in.bits)
+	return in.spill.add(in.ids, index, bits)
 }
 
 // labelID numbers a name at its first appearance and counts its rows.

@@ -69,9 +69,10 @@ func (l *lines) take(line []byte) ([]byte, error) {
 	return line, nil
 }
 
-func (l *lines) tooLong() error {
-	return &fs.InputError{Line: l.line + 1, Msg: "the line is longer than 64 MiB: is this a text file with one instance a line?"}
-}
+// errTooLong has no line yet.
+var errTooLong = &fs.InputError{Msg: "the line is longer than 64 MiB: is this a text file with one instance a line?"}
+
+func (l *lines) tooLong() error { return fs.AtLine(errTooLong, l.line+1) }
 
 // fill reads once, after making room.
 func (l *lines) fill() {

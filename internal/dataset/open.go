@@ -48,15 +48,19 @@ func Open(dir string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &opener{dir: dir, m: m, files: map[string][]byte{}, set: &Set{
-		Matrix:      &sparse.Matrix{Rows: int(m.Stats.Rows), Cols: int(m.Stats.Columns), NNZ: m.Stats.Nonzeros},
-		Fingerprint: m.Fingerprint, Stats: m.Stats, Source: m.Source, Warnings: m.Stats.Warnings(),
-	}}
+	o := newOpener(dir, m)
 	if err := o.open(); err != nil {
 		o.set.Close()
 		return nil, err
 	}
 	return o.set, nil
+}
+
+func newOpener(dir string, m *manifest) *opener {
+	return &opener{dir: dir, m: m, files: map[string][]byte{}, set: &Set{
+		Matrix:      &sparse.Matrix{Rows: int(m.Stats.Rows), Cols: int(m.Stats.Columns), NNZ: m.Stats.Nonzeros},
+		Fingerprint: m.Fingerprint, Stats: m.Stats, Source: m.Source, Warnings: m.Stats.Warnings(),
+	}}
 }
 
 func loadManifest(dir string) (*manifest, error) {
@@ -120,6 +124,19 @@ type opener struct {
 }
 
 func (o *opener) open() error {
+	if err := o.mapFiles(); err != nil {
+		return err
+	}
+	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readShards} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapFiles maps the manifest's files and compares their checksums.
+func (o *opener) mapFiles() error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, item := range o.m.Files {
@@ -136,15 +153,7 @@ func (o *opener) open() error {
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readShards} {
-		if err := part(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.Wait()
 }
 
 func (o *opener) damaged(name string, err error) error {

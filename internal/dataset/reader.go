@@ -53,6 +53,7 @@ type Reader struct {
 	row    Row
 	counts Counts
 	first  bool
+	part   bool // a run of lines out of a stream, which is judged as a whole elsewhere
 	err    error
 }
 
@@ -66,15 +67,31 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	}
 }
 
+// restart sets the reader on a run of whole lines, the first of its stream or one behind
+// it, whose header is then known.
+func (r *Reader) restart(text []byte, first bool, header *xmcHeader) {
+	if r.lines == nil {
+		r.lines = &lines{limit: maxLineBytes}
+	}
+	*r.lines = lines{buf: text, b: len(text), limit: r.lines.limit, err: io.EOF}
+	r.parser.zeroBased, r.parser.limit = r.o.ZeroBased, maxIndex
+	r.counts, r.first, r.err = Counts{}, first, nil
+	if r.header = header; header != nil {
+		header.rule(&r.parser)
+	}
+}
+
 // Counts returns what was met so far.
 func (r *Reader) Counts() Counts { return r.counts }
 
 // Form is "libsvm", "xmc" or "text"; known after the first Read.
-func (r *Reader) Form() string {
+func (r *Reader) Form() string { return formOf(r.o, r.header) }
+
+func formOf(o ReaderOptions, header *xmcHeader) string {
 	switch {
-	case r.o.Text:
+	case o.Text:
 		return "text"
-	case r.header != nil:
+	case header != nil:
 		return "xmc"
 	}
 	return "libsvm"
@@ -96,7 +113,10 @@ func (r *Reader) next() error {
 	for {
 		line, err := r.lines.next()
 		if err == io.EOF {
-			return r.end()
+			if r.part {
+				return err
+			}
+			return checkEnd(r.o.Name, r.header, r.counts)
 		}
 		if err != nil {
 			return r.named(err)
@@ -140,8 +160,7 @@ func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	if r.header == nil {
 		return false, err
 	}
-	r.parser.zeroBased = true
-	r.parser.limit = uint32(r.header.features - 1)
+	r.header.rule(&r.parser)
 	return true, err
 }
 
@@ -157,7 +176,11 @@ func (r *Reader) finish() error {
 	row := &r.row
 	row.Line = r.lines.line
 	if r.header != nil {
-		if err := r.header.check(row, r.counts.Rows); err != nil {
+		err := r.header.checkLabels(row)
+		if err == nil && !r.part {
+			err = r.header.checkRoom(r.counts.Rows)
+		}
+		if err != nil {
 			return r.fail(err)
 		}
 	}
@@ -176,14 +199,14 @@ func (r *Reader) finish() error {
 	return nil
 }
 
-// end judges the stream as a whole.
-func (r *Reader) end() error {
-	if r.counts.Rows == 0 {
-		return fs.Inputf(r.o.Name, 0, "no instance in it: the file is empty")
+// checkEnd judges a stream as a whole; all is well with io.EOF.
+func checkEnd(name string, header *xmcHeader, c Counts) error {
+	if c.Rows == 0 {
+		return fs.Inputf(name, 0, "no instance in it: the file is empty")
 	}
-	if r.header != nil {
-		if err := r.header.checkEnd(r.counts); err != nil {
-			return fs.Inputf(r.o.Name, 1, "%w", err)
+	if header != nil {
+		if err := header.checkEnd(c); err != nil {
+			return fs.Inputf(name, 1, "%w", err)
 		}
 	}
 	return io.EOF

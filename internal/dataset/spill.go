@@ -11,13 +11,17 @@ import (
 	"taxon/internal/sparse"
 )
 
-// spill is the temporary file between the two passes: the rows as read, with label ids
-// and feature indices that are not yet renumbered. A record is, in little-endian words
+// spill holds the rows between the two passes as read, with label ids and feature
+// indices that are not yet renumbered: the first ones in memory, those beyond its bound
+// in a temporary file. A record is, in little-endian words
 // of 32 bits: labels, features, the label ids, then (index, word) a feature, where word
 // is the float32's bits or, for text, the count of the index-th word.
 type spill struct {
 	f      *os.File
 	w      *bufio.Writer
+	room   int64    // bytes that slabs may hold in all
+	slabs  [][]byte // all of slabBytes but the last
+	held   int64    // bytes in slabs; the file holds those behind
 	buf    []byte
 	off    int64
 	shards []spillShard
@@ -32,12 +36,15 @@ type spillShard struct {
 	features int64
 }
 
-func newSpill(dir string, bufBytes int) (*spill, error) {
+// slabBytes is what the memory of a spill grows by.
+const slabBytes = 64 << 10
+
+func newSpill(dir string, bufBytes int, room int64) (*spill, error) {
 	f, err := os.CreateTemp(dir, "taxon-spill-*.part")
 	if err != nil {
 		return nil, fs.Explain(filepath.Join(dir, "spill"), err)
 	}
-	return &spill{f: f, w: bufio.NewWriterSize(f, bufBytes)}, nil
+	return &spill{f: f, w: bufio.NewWriterSize(f, bufBytes), room: room &^ (slabBytes - 1)}, nil
 }
 
 // add appends one row.
@@ -67,14 +74,45 @@ func (s *spill) add(labels []uint32, index, word []uint32) error {
 	sh.rows++
 	sh.labels += int64(len(labels))
 	sh.features += int64(len(index))
+	return s.write(b)
+}
+
+// write appends b to the slabs while they have room, then to the file.
+func (s *spill) write(b []byte) error {
+	for len(b) > 0 && s.held < s.room {
+		if s.held%slabBytes == 0 {
+			s.slabs = append(s.slabs, make([]byte, slabBytes))
+		}
+		n := copy(s.slabs[len(s.slabs)-1][s.held%slabBytes:], b)
+		s.held += int64(n)
+		b = b[n:]
+	}
+	if len(b) == 0 {
+		return nil
+	}
 	_, err := s.w.Write(b)
 	return fs.Explain(s.f.Name(), err)
 }
 
+// ReadAt implements io.ReaderAt over slabs and file.
+func (s *spill) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) && off < s.held {
+		c := copy(p[n:], s.slabs[off/slabBytes][off%slabBytes:min(slabBytes, s.held-off/slabBytes*slabBytes)])
+		n += c
+		off += int64(c)
+	}
+	if n == len(p) {
+		return n, nil
+	}
+	c, err := s.f.ReadAt(p[n:], off-s.held)
+	return n + c, err
+}
+
 func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 
-// remove deletes the file.
+// remove deletes what is held.
 func (s *spill) remove() {
+	s.slabs = nil
 	s.f.Close()
 	os.Remove(s.f.Name())
 }
@@ -82,7 +120,7 @@ func (s *spill) remove() {
 // reader reads the rows of one shard; several may run at once.
 func (s *spill) reader(shard int, bufBytes int) *spillReader {
 	sh := s.shards[shard]
-	section := io.NewSectionReader(s.f, sh.off, sh.end-sh.off)
+	section := io.NewSectionReader(s, sh.off, sh.end-sh.off)
 	return &spillReader{name: s.f.Name(), r: bufio.NewReaderSize(section, bufBytes)}
 }
 

@@ -36,11 +36,22 @@ func parseXMCHeader(line []byte) (*xmcHeader, error) {
 	return h, nil
 }
 
-// check holds a row against the header and writes its labels in their shortest form.
-func (h *xmcHeader) check(row *Row, before int64) error {
+// rule sets what the header says about the lines.
+func (h *xmcHeader) rule(p *svmParser) {
+	p.zeroBased = true
+	p.limit = uint32(h.features - 1)
+}
+
+// checkRoom refuses a row that has before rows before it, if the header announces no more.
+func (h *xmcHeader) checkRoom(before int64) error {
 	if before >= h.rows {
 		return fmt.Errorf("one instance more than the %d that the header on line 1 announces", h.rows)
 	}
+	return nil
+}
+
+// checkLabels holds a row against the header and writes its labels in their shortest form.
+func (h *xmcHeader) checkLabels(row *Row) error {
 	for i, name := range row.Labels {
 		v, err := strconv.ParseInt(string(name), 10, 64)
 		if err != nil || v < 0 || v >= h.labels {

@@ -1,0 +1,102 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+
+	"taxon/internal/fs"
+)
+
+// File is one file of a data set's folder.
+type File struct {
+	Name   string // without a folder
+	Bytes  int64
+	SHA256 string // hex
+}
+
+// Listing is what a manifest says about its folder: enough to carry the folder elsewhere.
+type Listing struct {
+	Fingerprint string
+	Files       []File // sorted by name; the manifest itself is not among them
+	Manifest    []byte // the document
+}
+
+// ManifestName is the file of a folder that holds Listing.Manifest: the one to write last.
+const ManifestName = manifestFile
+
+// List reads the manifest of a folder that Ingest wrote. Errors are those of Open; the
+// files themselves are not looked at.
+func List(dir string) (*Listing, error) {
+	if _, err := loadManifest(dir); err != nil {
+		return nil, err
+	}
+	doc, err := readManifest(dir)
+	if err != nil {
+		return nil, fs.Explain(dir, err)
+	}
+	return ParseManifest(doc)
+}
+
+// ParseManifest reads a manifest that came from elsewhere and refuses one that is
+// damaged, or that names a file outside its folder.
+func ParseManifest(doc []byte) (*Listing, error) {
+	m, err := decodeManifest(doc)
+	if err == nil {
+		err = m.Stats.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest of a data set: %w", err)
+	}
+	l := &Listing{Fingerprint: m.Fingerprint, Manifest: doc}
+	for _, f := range m.Files {
+		if !plainName(f.Name) || f.Bytes < 0 || f.Bytes > maxCount {
+			return nil, fmt.Errorf("manifest of a data set: damaged (file %q of %d bytes)", f.Name, f.Bytes)
+		}
+		l.Files = append(l.Files, File(f))
+	}
+	return l, nil
+}
+
+// plainName says whether a name is made as Ingest makes them: nothing that leaves a folder.
+func plainName(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-') {
+			return false
+		}
+	}
+	return name != "" && name[0] != '.' && name != manifestFile
+}
+
+// namesFiles are the files that hold what columns and labels are called, and how words
+// weigh: all that a model takes over from its training data.
+var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile}
+
+// HoldsNames says whether OpenNames reads the file.
+func HoldsNames(name string) bool { return slices.Contains(namesFiles, name) }
+
+// OpenNames is Open without the instances: the set's Matrix has its counts but no rows,
+// LabelBegin, LabelIndex, PosBegin and PosRows are nil. The other files need not be there.
+func OpenNames(dir string) (*Set, error) {
+	m, err := loadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	m.Files = slices.DeleteFunc(m.Files, func(f manifestItem) bool { return !HoldsNames(f.Name) })
+	o := newOpener(dir, m)
+	if err := o.openNames(); err != nil {
+		o.set.Close()
+		return nil, err
+	}
+	return o.set, nil
+}
+
+// openNames maps and checks the files of OpenNames.
+func (o *opener) openNames() error {
+	if err := o.mapFiles(); err != nil {
+		return err
+	}
+	if err := o.readFeatures(); err != nil {
+		return err
+	}
+	return o.readNames()
+}

@@ -1,0 +1,236 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	"taxon/internal/fs"
+)
+
+// pieces reads a file ahead and parses it on several cores: one goroutine cuts the
+// stream into runs of whole lines, others parse them, and next hands them out in the
+// file's order. What comes out, errors and their lines included, is what a Reader over
+// the file would give. The cutting goroutine owns the file and closes it at its end, so
+// that a cancelled ingest need not wait for standard input.
+type pieces struct {
+	ctx    context.Context
+	o      ReaderOptions
+	size   int         // bytes of a piece, unless a line is longer
+	work   chan *piece // to be parsed, in any order
+	order  chan *piece // the same, in the file's order
+	free   chan *piece
+	stop   chan struct{}
+	headed chan struct{} // closed once the first piece is parsed: header is known
+	header *xmcHeader
+	group  sync.WaitGroup // parsers, and the cutter if it cannot hang
+}
+
+// piece is a run of whole lines with what they hold.
+type piece struct {
+	text   []byte
+	first  bool
+	err    error // of the stream, behind text; io.EOF at its end
+	rows   batch
+	parsed chan struct{}
+}
+
+// startPieces starts reading f with parsers goroutines beside one that reads.
+func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size int) *pieces {
+	o.Name = f.Name()
+	flight := parsers + 2 // one being cut, one being handed out
+	s := &pieces{ctx: ctx, o: o, size: size, work: make(chan *piece, flight), order: make(chan *piece, flight),
+		free: make(chan *piece, flight), stop: make(chan struct{}), headed: make(chan struct{})}
+	for range flight {
+		s.free <- &piece{parsed: make(chan struct{}, 1)}
+	}
+	for range parsers {
+		s.group.Add(1)
+		go s.parse()
+	}
+	if f.Waits() {
+		go s.cut(f)
+		return s
+	}
+	s.group.Add(1)
+	go func() {
+		defer s.group.Done()
+		s.cut(f)
+	}()
+	return s
+}
+
+// cut reads the stream into pieces that end where lines end.
+func (s *pieces) cut(f *fs.File) {
+	defer f.Close()
+	defer close(s.work)
+	var rest []byte // the line begun by the piece before
+	for first := true; ; first = false {
+		var p *piece
+		select {
+		case p = <-s.free:
+		case <-s.stop:
+			return
+		}
+		p.first = first
+		rest = s.fill(p, f, rest)
+		last := p.err != nil // p is no longer ours once it is sent
+		select { // both channels have room for all pieces
+		case <-s.stop:
+			return
+		default:
+			s.order <- p
+			s.work <- p
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// fill reads one piece that begins with rest and returns the begun line behind it.
+func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
+	if cap(p.text) < s.size || cap(p.text) > 2*s.size+len(rest) { // a long line's memory goes
+		p.text = make([]byte, 0, s.size+len(rest))
+	}
+	p.text = append(p.text[:0], rest...)
+	for seen := 0; ; {
+		if len(p.text) == cap(p.text) {
+			p.text = append(make([]byte, 0, min(2*cap(p.text), maxLineBytes+2+s.size)), p.text...)
+		}
+		n, err := io.ReadAtLeast(f, p.text[len(p.text):cap(p.text)], (cap(p.text)-len(p.text)+1)/2)
+		p.text = p.text[:len(p.text)+n]
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // the latter of ReadAtLeast: f wraps its own
+			p.err = io.EOF
+			return nil
+		}
+		end := seen + bytes.LastIndexByte(p.text[seen:], '\n') + 1
+		if end > seen {
+			seen = end
+		}
+		switch {
+		case err != nil:
+			p.err, p.text = err, p.text[:seen]
+			return nil
+		case seen > 0:
+			rest = append(rest[:0], p.text[seen:]...)
+			p.text = p.text[:seen]
+			return rest
+		case len(p.text) > maxLineBytes+1: // one more for a CR
+			p.err, p.text = errTooLong, nil
+			return nil
+		}
+	}
+}
+
+// parse parses pieces until there are no more.
+func (s *pieces) parse() {
+	defer s.group.Done()
+	r := &Reader{o: s.o, part: true}
+	for {
+		var p *piece
+		var ok bool
+		select {
+		case p, ok = <-s.work:
+		case <-s.stop:
+		}
+		if !ok || !s.parsePiece(r, p) {
+			return
+		}
+	}
+}
+
+// parsePiece reports whether it was not stopped.
+func (s *pieces) parsePiece(r *Reader, p *piece) bool {
+	if !p.first {
+		select {
+		case <-s.headed:
+		case <-s.stop:
+			return false
+		}
+	}
+	r.restart(p.text, p.first, s.header)
+	p.rows.read(r)
+	if p.first {
+		s.header = r.header
+		close(s.headed)
+	}
+	p.parsed <- struct{}{}
+	return true
+}
+
+// next returns the next piece, parsed, or the context's error. The piece must be given
+// back by release. A piece with err set is the last one.
+func (s *pieces) next() (*piece, error) {
+	select {
+	case p := <-s.order:
+		select {
+		case <-p.parsed:
+			return p, nil
+		case <-s.ctx.Done():
+			return nil, s.ctx.Err()
+		}
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	}
+}
+
+func (s *pieces) release(p *piece) {
+	p.rows.trim(s.size)
+	p.err = nil
+	s.free <- p
+}
+
+// Close ends the goroutines and waits for them, but not for one that may hang in a read
+// from a pipe: that ends with the next byte.
+func (s *pieces) Close() {
+	close(s.stop)
+	s.group.Wait()
+}
+
+// batch holds the instances of a piece, one behind the other.
+type batch struct {
+	rows   []batchRow
+	labels [][]byte // names, pointing into the piece's text
+	index  []uint32
+	bits   []uint32 // of the values
+	counts Counts
+	lines  int64
+	err    error // of the line behind the last row; its line counts within the piece
+}
+
+// batchRow says where a row's parts end; they begin where those of the row before end.
+type batchRow struct {
+	line            int64 // within the piece, from 1
+	labels, entries int
+	text            []byte
+}
+
+// read takes all rows of r.
+func (b *batch) read(r *Reader) {
+	b.rows, b.labels, b.index, b.bits = b.rows[:0], b.labels[:0], b.index[:0], b.bits[:0]
+	for {
+		row, err := r.Read()
+		if err != nil {
+			if b.err = err; err == io.EOF {
+				b.err = nil
+			}
+			break
+		}
+		b.labels = append(b.labels, row.Labels...)
+		b.index = append(b.index, row.Index...)
+		for _, v := range row.Value {
+			b.bits = append(b.bits, floatBits(v))
+		}
+		b.rows = append(b.rows, batchRow{line: row.Line, labels: len(b.labels), entries: len(b.index), text: row.Text})
+	}
+	b.counts, b.lines = r.counts, r.lines.line
+}
+
+// trim lets go of memory far beyond what a piece of size bytes needs.
+func (b *batch) trim(size int) {
+	if cap(b.index) > size || cap(b.labels) > size || cap(b.rows) > size {
+		*b = batch{}
+	}
+}
