@@ -64,7 +64,7 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		return nil, err
 	}
 	j.scratch.make = func() *scratch { return &scratch{tile: j.solver.NewScratch()} }
-	sets, _ := jobspec.NodeSets(tree, spec.GetOptions().GetSchedule())
+	sets, _ := jobspec.NodeSets(tree, spec.GetOptions())
 	j.number(sets)
 	j.group()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))

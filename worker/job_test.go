@@ -43,7 +43,7 @@ func TestJobNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, _ := jobspec.NodeSets(j.tree, "parity")
+	sets, _ := jobspec.NodeSets(j.tree, &taxonv1.Options{Schedule: "parity"})
 	internals := j.tree.Internals()
 	if len(internals) != len(j.forest.Parent) || len(internals) < 10 {
 		t.Fatalf("%d internals, %d numbered", len(internals), len(j.forest.Parent))

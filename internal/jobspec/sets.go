@@ -1,6 +1,9 @@
 package jobspec
 
-import "taxon/internal/taxonomy"
+import (
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
 
 // Names of the schedules (Options.schedule).
 const (
@@ -14,18 +17,19 @@ const (
 // sweeps over odd and even depths, colour over the classes of a proper colouring; the
 // other schedules and the flat problem take all nodes of a kind at once (one set, which
 // is not independent as a set of nodes).
-func NodeSets(tree *taxonomy.Tree, schedule string) (set []uint32, sets uint32) {
+func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets uint32) {
 	set = make([]uint32, tree.Len())
 	if len(tree.Internals()) == 0 {
 		return set, 1
 	}
 	var classes [][]int32
-	switch schedule {
+	switch options.GetSchedule() {
 	case ScheduleParity:
 		parity := tree.ParitySets()
 		classes = parity[:]
 	case ScheduleColour:
-		classes = tree.Colours()
+		by, _ := taxonomy.ParseColouring(options.GetColouring()) // checked by Check
+		classes = tree.Colours(by)
 	default:
 		return set, 1
 	}

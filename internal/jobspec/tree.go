@@ -10,7 +10,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Tree builds the tree that a job trains. Coordinator and workers call it on the same
+// Tree builds the tree, or the graph, that a job trains. Coordinator and workers call it on the same
 // specification and so agree on node numbers. The warnings are for the user.
 func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
@@ -29,6 +29,9 @@ func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	var structure *taxonomy.Structure
 	if s := spec.GetStructure(); s != nil {
 		structure = &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
+	}
+	if spec.GetStructure().GetGraph() {
+		return taxonomy.BuildGraph(structure, data.GetLabels(), counts)
 	}
 	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
 }

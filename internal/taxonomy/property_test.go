@@ -186,7 +186,7 @@ func TestSetsAreIndependent(t *testing.T) {
 			t.Fatal(err)
 		}
 		parity := tree.ParitySets()
-		for _, sets := range [][][]int32{parity[:], tree.Colours()} {
+		for _, sets := range [][][]int32{parity[:], tree.Colours(LargestFirst)} {
 			member := make([]int, tree.Len())
 			total := 0
 			for k, set := range sets {
@@ -218,7 +218,7 @@ func TestColours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(tree.Colours()); got != 3 {
+	if got := len(tree.Colours(LargestFirst)); got != 3 {
 		t.Errorf("%d colours, want 3", got)
 	}
 	// The chain a-b-c-d: b and c come first, then the ends fit in; ends first would need three.
@@ -227,14 +227,14 @@ func TestColours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(tree.Colours()); got != 2 {
+	if got := len(tree.Colours(LargestFirst)); got != 2 {
 		t.Errorf("%d colours for a chain, want 2", got)
 	}
 	flat, _, err := Build(nil, []string{"a", "b"}, []int{1, 1}, PruneEmpty)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := flat.Colours(); len(got) != 1 || len(got[0]) != 2 {
+	if got := flat.Colours(LargestFirst); len(got) != 1 || len(got[0]) != 2 {
 		t.Errorf("flat: %v", got)
 	}
 	if flat.MaxDepth() != 0 || len(flat.ParitySets()[1]) != 0 {

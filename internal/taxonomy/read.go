@@ -20,19 +20,9 @@ const maxNodes = math.MaxInt32/2 - 1
 // input in errors and warnings. Errors are *fs.InputError with the line to blame, save
 // failures of r itself. Repeated edges are dropped and counted in a warning.
 func Read(r io.Reader, source string) (*Structure, []string, error) {
-	b := builder{s: &Structure{}, node: map[string]uint32{}, edge: map[uint64]struct{}{}}
-	in := lines.NewReader(r, source)
-	for {
-		text, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := b.line(in, text); err != nil {
-			return nil, nil, err
-		}
+	b := newBuilder(false)
+	if err := b.read(r, source); err != nil {
+		return nil, nil, err
 	}
 	if len(b.s.Parents) == 0 {
 		return nil, nil, &fs.InputError{Path: source, Msg: "empty structure: expected lines of two names, `parent child` (leave out --hierarchy to train without one)"}
@@ -42,7 +32,11 @@ func Read(r io.Reader, source string) (*Structure, []string, error) {
 		for _, e := range cycle {
 			last = max(last, b.lineOf[e])
 		}
-		return nil, nil, &fs.InputError{Path: source, Line: int64(last), Msg: b.s.describeCycle(cycle)}
+		msg := b.s.describeCycle(cycle)
+		if len(cycle) == 2 {
+			msg += " (is this an undirected graph? then use --graph)"
+		}
+		return nil, nil, &fs.InputError{Path: source, Line: int64(last), Msg: msg}
 	}
 	var warnings []string
 	if b.repeats > 0 {
@@ -51,8 +45,49 @@ func Read(r io.Reader, source string) (*Structure, []string, error) {
 	return b.s, warnings, nil
 }
 
+// ReadGraph reads an undirected graph: "a b" a line, otherwise as Read. Edges that stand
+// twice, in either direction, and self-loops are dropped and counted in one warning.
+func ReadGraph(r io.Reader, source string) (*Structure, []string, error) {
+	b := newBuilder(true)
+	if err := b.read(r, source); err != nil {
+		return nil, nil, err
+	}
+	if len(b.s.Parents) == 0 {
+		return nil, nil, &fs.InputError{Path: source, Msg: "empty graph: expected lines of two names, `a b`, for the edge between them (leave out --graph to train without one)"}
+	}
+	var warnings []string
+	if b.repeats+b.loops > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: edges dropped: %s and %s (the first in line %d)",
+			source, plural(b.repeats, "repeated edge"), plural(b.loops, "self-loop"), b.firstRepeat))
+	}
+	return b.s, warnings, nil
+}
+
+func newBuilder(graph bool) *builder {
+	return &builder{s: &Structure{}, graph: graph, node: map[string]uint32{}, edge: map[uint64]struct{}{}}
+}
+
+// read takes all lines.
+func (b *builder) read(r io.Reader, source string) error {
+	in := lines.NewReader(r, source)
+	for {
+		text, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := b.line(in, text); err != nil {
+			return err
+		}
+	}
+}
+
 // builder collects the edges of a file.
 type builder struct {
+	graph       bool
+	loops       int
 	s           *Structure
 	node        map[string]uint32
 	edge        map[uint64]struct{}
@@ -85,7 +120,7 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 			return in.Errorf("comma in the name %s: names have no commas, as labels are separated by them", shorten(n))
 		}
 	}
-	if bytes.Equal(name[0], name[1]) {
+	if bytes.Equal(name[0], name[1]) && !b.graph {
 		return in.Errorf("self-loop: %s is given as its own parent", shorten(name[0]))
 	}
 	if len(b.s.Names) > maxNodes-2 {
@@ -109,10 +144,19 @@ func (b *builder) number(name []byte) uint32 {
 // add notes an edge unless it is known.
 func (b *builder) add(line int, parent, child uint32) {
 	key := uint64(parent)<<32 | uint64(child)
-	if _, known := b.edge[key]; known {
-		if b.repeats++; b.repeats == 1 {
-			b.firstRepeat = line
-		}
+	if b.graph && parent > child {
+		key = uint64(child)<<32 | uint64(parent)
+	}
+	_, known := b.edge[key]
+	if b.firstRepeat == 0 && (known || parent == child) {
+		b.firstRepeat = line
+	}
+	switch {
+	case parent == child:
+		b.loops++
+		return
+	case known:
+		b.repeats++
 		return
 	}
 	b.edge[key] = struct{}{}

@@ -1,10 +1,5 @@
 package taxonomy
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Parity is the independent set of node n under the odd/even schedule: an edge joins
 // two depths that differ by one, so it never lies within one set.
 func (t *Tree) Parity(n int32) int { return int(t.Depth[n] % 2) }
@@ -18,33 +13,6 @@ func (t *Tree) ParitySets() [2][]int32 {
 		sets[k] = append(sets[k], int32(n))
 	}
 	return sets
-}
-
-// Colours returns the classes of a proper colouring, nodes in order within each: greedy,
-// largest degree first, ties by node number (Welsh and Powell 1967). Two colours suffice
-// for a tree and greedy mostly finds them, but it may need a few more: use len(result).
-func (t *Tree) Colours() [][]int32 {
-	kids := t.Children()
-	degree := func(n int32) int32 {
-		d := kids.Begin[n+1] - kids.Begin[n]
-		if t.Parent[n] >= 0 {
-			d++
-		}
-		return d
-	}
-	order := make([]int32, t.Len())
-	for n := range order {
-		order[n] = int32(n)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(degree(b), degree(a)) })
-	return greedy(order, func(n int32, visit func(int32)) {
-		if p := t.Parent[n]; p >= 0 {
-			visit(p)
-		}
-		for _, c := range kids.Of(n) {
-			visit(c)
-		}
-	})
 }
 
 // greedy gives each node, in the order given, the smallest colour that none of its

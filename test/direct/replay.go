@@ -62,14 +62,14 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	r.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
 	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
 	r.blocks = make([]solved, len(r.plan.BlockBegin)-1)
-	r.number(spec.GetOptions().GetSchedule())
+	r.number(spec.GetOptions())
 	r.zero = reducer.Zero(len(r.forest.Parent))
 	return r, nil
 }
 
 // number gives the internals their numbers, in depth-first order.
-func (r *Replay) number(schedule string) {
-	sets, _ := jobspec.NodeSets(r.tree, schedule)
+func (r *Replay) number(o *taxonv1.Options) {
+	sets, _ := jobspec.NodeSets(r.tree, o)
 	internals := r.tree.Internals()
 	n := len(internals)
 	r.forest = &reducer.Forest{Parent: make([]int32, n), Terminals: make([]int32, n), Children: make([]int32, n), Set: make([]int32, n)}
