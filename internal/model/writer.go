@@ -18,22 +18,15 @@ type Writer struct {
 	dir   *fs.OutDir // the folder beside the model's place
 	meta  Meta
 	limit int64 // bytes of a shard
-	next  int   // node expected next
+	*Digest
 
-	path      *path    // effective vectors, to drop redundant overrides
-	columns   []uint32 // scratch: the record's columns
-	values    []float32
-	buf       []byte
-	overrides int
-
-	file    *os.File
-	out     *bufio.Writer
-	sum     hash.Hash // of the open shard
-	size    int64
-	first   int // first node of the open shard
-	weights hash.Hash
-	files   []File
-	done    bool
+	file  *os.File
+	out   *bufio.Writer
+	sum   hash.Hash // of the open shard
+	size  int64
+	first int // first node of the open shard
+	files []File
+	done  bool
 }
 
 // NewWriter starts a model that will be published as dir. It checks meta (all
@@ -51,7 +44,7 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{dir: out, meta: meta, limit: shardBytes, path: newPath(meta.columns()), weights: sha256.New()}, nil
+	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns())}, nil
 }
 
 // WriteNode writes the overrides of node n; nodes come in order, each once. columns
@@ -59,30 +52,9 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 // parent's value is left out and -0 becomes +0, so the bytes (and weights_sha256)
 // depend on the effective weights alone. The slices are not kept.
 func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
-	if n != w.next || n >= w.meta.Tree.Len() {
-		return fmt.Errorf("write model: node %d where %d of %d belongs", n, w.next, w.meta.Tree.Len())
+	if err := w.Digest.WriteNode(n, columns, values); err != nil {
+		return err
 	}
-	if len(columns) != len(values) {
-		return fmt.Errorf("write model: node %d: %d columns, %d values", n, len(columns), len(values))
-	}
-	if err := (record{columns, values}).check(w.meta.columns()); err != nil {
-		return fmt.Errorf("write model: node %d: %w", n, err)
-	}
-	w.path.leaveTo(w.meta.Tree.Parent[n])
-	w.columns, w.values = w.columns[:0], w.values[:0]
-	for i, c := range columns {
-		if v := values[i] + 0; v != w.path.current[c] { // -0 + 0 is +0
-			w.columns, w.values = append(w.columns, c), append(w.values, v)
-		}
-	}
-	if !w.meta.Tree.Leaf[n] {
-		// The frame outlives the scratch slices.
-		w.path.enter(int32(n), record{append([]uint32(nil), w.columns...), append([]float32(nil), w.values...)})
-	}
-	w.next++
-	w.overrides += len(w.columns)
-	w.buf = appendRecord(w.buf[:0], n, w.columns, w.values)
-	w.weights.Write(w.buf)
 	return w.append(n, w.buf)
 }
 
@@ -171,8 +143,8 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 		return report, fmt.Errorf("write model: already closed")
 	}
 	nodes := w.meta.Tree.Len()
-	if w.next != nodes {
-		return report, fmt.Errorf("write model: %d of %d nodes written", w.next, nodes)
+	if err := w.Digest.whole(); err != nil {
+		return report, err
 	}
 	if err := w.closeShard(nodes); err != nil {
 		return report, err
@@ -181,7 +153,7 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if w.meta.Structure != nil {
 		counts.Edges = len(w.meta.Structure.Parents)
 	}
-	report.WeightsSHA256 = hex.EncodeToString(w.weights.Sum(nil))
+	report.WeightsSHA256 = w.Digest.sum()
 	report.Nodes, report.Terminals, report.Features = nodes, counts.Terminals, counts.Features
 	if err := w.writeTables(trace); err != nil {
 		return report, err

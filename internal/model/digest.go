@@ -1,0 +1,78 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+
+	"taxon/internal/taxonomy"
+)
+
+// Digest computes weights_sha256: the SHA-256 over the node records in node order. A
+// Writer has one; alone it names weights without storing them.
+type Digest struct {
+	tree    *taxonomy.Tree
+	columns int // of the weight vectors, the bias included
+	next    int // node expected next
+
+	path      *path    // effective vectors, to drop redundant overrides
+	kept      []uint32 // scratch: the record's columns
+	values    []float32
+	buf       []byte // the last record
+	overrides int
+	weights   hash.Hash
+}
+
+// NewDigest starts the digest of a tree's weights over so many columns (features, and
+// one more with a bias).
+func NewDigest(tree *taxonomy.Tree, columns int) *Digest {
+	return &Digest{tree: tree, columns: columns, path: newPath(columns), weights: sha256.New()}
+}
+
+// WriteNode adds the overrides of node n; see Writer.WriteNode.
+func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
+	if n != d.next || n >= d.tree.Len() {
+		return fmt.Errorf("write model: node %d where %d of %d belongs", n, d.next, d.tree.Len())
+	}
+	if len(columns) != len(values) {
+		return fmt.Errorf("write model: node %d: %d columns, %d values", n, len(columns), len(values))
+	}
+	if err := (record{columns, values}).check(d.columns); err != nil {
+		return fmt.Errorf("write model: node %d: %w", n, err)
+	}
+	d.path.leaveTo(d.tree.Parent[n])
+	d.kept, d.values = d.kept[:0], d.values[:0]
+	for i, c := range columns {
+		if v := values[i] + 0; v != d.path.current[c] { // -0 + 0 is +0
+			d.kept, d.values = append(d.kept, c), append(d.values, v)
+		}
+	}
+	if !d.tree.Leaf[n] {
+		// The frame outlives the scratch slices.
+		d.path.enter(int32(n), record{append([]uint32(nil), d.kept...), append([]float32(nil), d.values...)})
+	}
+	d.next++
+	d.overrides += len(d.kept)
+	d.buf = appendRecord(d.buf[:0], n, d.kept, d.values)
+	d.weights.Write(d.buf)
+	return nil
+}
+
+// Sum is the digest in hex, once every node was written.
+func (d *Digest) Sum() (string, error) {
+	if err := d.whole(); err != nil {
+		return "", err
+	}
+	return d.sum(), nil
+}
+
+func (d *Digest) sum() string { return hex.EncodeToString(d.weights.Sum(nil)) }
+
+// whole says whether every node was written.
+func (d *Digest) whole() error {
+	if n := d.tree.Len(); d.next != n {
+		return fmt.Errorf("write model: %d of %d nodes written", d.next, n)
+	}
+	return nil
+}
