@@ -43,7 +43,7 @@ var imports = map[string][]string{
 	"store/storerpc":  {"store", "proto/taxon/v1"},
 
 	"internal/secure":  {},
-	"internal/metrics": {"internal/secure"},
+	"internal/metrics": {"internal/secure", "proto/taxon/v1", "store", "worker"},
 
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 	"coordinator":      {"internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
@@ -63,6 +63,7 @@ var thirdParty = map[string][]string{
 	"github.com/cespare/xxhash/v2":   {"store/badger", "store/storerpc"},
 	"github.com/klauspost/compress":  {"internal/fs", "store/badger", "worker"},
 	"github.com/ulikunitz/xz":        {"internal/fs"},
+	"github.com/prometheus":          {"internal/metrics"},
 	"github.com/spf13/cobra":         {"cmd/taxon"},
 	"github.com/spf13/pflag":         {"internal/secure", "internal/metrics", "cmd/taxon"},
 	"golang.org/x/term":              {"cmd/taxon"},
@@ -73,7 +74,7 @@ var thirdParty = map[string][]string{
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no
 // file, no log.
-var pureStd = []string{"cmp", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2", "slices", "sort", "unsafe"}
+var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2", "slices", "sort", "unsafe"}
 
 // shell are the files of coordinator that may know time, files and RPC. Every other file
 // of it is the pure machine.

@@ -21,7 +21,7 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 		return nil, errors.New("--tls-cert and --tls-key go together")
 	}
 	opts := []grpc.DialOption{
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingWait, PermitWithoutStream: true}),
 		// What a proxy of the environment would see is not its business, and a cluster's
 		// addresses rarely lie behind one.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
 )
 
 // Options is the security of one process, as its flags give it. The zero value is
@@ -24,6 +25,9 @@ type Options struct {
 	// Warn is told of what goes wrong outside of any call (a file that changed and can't
 	// be read: what was read before stays in use); nil: not told.
 	Warn func(error)
+	// Refused is told of each call that was refused, with Unauthenticated or
+	// PermissionDenied; it must be quick. nil: not told.
+	Refused func(codes.Code)
 }
 
 // AddFlags defines the flags that all processes and clients share.

@@ -30,10 +30,21 @@ func DefaultPolicy() Policy {
 		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": anyRole,
 	}
 	p.add("taxon.v1.Jobs", methods{
-		"Submit": {Submit},
-		"Cancel": {Submit},
-		"Status": {Submit, ReadOnly},
-		"Watch":  {Submit, ReadOnly},
+		"Submit":   {Submit},
+		"Cancel":   {Submit},
+		"Resume":   {Submit},
+		"Status":   {Submit, ReadOnly},
+		"Watch":    {Submit, ReadOnly},
+		"ListJobs": {Submit, ReadOnly},
+		"Logs":     {Submit, ReadOnly},
+		"Workers":  {Submit, ReadOnly},
+		"Describe": {Submit, ReadOnly},
+		"Stores":   anyRole, // whoever reads or writes values must find them
+		"Drain":    {Admin}, // it takes a worker from everybody's jobs
+	})
+	p.add("taxon.v1.Members", methods{
+		"JoinStore":  {Store},
+		"LeaveStore": {Store},
 	})
 	p.add("taxon.v1.Tasks", methods{
 		"Register": {Worker},

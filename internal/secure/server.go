@@ -20,7 +20,7 @@ import (
 
 // Limits of every connection.
 const (
-	// MaxMessageBytes bounds a message both ways. The largest are job specifications with
+	// MaxMessageBytes bounds a message that is received. The largest are job specifications with
 	// the names of some hundred thousand labels (tens of MB) and their plans.
 	MaxMessageBytes = 128 << 20
 	// maxStreams bounds the calls at a time of one connection: a worker has a few a slot.
@@ -47,7 +47,6 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 	}
 	opts := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessageBytes),
-		grpc.MaxSendMsgSize(MaxMessageBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshakeTime),
@@ -72,10 +71,11 @@ type guard struct {
 	identified   bool // callers need an identity
 	requireToken bool
 	tokens       *watched[[]tokenEntry] // nil: none
+	refused      func(codes.Code)       // nil: not told
 }
 
 func (o Options) newGuard(p Policy) (*guard, error) {
-	g := &guard{policy: p.clone(), identified: o.identified(), requireToken: o.RequireToken}
+	g := &guard{policy: p.clone(), identified: o.identified(), requireToken: o.RequireToken, refused: o.Refused}
 	if o.TokenFile != "" {
 		var err error
 		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) { return serverTokens(o.TokenFile) })
@@ -92,18 +92,24 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 		return ctx, nil
 	}
 	allowed := g.policy[info.FullMethodName]
-	if len(allowed) == 1 && allowed[0] == Anyone {
+	if open(allowed) {
 		return ctx, nil
 	}
 	id, err := g.identify(ctx, info.Header)
-	if err != nil {
-		return ctx, err
+	if err == nil && !id.May(allowed) {
+		err = status.Errorf(codes.PermissionDenied, "%s is not for role %s", info.FullMethodName, joinRoles(id.Roles))
 	}
-	if !id.May(allowed) {
-		return ctx, status.Errorf(codes.PermissionDenied, "%s is not for role %s", info.FullMethodName, joinRoles(id.Roles))
+	if err != nil {
+		if g.refused != nil {
+			g.refused(status.Code(err))
+		}
+		return ctx, err
 	}
 	return context.WithValue(ctx, identityKey{}, id), nil
 }
+
+// open says whether a method answers everyone.
+func open(allowed []Role) bool { return len(allowed) == 1 && allowed[0] == Anyone }
 
 // identify gives a call's identity: its token's, or else its certificate's.
 func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, error) {

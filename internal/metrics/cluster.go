@@ -1,0 +1,117 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxJobSeries bounds the series that jobs make: figures by job are shown for that many
+// running ones.
+const maxJobSeries = 100
+
+// ClusterState is what a coordinator knows, as its metrics show it.
+type ClusterState struct {
+	Jobs  map[string]int // by state: queued, running, done, failed, cancelled
+	Tasks map[string]int // of the steps under way, by state: waiting, running, done
+
+	Workers int // registered
+	Slots   int // of the workers
+	Shards  int // of the store, that answer
+
+	// Over the life of this process.
+	Retried    uint64 // attempts after the first
+	Lost       uint64 // workers lost
+	Speculated uint64 // second copies of stragglers
+	Rollbacks  uint64
+	Sweeps     uint64 // committed
+
+	BytesRead, BytesWritten uint64 // by tasks, from and to the store
+	JournalBytes            int64
+
+	Running []RunningJob
+}
+
+// RunningJob is a job under way.
+type RunningJob struct {
+	Job        string
+	Sweep      uint32
+	Gap        float64 // relative; 1 as long as none is known
+	ETASeconds float64 // 0: not known
+}
+
+// Cluster adds a coordinator's figures; read is called at each scrape.
+func (p *Process) Cluster(read func() ClusterState) { p.registry.MustRegister(newCluster(read)) }
+
+type cluster struct {
+	read func() ClusterState
+	all  []*prometheus.Desc
+
+	jobs, tasks, workers, slots, shards          *prometheus.Desc
+	retried, lost, speculated, rollbacks, sweeps *prometheus.Desc
+	bytes, journal, sweep, gap, eta              *prometheus.Desc
+}
+
+func newCluster(read func() ClusterState) *cluster {
+	c := &cluster{read: read}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		d := prometheus.NewDesc(name, help, labels, nil)
+		c.all = append(c.all, d)
+		return d
+	}
+	c.jobs = desc("taxon_jobs", "Jobs, by state.", "state")
+	c.tasks = desc("taxon_tasks", "Tasks of the steps under way, by state.", "state")
+	c.workers = desc("taxon_workers", "Workers that are registered.")
+	c.slots = desc("taxon_slots", "Tasks that the registered workers can run at a time.")
+	c.shards = desc("taxon_store_shards", "Shards of the store that answer.")
+	c.retried = desc("taxon_tasks_retried_total", "Attempts of tasks after the first one.")
+	c.lost = desc("taxon_workers_lost_total", "Workers that fell silent.")
+	c.speculated = desc("taxon_tasks_speculated_total", "Second copies of tasks that took too long.")
+	c.rollbacks = desc("taxon_rollbacks_total", "Times that a job went back to an earlier sweep.")
+	c.sweeps = desc("taxon_sweeps_total", "Sweeps committed, of all jobs.")
+	c.bytes = desc("taxon_task_bytes_total", "Bytes that tasks moved, by direction: read from the store, written to it.", "direction")
+	c.journal = desc("taxon_journal_bytes", "Size of the journal.")
+	c.sweep = desc("taxon_job_sweep", "Highest committed sweep of a running job.", "job")
+	c.gap = desc("taxon_job_gap", "Relative certified gap of a running job.", "job")
+	c.eta = desc("taxon_job_eta_seconds", "Time that a running job will take yet; 0: not known.", "job")
+	return c
+}
+
+func (c *cluster) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.all {
+		out <- d
+	}
+}
+
+func (c *cluster) Collect(out chan<- prometheus.Metric) {
+	s := c.read()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	for _, state := range slices.Sorted(maps.Keys(s.Jobs)) {
+		gauge(c.jobs, float64(s.Jobs[state]), state)
+	}
+	for _, state := range slices.Sorted(maps.Keys(s.Tasks)) {
+		gauge(c.tasks, float64(s.Tasks[state]), state)
+	}
+	gauge(c.workers, float64(s.Workers))
+	gauge(c.slots, float64(s.Slots))
+	gauge(c.shards, float64(s.Shards))
+	gauge(c.journal, float64(s.JournalBytes))
+	count(c.retried, s.Retried)
+	count(c.lost, s.Lost)
+	count(c.speculated, s.Speculated)
+	count(c.rollbacks, s.Rollbacks)
+	count(c.sweeps, s.Sweeps)
+	count(c.bytes, s.BytesRead, "read")
+	count(c.bytes, s.BytesWritten, "written")
+	for _, j := range s.Running[:min(len(s.Running), maxJobSeries)] {
+		gauge(c.sweep, float64(j.Sweep), j.Job)
+		gauge(c.gap, j.Gap, j.Job)
+		gauge(c.eta, j.ETASeconds, j.Job)
+	}
+}

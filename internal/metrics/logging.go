@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// LogOptions says how a process logs.
+type LogOptions struct {
+	Format string // text, json; "" is text
+	Level  string // debug, info, warn, error; "" is info
+}
+
+// AddFlags defines --log-format and --log-level.
+func (o *LogOptions) AddFlags(f *pflag.FlagSet) {
+	if o.Format == "" {
+		o.Format = "text"
+	}
+	if o.Level == "" {
+		o.Level = "info"
+	}
+	f.StringVar(&o.Format, "log-format", o.Format, "`FORMAT` of log lines: text or json")
+	f.StringVar(&o.Level, "log-level", o.Level, "least `LEVEL` that is logged: debug, info, warn or error")
+}
+
+// Logger makes the log of a process on w, which must take lines from several goroutines
+// at once as a file does.
+func (o LogOptions) Logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	switch o.Level {
+	case "debug":
+		level = slog.LevelDebug
+	case "", "info":
+	case "warn":
+		level = slog.LevelWarn
+	case "error":
+		level = slog.LevelError
+	default:
+		return nil, fmt.Errorf("--log-level %s: must be debug, info, warn or error", o.Level)
+	}
+	h := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
+	switch o.Format {
+	case "", "text":
+		return slog.New(slog.NewTextHandler(w, h)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, h)), nil
+	}
+	return nil, fmt.Errorf("--log-format %s: must be text or json", o.Format)
+}
+
+// secrets are names of attributes whose values never belong into a log: a second line of
+// defence behind not logging them.
+var secrets = []string{"token", "authorization", "password", "secret"}
+
+func redact(_ []string, a slog.Attr) slog.Attr {
+	if slices.Contains(secrets, strings.ToLower(a.Key)) {
+		return slog.String(a.Key, "[redacted]")
+	}
+	return a
+}
+
+// Lease gives the attributes that all lines about an attempt carry, for Logger.With.
+func Lease(l *taxonv1.Lease) []any {
+	return Attempt(l.GetJob(), l.GetStep(), l.GetTask(), l.GetAttempt())
+}
+
+// Attempt is Lease in parts.
+func Attempt(job string, step, task, attempt uint32) []any {
+	return []any{slog.String("job", job), slog.Any("step", step), slog.Any("task", task), slog.Any("attempt", attempt)}
+}
+
+// Warner makes of a log what takes errors that belong to no call.
+func Warner(log *slog.Logger, what string) func(error) {
+	return func(err error) { log.Warn(what, slog.String("error", err.Error())) }
+}

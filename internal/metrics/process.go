@@ -1,0 +1,43 @@
+package metrics
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Process holds the figures of one process. Its methods add families of figures; each
+// may be called once.
+type Process struct {
+	registry *prometheus.Registry
+	refused  *prometheus.CounterVec
+}
+
+// NewProcess starts with the figures that all processes have: build, memory, CPU,
+// goroutines, open files, refused calls.
+func NewProcess(role, version string) *Process {
+	p := &Process{
+		registry: prometheus.NewRegistry(),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "taxon_grpc_refused_total", Help: "Calls refused before their message was read, by gRPC code.",
+		}, []string{"code"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "taxon_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"role": role, "version": version, "go": runtime.Version()},
+	})
+	build.Set(1)
+	p.registry.MustRegister(build, p.refused, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return p
+}
+
+// Gauge adds a figure that is read when someone scrapes.
+func (p *Process) Gauge(name, help string, read func() float64) {
+	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// seconds are the buckets of everything that takes time here: from a call within a
+// machine to a task or sync that has gone wrong.
+var seconds = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300}

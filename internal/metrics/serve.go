@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+
+	"taxon/internal/secure"
+)
+
+// closing bounds how long a scrape under way may hold up the end of a process.
+const closing = 2 * time.Second
+
+// Options says where figures are shown.
+type Options struct {
+	Addr string // host:port; "": nowhere
+}
+
+// AddFlags defines --metrics.
+func (o *Options) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the page /metrics and the probes /healthz, /readyz (default none)")
+}
+
+// Refused counts a call that was refused; it goes into secure.Options.
+func (p *Process) Refused(code codes.Code) { p.refused.WithLabelValues(code.String()).Inc() }
+
+// Page is a page that is being served.
+type Page struct {
+	Addr string // host:port that it is bound to
+
+	server *http.Server
+	served sync.WaitGroup
+	err    error
+}
+
+// Serve shows the figures at o.Addr, under the rules of sec: /metrics for the roles that
+// read, /healthz (the process answers) and /readyz (ready says that it can work; nil:
+// always) for everyone, as probes carry no credentials. A nil Page and no error if no
+// address is given. Close ends it.
+func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error) (*Page, error) {
+	if o.Addr == "" {
+		return nil, nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if ready != nil {
+			if err := ready(); err != nil {
+				// The reason may name hosts and files: it is in the log.
+				http.Error(w, "not ready", http.StatusServiceUnavailable)
+				return
+			}
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+	server, err := sec.HTTPServer(mux, secure.Policy{
+		"/metrics": {secure.ReadOnly, secure.Submit},
+		"/healthz": {secure.Anyone},
+		"/readyz":  {secure.Anyone},
+	})
+	if err != nil {
+		return nil, err
+	}
+	l, err := sec.Listen(ctx, o.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	page := &Page{Addr: l.Addr().String(), server: server}
+	page.served.Go(func() { page.err = secure.ServeHTTP(server, l) })
+	return page, nil
+}
+
+// Close ends the page and gives the error that ended it before, if one did. A nil Page
+// closes without one.
+func (p *Page) Close() error {
+	if p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	if err := p.server.Shutdown(ctx); err != nil {
+		_ = p.server.Close() // its error is Shutdown's
+	}
+	p.served.Wait()
+	return p.err
+}
