@@ -9,16 +9,31 @@ type (
 	// Submit asks for a job. ID is the wanted id, empty for the next "job-N".
 	Submit struct {
 		ID       string
+		Name     string
 		Spec     *taxonv1.JobSpec
+		Replicas uint32    // copies of each value; 0: one
 		prepared *prepared // by the shell, outside its lock
 	}
 	// Resume asks for a job to go on from the state of a SaveJob action.
 	Resume struct{ State []byte }
-	// Register is a worker that joins.
+	// Reopen asks for a cancelled or failed job to go on from its last committed step.
+	Reopen struct{ Job string }
+	// Register is a worker that joins. Memory is what its tasks may take, in bytes; 0: not told.
 	Register struct {
-		Name  string
-		Slots uint32
+		Name   string
+		Slots  uint32
+		Memory uint64
 	}
+	// Drain takes a worker, named by id or name, out after the tasks that it has.
+	Drain struct{ Worker string }
+	// JoinShard is a store shard that joins, or that lives still.
+	JoinShard struct {
+		ID, Addr        string
+		Bytes, Capacity uint64
+		Empty           bool // it holds no value at all
+	}
+	// LeaveShard is a store shard that goes down in good order.
+	LeaveShard struct{ ID string }
 	// Leave is a worker that goes in good order.
 	Leave struct{ Worker string }
 	// Ask is a worker with a free slot.
@@ -37,12 +52,16 @@ type (
 		Returned      bool
 		Sums          Sums
 		CPUSeconds    float64
+		Read, Written uint64 // bytes from and to the store
 		Next          bool
 	}
 	// Time lets leases expire, workers be missed and caps strike.
 	Time struct{}
-	// Cancel stops a job, keeping it resumable.
-	Cancel struct{ Job string }
+	// Cancel stops a job, keeping it resumable unless Discard is set.
+	Cancel struct {
+		Job     string
+		Discard bool
+	}
 	// Saved is the end of a SaveJob action; Err is its error, empty if there was none.
 	Saved struct {
 		Job   string
@@ -56,17 +75,21 @@ type (
 	}
 )
 
-func (Submit) event()   {}
-func (Resume) event()   {}
-func (Register) event() {}
-func (Leave) event()    {}
-func (Ask) event()      {}
-func (Renew) event()    {}
-func (Report) event()   {}
-func (Time) event()     {}
-func (Cancel) event()   {}
-func (Saved) event()    {}
-func (Shown) event()    {}
+func (Submit) event()     {}
+func (Resume) event()     {}
+func (Reopen) event()     {}
+func (Drain) event()      {}
+func (JoinShard) event()  {}
+func (LeaveShard) event() {}
+func (Register) event()   {}
+func (Leave) event()      {}
+func (Ask) event()        {}
+func (Renew) event()      {}
+func (Report) event()     {}
+func (Time) event()       {}
+func (Cancel) event()     {}
+func (Saved) event()      {}
+func (Shown) event()      {}
 
 // Action is what the shell must do, in order. Everything after a Persist action waits
 // until its record is durable.
@@ -77,7 +100,9 @@ type (
 	Persist struct{ Record Record }
 	// Submitted answers Submit and Resume.
 	Submitted struct{ Job string }
-	// Registered answers Register.
+	// Dismissed answers Ask of a worker that is being drained: it gets no more.
+	Dismissed struct{}
+	// Registered answers Register and Drain.
 	Registered struct{ Worker string }
 	// Grant answers Ask, and Report with Next; without a Grant nothing waits.
 	Grant struct{ Lease *taxonv1.Lease }
@@ -130,6 +155,7 @@ type (
 func (Persist) action()     {}
 func (Submitted) action()   {}
 func (Registered) action()  {}
+func (Dismissed) action()   {}
 func (Grant) action()       {}
 func (Lost) action()        {}
 func (Accepted) action()    {}

@@ -92,6 +92,15 @@ type jobState struct {
 	WorkersLost   uint32
 	FinalStep     uint32 // step that holds the emitted weights; 0: none yet
 	FinalAttempts []uint32
+
+	Name                      string   `json:",omitempty"` // given by the submitter
+	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
+	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
+	Dropped                   bool     `json:",omitempty"` // its values are gone from the store
+	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
+	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
+	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
+	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
 }
 
 // traceRecord is a line of the trace; Certificate is nil where it was not computed.
@@ -110,9 +119,10 @@ type job struct {
 	step    *step // under way; nil unless the job runs
 	since   Tick  // of the last (re)start
 	leases  int   // live leases
-	closing bool  // cancelled, waits for its checkpoint
-	showing bool  // rests until the weights that its step wrote are evaluated
-	shownAt Tick  // when that began
+	log     jobLog
+	closing bool // cancelled, waits for its checkpoint
+	showing bool // rests until the weights that its step wrote are evaluated
+	shownAt Tick // when that began
 
 	savedSweep    uint32
 	savedAt       Tick

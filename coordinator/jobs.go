@@ -21,7 +21,7 @@ func (s *jobService) Submit(_ context.Context, r *taxonv1.SubmitRequest) (*taxon
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	a := s.step(Submit{ID: r.GetJob(), Spec: r.GetSpec(), prepared: p})
+	a := s.step(Submit{ID: r.GetJob(), Name: r.GetName(), Spec: r.GetSpec(), Replicas: r.GetReplicas(), prepared: p})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -73,7 +73,7 @@ func hasEnded(state taxonv1.JobState) bool {
 // Cancel implements the Jobs service. The job has ended only when its status says so: a
 // checkpoint may have to be written first.
 func (s *jobService) Cancel(_ context.Context, r *taxonv1.CancelRequest) (*taxonv1.JobStatus, error) {
-	if a := s.step(Cancel{Job: r.GetJob()}); a.err != nil {
+	if a := s.step(Cancel{Job: r.GetJob(), Discard: r.GetDiscard()}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	st, _, err := s.status(r.GetJob(), 0)
@@ -104,12 +104,16 @@ var errClosing = errors.New("the coordinator is closing")
 func rpcError(err error) error {
 	code := codes.Unavailable
 	switch {
-	case errors.Is(err, ErrUnknownWorker), errors.Is(err, ErrUnknownJob):
+	case errors.Is(err, ErrUnknownWorker), errors.Is(err, ErrUnknownJob), errors.Is(err, ErrUnknownMember):
 		code = codes.NotFound
 	case errors.Is(err, ErrJobExists):
 		code = codes.AlreadyExists
 	case errors.Is(err, ErrTooManyJobs):
 		code = codes.ResourceExhausted
+	case errors.Is(err, ErrBadMember):
+		code = codes.InvalidArgument
+	case errors.Is(err, ErrNotResumable), errors.Is(err, ErrNoShards):
+		code = codes.FailedPrecondition
 	}
 	return status.Error(code, err.Error())
 }

@@ -31,6 +31,7 @@ type Limits struct {
 	MaxErrors       uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
 	MaxRunning      int    // jobs that run at once, others queue. Default 4
 	MaxJobs         int    // that have not ended; more are refused. Default 1000
+	NeedShards      bool   // refuse jobs while no store shard is up
 	Checkpoints     bool   // emit SaveJob actions
 	Shows           bool   // emit ShowWeights actions
 	CheckpointEvery Tick   // least time between two of them. Default 10 s
@@ -60,14 +61,17 @@ func fill[T comparable](field *T, value T) {
 // goroutines; the shell calls Step from one goroutine at a time and carries out the
 // actions in their order.
 type Machine struct {
-	limits     Limits
-	jobs       []*job // in order of submission
-	byID       map[string]*job
-	workers    []*workerState // in order of registration
-	leases     map[uint64]*lease
-	lastEpoch  uint64
-	lastWorker uint64
-	lastJob    uint64
+	limits        Limits
+	jobs          []*job // in order of submission
+	byID          map[string]*job
+	workers       []*workerState        // in order of registration
+	gone          []*taxonv1.WorkerInfo // the last ones that went; not journaled
+	shards        []*shardState         // in order of joining
+	leases        map[uint64]*lease
+	lastEpoch     uint64
+	lastWorker    uint64
+	lastJob       uint64
+	shardsVersion uint64
 
 	now Tick
 	out []Action
@@ -78,15 +82,21 @@ type Machine struct {
 type workerState struct {
 	id, name string
 	slots    uint32
+	memory   uint64
+	draining bool
 	seen     Tick
+	done     uint64 // tasks; not journaled
 }
 
 // lease is a live attempt. expires is not journaled, like workerState.seen.
 type lease struct {
 	job     *job
+	step    uint32
 	task    uint32
+	attempt uint32
 	epoch   uint64
 	worker  string
+	granted Tick
 	expires Tick
 }
 
@@ -99,6 +109,8 @@ func NewMachine(limits Limits) *Machine {
 var (
 	ErrUnknownWorker = errors.New("worker is not registered (any more): register again")
 	ErrUnknownJob    = errors.New("no such job")
+	ErrUnknownMember = errors.New("no such member is registered")
+	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed")
 	ErrJobExists     = errors.New("a job of this id exists with another specification")
 	ErrTooManyJobs   = errors.New("too many jobs: wait until one has ended")
 )
@@ -111,10 +123,18 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.submit(e)
 	case Resume:
 		m.resume(e)
+	case Reopen:
+		m.reopen(e.Job)
 	case Register:
 		id := fmt.Sprintf("w%d", m.lastWorker+1)
-		m.decide(Record{Kind: recordRegister, Worker: id, Name: e.Name, Slots: e.Slots})
+		m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory})
 		m.out = append(m.out, Registered{Worker: id})
+	case Drain:
+		m.drain(e.Worker)
+	case JoinShard:
+		m.joinShard(e)
+	case LeaveShard:
+		m.leaveShard(e.ID)
 	case Leave:
 		if m.worker(e.Worker) != nil {
 			m.decide(Record{Kind: recordGone, Worker: e.Worker})
@@ -122,6 +142,9 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Ask:
 		if m.hear(e.Worker) {
 			m.grant(e.Worker)
+			if m.worker(e.Worker).draining {
+				m.out = append(m.out, Dismissed{})
+			}
 		}
 	case Renew:
 		m.renew(e)
@@ -130,7 +153,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Time:
 		m.time()
 	case Cancel:
-		m.cancel(e.Job)
+		m.cancel(e)
 	case Saved:
 		m.saved(e)
 	case Shown:
@@ -209,7 +232,12 @@ func (m *Machine) submit(e Submit) {
 		m.refuse(fmt.Errorf("%d jobs have not ended: %w", m.limits.MaxJobs, ErrTooManyJobs))
 		return
 	}
-	m.decide(Record{Kind: recordSubmit, Job: id, Payload: j.Spec, prepared: p})
+	shards, err := m.pin(e.Replicas)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
 	m.out = append(m.out, Submitted{Job: id})
 }
 
@@ -241,8 +269,42 @@ func (m *Machine) resume(e Resume) {
 		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
 		return
 	}
-	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, restored: j})
+	shards, err := m.pin(j.Replicas)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: shards, restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
+}
+
+// reopen queues a job again that was cancelled or failed.
+func (m *Machine) reopen(id string) {
+	j := m.find(id)
+	switch {
+	case j == nil:
+		m.refuse(fmt.Errorf("job %s: %w", id, ErrUnknownJob))
+	case !j.ended(): // it goes on anyway
+	case !j.resumable():
+		m.refuse(fmt.Errorf("job %s: %w", id, ErrNotResumable))
+	case m.openJobs() >= m.limits.MaxJobs:
+		m.refuse(fmt.Errorf("%d jobs have not ended: %w", m.limits.MaxJobs, ErrTooManyJobs))
+	default:
+		m.decide(Record{Kind: recordReopen, Job: id})
+	}
+}
+
+// drain lets a worker finish what it has and gives it no more.
+func (m *Machine) drain(id string) {
+	w, err := m.namedWorker(id)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	if !w.draining {
+		m.decide(Record{Kind: recordDrain, Worker: w.id})
+	}
+	m.out = append(m.out, Registered{Worker: w.id}, Wake{})
 }
 
 // startQueued starts queued jobs, oldest first, while fewer than MaxRunning run.
@@ -267,6 +329,9 @@ func (m *Machine) startQueued() {
 // grant hands a task to a worker: of the running job with the fewest live leases that
 // has one waiting, the older job first among equals.
 func (m *Machine) grant(worker string) {
+	if m.worker(worker).draining {
+		return
+	}
 	var candidates []*job
 	for _, j := range m.jobs {
 		if j.running() && j.step.done+j.step.live < len(j.step.tasks) {
@@ -292,7 +357,7 @@ func (m *Machine) grant(worker string) {
 func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 	l := m.leases[id.GetEpoch()]
 	if l == nil || l.worker != worker || l.job.ID != id.GetJob() || l.task != id.GetTask() ||
-		l.job.step.number != id.GetStep() || l.job.step.tasks[l.task].attempt != id.GetAttempt() {
+		l.step != id.GetStep() || l.attempt != id.GetAttempt() {
 		return nil
 	}
 	return l
@@ -351,7 +416,7 @@ func (m *Machine) conclude(l *lease, e Report) {
 	case e.Error == "" && !e.Sums.finite(e.CPUSeconds):
 		m.fail(j, what+": "+errNotFinite.Error())
 	case e.Error == "":
-		r.Kind, r.Sums, r.CPU = recordDone, &e.Sums, e.CPUSeconds
+		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, &e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
 	case e.Deterministic:
 		m.fail(j, e.Error)
@@ -395,6 +460,7 @@ func (m *Machine) time() {
 			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "silent"})
 		}
 	}
+	m.missShards()
 	for _, e := range m.epochs() {
 		if l := m.leases[e]; l != nil && l.expires <= m.now {
 			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.job.step.number, Task: l.task,
@@ -428,17 +494,24 @@ func (m *Machine) checkLosses(j *job) {
 	}
 }
 
-func (m *Machine) cancel(id string) {
-	j := m.find(id)
+// cancel stops a job. Discarded, an ended one loses its values too.
+func (m *Machine) cancel(e Cancel) {
+	j := m.find(e.Job)
 	switch {
 	case j == nil:
-		m.refuse(fmt.Errorf("job %s: %w", id, ErrUnknownJob))
-	case j.ended() || j.closing:
-	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints:
-		m.decide(Record{Kind: recordCancel, Job: id})
+		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
+	case j.ended() || j.closing && !e.Discard:
+		if e.Discard && !j.Dropped {
+			m.decide(Record{Kind: recordDiscard, Job: e.Job})
+		}
+	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard:
+		m.decide(Record{Kind: recordCancel, Job: e.Job})
 		m.out = append(m.out, m.save(j, m.now, true))
 	default:
-		m.decide(Record{Kind: recordCancelOK, Job: id})
+		m.decide(Record{Kind: recordCancelOK, Job: e.Job})
+		if e.Discard {
+			m.decide(Record{Kind: recordDiscard, Job: e.Job})
+		}
 	}
 }
 

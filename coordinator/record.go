@@ -11,21 +11,26 @@ import (
 // its lasting state through apply(record) only, so replaying the records of a journal
 // rebuilds it. Which fields count depends on Kind.
 type Record struct {
-	Kind    recordKind
-	At      Tick
-	Job     string  `json:",omitempty"`
-	Worker  string  `json:",omitempty"`
-	Name    string  `json:",omitempty"`
-	Slots   uint32  `json:",omitempty"`
-	Step    uint32  `json:",omitempty"`
-	Task    uint32  `json:",omitempty"`
-	Epoch   uint64  `json:",omitempty"`
-	Sums    *Sums   `json:",omitempty"`
-	CPU     float64 `json:",omitempty"`
-	Loss    loss    `json:",omitempty"`
-	Reason  string  `json:",omitempty"`
-	Last    Tick    `json:",omitempty"` // recover: the last moment that is known of the life before
-	Payload []byte  `json:",omitempty"` // submit: JobSpec; restore: jobState
+	Kind     recordKind
+	At       Tick
+	Job      string   `json:",omitempty"`
+	Worker   string   `json:",omitempty"`
+	Name     string   `json:",omitempty"`
+	Slots    uint32   `json:",omitempty"`
+	Memory   uint64   `json:",omitempty"`
+	Step     uint32   `json:",omitempty"`
+	Task     uint32   `json:",omitempty"`
+	Epoch    uint64   `json:",omitempty"`
+	Sums     *Sums    `json:",omitempty"`
+	CPU      float64  `json:",omitempty"`
+	Read     uint64   `json:",omitempty"` // done: bytes from the store
+	Written  uint64   `json:",omitempty"` // done: bytes to the store
+	Loss     loss     `json:",omitempty"`
+	Reason   string   `json:",omitempty"`
+	Last     Tick     `json:",omitempty"` // recover: the last moment that is known of the life before
+	Payload  []byte   `json:",omitempty"` // submit: JobSpec; restore: jobState
+	Shards   []string `json:",omitempty"` // submit, restore: the store shards of the job's values
+	Replicas uint32   `json:",omitempty"` // submit: copies of each value
 
 	prepared *prepared // submit: saves apply the planning; nil when replayed
 	restored *job      // restore: the same
@@ -47,6 +52,10 @@ const (
 	recordTime     recordKind = "time"     // Job used up max_seconds: it stops at the next priced sweep
 	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK recordKind = "cancelled"
+	recordDiscard  recordKind = "discard" // the ended Job's values are dropped
+	recordReopen   recordKind = "reopen"  // the ended Job is queued again
+	recordDrain    recordKind = "drain"   // Worker gets no more tasks
+	recordShard    recordKind = "shard"   // store shard Worker is at address Name
 	recordShown    recordKind = "shown"   // Job's weights have been evaluated: it goes on
 	recordRecover  recordKind = "recover" // the coordinator is back; the time since Last does not count
 )
@@ -78,7 +87,17 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.workers = append(m.workers, &workerState{id: r.Worker, name: r.Name, slots: r.Slots, seen: r.At})
+		m.workers = append(m.workers, &workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At})
+		return nil
+	case recordDrain:
+		w := m.worker(r.Worker)
+		if w == nil {
+			return fmt.Errorf("record drain names worker %q, which is not registered", r.Worker)
+		}
+		w.draining = true
+		return nil
+	case recordShard:
+		m.applyShard(r)
 		return nil
 	case recordGone:
 		return m.applyGone(r)
@@ -93,6 +112,10 @@ func (m *Machine) apply(r *Record) error {
 	switch r.Kind {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
+		if j.Started == 0 {
+			j.Started = r.At
+		}
+		j.note(r.At, levelInfo, "started")
 		m.openStep(j, r.At)
 	case recordGrant:
 		return m.applyGrant(j, r)
@@ -101,10 +124,16 @@ func (m *Machine) apply(r *Record) error {
 	case recordLost:
 		return m.applyLost(j, r)
 	case recordFail:
-		m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, r.At)
-		j.Error = r.Reason
+		m.failJob(j, r.Reason, r.At)
 	case recordTime:
 		j.outer.Force = true
+		j.note(r.At, levelInfo, "the time is up: stops at the next priced sweep")
+	case recordReopen:
+		j.State, j.Error, j.outer.StoppedBy, j.Ended = taxonv1.JobState_JOB_STATE_QUEUED, "", "", 0
+		j.note(r.At, levelInfo, "resumed behind sweep %d", j.Committed)
+	case recordDiscard:
+		j.Dropped = true
+		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)}, Changed{})
 	case recordShown:
 		if !j.showing {
 			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
@@ -114,6 +143,7 @@ func (m *Machine) apply(r *Record) error {
 	case recordCancel:
 		m.revoke(j)
 		j.goOn(r.At)
+		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
 		j.closing, j.step = true, nil
 	case recordCancelOK:
 		j.outer.StoppedBy = stoppedByCancelled
@@ -143,9 +173,15 @@ func (m *Machine) applySubmit(r *Record) error {
 		if j, err = newJob(r.Job, p); err != nil {
 			return err
 		}
+		j.Name, j.Replicas, j.Submitted = r.Name, r.Replicas, r.At
 	}
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
-	j.Error = ""
+	j.Error, j.Shards, j.Ended = "", r.Shards, 0
+	if r.Kind == recordRestore {
+		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)
+	} else {
+		j.note(r.At, levelInfo, "queued: %d terminals of %d nodes, %d map and %d reduce tasks a sweep", j.terminals, j.nodes, len(j.plan.BlockSet), len(j.X))
+	}
 	m.lastJob++
 	m.jobs = append(m.jobs, j)
 	m.byID[j.ID] = j
@@ -157,19 +193,22 @@ func (m *Machine) applyGone(r *Record) error {
 	if at < 0 {
 		return fmt.Errorf("record gone names worker %q, which is not registered", r.Worker)
 	}
+	w := m.workers[at]
 	m.workers = slices.Delete(m.workers, at, at+1)
+	m.bury(w, r.Reason != "")
 	how := lossReturned
 	if r.Reason != "" {
 		how = lossExpired
 		for _, j := range m.jobs {
 			if j.running() {
 				j.WorkersLost++
+				j.log.add(logLine{At: r.At, Level: levelWarn, Text: "lost worker " + w.name + ": " + r.Reason, Sweep: j.outer.Sweep, Worker: w.id})
 			}
 		}
 	}
 	for _, e := range m.epochs() {
 		if l := m.leases[e]; l.worker == r.Worker {
-			m.loseTask(l, how, r.At)
+			m.loseTask(l, how, r.Reason, r.At)
 		}
 	}
 	return nil
@@ -194,7 +233,8 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 	j.step.live++
 	j.leases++
 	m.lastEpoch = r.Epoch
-	m.leases[r.Epoch] = &lease{job: j, task: r.Task, epoch: r.Epoch, worker: r.Worker, expires: r.At + m.limits.Lease}
+	m.leases[r.Epoch] = &lease{job: j, step: r.Step, task: r.Task, attempt: t.attempt, epoch: r.Epoch, worker: r.Worker,
+		granted: r.At, expires: r.At + m.limits.Lease}
 	return nil
 }
 
@@ -210,6 +250,11 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	s.live--
 	s.done++
 	j.CPUSeconds += r.CPU
+	j.BytesRead += r.Read
+	j.BytesWritten += r.Written
+	if w := m.worker(l.worker); w != nil {
+		w.done++
+	}
 	j.remember(t, r.Task)
 	m.out = append(m.out, Changed{})
 	if s.done == len(s.tasks) {
@@ -223,13 +268,13 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 	if l == nil || l.job != j {
 		return fmt.Errorf("job %s: record lost has no lease %d", j.ID, r.Epoch)
 	}
-	m.loseTask(l, r.Loss, r.At)
+	m.loseTask(l, r.Loss, r.Reason, r.At)
 	return nil
 }
 
 // loseTask takes a task back from its attempt and puts it up again, after a back-off
 // that doubles with each loss but the first.
-func (m *Machine) loseTask(l *lease, how loss, at Tick) {
+func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	s := l.job.step
 	t := &s.tasks[l.task]
 	m.drop(l)
@@ -243,6 +288,7 @@ func (m *Machine) loseTask(l *lease, how loss, at Tick) {
 	}
 	if n := t.losses + t.errors; how != lossReturned {
 		l.job.Retried++
+		l.job.noteTask(at, levelWarn, l, "tried again: "+reason)
 		if n > 1 || how == lossError {
 			t.notBefore += min(m.limits.Backoff<<min(n-1, 20), m.limits.MaxBackoff)
 		}
@@ -306,8 +352,7 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	result, err := j.outer.commit(sums)
 	j.step = nil
 	if err != nil {
-		m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, at)
-		j.Error = fmt.Sprintf("sweep %d: %v", sweep, err)
+		m.failJob(j, fmt.Sprintf("sweep %d: %v", sweep, err), at)
 		return
 	}
 	j.takeValues(s, result)
@@ -352,6 +397,13 @@ func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
 	}
 	j.Committed = sweep
 	j.Trace = append(j.Trace, line)
+	j.SweepRead, j.SweepWritten = j.BytesRead-j.ReadBefore, j.BytesWritten-j.WrittenBefore
+	j.ReadBefore, j.WrittenBefore = j.BytesRead, j.BytesWritten
+	text := fmt.Sprintf("sweep %d committed", sweep)
+	if c := line.Certificate; c != nil {
+		text += fmt.Sprintf(": objective %.8g, gap %.3g", c.Objective, c.Gap)
+	}
+	j.log.add(logLine{At: at, Level: levelInfo, Text: text, Sweep: sweep, Step: s.number})
 }
 
 // openStep lays out the step that the outer iteration stands at, or ends the job.
@@ -365,14 +417,33 @@ func (m *Machine) openStep(j *job, at Tick) {
 	j.step = newStep(j, m.alive)
 }
 
-// endJob closes a job for good and lets the next one start.
+// endings are how a log calls the ends of jobs that did not fail.
+var endings = map[taxonv1.JobState]string{
+	taxonv1.JobState_JOB_STATE_DONE:      "done",
+	taxonv1.JobState_JOB_STATE_CANCELLED: "cancelled",
+}
+
+// failJob ends a job with an error. What its last committed step left stays, so that it
+// can be resumed when the cause is gone.
+func (m *Machine) failJob(j *job, reason string, at Tick) {
+	j.note(at, levelError, "failed: %s", reason)
+	m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, at)
+	j.Error = reason
+}
+
+// endJob closes a job and lets the next one start. What the step under way has written
+// goes; numbers of steps are never used again, so nothing written late is ever read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j)
 	j.goOn(at)
 	j.Spent = j.spentAt(at)
-	j.State, j.step, j.closing = state, nil, false
-	if state == taxonv1.JobState_JOB_STATE_FAILED {
-		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)})
+	j.State, j.step, j.closing, j.Ended = state, nil, false, at
+	switch state {
+	case taxonv1.JobState_JOB_STATE_FAILED, taxonv1.JobState_JOB_STATE_CANCELLED:
+		m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: ^uint32(0)})
+	}
+	if state != taxonv1.JobState_JOB_STATE_FAILED {
+		j.note(at, levelInfo, "%s", endings[state])
 	}
 	m.out = append(m.out, Ended{Job: j.ID, State: state}, Changed{}, Wake{})
 }

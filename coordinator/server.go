@@ -49,7 +49,7 @@ type Config struct {
 	Failed   func(error) // told of failures that belong to no call (journal, store), each as it happens; nil: not told
 }
 
-// Server is the gRPC shell of a Machine: it serves Jobs and Tasks, keeps the clock,
+// Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
 // writes the journal and carries the store's commits. Close ends it.
 type Server struct {
 	config  Config
@@ -91,13 +91,14 @@ func NewServer(config Config) (*Server, error) {
 	return s, nil
 }
 
-// Register adds both services to a gRPC server.
+// Register adds the services to a gRPC server.
 func (s *Server) Register(g grpc.ServiceRegistrar) {
 	taxonv1.RegisterJobsServer(g, &jobService{Server: s})
 	taxonv1.RegisterTasksServer(g, &taskService{Server: s})
+	taxonv1.RegisterMembersServer(g, &memberService{Server: s})
 }
 
-// jobService and taskService are the Server as each service sees it.
+// jobService, taskService and memberService are the Server as each service sees it.
 type (
 	jobService struct {
 		taxonv1.UnimplementedJobsServer
@@ -105,6 +106,10 @@ type (
 	}
 	taskService struct {
 		taxonv1.UnimplementedTasksServer
+		*Server
+	}
+	memberService struct {
+		taxonv1.UnimplementedMembersServer
 		*Server
 	}
 )
@@ -161,12 +166,13 @@ func (s *Server) now() Tick { return Tick(s.start.UnixNano() + int64(time.Since(
 
 // reply collects the actions that answer an event.
 type reply struct {
-	err      error
-	job      string
-	worker   string
-	lease    *taxonv1.Lease
-	lost     []*taxonv1.LeaseId
-	accepted bool
+	err       error
+	job       string
+	worker    string
+	lease     *taxonv1.Lease
+	lost      []*taxonv1.LeaseId
+	accepted  bool
+	dismissed bool
 }
 
 // step gives the machine an event, carries out the actions and returns the answer once
@@ -201,6 +207,8 @@ func (s *Server) carryOut(actions []Action) (r reply) {
 			r.lease = a.Lease
 		case Lost:
 			r.lost = a.Leases
+		case Dismissed:
+			r.dismissed = true
 		case Accepted:
 			r.accepted = true
 		case Refused:

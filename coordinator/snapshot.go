@@ -14,6 +14,7 @@ type machineSnapshot struct {
 	Now                            Tick
 	LastEpoch, LastWorker, LastJob uint64
 	Workers                        []workerSnapshot
+	Shards                         []shardSnapshot `json:",omitempty"`
 	Jobs                           []jobSnapshot
 	Leases                         []leaseSnapshot
 }
@@ -21,7 +22,11 @@ type machineSnapshot struct {
 type workerSnapshot struct {
 	ID, Name string
 	Slots    uint32
+	Memory   uint64 `json:",omitempty"`
+	Draining bool   `json:",omitempty"`
 }
+
+type shardSnapshot struct{ ID, Addr string }
 
 type jobSnapshot struct {
 	Job           json.RawMessage // jobState
@@ -33,6 +38,7 @@ type jobSnapshot struct {
 	LastAttempts  []uint32
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
 	Again         []uint32       `json:",omitempty"`
+	Log           jobLog
 }
 
 type taskSnapshot struct {
@@ -48,10 +54,11 @@ type taskSnapshot struct {
 }
 
 type leaseSnapshot struct {
-	Job    string
-	Task   uint32
-	Epoch  uint64
-	Worker string
+	Job     string
+	Attempt uint32 `json:",omitempty"` // 0: the task's last
+	Task    uint32
+	Epoch   uint64
+	Worker  string
 }
 
 // Snapshot serialises the machine. Volatile state (when workers were heard, what tasks
@@ -60,14 +67,17 @@ func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
 	for _, w := range m.workers {
-		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots})
+		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots, Memory: w.memory, Draining: w.draining})
+	}
+	for _, h := range m.shards {
+		s.Shards = append(s.Shards, shardSnapshot{ID: h.id, Addr: h.addr})
 	}
 	for _, j := range m.jobs {
 		s.Jobs = append(s.Jobs, j.snapshot())
 	}
 	for _, e := range m.epochs() {
 		l := m.leases[e]
-		s.Leases = append(s.Leases, leaseSnapshot{Job: l.job.ID, Task: l.task, Epoch: e, Worker: l.worker})
+		s.Leases = append(s.Leases, leaseSnapshot{Job: l.job.ID, Attempt: l.attempt, Task: l.task, Epoch: e, Worker: l.worker})
 	}
 	out, err := json.Marshal(&s)
 	if err != nil {
@@ -78,7 +88,8 @@ func (m *Machine) Snapshot() []byte {
 
 func (j *job) snapshot() jobSnapshot {
 	s := jobSnapshot{Job: j.encode(), Since: j.since, Closing: j.closing,
-		Showing: j.showing, ShownAt: j.shownAt, LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts}
+		Showing: j.showing, ShownAt: j.shownAt, LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
+		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}}
 	if j.step == nil {
 		return s
 	}
@@ -106,7 +117,10 @@ func (m *Machine) Restore(snapshot []byte) error {
 	}
 	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
 	for _, w := range s.Workers {
-		m.workers = append(m.workers, &workerState{id: w.ID, name: w.Name, slots: w.Slots})
+		m.workers = append(m.workers, &workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
+	}
+	for _, h := range s.Shards {
+		m.shards = append(m.shards, &shardState{id: h.ID, addr: h.Addr})
 	}
 	for _, js := range s.Jobs {
 		j, err := m.restoreJob(js)
@@ -121,7 +135,11 @@ func (m *Machine) Restore(snapshot []byte) error {
 		if j == nil || j.step == nil || int(l.Task) >= len(j.step.tasks) {
 			return fmt.Errorf("coordinator snapshot: lease %d is of no task", l.Epoch)
 		}
-		m.leases[l.Epoch] = &lease{job: j, task: l.Task, epoch: l.Epoch, worker: l.Worker}
+		attempt := l.Attempt
+		if attempt == 0 {
+			attempt = j.step.tasks[l.Task].attempt
+		}
+		m.leases[l.Epoch] = &lease{job: j, step: j.step.number, task: l.Task, attempt: attempt, epoch: l.Epoch, worker: l.Worker, granted: s.Now}
 		j.leases++
 	}
 	return nil
@@ -133,7 +151,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		return nil, err
 	}
 	j.since, j.closing, j.showing, j.shownAt = s.Since, s.Closing, s.Showing, s.ShownAt
-	j.lastCommitted, j.lastAttempts = s.LastCommitted, s.LastAttempts
+	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
 	if !j.hasStep() {
 		return j, nil
 	}
@@ -184,6 +202,10 @@ func (m *Machine) Recover(now Tick) []Action {
 	for _, w := range m.workers {
 		w.seen = now
 	}
+	for _, s := range m.shards { // they tell within a lease, or are down
+		s.up, s.seen = true, now
+	}
+	m.shardsVersion = max(m.shardsVersion+1, uint64(now))
 	for _, l := range m.leases {
 		l.expires = now + m.limits.Lease
 	}

@@ -23,6 +23,10 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Tasks: j.counts(), WorkersLost: j.WorkersLost, EtaSeconds: j.eta(now), Error: j.Error,
 		StoppedBy: j.outer.StoppedBy, Seconds: j.spentAt(now).Seconds(), CpuSeconds: j.CPUSeconds,
 		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: j.nodes, Terminals: j.terminals,
+		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
+		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
+		EndedUnixMs: j.Ended.unixMS(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
+		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 	}
 	for _, r := range j.Trace {
 		if r.Sweep > after {

@@ -158,23 +158,34 @@ func (s *step) place(n uint32) taxonv1.Place {
 	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].attempt}
 }
 
-// queue hands out the tasks of a step: first those that came back, then the longest one
-// that the asking worker ran last, then the longest without a home, then the longest.
+// queue hands out the tasks of a step: first those that came back, then one that the
+// asking worker ran last, then one without a home, then any; each list in newQueue's order.
 // It may hold tasks that are no longer waiting; they are skipped.
 type queue struct {
 	again []uint32            // tasks that came back, in that order
-	home  map[string][]uint32 // by worker, longest first
-	free  []uint32            // without a home, longest first
-	all   []uint32            // longest first
+	home  map[string][]uint32 // by worker
+	free  []uint32            // without a home
+	all   []uint32
 }
 
-// newQueue sorts the tasks by falling cost, ties by number.
+// newQueue orders the tasks: those of more than twice the mean cost first and those of
+// less than half of it last, longest first, so that a step ends even; the others, mostly
+// nearly all, in the plan's order. Neighbours in the plan share ancestors, whose vectors a
+// worker that takes them one after the other does not lay out again.
 func newQueue(cost []float64, home []string) queue {
 	q := queue{home: map[string][]uint32{}, all: make([]uint32, len(cost))}
-	for t := range cost {
+	mean := 0.0
+	for t, c := range cost {
 		q.all[t] = uint32(t)
+		mean += c / float64(len(cost))
 	}
-	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(cost[b], cost[a]) })
+	level := func(t uint32) float64 {
+		if c := cost[t]; c > 2*mean || c < mean/2 {
+			return c
+		}
+		return mean
+	}
+	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
 	for _, t := range q.all {
 		if w := home[t]; w != "" {
 			q.home[w] = append(q.home[w], t)

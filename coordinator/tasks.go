@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
@@ -16,15 +15,19 @@ const (
 	leaseWait = 20 * time.Second
 	// leaseMargin is what a Lease call leaves of its deadline for the answer's way.
 	leaseMargin = 50 * time.Millisecond
+	// drainPause keeps a worker that does not heed its dismissal from asking all the time.
+	drainPause = 200 * time.Millisecond
 )
 
 // Register implements the Tasks service.
 func (s *taskService) Register(_ context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
-	a := s.step(Register{Name: r.GetName(), Slots: r.GetSlots()})
+	a := s.step(Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	return &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.machine.limits.Lease / millisecond)}, nil
+	out := &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.machine.limits.Lease / millisecond)}
+	out.Shards, out.ShardsVersion = s.Shards()
+	return out, nil
 }
 
 // Leave implements the Tasks service.
@@ -37,13 +40,7 @@ func (s *taskService) Leave(_ context.Context, r *taxonv1.LeaveRequest) (*taxonv
 
 // Job implements the Tasks service.
 func (s *taskService) Job(_ context.Context, r *taxonv1.JobRequest) (*taxonv1.JobResult, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.machine.find(r.GetJob())
-	if j == nil {
-		return nil, rpcError(fmt.Errorf("job %s: %w", r.GetJob(), ErrUnknownJob))
-	}
-	return &taxonv1.JobResult{Spec: j.spec, Plan: j.plan}, nil
+	return s.describe(r.GetJob())
 }
 
 // Lease implements the Tasks service.
@@ -66,6 +63,12 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 			s.giveBack(r.GetWorker(), a.lease) // nobody hears the answer
 		} else if a.lease != nil {
 			return &taxonv1.LeaseResult{Lease: a.lease}, nil
+		}
+		if a.dismissed {
+			if err := pause(ctx, min(max(wait, 0), drainPause)); err != nil {
+				return nil, status.FromContextError(err).Err()
+			}
+			return &taxonv1.LeaseResult{Drain: true}, nil
 		}
 		select {
 		case <-wake:
@@ -92,7 +95,9 @@ func (s *taskService) Renew(_ context.Context, r *taxonv1.RenewRequest) (*taxonv
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	return &taxonv1.RenewResult{Lost: a.lost}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &taxonv1.RenewResult{Lost: a.lost, ShardsVersion: s.machine.shardsVersion}, nil
 }
 
 // Report implements the Tasks service.
@@ -104,6 +109,7 @@ func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxo
 	a := s.step(Report{
 		Worker: r.GetWorker(), Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
 		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(), Next: r.GetNext(),
+		Read: r.GetBytesRead(), Written: r.GetBytesWritten(),
 		Sums: Sums{
 			Primal: sums.GetPrimal(), Dual: sums.GetDual(), InnerGap: sums.GetInnerGap(), Restart: sums.GetRestart(),
 			Moved: sums.GetMoved(), Support: sums.GetSupport(), Working: sums.GetWorking(), Visits: sums.GetVisits(),

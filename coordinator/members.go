@@ -1,0 +1,76 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// JoinStore implements the Members service.
+func (s *memberService) JoinStore(_ context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
+	a := s.step(JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty()})
+	if a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := &taxonv1.JoinStoreResult{HeartbeatMs: uint32(s.machine.limits.Lease / (3 * millisecond))}
+	out.Shards, out.Version = s.machine.Shards()
+	return out, nil
+}
+
+// LeaveStore implements the Members service.
+func (s *memberService) LeaveStore(_ context.Context, r *taxonv1.LeaveStoreRequest) (*taxonv1.LeaveStoreResult, error) {
+	if a := s.step(LeaveShard{ID: r.GetId()}); a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	return &taxonv1.LeaveStoreResult{}, nil
+}
+
+// Stores implements the Jobs service.
+func (s *jobService) Stores(context.Context, *taxonv1.StoresRequest) (*taxonv1.StoresResult, error) {
+	shards, version := s.Shards()
+	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
+}
+
+// Workers implements the Jobs service.
+func (s *jobService) Workers(context.Context, *taxonv1.WorkersRequest) (*taxonv1.WorkersResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &taxonv1.WorkersResult{Workers: s.machine.Workers()}, nil
+}
+
+// Drain implements the Jobs service.
+func (s *jobService) Drain(_ context.Context, r *taxonv1.DrainRequest) (*taxonv1.WorkerInfo, error) {
+	a := s.step(Drain{Worker: r.GetWorker()})
+	if a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.machine.Workers() {
+		if w.Worker == a.worker {
+			return w, nil
+		}
+	}
+	return nil, status.Error(codes.NotFound, fmt.Sprintf("worker %s has left", r.GetWorker()))
+}
+
+// Shards describes the store shards that ever joined, and the version of what is told.
+func (s *Server) Shards() ([]*taxonv1.Shard, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Shards()
+}
+
+// JobShards describes the shards that a job's values lie on, and how many copies there
+// are of each: what a Store needs that serves several jobs.
+func (s *Server) JobShards(job string) (shards []*taxonv1.Shard, replicas uint32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.JobShards(job)
+}

@@ -1,0 +1,156 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// maxShards bounds the store shards that may ever join: ids and addresses are kept for good.
+const maxShards = 1024
+
+// Errors about store shards.
+var (
+	ErrNoShards  = errors.New("no store shard is up: start one (taxon store)")
+	ErrBadMember = errors.New("bad registration")
+)
+
+// shardState is a store shard that has joined. Id and address are journaled; what is
+// heard of it is not: after a restart every shard has a lease's time to be heard.
+type shardState struct {
+	id, addr        string
+	bytes, capacity uint64
+	seen            Tick
+	up, empty       bool
+}
+
+// shard is the shard of an id; nil if none has joined under it.
+func (m *Machine) shard(id string) *shardState {
+	for _, s := range m.shards {
+		if s.id == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// joinShard makes a shard known, or notes that it lives.
+func (m *Machine) joinShard(e JoinShard) {
+	switch {
+	case e.ID == "" || len(e.ID) > 64 || e.Addr == "" || len(e.Addr) > 256:
+		m.refuse(fmt.Errorf("store shard: %w: give an id of at most 64 bytes and an address", ErrBadMember))
+		return
+	case m.shard(e.ID) == nil && len(m.shards) >= maxShards:
+		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be", e.ID, ErrBadMember, maxShards))
+		return
+	}
+	if s := m.shard(e.ID); s == nil || s.addr != e.Addr {
+		m.decide(Record{Kind: recordShard, Worker: e.ID, Name: e.Addr})
+	}
+	s := m.shard(e.ID)
+	if !s.up || s.empty != e.Empty {
+		m.newsOfShards()
+	}
+	s.up, s.empty, s.seen, s.bytes, s.capacity = true, e.Empty, m.now, e.Bytes, e.Capacity
+}
+
+// leaveShard notes that a shard went down in good order.
+func (m *Machine) leaveShard(id string) {
+	if s := m.shard(id); s != nil && s.up {
+		s.up = false
+		m.newsOfShards()
+	}
+}
+
+// missShards takes shards down that were silent for a lease.
+func (m *Machine) missShards() {
+	for _, s := range m.shards {
+		if s.up && s.seen+m.limits.Lease <= m.now {
+			s.up = false
+			m.newsOfShards()
+		}
+	}
+}
+
+// newsOfShards raises the version that workers compare. It follows the clock, so that it
+// rises over restarts too.
+func (m *Machine) newsOfShards() {
+	m.shardsVersion = max(m.shardsVersion+1, uint64(m.now))
+	m.out = append(m.out, Changed{})
+}
+
+func (m *Machine) applyShard(r *Record) {
+	s := m.shard(r.Worker)
+	if s == nil {
+		s = &shardState{id: r.Worker}
+		m.shards = append(m.shards, s)
+	}
+	s.addr, s.seen, s.up = r.Name, r.At, false
+}
+
+// pin chooses the shards of a new job: those that are up, in order of joining.
+func (m *Machine) pin(replicas uint32) ([]string, error) {
+	var ids []string
+	for _, s := range m.shards {
+		if s.up {
+			ids = append(ids, s.id)
+		}
+	}
+	switch n := max(replicas, 1); {
+	case m.limits.NeedShards && len(ids) == 0:
+		return nil, ErrNoShards
+	case len(ids) > 0 && int(n) > len(ids):
+		return nil, fmt.Errorf("%d replicas, but %d store shards are up: start more shards or ask for fewer replicas: %w", n, len(ids), ErrNoShards)
+	}
+	return ids, nil
+}
+
+// Shards describes the known shards, in order of joining, and the version of what is told.
+func (m *Machine) Shards() ([]*taxonv1.Shard, uint64) {
+	out := make([]*taxonv1.Shard, 0, len(m.shards))
+	for _, s := range m.shards {
+		out = append(out, s.message())
+	}
+	return out, m.shardsVersion
+}
+
+// JobShards describes the shards that a job's values lie on, in its order of placement,
+// and the number of copies of each value. No shards: the job has none pinned.
+func (m *Machine) JobShards(id string) ([]*taxonv1.Shard, uint32, error) {
+	j := m.find(id)
+	if j == nil {
+		return nil, 0, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+	}
+	var out []*taxonv1.Shard
+	for _, id := range j.Shards {
+		if s := m.shard(id); s != nil {
+			out = append(out, s.message())
+		} else { // of another cluster's journal
+			out = append(out, &taxonv1.Shard{Id: id, State: taxonv1.MemberState_MEMBER_STATE_DOWN})
+		}
+	}
+	return out, max(j.Replicas, 1), nil
+}
+
+func (s *shardState) message() *taxonv1.Shard {
+	state := taxonv1.MemberState_MEMBER_STATE_DOWN
+	if s.up {
+		state = taxonv1.MemberState_MEMBER_STATE_UP
+	}
+	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.bytes, Capacity: s.capacity,
+		SeenUnixMs: s.seen.unixMS(), Empty: s.empty}
+}
+
+// away names the pinned shards of a job that are not up.
+func (m *Machine) away(j *job) []string {
+	var out []string
+	for _, id := range j.Shards {
+		if s := m.shard(id); s == nil || !s.up {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,120 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// maxGone bounds the workers that are remembered after they left or were lost.
+const maxGone = 64
+
+// unixMS is the tick in milliseconds since 1970: the shell's ticks are nanoseconds since then.
+func (t Tick) unixMS() int64 { return int64(t / millisecond) }
+
+// Jobs lists all jobs in order of submission.
+func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
+	now = max(now, m.now)
+	out := make([]*taxonv1.JobInfo, 0, len(m.jobs))
+	queued := uint32(0)
+	for _, j := range m.jobs {
+		i := &taxonv1.JobInfo{
+			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: j.outer.message(), Phase: j.phase(),
+			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
+			EndedUnixMs: j.Ended.unixMS(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(),
+		}
+		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
+			queued++
+			i.QueuePosition = queued
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// queuePosition counts from 1 for the job that starts next; 0: not queued.
+func (m *Machine) queuePosition(j *job) uint32 {
+	if j.State != taxonv1.JobState_JOB_STATE_QUEUED {
+		return 0
+	}
+	n := uint32(1)
+	for _, k := range m.jobs {
+		if k == j {
+			break
+		}
+		if k.State == taxonv1.JobState_JOB_STATE_QUEUED {
+			n++
+		}
+	}
+	return n
+}
+
+// resumable says whether a job that was cancelled, or failed, can go on.
+func (j *job) resumable() bool {
+	return (j.State == taxonv1.JobState_JOB_STATE_CANCELLED || j.State == taxonv1.JobState_JOB_STATE_FAILED) && !j.Dropped
+}
+
+// exportable says whether a job's final weights are in the store.
+func (j *job) exportable() bool {
+	return j.State == taxonv1.JobState_JOB_STATE_DONE && j.FinalStep > 0 && !j.Dropped
+}
+
+// Workers lists the registered workers in order of registration, behind the last ones
+// that went.
+func (m *Machine) Workers() []*taxonv1.WorkerInfo {
+	running := map[string]uint32{}
+	for _, l := range m.leases {
+		running[l.worker]++
+	}
+	out := slices.Clone(m.gone)
+	for _, w := range m.workers {
+		i := w.info()
+		i.Running = running[w.id]
+		out = append(out, i)
+	}
+	return out
+}
+
+func (w *workerState) info() *taxonv1.WorkerInfo {
+	state := taxonv1.MemberState_MEMBER_STATE_UP
+	if w.draining {
+		state = taxonv1.MemberState_MEMBER_STATE_DRAINING
+	}
+	return &taxonv1.WorkerInfo{Worker: w.id, Name: w.name, Slots: w.slots, State: state,
+		SeenUnixMs: w.seen.unixMS(), MemoryBytes: w.memory, TasksDone: w.done}
+}
+
+// bury remembers a worker that went.
+func (m *Machine) bury(w *workerState, silent bool) {
+	i := w.info()
+	i.State = taxonv1.MemberState_MEMBER_STATE_LEFT
+	if silent {
+		i.State = taxonv1.MemberState_MEMBER_STATE_LOST
+	}
+	m.gone = append(m.gone, i)
+	if len(m.gone) > maxGone {
+		m.gone = slices.Delete(m.gone, 0, 1)
+	}
+}
+
+// namedWorker finds a worker by id, or by its name if only one has it.
+func (m *Machine) namedWorker(id string) (*workerState, error) {
+	if w := m.worker(id); w != nil {
+		return w, nil
+	}
+	var found *workerState
+	for _, w := range m.workers {
+		if w.name != id {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("%w: several workers are named %s: use an id (%s, %s, ...)", ErrBadMember, id, found.id, w.id)
+		}
+		found = w
+	}
+	if found == nil {
+		return nil, fmt.Errorf("worker %s: %w", id, ErrUnknownMember)
+	}
+	return found, nil
+}
