@@ -2,7 +2,7 @@ package reducer
 
 // certify adds the column's share of P(W) at W = y and of D(a):
 //
-//	P: 1/2 sum_p (y_p - y_parent(p))^2       D: -1/2 sum_p U_p^2,  U_p = V_p + sum of the children's U
+//	P: 1/2 sum_p e_p (y_p - y_parent(p))^2       D: -1/2 sum_p U_p^2 / e_p,  U_p = V_p + sum of the children's U
 //
 // in float64 over the float32 y. Nodes outside the column add nothing to either.
 func (r *run) certify() {
@@ -15,8 +15,8 @@ func (r *run) certify() {
 			up = float64(c.y[j])
 		}
 		e := float64(c.y[i]) - up
-		r.sums.Primal += float64(e*e) / 2
-		r.sums.Dual -= float64(c.u[i]*c.u[i]) / 2
+		r.sums.Primal += float64(c.edge[i]*float64(e*e)) / 2
+		r.sums.Dual -= float64(c.u[i]*c.u[i]) / (2 * c.edge[i])
 	}
 }
 
@@ -32,7 +32,7 @@ func (r *run) momentum() {
 			back -= float64(c.y[j]) - float64(c.next[j])
 			on -= float64(c.next[j]) - float64(c.x[j])
 		}
-		r.sums.Restart += float64(back * on)
-		r.sums.Moved += float64(back * back)
+		r.sums.Restart += float64(c.edge[i] * float64(back*on))
+		r.sums.Moved += float64(c.edge[i] * float64(back*back))
 	}
 }

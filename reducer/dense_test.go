@@ -54,6 +54,9 @@ func ancestors(f *Forest, p int32) (path []int32) {
 func randomSystem(seed uint64, nodes, width int) *system {
 	r := rand.New(rand.NewPCG(seed, 2))
 	s := &system{forest: randomForest(r, nodes), width: width, beta: float32(r.Float64()), damping: 0.5 + r.Float64()/2}
+	if seed%3 == 1 {
+		s.forest.Inner = 0.5 + 3*r.Float64()
+	}
 	s.x, s.prev = s.inherited(r), s.inherited(r)
 	s.v, s.stiff = zeros(nodes, width), zeros(nodes, width)
 	for range 3 { // blocks
@@ -212,14 +215,23 @@ func (s *system) touched(f int) []bool {
 	return t
 }
 
+// weight of the edge above p: the forest's between internal nodes, 1 to zero.
+func (s *system) weight(p int) float64 {
+	if s.forest.Parent[p] >= 0 && s.forest.Inner != 0 {
+		return s.forest.Inner
+	}
+	return 1
+}
+
 // edges is the matrix of the internals' edges: deg_p on the diagonal, -1 at neighbours.
 func (s *system) edges() [][]float64 {
 	m := zeros(len(s.x), len(s.x))
 	for p, q := range s.forest.Parent {
-		m[p][p]++ // its parent's edge, the zero parent's too
+		e := s.weight(p)
+		m[p][p] += e // its parent's edge, the zero parent's too
 		if q >= 0 {
-			m[q][q]++
-			m[p][q], m[q][p] = m[p][q]-1, m[q][p]-1
+			m[q][q] += e
+			m[p][q], m[q][p] = m[p][q]-e, m[q][p]-e
 		}
 	}
 	return m
@@ -287,14 +299,14 @@ func (s *system) meanOf(rule Rule, p, f int) float64 {
 		solved = s.prev
 	}
 	k := float64(s.forest.Terminals[p])
-	sum, n := k*float64(solved[p][f])+s.v[p][f], k+1
+	sum, n := k*float64(solved[p][f])+s.v[p][f], k+s.weight(p)
 	for q, parent := range s.forest.Parent {
 		if parent == int32(p) {
-			sum, n = sum+float64(s.x[q][f]), n+1
+			sum, n = sum+s.weight(q)*float64(s.x[q][f]), n+s.weight(q)
 		}
 	}
 	if q := s.forest.Parent[p]; q >= 0 {
-		sum += float64(s.x[q][f])
+		sum += s.weight(p) * float64(s.x[q][f])
 	}
 	return sum / n
 }

@@ -26,12 +26,17 @@ func (r *run) jacobi() {
 	}
 }
 
-// degree is S_p: parent (zero parent counted), internal children, terminals.
+// degree is S_p, the sum of its edges' weights: parent (zero parent counted), internal
+// children, terminals.
 func (r *run) degree(p int32) float64 {
-	return float64(1 + r.Forest.Children[p] + r.Forest.Terminals[p])
+	inner := r.Forest.Inner
+	if inner == 0 {
+		inner = 1
+	}
+	return r.Forest.edge(p) + float64(inner*float64(r.Forest.Children[p])) + float64(r.Forest.Terminals[p])
 }
 
-// neighbours sets w_i to the sum of node i's neighbours: internals at x, terminals at
+// neighbours sets w_i to the weighted sum of node i's neighbours: internals at x, terminals at
 // solved_i + v_n.
 func (r *run) neighbours(x, solved []float32) {
 	c := &r.col
@@ -40,8 +45,8 @@ func (r *run) neighbours(x, solved []float32) {
 	}
 	for i := range c.node {
 		if j := c.parent[i]; j >= 0 {
-			c.w[i] += float64(x[j])
-			c.w[j] += float64(x[i])
+			c.w[i] += float64(c.edge[i] * float64(x[j]))
+			c.w[j] += float64(c.edge[i] * float64(x[i]))
 		}
 	}
 }

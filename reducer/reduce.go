@@ -32,7 +32,7 @@ func ParseRule(name string) (Rule, error) {
 // Contribution is one block's part for one parent: on Feature (ascending, within the
 // range) the sum of its terminals' v_n and the number of them that are stiff there.
 type Contribution struct {
-	Parent  int32 // internal node
+	Parent  int32 // internal node; graph: fan
 	Feature []uint32
 	Sum     []float64
 	Stiff   []uint8
@@ -47,6 +47,7 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
+	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
 
 // Sums are the range's shares of the joint figures.
@@ -70,6 +71,10 @@ func (t Task) Run(in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
 		out:  newBuilder(len(t.Forest.Parent)),
 		mark: make([]int32, len(t.Forest.Parent)),
 		at:   make([]int32, len(t.Forest.Parent)),
+	}
+	if t.Forest.Graph != nil {
+		r.graph()
+		return r.out.vectors(), r.sums
 	}
 	if t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi {
 		r.everyone = make([]int32, len(t.Forest.Parent))
@@ -105,6 +110,7 @@ type column struct {
 	prev   []float32
 	v      []float64 // V_p
 	stiff  []float64
+	edge   []float64 // weight of the edge to the parent
 	diag   []float64
 	w      []float64 // right-hand side, then solution
 	next   []float32 // x+
@@ -246,7 +252,7 @@ func (r *run) fill(f int32) {
 	c := &r.col
 	n := len(c.node)
 	c.x, c.prev, c.y, c.next = resize(c.x, n), resize(c.prev, n), resize(c.y, n), resize(c.next, n)
-	c.v, c.stiff = resize(c.v, n), resize(c.stiff, n)
+	c.v, c.stiff, c.edge = resize(c.v, n), resize(c.stiff, n), resize(c.edge, n)
 	c.diag, c.w, c.u = resize(c.diag, n), resize(c.w, n), resize(c.u, n)
 	kx, kp, kg := r.x.begin[f], r.prev.begin[f], r.in.begin[f]
 	for i, p := range c.node {
@@ -269,7 +275,7 @@ func (r *run) fill(f int32) {
 			kg++
 		}
 		c.x[i], c.prev[i], c.y[i] = x, prev, Extrapolate(x, prev, r.Beta)
-		c.v[i], c.stiff[i] = v, stiff
+		c.v[i], c.stiff[i], c.edge[i] = v, stiff, r.Forest.edge(p)
 	}
 }
 

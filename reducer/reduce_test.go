@@ -121,7 +121,7 @@ func TestCertificate(t *testing.T) {
 				if q >= 0 {
 					e -= float64(y[q][f])
 				}
-				primal += e * e / 2
+				primal += s.weight(p) * e * e / 2
 			}
 			d := s.laplacianDual(f)
 			dual -= d

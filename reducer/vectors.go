@@ -8,6 +8,16 @@ type Forest struct {
 	Terminals []int32 // number of terminal children (K_p)
 	Children  []int32 // number of internal children
 	Set       []int32 // independent set of each node (rule Mean)
+	Inner     float64 // weight of the edges between internal nodes; 0 stands for 1
+	Graph     *Graph  // the classes form a graph; nil: a tree
+}
+
+// edge is the weight of the edge above node p: the pull of the zero vector is always 1.
+func (f *Forest) edge(p int32) float64 {
+	if f.Inner == 0 || f.Parent[p] < 0 {
+		return 1
+	}
+	return f.Inner
 }
 
 // Vectors are the internals' vectors over a feature range, as overrides: node p's

@@ -20,7 +20,10 @@ type job struct {
 	plan     *taxonv1.Plan
 	set      *dataset.Set
 	tree     *taxonomy.Tree
+	options  *taxonv1.Options
 	solver   *mapper.Solver
+	solvers  map[float64]*mapper.Solver // graph: by the terminals' pull
+	graph    *graph                     // nil: a tree
 	forest   *reducer.Forest
 	internal []int32   // tree node -> internal node; -1: terminal
 	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
@@ -53,7 +56,7 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 	if set.Fingerprint != spec.GetData().GetFingerprint() {
 		return nil, fmt.Errorf("%s: the data has changed since the job was submitted", spec.GetData().GetPath())
 	}
-	j := &job{id: id, plan: r.GetPlan(), set: set, tree: tree}
+	j := &job{id: id, plan: r.GetPlan(), set: set, tree: tree, options: spec.GetOptions()}
 	j.features = uint32(set.Matrix.Cols)
 	bias := spec.GetOptions().GetBias()
 	if bias > 0 {
@@ -65,15 +68,26 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 	}
 	j.scratch.make = func() *scratch { return &scratch{tile: j.solver.NewScratch()} }
 	sets, _ := jobspec.NodeSets(tree, spec.GetOptions())
-	j.number(sets)
-	j.group()
+	if tree.IsGraph() {
+		j.numberGraph(sets)
+		j.groupGraph()
+		j.solvers = map[float64]*mapper.Solver{}
+		for b := range j.groupOf {
+			if s := j.pull(uint32(b)); s != 1 && j.solvers[s] == nil {
+				j.solvers[s] = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC()/s, float32(bias))
+			}
+		}
+	} else {
+		j.number(sets)
+		j.group()
+	}
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
 	return j, nil
 }
 
 // number gives the internal nodes their numbers, in preorder, and counts their children.
 func (j *job) number(sets []uint32) {
-	f := &reducer.Forest{}
+	f := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}
 	j.internal = make([]int32, j.tree.Len())
 	for n := range j.internal {
 		parent := int32(-1)
@@ -133,12 +147,23 @@ func (j *job) terminals(b uint32) []uint32 {
 	return j.plan.BlockTerminals[j.plan.BlockBegin[b]:j.plan.BlockBegin[b+1]]
 }
 
-// parent is the internal node above terminal n; -1: the zero vector.
+// parent is the internal node above terminal n, or on a graph its fan; -1: the zero vector.
 func (j *job) parent(n uint32) int32 {
+	if j.graph != nil {
+		return j.graph.fanOf[n]
+	}
 	if p := j.tree.Parent[n]; p >= 0 {
 		return j.internal[p]
 	}
 	return -1
+}
+
+// parents is the number of internal nodes, or of fans.
+func (j *job) parents() int {
+	if j.graph != nil {
+		return len(j.graph.Fans)
+	}
+	return len(j.forest.Parent)
 }
 
 // positives are the rows labelled with terminal n, ascending.
@@ -158,6 +183,11 @@ type scratch struct {
 	tile *mapper.Scratch
 	path path
 	mean [mapper.Lanes][]float32
+
+	// On graphs: see fanMean.
+	sum      []float64
+	rounding [mapper.Lanes][]float64
+	edges    []edgeSums // by slot
 }
 
 // shelf keeps the scratch of tasks that have ended for the next ones: as many as ran at a

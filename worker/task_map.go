@@ -25,13 +25,21 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	}
 	var r *mapper.Result
 	k.compute(func() {
-		r, err = k.job.solver.SolveBlock(ctx, s.tile, b, warm, mapper.Options{
-			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(),
+		r, err = k.job.solverOf(m.GetBlock()).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
+			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap() / k.job.pull(m.GetBlock()),
 			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
 		})
 	})
 	if err != nil {
 		return nil, err
+	}
+	if k.job.graph != nil {
+		if m.GetPrice() {
+			k.scale(&r.Sums, s, b, r.Contributions, k.job.pull(m.GetBlock()))
+		}
+		if k.job.graph.whole {
+			r.Contributions = wholeVectors(r.Contributions, b, k.job.features)
+		}
 	}
 	values := []store.Value{{Key: k.key("dual"), Data: encodeState(&r.State)}}
 	if len(k.job.forest.Parent) > 0 {
@@ -93,7 +101,11 @@ func (k *task) emitBlock(ctx context.Context, s *scratch) error {
 	if st == nil {
 		st = &mapper.State{}
 	}
-	data := encodeOverrides(k.job.solver.Weights(s.tile, b, st))
+	weights := k.job.solverOf(m.GetBlock()).Weights(s.tile, b, st)
+	if k.job.graph != nil {
+		weights = wholeWeights(weights, b, k.job.features)
+	}
+	data := encodeOverrides(weights)
 	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: data}})
 }
 
@@ -118,7 +130,11 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 			slot = len(parents)
 			slotOf[p] = slot
 			parents = append(parents, p)
-			b.Mean = append(b.Mean, k.mean(s, slot, p))
+			mean := k.mean
+			if j.graph != nil {
+				mean = k.fanMean
+			}
+			b.Mean = append(b.Mean, mean(s, slot, p))
 		}
 		b.Slot = append(b.Slot, slot)
 		b.Positive = append(b.Positive, j.positives(n))

@@ -78,6 +78,7 @@ func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[r.GetRange()], Hi: ranges[r.GetRange()+1],
 		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
+		Whole: k.job.graph != nil && k.job.graph.whole,
 	}, nil
 }
 
@@ -100,7 +101,7 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 			return nil, err
 		}
 		for _, v := range values {
-			if in, err = decodeContributions(in, v, t.Lo, t.Hi, len(k.job.forest.Parent)); err != nil {
+			if in, err = decodeContributions(in, v, t.Lo, t.Hi, k.job.parents()); err != nil {
 				return nil, Deterministic(err)
 			}
 		}

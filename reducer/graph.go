@@ -1,0 +1,281 @@
+package reducer
+
+// Graph is what a Forest lacks when the classes form a graph: all Parents of the forest
+// are -1 then, and every vector is stored whole.
+//
+// With the terminals of fan g (those with the same neighbours, K_g of them, each with
+// pull S'_g = number of neighbours + Anchor) at w_n = m_g + v_n, m_g = sum_{j in g} w_j / S'_g,
+// the internals' system on one feature is, M_g of the fan's terminals not being stiff,
+//
+//	(deg_p + Anchor) w_p - sum_{internal q~p} b w_q - sum_{g at p} M_g m_g(w) = sum_{g at p} (V_g + s_g m_g_old)
+//
+// M_g = K_g - s_g (methods.md section 1, graph form); deg_p counts the terminals too. The
+// fan's mean enters as an unknown of its own, M_g S'_g u_g - M_g sum_{j in g} w_j = 0,
+// which keeps the matrix as sparse as the graph; it is factored in an order of minimum
+// degree that is found once.
+type Graph struct {
+	Edges  [][2]int32 // between internal nodes, smaller number first
+	Weight float64    // b of these edges
+	Fans   []Fan
+	Anchor float64
+	Linked []bool // node has an edge: the anchor holds it
+
+	degree []float64 // sum of the edge weights, terminals' included
+	near   [][]int32 // node -> internal neighbours
+	at     [][]int32 // node -> fans beside it
+	order  *factor
+}
+
+// Fan is the terminals that have the same internal neighbours.
+type Fan struct {
+	Nodes     []int32 // ascending
+	Terminals float64 // K_g
+	Pull      float64 // S'_g
+}
+
+// loose stands in for the anchor when there is none: the system of a feature on which a
+// component has no stiff terminal would be singular. The step then leans towards y by
+// this share, which moves no fixed point.
+const loose = 1e-4
+
+// Prepare computes what all tasks share. nodes is the number of internals.
+func (g *Graph) Prepare(nodes int) {
+	g.degree, g.near, g.at = make([]float64, nodes), make([][]int32, nodes), make([][]int32, nodes)
+	for _, e := range g.Edges {
+		for k := range 2 {
+			g.degree[e[k]] += g.Weight
+			g.near[e[k]] = append(g.near[e[k]], e[1-k])
+		}
+	}
+	for i, f := range g.Fans {
+		for _, p := range f.Nodes {
+			g.degree[p] += f.Terminals
+			g.at[p] = append(g.at[p], int32(i))
+		}
+	}
+	g.order = newFactor(g.pattern(nodes))
+}
+
+// pattern lists the neighbours of each unknown: nodes first, then fans' means.
+func (g *Graph) pattern(nodes int) [][]int32 {
+	adjacent := make([][]int32, nodes+len(g.Fans))
+	for p := range nodes {
+		list := append([]int32(nil), g.near[p]...)
+		for _, f := range g.at[p] {
+			list = append(list, int32(nodes)+f)
+		}
+		adjacent[p] = list
+	}
+	for i, f := range g.Fans {
+		adjacent[nodes+i] = f.Nodes
+	}
+	return adjacent
+}
+
+// MeanAt is a fan's mean vector at one feature: the one rounding that everybody uses.
+func MeanAt(sum, pull float64) float32 { return float32(sum/pull) + 0 }
+
+// hold is the diagonal term of node p beside its degree.
+func (g *Graph) hold(p int32) float64 {
+	switch {
+	case !g.Linked[p]:
+		return 1 // an internal node without edges stays at zero
+	case g.Anchor == 0:
+		return loose
+	}
+	return g.Anchor
+}
+
+// graphRun is one Task on a graph. Slices are per node, or per fan.
+type graphRun struct {
+	*run
+	g                *Graph
+	x, prev, y, next []float32
+	v, stiff         []float64 // per fan: V_g (Task.Whole: sum of the terminals' w_n) and s_g
+	right, w, tmp    []float64 // per node
+	dir, back        []float64
+	sys              *equations
+}
+
+// graph runs the task feature by feature. A feature without any entry is zero everywhere.
+func (r *run) graph() {
+	g := r.Forest.Graph
+	n, f := len(r.Forest.Parent), len(g.Fans)
+	q := &graphRun{
+		run: r, g: g, x: make([]float32, n), prev: make([]float32, n), y: make([]float32, n), next: make([]float32, n),
+		v: make([]float64, f), stiff: make([]float64, f), right: make([]float64, n), w: make([]float64, n),
+		tmp: make([]float64, n), dir: make([]float64, n), back: make([]float64, n), sys: newEquations(g, n),
+	}
+	for c := range int32(r.Hi - r.Lo) {
+		if r.x.empty(c) && r.prev.empty(c) && r.in.empty(c) {
+			continue
+		}
+		q.fill(c)
+		r.sums.Entries += int64(n)
+		q.column(c)
+	}
+}
+
+// fill scatters the feature's values.
+func (q *graphRun) fill(c int32) {
+	clear(q.x)
+	clear(q.prev)
+	clear(q.v)
+	clear(q.stiff)
+	for k := q.run.x.begin[c]; k < q.run.x.begin[c+1]; k++ {
+		q.x[q.run.x.node[k]] = q.run.x.value[k]
+	}
+	for k := q.run.prev.begin[c]; k < q.run.prev.begin[c+1]; k++ {
+		q.prev[q.run.prev.node[k]] = q.run.prev.value[k]
+	}
+	for p := range q.y {
+		q.y[p] = Extrapolate(q.x[p], q.prev[p], q.Beta)
+	}
+	for k := q.in.begin[c]; k < q.in.begin[c+1]; k++ {
+		q.v[q.in.parent[k]] += q.in.sum[k]
+		q.stiff[q.in.parent[k]] += float64(q.in.stiff[k])
+	}
+}
+
+// column certifies and moves one feature.
+func (q *graphRun) column(c int32) {
+	if q.Certify {
+		q.certify()
+	}
+	switch q.Rule {
+	case Support, Family, Full:
+		if q.Rule != Support {
+			for i := range q.stiff {
+				q.stiff[i] = q.g.Fans[i].Terminals
+			}
+		}
+		q.solve()
+		q.momentum()
+	case Mean, Jacobi:
+		q.neighbours()
+	case None:
+		return
+	case Emit:
+		copy(q.next, q.y)
+	}
+	for p, v := range q.next {
+		if v != 0 {
+			q.out.add(q.Lo+uint32(c), int32(p), v)
+		}
+	}
+}
+
+// sum is the sum of fan i's nodes in x.
+func (f *Fan) sum(x []float32) float64 {
+	s := 0.0
+	for _, p := range f.Nodes {
+		s += float64(x[p])
+	}
+	return s
+}
+
+// solve is the exact step from the terminals solved at y.
+func (q *graphRun) solve() {
+	clear(q.right)
+	if q.g.Anchor == 0 {
+		for p := range q.right {
+			q.right[p] = float64(q.g.hold(int32(p)) * float64(q.y[p]))
+		}
+	}
+	for i := range q.g.Fans {
+		f := &q.g.Fans[i]
+		add := q.v[i]
+		if q.stiff[i] > 0 {
+			add += float64(q.stiff[i] * float64(MeanAt(f.sum(q.y), f.Pull)))
+		}
+		if add != 0 {
+			for _, p := range f.Nodes {
+				q.right[p] += add
+			}
+		}
+	}
+	q.sys.solve(q.stiff, q.right, q.w)
+	for p, w := range q.w {
+		q.next[p] = float32(w) + 0
+	}
+}
+
+// neighbours moves the nodes of one set, or all of them damped, to the (anchored) mean of
+// their neighbours; terminals stand where they were solved last.
+func (q *graphRun) neighbours() {
+	for p := range q.next {
+		q.next[p] = q.x[p]
+		if q.Rule == Mean && q.Forest.Set[p] != q.Set || q.g.degree[p] == 0 {
+			continue
+		}
+		sum := 0.0
+		for _, o := range q.g.near[p] {
+			sum += float64(q.g.Weight * float64(q.x[o]))
+		}
+		for _, f := range q.g.at[p] {
+			sum += q.v[f]
+		}
+		mean := sum / (q.g.degree[p] + q.g.Anchor)
+		if q.Rule == Jacobi {
+			mean = float64(q.x[p]) + float64(q.Damping*(mean-float64(q.x[p])))
+		}
+		q.next[p] = float32(mean) + 0
+	}
+}
+
+// momentum adds (y - x+)' M (x+ - x), M the step's matrix.
+func (q *graphRun) momentum() {
+	for p := range q.dir {
+		q.dir[p] = float64(q.next[p]) - float64(q.x[p])
+		q.back[p] = float64(q.y[p]) - float64(q.next[p])
+	}
+	q.sys.mul(q.stiff, q.dir, q.tmp)
+	for p, d := range q.tmp {
+		q.sums.Restart += float64(d * q.back[p])
+		q.sums.Moved += float64(q.back[p] * q.back[p])
+	}
+}
+
+// certify adds the feature's share of P(W) at W = y and, if there is an anchor, of D(a).
+// The terminals' shares are the blocks'. With V_p the sum of v'_n over p's terminals and A
+// the system without stiffness, sum_n w_n(a).v_n = sum S'_n ||v'_n||^2 + V'A^-1 V, and for any w
+//
+//	V'A^-1 V <= 2 V.w - w'Aw + ||V - Aw||^2 / Anchor
+//
+// as A's eigenvalues are at least Anchor: a bound, whatever the solver's rounding did.
+func (q *graphRun) certify() {
+	g := q.g
+	for _, e := range g.Edges {
+		d := float64(q.y[e[0]]) - float64(q.y[e[1]])
+		q.sums.Primal += float64(g.Weight*float64(d*d)) / 2
+	}
+	for p, y := range q.y {
+		if g.Linked[p] {
+			q.sums.Primal += float64(g.Anchor*float64(float64(y)*float64(y))) / 2
+		}
+	}
+	if g.Anchor == 0 {
+		return
+	}
+	clear(q.right)
+	for i := range g.Fans {
+		f := &g.Fans[i]
+		v := q.v[i]
+		if q.Whole {
+			v -= float64(f.Terminals * float64(MeanAt(f.sum(q.y), f.Pull)))
+		}
+		if v != 0 {
+			for _, p := range f.Nodes {
+				q.right[p] += v
+			}
+		}
+	}
+	q.sys.solve(nil, q.right, q.w)
+	q.sys.mul(nil, q.w, q.tmp)
+	rest, value := 0.0, 0.0
+	for p, v := range q.right {
+		value += float64(q.w[p]*v) + float64(q.w[p]*(v-q.tmp[p]))
+		rest += float64((v - q.tmp[p]) * (v - q.tmp[p]))
+	}
+	q.sums.Dual -= (value + rest/g.Anchor) / 2
+}

@@ -1,0 +1,276 @@
+package worker
+
+import (
+	"cmp"
+	"slices"
+
+	"taxon/internal/jobspec"
+	"taxon/mapper"
+	"taxon/reducer"
+)
+
+// graph is what a job on a graph has beside its forest: the fans (terminals with the
+// same neighbours) that stand where a tree's parents do.
+type graph struct {
+	*reducer.Graph
+	fanOf []int32 // node -> fan; -1: internal, or a terminal without edges
+	whole bool    // contributions carry whole vectors: see reducer.Task.Whole
+}
+
+// numberGraph gives internals and fans their numbers, in node order.
+func (j *job) numberGraph(sets []uint32) {
+	t, o := j.tree, j.options
+	f := &reducer.Forest{Graph: &reducer.Graph{Weight: jobspec.InternalWeight(o), Anchor: o.GetAnchor()}}
+	j.internal = make([]int32, t.Len())
+	for n, leaf := range t.Leaf {
+		j.internal[n] = -1
+		if !leaf {
+			j.internal[n] = int32(len(f.Parent))
+			f.Parent, f.Set = append(f.Parent, -1), append(f.Set, int32(sets[n]))
+			f.Graph.Linked = append(f.Graph.Linked, len(t.Adjacent.Of(int32(n))) > 0)
+		}
+	}
+	f.Terminals, f.Children = make([]int32, len(f.Parent)), make([]int32, len(f.Parent))
+	j.graph = &graph{Graph: f.Graph, fanOf: make([]int32, t.Len()),
+		whole: o.GetSchedule() != jobspec.ScheduleTwoblock && o.GetSchedule() != ""}
+	var terminals []int32
+	for n, leaf := range t.Leaf {
+		j.graph.fanOf[n] = -1
+		near := t.Adjacent.Of(int32(n))
+		if leaf && len(near) > 0 {
+			terminals = append(terminals, int32(n))
+		}
+		for _, m := range near {
+			if m > int32(n) && !leaf && !t.Leaf[m] {
+				f.Graph.Edges = append(f.Graph.Edges, [2]int32{j.internal[n], j.internal[m]})
+			}
+		}
+	}
+	slices.SortStableFunc(terminals, func(a, b int32) int {
+		return cmp.Or(slices.Compare(t.Adjacent.Of(a), t.Adjacent.Of(b)), cmp.Compare(a, b))
+	})
+	for i, n := range terminals {
+		if i == 0 || !slices.Equal(t.Adjacent.Of(n), t.Adjacent.Of(terminals[i-1])) {
+			fan := reducer.Fan{Pull: jobspec.Pull(t, uint32(n), o.GetAnchor())}
+			for _, m := range t.Adjacent.Of(n) {
+				fan.Nodes = append(fan.Nodes, j.internal[m])
+			}
+			f.Graph.Fans = append(f.Graph.Fans, fan)
+		}
+		last := len(f.Graph.Fans) - 1
+		f.Graph.Fans[last].Terminals++
+		j.graph.fanOf[n] = int32(last)
+	}
+	f.Graph.Prepare(len(f.Parent))
+	j.forest = f
+}
+
+// groupGraph lists, for each block group, the internals beside its fans; those beside no
+// terminal go with the first group, so that every vector has a place.
+func (j *job) groupGraph() {
+	begin := j.plan.GetGroupBegin()
+	placed := make([]bool, len(j.forest.Parent))
+	j.groupOf = make([]int, len(j.plan.GetBlockBegin())-1)
+	for g := range len(begin) - 1 {
+		seen := make([]bool, len(j.forest.Parent))
+		for b := begin[g]; b < begin[g+1]; b++ {
+			j.groupOf[b] = g
+			for _, n := range j.terminals(b) {
+				if fan := j.graph.fanOf[n]; fan >= 0 {
+					for _, p := range j.graph.Fans[fan].Nodes {
+						seen[p], placed[p] = true, true
+					}
+				}
+			}
+		}
+		var nodes []int32
+		for p, in := range seen {
+			if in {
+				nodes = append(nodes, int32(p))
+			}
+		}
+		j.groups = append(j.groups, nodes)
+	}
+	for p, in := range placed {
+		if !in {
+			j.groups[0] = append(j.groups[0], int32(p))
+		}
+	}
+	slices.Sort(j.groups[0])
+}
+
+// pull is S_n + lambda0 of a block's terminals, the same for all of them.
+func (j *job) pull(block uint32) float64 {
+	if j.graph == nil {
+		return 1
+	}
+	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.GetAnchor())
+}
+
+// solverOf is the block's solver: with K = C / pull.
+func (j *job) solverOf(block uint32) *mapper.Solver {
+	if s, ok := j.solvers[j.pull(block)]; ok {
+		return s
+	}
+	return j.solver
+}
+
+// fanMean is the dense m_n of a fan's terminals, one longer than the data has columns.
+// It notes in s what a pricing pass needs to add the edges up exactly.
+func (k *task) fanMean(s *scratch, slot int, fan int32) []float32 {
+	if s.mean[slot] == nil {
+		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
+	}
+	f := &k.job.graph.Fans[fan]
+	sum := cleared64(s.sum, int(k.job.features))
+	s.sum = sum
+	squares := 0.0
+	for _, p := range f.Nodes {
+		s.path.eachY(p, func(i uint32, y float32) {
+			sum[i] += float64(y)
+			squares += float64(float64(y) * float64(y))
+		})
+	}
+	mean := s.mean[slot]
+	e := edgeSums{constant: squares / 2}
+	if s.rounding[slot] == nil {
+		s.rounding[slot] = make([]float64, k.job.set.Matrix.Cols+1)
+	}
+	d := s.rounding[slot]
+	clear(d)
+	for i, v := range sum {
+		m := reducer.MeanAt(v, f.Pull)
+		mean[i] = m
+		d[i] = float64(m) - v/f.Pull
+		e.constant += float64(f.Pull * float64(float64(m)*(d[i]-float64(m)/2)))
+	}
+	clear(mean[len(sum):])
+	e.rounding = d
+	s.edges = append(s.edges, e)
+	return mean
+}
+
+// edgeSums are what the mapper's S/2 ||w - m||^2, m rounded, lacks of the edges of a fan's
+// terminals and their anchor, 1/2 sum_j ||w - w_j||^2 + lambda0/2 ||w||^2: with
+// d = m - sum_j w_j / S it is, for each terminal at w = m + v,
+//
+//	1/2 sum_j ||w_j||^2 - S/2 ||m||^2 + S d.m + S d.v
+type edgeSums struct {
+	constant float64   // all but the last term
+	rounding []float64 // d
+}
+
+// eachY calls visit for each feature at which x or x_prev of node p has an entry, with y.
+func (w *path) eachY(p int32, visit func(i uint32, y float32)) {
+	at, ok := w.x.place(p)
+	if !ok {
+		return
+	}
+	for r, part := range w.x.parts {
+		fx, vx := list(part, at)
+		if w.beta == 0 {
+			for k, i := range fx {
+				visit(i, vx[k])
+			}
+			continue
+		}
+		fp, vp := list(w.prev.parts[r], at)
+		for len(fx) > 0 || len(fp) > 0 {
+			var i uint32
+			if len(fp) == 0 || len(fx) > 0 && fx[0] < fp[0] {
+				i = fx[0]
+			} else {
+				i = fp[0]
+			}
+			x, prev := float32(0), float32(0)
+			if len(fx) > 0 && fx[0] == i {
+				x, fx, vx = vx[0], fx[1:], vx[1:]
+			}
+			if len(fp) > 0 && fp[0] == i {
+				prev, fp, vp = vp[0], fp[1:], vp[1:]
+			}
+			visit(i, reducer.Extrapolate(x, prev, w.beta))
+		}
+	}
+}
+
+func cleared64(v []float64, n int) []float64 {
+	if len(v) != n {
+		return make([]float64, n)
+	}
+	clear(v)
+	return v
+}
+
+// scale brings a block's sums from its subproblems' scale, K = C/S, to the whole
+// problem's, and completes the edges.
+func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []mapper.Contribution, pull float64) {
+	sums.Primal *= pull
+	sums.Dual *= pull
+	sums.InnerGap *= pull
+	for i, e := range s.edges {
+		lanes := 0
+		for _, slot := range b.Slot {
+			if slot == i {
+				lanes++
+			}
+		}
+		sums.Primal += float64(float64(lanes) * e.constant)
+		dot := 0.0
+		for n, f := range cs[i].Feature {
+			dot += float64(e.rounding[f] * cs[i].Sum[n])
+		}
+		sums.Primal += float64(pull * dot)
+	}
+}
+
+// wholeVectors turns contributions of v into those of w = m + v.
+func wholeVectors(cs []mapper.Contribution, b *mapper.Block, features uint32) []mapper.Contribution {
+	out := make([]mapper.Contribution, len(cs))
+	for slot, c := range cs {
+		lanes := 0.0
+		for _, s := range b.Slot {
+			if s == slot {
+				lanes++
+			}
+		}
+		w, at := mapper.Contribution{Slot: c.Slot}, 0
+		for f := range features {
+			sum, stiff, held := float64(lanes*float64(b.Mean[slot][f])), uint8(0), false
+			if at < len(c.Feature) && c.Feature[at] == f {
+				sum += c.Sum[at]
+				stiff, held = c.Stiff[at], true
+				at++
+			}
+			if held || sum != 0 {
+				w.Feature, w.Sum, w.Stiff = append(w.Feature, f), append(w.Sum, sum), append(w.Stiff, stiff)
+			}
+		}
+		out[slot] = w
+	}
+	return out
+}
+
+// wholeWeights turns overrides of the fans' means into those of zero, as models of graphs
+// store them.
+func wholeWeights(os []mapper.Override, b *mapper.Block, features uint32) []mapper.Override {
+	out := make([]mapper.Override, len(os))
+	for l, o := range os {
+		if b.Slot[l] < 0 {
+			out[l] = o
+			continue
+		}
+		mean, at := b.Mean[b.Slot[l]], 0
+		for f := range features {
+			w := mean[f]
+			if at < len(o.Feature) && o.Feature[at] == f {
+				w = o.Value[at]
+				at++
+			}
+			if w != 0 {
+				out[l].Feature, out[l].Value = append(out[l].Feature, f), append(out[l].Value, w)
+			}
+		}
+	}
+	return out
+}
