@@ -8,6 +8,7 @@ import (
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -65,11 +66,12 @@ const (
 	maxJobBytes = 1 << 30
 )
 
-// Agent takes tasks from a coordinator and has an Executor run them. All fields but
-// Grace, Name and Failed are required.
+// Agent takes tasks from a coordinator and has an Executor run them. Slots, Tasks and
+// Executor are required.
 type Agent struct {
 	Name     string
-	Slots    int // tasks that run at a time
+	Slots    int    // tasks that run at a time
+	Memory   uint64 // bytes that its tasks may take, told to the coordinator; 0: not told
 	Tasks    taxonv1.TasksClient
 	Executor Executor
 	// Grace is how long running tasks may go on after Run's context ended; the ones that
@@ -77,12 +79,17 @@ type Agent struct {
 	Grace time.Duration
 	// Failed is told of calls and tasks that failed, as it happens; nil: not told.
 	Failed func(error)
+	// Shards is told where the store's shards are, at each registration; nil: not told.
+	Shards func([]*taxonv1.Shard)
+	// Registered is told of each registration; nil: not told.
+	Registered func(worker string)
 
 	mu       sync.Mutex
 	identity *identity             // nil: not registered
 	held     map[uint64]*heldLease // by epoch
 	jobs     jobCache
 
+	drained     func()     // ends the leasing
 	registering sync.Mutex // held by the slot that registers
 	registered  signal     // raised for the renewer
 }
@@ -106,10 +113,17 @@ var errLost = errors.New("the lease was lost")
 // errLeaving ends the context of a task that is to be given back.
 var errLeaving = errors.New("the worker is leaving")
 
-// Run works until ctx ends, then gives back what is not done (see Grace), leaves and
-// returns nil. It survives outages of the coordinator. An error means that the agent is
+// ErrDrained is what Run returns when the coordinator has taken the worker out.
+var ErrDrained = errors.New("the worker was drained")
+
+// Run works until ctx ends, then gives back what is not done (see Grace), or until the
+// coordinator takes it out (drain), then finishes what it has begun; it leaves and
+// returns nil, or ErrDrained. It survives outages of the coordinator. An error means that the agent is
 // not set up rightly. When it returns all of its goroutines have ended.
 func (a *Agent) Run(ctx context.Context) error {
+	leasing, stopLeasing := context.WithCancelCause(ctx)
+	defer stopLeasing(nil)
+	a.drained = func() { stopLeasing(ErrDrained) }
 	if a.Slots < 1 || a.Tasks == nil || a.Executor == nil {
 		return fmt.Errorf("worker %s: needs a coordinator, an executor and at least one slot, has %d", a.Name, a.Slots)
 	}
@@ -121,7 +135,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	renewing, endRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var slots, rest sync.WaitGroup
 	for range a.Slots {
-		slots.Go(func() { a.slot(ctx, tasks) })
+		slots.Go(func() { a.slot(ctx, leasing, tasks) })
 	}
 	rest.Go(func() { a.renew(renewing) })
 	rest.Go(func() {
@@ -137,19 +151,22 @@ func (a *Agent) Run(ctx context.Context) error {
 	rest.Wait()
 	endTasks(nil)
 	a.leave(ctx)
+	if errors.Is(context.Cause(leasing), ErrDrained) {
+		return ErrDrained
+	}
 	return nil
 }
 
-// slot leases and runs one task after the other until ctx ends.
-func (a *Agent) slot(ctx, tasks context.Context) {
+// slot leases and runs one task after the other until leasing ends.
+func (a *Agent) slot(ctx, leasing, tasks context.Context) {
 	var next *assignment
 	for {
 		if next == nil {
-			if next = a.lease(ctx); next == nil {
+			if next = a.lease(leasing); next == nil {
 				return
 			}
 		}
-		next = a.work(ctx, tasks, next)
+		next = a.work(ctx, leasing, tasks, next)
 	}
 }
 
@@ -169,6 +186,10 @@ func (a *Agent) lease(ctx context.Context) *assignment {
 			call, done := context.WithTimeout(ctx, leaseTimeout)
 			r, err = a.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker})
 			done()
+			if err == nil && r.GetDrain() {
+				a.drained()
+				return nil
+			}
 			if err == nil && r.GetLease() != nil {
 				return &assignment{worker: me.worker, lease: r.Lease}
 			}
@@ -188,7 +209,7 @@ func (a *Agent) lease(ctx context.Context) *assignment {
 }
 
 // work runs a task and reports it. The answer may bring the slot's next task.
-func (a *Agent) work(ctx, tasks context.Context, as *assignment) *assignment {
+func (a *Agent) work(ctx, leasing, tasks context.Context, as *assignment) *assignment {
 	l := as.lease
 	id := &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}
 	run, stop := context.WithCancelCause(tasks)
@@ -210,19 +231,20 @@ func (a *Agent) work(ctx, tasks context.Context, as *assignment) *assignment {
 			report.Returned = true
 		}
 		report.Error, report.Deterministic = err.Error(), IsDeterministic(err)
+		report.Lost, report.Unavailable = lost(err), errors.Is(err, store.ErrUnavailable)
 		a.tell(run, fmt.Errorf("job %s, step %d, task %d: %w", l.Job, l.Step, l.Task, err))
 	}
-	return a.report(ctx, run, report)
+	return a.report(ctx, leasing, run, report)
 }
 
 // report delivers a report, again and again until the coordinator answers, the lease is
 // lost, or the farewell is over.
-func (a *Agent) report(ctx, run context.Context, r *taxonv1.ReportRequest) *assignment {
+func (a *Agent) report(ctx, leasing, run context.Context, r *taxonv1.ReportRequest) *assignment {
 	wait := firstWait
 	last, end := outlive(ctx, farewell)
 	defer end()
 	for {
-		r.Next = ctx.Err() == nil
+		r.Next = leasing.Err() == nil
 		call, done := context.WithTimeout(last, callTimeout)
 		answer, err := a.Tasks.Report(call, r)
 		done()

@@ -31,9 +31,15 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	}
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots)})
+	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory})
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
+	}
+	if a.Shards != nil {
+		a.Shards(r.GetShards())
+	}
+	if a.Registered != nil {
+		a.Registered(r.GetWorker())
 	}
 	me = &identity{worker: r.Worker, lease: time.Duration(max(r.LeaseMs, 1)) * time.Millisecond}
 	a.mu.Lock()

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -31,6 +33,7 @@ type fakeTasks struct {
 	code     codes.Code     // with this
 	leaseFor time.Duration
 	next     []*taxonv1.Lease // handed out with the answers to reports
+	drain    bool             // workers are taken out
 	unknown  string           // this worker is not registered (any more)
 }
 
@@ -73,9 +76,10 @@ func (f *fakeTasks) Job(_ context.Context, r *taxonv1.JobRequest, _ ...grpc.Call
 func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest, _ ...grpc.CallOption) (*taxonv1.LeaseResult, error) {
 	f.mu.Lock()
 	err := f.fault("lease", r.Worker)
+	drain := f.drain
 	f.mu.Unlock()
-	if err != nil {
-		return nil, err
+	if err != nil || drain {
+		return &taxonv1.LeaseResult{Drain: drain}, err
 	}
 	select {
 	case l := <-f.leases:
@@ -337,6 +341,63 @@ func TestAgentDrains(t *testing.T) {
 		}
 		if !slices.Equal(f.left, []string{"w1"}) {
 			t.Errorf("left %v", f.left)
+		}
+	}
+}
+
+// A drained agent finishes what it has begun, however long that takes, and ends.
+func TestAgentIsDrained(t *testing.T) {
+	f := newFakeTasks()
+	f.leases <- testLease(3)
+	began, finish := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Agent{Name: "test", Slots: 2, Tasks: f, Executor: runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+			close(began)
+			<-finish
+			return double(ctx, job, l)
+		})}).Run(t.Context())
+	}()
+	<-began
+	f.mu.Lock()
+	f.drain = true
+	f.mu.Unlock()
+	time.Sleep(50 * time.Millisecond) // the other slot learns of it
+	close(finish)
+	if err := <-ended; !errors.Is(err, ErrDrained) {
+		t.Errorf("a drained agent ended with %v", err)
+	}
+	if len(f.reports) != 1 || f.reports[0].Returned || f.reports[0].Error != "" || f.reports[0].Next || !slices.Equal(f.left, []string{"w1"}) {
+		t.Errorf("reports %v, left %v", f.reports, f.left)
+	}
+}
+
+// What the store lacks is named, so that it can be made again.
+func TestAgentReportsLostValues(t *testing.T) {
+	key := func(step, task uint32, name string) store.Key {
+		return store.Key{Job: "j", Step: step, Task: task, Attempt: 2, Name: name}
+	}
+	away := fmt.Errorf("put: %w", store.ErrUnavailable)
+	for _, test := range []struct {
+		err         error
+		lost        string
+		unavailable bool
+	}{
+		{&lostError{[]store.Key{key(3, 1, "v/0"), key(3, 1, "v/1"), key(3, 2, "v/0")}}, "[step:3 task:1 attempt:2 step:3 task:2 attempt:2]", false},
+		{fmt.Errorf("get: %w", &store.KeyError{Op: "get", Key: key(4, 5, "x"), Err: store.ErrCorrupt}), "[step:4 task:5 attempt:2]", false},
+		{away, "[]", true},
+		{errors.New("other"), "[]", false},
+	} {
+		f := newFakeTasks()
+		f.leases <- testLease(0)
+		stop := start(t, f, 1, 0, runFunc(func(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+			return nil, Stats{}, test.err
+		}))
+		f.eventually(t, "a report", func() bool { return len(f.reports) == 1 })
+		stop()
+		r := f.reports[0]
+		if got := strings.ReplaceAll(fmt.Sprint(r.Lost), "  ", " "); got != test.lost || r.Unavailable != test.unavailable {
+			t.Errorf("%v: lost %v, unavailable %v", test.err, got, r.Unavailable)
 		}
 	}
 }

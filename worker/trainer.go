@@ -22,18 +22,27 @@ type Store interface {
 // Trainer is the Executor that trains: it runs map, reduce and emit tasks.
 type Trainer struct {
 	Store Store
-	// Open gives a job's data; nil: dataset.Open of the path the job names.
+	// Stores gives the store of one job, where jobs have stores of their own; nil: Store.
+	Stores func(job string, r *taxonv1.JobResult) (Store, error)
+	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
+	// need not come again elsewhere, but those marked by Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+	// Release takes the data of a job that Trim has dropped back; nil: nothing.
+	Release func(*dataset.Set)
 
 	mu   sync.Mutex
 	jobs map[string]*loading
 }
 
-// loading is a job that is being, or has been, loaded.
+// loading is a job that is being, or has been, loaded. users and idle are guarded by the
+// trainer's mu.
 type loading struct {
 	ready chan struct{}
 	job   *job
+	store Store
 	err   error
+	users int       // tasks that run
+	idle  time.Time // since when there are none
 }
 
 // Forget drops what is kept of a job. Its tasks must have ended.
@@ -43,6 +52,22 @@ func (t *Trainer) Forget(id string) {
 	delete(t.jobs, id)
 }
 
+// Trim drops the jobs that have had no task for a time: they have ended, or others do
+// their work. A task that comes all the same loads its job again.
+func (t *Trainer) Trim(idle time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, l := range t.jobs {
+		if l.users > 0 || l.job == nil || time.Since(l.idle) < idle {
+			continue
+		}
+		delete(t.jobs, id)
+		if t.Release != nil {
+			t.Release(l.job.set)
+		}
+	}
+}
+
 // Run implements Executor.
 func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Lease) (sums *taxonv1.Sums, stats Stats, err error) {
 	defer func() { // a bug in one job must not take the worker's other jobs down
@@ -50,11 +75,13 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 			err = Deterministic(fmt.Errorf("internal error: %v; please report", p))
 		}
 	}()
-	j, err := t.load(ctx, l.GetJob(), r)
+	loaded, err := t.load(ctx, l.GetJob(), r)
 	if err != nil {
 		return nil, Stats{}, err
 	}
-	k := &task{job: j, store: t.Store, lease: l}
+	defer t.leave(loaded)
+	j := loaded.job
+	k := &task{job: j, store: loaded.store, lease: l}
 	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
 	switch l.GetKind() {
 	case taxonv1.TaskKind_TASK_KIND_MAP:
@@ -72,8 +99,8 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 	return sums, k.stats, err
 }
 
-// load returns the job's shared state, built once.
-func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*job, error) {
+// load returns the job's shared state, built once. The caller leaves it.
+func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*loading, error) {
 	t.mu.Lock()
 	if t.jobs == nil {
 		t.jobs = map[string]*loading{}
@@ -83,15 +110,31 @@ func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*j
 		l = &loading{ready: make(chan struct{})}
 		t.jobs[id] = l
 	}
+	l.users++
 	t.mu.Unlock()
 	if !ok {
 		t.build(ctx, l, id, r)
 	}
+	err := ctx.Err()
 	select {
 	case <-l.ready:
-		return l.job, l.err
+		err = l.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		err = ctx.Err()
+	}
+	if err != nil {
+		t.leave(l)
+		return nil, err
+	}
+	return l, nil
+}
+
+// leave notes that a task no longer uses a job.
+func (t *Trainer) leave(l *loading) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.users--; l.users == 0 {
+		l.idle = time.Now()
 	}
 }
 
@@ -104,16 +147,32 @@ func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.J
 		}
 		close(l.ready)
 	}()
-	if l.job, l.err = newJob(ctx, id, r, t.open); l.err != nil && ctx.Err() == nil {
+	l.store = t.Store
+	if t.Stores != nil {
+		if l.store, l.err = t.Stores(id, r); l.err != nil {
+			return
+		}
+	}
+	var opening *openError
+	if l.job, l.err = newJob(ctx, id, r, t.open); errors.As(l.err, &opening) {
+		l.err = opening.error
+	} else if l.err != nil && ctx.Err() == nil {
 		l.err = Deterministic(l.err)
 	}
 }
 
+// openError is an error of Open: data that is away now may be there later.
+type openError struct{ error }
+
 func (t *Trainer) open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
-	if t.Open != nil {
-		return t.Open(ctx, d)
+	if t.Open == nil {
+		return dataset.Open(d.GetPath())
 	}
-	return dataset.Open(d.GetPath())
+	set, err := t.Open(ctx, d)
+	if err != nil {
+		return nil, &openError{err}
+	}
+	return set, nil
 }
 
 // task is one lease being worked on.
@@ -142,13 +201,47 @@ func (k *task) get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var gone []store.Key
 	for i, v := range values {
 		if v == nil {
-			return nil, fmt.Errorf("read %v: the store has lost it", keys[i])
+			gone = append(gone, keys[i])
 		}
 		k.stats.BytesRead += uint64(len(v))
 	}
+	if len(gone) > 0 {
+		return nil, &lostError{gone}
+	}
 	return values, nil
+}
+
+// lostError says that the store does not hold values that must be there.
+type lostError struct{ keys []store.Key }
+
+func (e *lostError) Error() string {
+	if n := len(e.keys) - 1; n > 0 {
+		return fmt.Sprintf("read %v and %d more: the store has lost them", e.keys[0], n)
+	}
+	return fmt.Sprintf("read %v: the store has lost it", e.keys[0])
+}
+
+// lost names the tasks whose values an error found missing or damaged, each once.
+func lost(err error) []*taxonv1.Ref {
+	var keys []store.Key
+	var gone *lostError
+	var damaged *store.KeyError
+	switch {
+	case errors.As(err, &gone):
+		keys = gone.keys
+	case errors.Is(err, store.ErrCorrupt) && errors.As(err, &damaged):
+		keys = []store.Key{damaged.Key}
+	}
+	var refs []*taxonv1.Ref
+	for i, k := range keys {
+		if i == 0 || k.Step != keys[i-1].Step || k.Task != keys[i-1].Task || k.Attempt != keys[i-1].Attempt {
+			refs = append(refs, taxonv1.Place{Step: k.Step, Task: k.Task, Attempt: k.Attempt}.Ref())
+		}
+	}
+	return refs
 }
 
 // compute runs f on one thread and adds its CPU time to the task's figures.
