@@ -563,6 +563,7 @@ type JobSpec struct {
 	Options       *Options               `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	Data          *Data                  `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
 	Structure     *Structure             `protobuf:"bytes,3,opt,name=structure,proto3" json:"structure,omitempty"` // unset: flat
+	Given         *Structure             `protobuf:"bytes,4,opt,name=given,proto3" json:"given,omitempty"`         // as the user gave it, where that is something else: it goes into the model
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -614,6 +615,13 @@ func (x *JobSpec) GetData() *Data {
 func (x *JobSpec) GetStructure() *Structure {
 	if x != nil {
 		return x.Structure
+	}
+	return nil
+}
+
+func (x *JobSpec) GetGiven() *Structure {
+	if x != nil {
+		return x.Given
 	}
 	return nil
 }
@@ -2389,6 +2397,9 @@ type JobStatus struct {
 	Options           *Options               `protobuf:"bytes,33,opt,name=options,proto3" json:"options,omitempty"`
 	Instances         uint64                 `protobuf:"varint,34,opt,name=instances,proto3" json:"instances,omitempty"`
 	Features          uint64                 `protobuf:"varint,35,opt,name=features,proto3" json:"features,omitempty"`
+	Nonzeros          uint64                 `protobuf:"varint,36,opt,name=nonzeros,proto3" json:"nonzeros,omitempty"`
+	WeightsSha256     string                 `protobuf:"bytes,37,opt,name=weights_sha256,json=weightsSha256,proto3" json:"weights_sha256,omitempty"` // of a job that is done: over its node records, see docs/formats.md
+	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2664,6 +2675,27 @@ func (x *JobStatus) GetInstances() uint64 {
 func (x *JobStatus) GetFeatures() uint64 {
 	if x != nil {
 		return x.Features
+	}
+	return 0
+}
+
+func (x *JobStatus) GetNonzeros() uint64 {
+	if x != nil {
+		return x.Nonzeros
+	}
+	return 0
+}
+
+func (x *JobStatus) GetWeightsSha256() string {
+	if x != nil {
+		return x.WeightsSha256
+	}
+	return ""
+}
+
+func (x *JobStatus) GetPeakRssBytes() uint64 {
+	if x != nil {
+		return x.PeakRssBytes
 	}
 	return 0
 }
@@ -4088,11 +4120,12 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\aparents\x18\x02 \x03(\rR\aparents\x12\x1a\n" +
 	"\bchildren\x18\x03 \x03(\rR\bchildren\x12\x14\n" +
-	"\x05graph\x18\x04 \x01(\bR\x05graph\"\x8d\x01\n" +
+	"\x05graph\x18\x04 \x01(\bR\x05graph\"\xb8\x01\n" +
 	"\aJobSpec\x12+\n" +
 	"\aoptions\x18\x01 \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\"\n" +
 	"\x04data\x18\x02 \x01(\v2\x0e.taxon.v1.DataR\x04data\x121\n" +
-	"\tstructure\x18\x03 \x01(\v2\x13.taxon.v1.StructureR\tstructure\"\xe2\x01\n" +
+	"\tstructure\x18\x03 \x01(\v2\x13.taxon.v1.StructureR\tstructure\x12)\n" +
+	"\x05given\x18\x04 \x01(\v2\x13.taxon.v1.StructureR\x05given\"\xe2\x01\n" +
 	"\x04Plan\x12'\n" +
 	"\x0fblock_terminals\x18\x01 \x03(\rR\x0eblockTerminals\x12\x1f\n" +
 	"\vblock_begin\x18\x02 \x03(\rR\n" +
@@ -4229,7 +4262,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xa9\t\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x92\n" +
+	"\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4273,7 +4307,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04name\x18  \x01(\tR\x04name\x12+\n" +
 	"\aoptions\x18! \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\x1c\n" +
 	"\tinstances\x18\" \x01(\x04R\tinstances\x12\x1a\n" +
-	"\bfeatures\x18# \x01(\x04R\bfeatures\"^\n" +
+	"\bfeatures\x18# \x01(\x04R\bfeatures\x12\x1a\n" +
+	"\bnonzeros\x18$ \x01(\x04R\bnonzeros\x12%\n" +
+	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x12$\n" +
+	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\"^\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12!\n" +
@@ -4504,86 +4541,87 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
 	4,  // 1: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
 	5,  // 2: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
-	6,  // 3: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
-	1,  // 4: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	32, // 5: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
-	14, // 6: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
-	17, // 7: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
-	0,  // 8: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
-	20, // 9: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
-	0,  // 10: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	23, // 11: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	23, // 12: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	32, // 13: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 14: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	32, // 15: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	31, // 16: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	33, // 17: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	30, // 18: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	3,  // 19: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	23, // 20: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 21: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 22: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	23, // 23: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	44, // 24: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	42, // 25: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	42, // 26: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	42, // 27: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	42, // 28: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	42, // 29: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
-	2,  // 30: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	43, // 31: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	45, // 32: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	46, // 33: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	48, // 34: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	48, // 35: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	48, // 36: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	51, // 37: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	44, // 38: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	46, // 39: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	8,  // 40: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	10, // 41: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	10, // 42: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	11, // 43: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	12, // 44: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 45: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	16, // 46: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	19, // 47: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	22, // 48: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	24, // 49: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	39, // 50: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	26, // 51: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	28, // 52: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	35, // 53: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	39, // 54: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	41, // 55: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	49, // 56: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	52, // 57: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	37, // 58: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 59: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	34, // 60: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	34, // 61: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	34, // 62: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	34, // 63: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	15, // 64: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	18, // 65: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	21, // 66: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	20, // 67: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	25, // 68: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	40, // 69: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	27, // 70: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	29, // 71: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	36, // 72: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	40, // 73: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	47, // 74: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	50, // 75: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	53, // 76: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	38, // 77: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	59, // [59:78] is the sub-list for method output_type
-	40, // [40:59] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	5,  // 3: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
+	6,  // 4: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
+	1,  // 5: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
+	32, // 6: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	14, // 7: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	17, // 8: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	0,  // 9: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
+	20, // 10: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	0,  // 11: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	23, // 12: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	23, // 13: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	32, // 14: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 15: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	32, // 16: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	31, // 17: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	33, // 18: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	30, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	3,  // 20: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	23, // 21: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 22: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 23: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	23, // 24: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	44, // 25: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	42, // 26: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	42, // 27: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	42, // 28: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	42, // 29: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	42, // 30: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	2,  // 31: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
+	43, // 32: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	45, // 33: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	46, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	48, // 35: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	48, // 36: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	48, // 37: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	51, // 38: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	44, // 39: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	46, // 40: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	8,  // 41: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	10, // 42: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	10, // 43: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	11, // 44: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	12, // 45: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	13, // 46: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	16, // 47: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	19, // 48: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	22, // 49: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	24, // 50: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	39, // 51: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	26, // 52: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	28, // 53: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	35, // 54: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	39, // 55: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	41, // 56: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	49, // 57: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	52, // 58: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	37, // 59: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 60: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	34, // 61: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	34, // 62: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	34, // 63: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	34, // 64: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	15, // 65: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	18, // 66: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	21, // 67: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	20, // 68: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	25, // 69: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	40, // 70: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	27, // 71: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	29, // 72: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	36, // 73: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	40, // 74: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	47, // 75: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	50, // 76: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	53, // 77: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	38, // 78: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	60, // [60:79] is the sub-list for method output_type
+	41, // [41:60] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
