@@ -15,6 +15,8 @@ func verbs() []verb {
 		newExportCmd,
 		newIngestCmd,
 		newInfoCmd,
+		newGenerateCmd,
+		newCertsCmd,
 		newVersionCmd,
 	}
 }

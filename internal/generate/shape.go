@@ -1,0 +1,109 @@
+// Package generate makes labelled documents with a class hierarchy, of a stated shape
+// and any size, for tests and scaling studies where no real data of that size can be had.
+//
+// What follows a power law, and which: the classes' sizes, n_r ~ (r+10)^-3/4 for the
+// r-th largest (a density of exponent 7/3); the words' frequencies, p_r ~ 1/(r+3)
+// (Zipf); the numbers of children (preferential attachment, a density of exponent 7/3).
+// Lengths of documents are log-normal with sigma 0.6. Each class has a topic of 64
+// words; a node takes four in five of its parent's words over and draws the rest anew,
+// so that relatives share words and a hierarchy helps. A document's further labels are
+// relatives of its first.
+//
+// Everything is a function of the shape and the seed: each document has a random
+// sequence of its own, so threads and machines change no byte. Memory is a few words a
+// node and eight bytes a feature, however many documents are written.
+package generate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Shape says what is made. Counts are of the training data unless they say otherwise.
+type Shape struct {
+	Like       string  `json:"like"`
+	Scale      float64 `json:"scale"`
+	Instances  int     `json:"instances"`
+	Test       int     `json:"test"` // instances of test data
+	Classes    int     `json:"classes"`
+	Internals  int     `json:"internals"` // inner nodes of the hierarchy, the root included; 0: no hierarchy
+	Features   int     `json:"features"`
+	Nonzeros   float64 `json:"nonzeros"` // mean of an instance
+	Labels     float64 `json:"labels"`   // mean of an instance
+	Depth      int     `json:"depth"`    // most edges from the root to a class; 0: as it comes
+	DAG        bool    `json:"dag"`
+	MoreParent float64 `json:"more_parents"` // mean of a node beyond its first, in a DAG
+}
+
+// shapes are the data sets that can be imitated, at scale 1.
+//
+//   - lwiki: the counts are those of Gopal and Yang, Hierarchical Bayesian inference and
+//     recursive regularization for large-scale classification (TKDD 2015), Table 1, with
+//     42 nonzeros an instance. How many parents a node has beyond its first is assumed.
+//   - wordnet: nouns of WordNet with their glosses for documents, as the tests use it.
+//   - flat: as many rare classes as wordnet's frequent ones, without a hierarchy.
+var shapes = []Shape{
+	{Like: "lwiki", Instances: 2_365_436, Test: 452_167, Classes: 325_056, Internals: 478_020 - 325_056, Features: 1_617_899,
+		Nonzeros: 42, Labels: 3.26, MoreParent: 0.8},
+	{Like: "wordnet", Instances: 67_043, Test: 15_071, Classes: 17_157, Internals: 6_157, Features: 38_968, Nonzeros: 12, Labels: 1.03, MoreParent: 0.03},
+	{Like: "flat", Instances: 44_317, Test: 10_113, Classes: 3_383, Features: 28_780, Nonzeros: 12.7, Labels: 1.02},
+}
+
+// Names are the data sets that Like knows.
+func Names() []string {
+	var out []string
+	for _, s := range shapes {
+		out = append(out, s.Like)
+	}
+	return out
+}
+
+// Like is the shape of a data set, scaled: instances, classes and inner nodes by scale,
+// features by scale^(3/4), as a vocabulary grows with its text (Heaps' law).
+func Like(name string, scale float64) (Shape, error) {
+	i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Like == name })
+	if i < 0 {
+		return Shape{}, fmt.Errorf("no data set %q to be like: one of %s", name, strings.Join(Names(), ", "))
+	}
+	if !(scale > 0 && scale <= 100) {
+		return Shape{}, fmt.Errorf("scale %v: above 0 and at most 100", scale)
+	}
+	s := shapes[i]
+	s.Scale = scale
+	times := func(n int, f float64) int { return int(math.Round(float64(float64(n) * f))) }
+	s.Instances, s.Test = max(1, times(s.Instances, scale)), max(1, times(s.Test, scale))
+	s.Classes = max(2, times(s.Classes, scale))
+	if s.Internals > 0 {
+		s.Internals = max(1, times(s.Internals, scale))
+	}
+	root := math.Sqrt(scale)
+	s.Features = max(100, times(s.Features, root*math.Sqrt(root)))
+	return s, nil
+}
+
+// Validate refuses what cannot be made.
+func (s Shape) Validate() error {
+	switch {
+	case s.Instances < 1 || s.Instances > math.MaxInt32 || s.Test < 0 || s.Test > math.MaxInt32:
+		return fmt.Errorf("%d training and %d test instances: 1 to %d, and at least 0", s.Instances, s.Test, math.MaxInt32)
+	case s.Classes < 2 || s.Classes > 1<<27:
+		return fmt.Errorf("%d classes: 2 to %d", s.Classes, 1<<27)
+	case s.Classes > s.Instances:
+		return fmt.Errorf("%d classes for %d instances: each class needs one", s.Classes, s.Instances)
+	case s.Internals < 0 || s.Internals > s.Classes:
+		return fmt.Errorf("%d inner nodes for %d classes: at most as many", s.Internals, s.Classes)
+	case s.Features < 10 || s.Features > 1<<27:
+		return fmt.Errorf("%d features: 10 to %d", s.Features, 1<<27)
+	case !(s.Nonzeros >= 1 && s.Nonzeros <= 10_000):
+		return fmt.Errorf("%v nonzeros an instance: 1 to 10000", s.Nonzeros)
+	case !(s.Labels >= 1 && s.Labels <= 100):
+		return fmt.Errorf("%v labels an instance: 1 to 100", s.Labels)
+	case s.Depth < 0:
+		return fmt.Errorf("depth %d: at least 1, or 0 for as it comes", s.Depth)
+	case !(s.MoreParent >= 0 && s.MoreParent <= 10):
+		return fmt.Errorf("%v further parents a node: 0 to 10", s.MoreParent)
+	}
+	return nil
+}
