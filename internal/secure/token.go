@@ -108,9 +108,10 @@ func clientToken(path string, role Role) (string, error) {
 	}
 	var mine *tokenEntry
 	for i := range entries {
-		if e := &entries[i]; role != "" && e.role == role || len(entries) == 1 {
+		e := &entries[i]
+		// A renewal leaves a second line, of which only the hash is there.
+		if (role != "" && e.role == role || len(entries) == 1) && (mine == nil || mine.plain == "") {
 			mine = e
-			break
 		}
 	}
 	switch {

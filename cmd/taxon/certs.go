@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/secure"
+)
+
+// maxCertDays is ten years, the authority's own time.
+const maxCertDays = 3650
+
+// certsOptions are the flags of certs and of certs token.
+type certsOptions struct {
+	dir   string
+	hosts []string
+	roles []string
+	name  string
+	days  int
+	renew bool
+}
+
+func newCertsCmd(a *app) *cobra.Command {
+	var o certsOptions
+	cmd := &cobra.Command{
+		Use:     "certs --dir DIR [--host NAME,IP...]",
+		GroupID: groupCluster,
+		Short:   "certificates and tokens for a cluster's processes",
+		Long: "Makes a private certificate authority in DIR, or uses the one that is there, and a certificate of it for each --host " +
+			"(with the names and addresses by which others call it) or, without --host, for a caller of the --role given. " +
+			"Running it again keeps what still serves and makes anew what differs or has less than a third of its time left; " +
+			"processes notice changed files by themselves. Keep ca.key off the hosts.",
+		Example: "taxon certs --dir certs --host node-1,10.0.0.1 --host node-2,10.0.0.2\n" +
+			"taxon certs --dir certs --role submit --name alice",
+		RunE: func(cmd *cobra.Command, _ []string) error { return runCerts(a, o, time.Now()) },
+	}
+	flagGroup(cmd, "Certificates", func(f *pflag.FlagSet) {
+		f.StringVar(&o.dir, "dir", "", "`DIR` of the authority and its certificates")
+		f.StringArrayVar(&o.hosts, "host", nil, "`NAME,IP...` of one host; repeated: a certificate each")
+		f.StringArrayVar(&o.roles, "role", nil, "`ROLE` that the certificate carries: "+strings.Join(secure.Roles(), ", ")+
+			"; repeated: several (default for hosts coordinator, store and worker)")
+		f.StringVar(&o.name, "name", "", "`NAME` of the files (default the host's, with the roles if given)")
+		intFlag(f, &o.days, "days", 365, 1, maxCertDays, "`N` days that certificates are valid")
+		f.BoolVar(&o.renew, "renew", false, "make certificates anew even if they serve")
+	})
+	require(cmd, "dir")
+	cmd.AddCommand(newCertsTokenCmd(a))
+	return cmd
+}
+
+// certsReport is `taxon certs --json`.
+type certsReport struct {
+	Authority    string       `json:"authority"` // --tls-ca
+	Made         bool         `json:"made"`      // the authority, now
+	Expires      string       `json:"expires"`   // the authority, RFC 3339
+	Certificates []certReport `json:"certificates"`
+}
+
+type certReport struct {
+	Cert    string   `json:"cert"`
+	Key     string   `json:"key"`
+	Hosts   []string `json:"hosts"`
+	Roles   []string `json:"roles"`
+	Expires string   `json:"expires"` // RFC 3339
+	Made    bool     `json:"made"`    // now; false: kept
+}
+
+func runCerts(a *app, o certsOptions, now time.Time) error {
+	requests, err := o.requests()
+	if err != nil {
+		return err
+	}
+	authority, err := secure.OpenAuthority(o.dir, now)
+	if err != nil {
+		return err
+	}
+	report := certsReport{
+		Authority: authority.CertFile(), Made: authority.Made, Expires: authority.Expires().UTC().Format(time.RFC3339),
+		Certificates: []certReport{},
+	}
+	for _, r := range requests {
+		issued, err := authority.Issue(r, now)
+		if err != nil {
+			return usagef("certs: %w", err)
+		}
+		report.Certificates = append(report.Certificates, certReport{
+			Cert: issued.Cert, Key: issued.Key, Hosts: append([]string{}, r.Hosts...), Roles: roleNames(r.Roles),
+			Expires: issued.Expires.UTC().Format(time.RFC3339), Made: issued.Made,
+		})
+	}
+	if a.json {
+		return a.printJSON(report)
+	}
+	fmt.Fprintf(a.stdout, "%s  authority, %s, until %s\n", report.Authority, madeOrKept(report.Made), report.Expires[:10])
+	for _, c := range report.Certificates {
+		fmt.Fprintf(a.stdout, "%s  %s, %s, until %s\n", c.Cert, strings.Join(c.Roles, " "), madeOrKept(c.Made), c.Expires[:10])
+	}
+	return nil
+}
+
+// requests are the certificates that the flags ask for.
+func (o certsOptions) requests() ([]secure.Request, error) {
+	given, err := parseRoles("certs", o.roles)
+	if err != nil {
+		return nil, err
+	}
+	if o.name != "" && len(o.hosts) > 1 {
+		return nil, usagef("certs: --name is for one certificate, there are %d --host", len(o.hosts))
+	}
+	base := secure.Request{Roles: given, Name: o.name, Valid: time.Duration(o.days) * 24 * time.Hour, Renew: o.renew}
+	if len(o.hosts) == 0 {
+		if len(given) == 0 {
+			if o.name != "" || o.renew {
+				return nil, usagef("certs: give --host or --role: whom is the certificate for?")
+			}
+			return nil, nil // the authority alone
+		}
+		return []secure.Request{base}, nil
+	}
+	var out []secure.Request
+	for _, host := range o.hosts {
+		r := base
+		for h := range strings.SplitSeq(host, ",") {
+			r.Hosts = append(r.Hosts, strings.TrimSpace(h))
+		}
+		if len(given) == 0 {
+			r.Roles = []secure.Role{secure.Coordinator, secure.Store, secure.Worker}
+		} else if r.Name == "" {
+			// A host may have one certificate a role: they must not replace each other.
+			r.Name = r.FileName() + "-" + strings.Join(roleNames(given), "-")
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func parseRoles(verb string, names []string) ([]secure.Role, error) {
+	var out []secure.Role
+	for _, name := range names {
+		r, err := secure.ParseRole(name)
+		if err != nil {
+			if near := nearest(name, secure.Roles()); near != "" {
+				return nil, usagef("%s: --role %s: did you mean %s?", verb, quoteIfOdd(name), near)
+			}
+			return nil, usagef("%s: --role: %w", verb, err)
+		}
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func roleNames(roles []secure.Role) []string {
+	out := make([]string, len(roles))
+	for i, r := range roles {
+		out[i] = string(r)
+	}
+	return out
+}
+
+func madeOrKept(made bool) string {
+	if made {
+		return "made"
+	}
+	return "kept"
+}
