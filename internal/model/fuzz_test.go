@@ -81,3 +81,33 @@ func FuzzTables(f *testing.F) {
 		parseTrace("f", b)
 	})
 }
+
+func FuzzPacked(f *testing.F) {
+	for _, half := range []bool{false, true} {
+		b := appendPacked(nil, 3, []uint32{2, 0, 1}, []uint32{1, 200, 0}, []float32{1, -2, 0.5}, half)
+		f.Add(b, 3, 3, 201)
+		f.Add(b[:len(b)-1], 3, 3, 201)
+		f.Add(b, 3, 3, 200)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, first, columns, nodes int) {
+		s, err := parsePacked(b, first, columns, nodes)
+		if err != nil {
+			return
+		}
+		var ids []uint32
+		var deltas []float32
+		counts := make([]uint32, columns)
+		for i := range counts {
+			s.eachEntry(i, func(node uint32, delta float32) {
+				if int64(node) >= int64(nodes) {
+					t.Fatalf("node %d of %d", node, nodes)
+				}
+				counts[i]++
+				ids, deltas = append(ids, node), append(deltas, delta)
+			})
+		}
+		if !bytes.Equal(appendPacked(nil, first, counts, ids, deltas, s.values == nil), b) {
+			t.Error("accepted bytes are not what the entries encode to")
+		}
+	})
+}

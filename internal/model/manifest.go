@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
-// Version is the format's version; a reader refuses any other.
-const Version = 1
+// Version is the format's version of a model as it was trained, PrunedVersion that of a
+// pruned one; a reader refuses any other.
+const (
+	Version       = 1
+	PrunedVersion = 2
+)
 
 const formatName = "taxon-model"
 
@@ -35,6 +39,9 @@ type File struct {
 	SHA256    string `json:"sha256"`
 	FirstNode int    `json:"first_node,omitempty"` // weight shards only
 	Nodes     int    `json:"nodes,omitempty"`      // weight shards only
+
+	FirstColumn int `json:"first_column,omitempty"` // packed shards only
+	Columns     int `json:"columns,omitempty"`      // packed shards only
 }
 
 // Manifest is manifest.json.
@@ -45,6 +52,7 @@ type Manifest struct {
 	Options  Options  `json:"options"`
 	Data     DataInfo `json:"data"`
 	Counts   Counts   `json:"counts"`
+	Pruned   *Pruned  `json:"pruned,omitempty"` // version 2 only
 	Report   Report   `json:"report"`
 	Files    []File   `json:"files"`
 }
@@ -88,8 +96,11 @@ func parseManifest(b []byte) (*Manifest, error) {
 	if m.Format != formatName {
 		return nil, fmt.Errorf("format %q, want %q", m.Format, formatName)
 	}
-	if m.Version != Version {
-		return nil, fmt.Errorf("model format version %d; this taxon reads version %d", m.Version, Version)
+	if m.Version != Version && m.Version != PrunedVersion {
+		return nil, fmt.Errorf("model format version %d; this taxon reads versions %d and %d", m.Version, Version, PrunedVersion)
+	}
+	if err := m.checkPruned(); err != nil {
+		return nil, err
 	}
 	return m, m.check()
 }
@@ -100,7 +111,7 @@ func (m *Manifest) check() error {
 	if m.Data.Text {
 		need[fileVocabulary] = true
 	}
-	node, shard := 0, 0
+	at, shard := 0, 0 // nodes, or columns, of the shards so far
 	for _, f := range m.Files {
 		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
 			return fmt.Errorf("file %q: no size or SHA-256", f.Name)
@@ -109,12 +120,15 @@ func (m *Manifest) check() error {
 			delete(need, f.Name)
 			continue
 		}
-		if f.Name != shardName(shard) || f.FirstNode != node || f.Nodes <= 0 {
+		name, first, size := shardName(shard), f.FirstNode, f.Nodes
+		if m.Pruned != nil {
+			name, first, size = packedName(shard), f.FirstColumn, f.Columns
+		}
+		if f.Name != name || first != at || size < 0 || size == 0 && m.Pruned == nil {
 			return fmt.Errorf("file %q: not expected here", f.Name)
 		}
 		shard++
-		node += f.Nodes
-		if node > m.Counts.Nodes {
+		if at += size; at > m.shardSpan() {
 			break
 		}
 	}
@@ -123,8 +137,34 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("file %q is not listed", name)
 		}
 	}
-	if node != m.Counts.Nodes {
-		return fmt.Errorf("weight shards hold %d nodes, the model has %d", node, m.Counts.Nodes)
+	switch {
+	case at == m.shardSpan() && shard > 0:
+		return nil
+	case m.Pruned != nil:
+		return fmt.Errorf("packed shards hold %d columns, the model has %d", at, m.shardSpan())
+	}
+	return fmt.Errorf("weight shards hold %d nodes, the model has %d", at, m.shardSpan())
+}
+
+// shardSpan is what all shards hold together: nodes, or columns in a pruned model.
+func (m *Manifest) shardSpan() int {
+	switch {
+	case m.Pruned == nil:
+		return m.Counts.Nodes
+	case m.Options.Bias > 0:
+		return m.Counts.Features + 1
+	}
+	return m.Counts.Features
+}
+
+// checkPruned verifies that the version and what is said of the pruning go together.
+func (m *Manifest) checkPruned() error {
+	p := m.Pruned
+	switch {
+	case (m.Version == PrunedVersion) != (p != nil):
+		return fmt.Errorf("version %d and \"pruned\" do not go together", m.Version)
+	case p != nil && (PruneOptions{Threshold: p.Threshold}.validate() != nil || p.Values != valuesSingle && p.Values != valuesHalf):
+		return fmt.Errorf("pruned: threshold %g, values %q: not known", p.Threshold, p.Values)
 	}
 	return nil
 }

@@ -245,11 +245,17 @@ func TestCorruptFiles(t *testing.T) {
 	meta.Data.Text = true
 	meta.Text = &Text{Vocabulary: []string{"a", "b", "c"}, IDF: []float64{1, 2, 3}}
 	writeModel(t, src, meta, tinyWeights(), 60)
+	refuseDamage(t, src, 8)
+	refuseDamage(t, pruned(t, openModel(t, src), PruneOptions{Threshold: 0.1}, 1).Dir, 7)
+}
+
+func refuseDamage(t *testing.T, src string, files int) {
+	t.Helper()
 	entries, err := os.ReadDir(src)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(entries) < 8 {
+	if len(entries) < files {
 		t.Fatalf("%d files", len(entries))
 	}
 	for _, e := range entries {
@@ -319,6 +325,23 @@ func TestGolden(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "m")
 	writeModel(t, dir, tinyMeta(), tinyWeights(), 80)
+	sameFiles(t, golden, dir)
+	openModel(t, golden)
+
+	packed := filepath.Join("testdata", "pruned")
+	o := PruneOptions{Threshold: 0.2, Half: true}
+	if *rewrite {
+		os.RemoveAll(packed)
+		if _, err := openModel(t, golden).WritePruned(t.Context(), packed, o, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameFiles(t, packed, pruned(t, openModel(t, golden), o, 2).Dir)
+	openModel(t, packed)
+}
+
+func sameFiles(t *testing.T, golden, dir string) {
+	t.Helper()
 	want, err := os.ReadDir(golden)
 	if err != nil {
 		t.Fatal(err)
@@ -332,5 +355,4 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s differs from the golden file", e.Name())
 		}
 	}
-	openModel(t, golden)
 }

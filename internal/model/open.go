@@ -10,10 +10,12 @@ import (
 	iofs "io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/taxonomy"
 )
 
 // Model is an opened model. Its weights lie in mapped, read-only memory until Close.
@@ -23,7 +25,9 @@ type Model struct {
 	Meta     // options, data, tree, labels, features, text
 	Trace    []TraceRow
 
-	records []record // node -> overrides
+	records []record       // node -> overrides; of a pruned model made when first asked for
+	packed  []*packedShard // of a pruned model, by columns
+	unpack  sync.Once
 	release []func() error
 }
 
@@ -125,6 +129,9 @@ func (m *Model) load() error {
 	if err := m.checkCounts(); err != nil {
 		return &fs.InputError{Path: filepath.Join(m.Dir, fileManifest), Msg: err.Error()}
 	}
+	if m.Manifest.Pruned != nil {
+		return m.parsePacked(data)
+	}
 	return m.parseShards(data)
 }
 
@@ -186,6 +193,34 @@ func (m *Model) parseShards(data [][]byte) error {
 	return g.Wait()
 }
 
+// parsePacked opens all packed shards.
+func (m *Model) parsePacked(data [][]byte) error {
+	var g errgroup.Group
+	g.SetLimit(openParallel)
+	shards := 0
+	for shards < len(data) && m.Manifest.Files[shards].Name == packedName(shards) { // they stand first
+		shards++
+	}
+	m.packed = make([]*packedShard, shards)
+	for i, f := range m.Manifest.Files[:shards] {
+		g.Go(func() (err error) {
+			if m.packed[i], err = parsePacked(data[i], f.FirstColumn, f.Columns, m.Tree.Len()); err != nil {
+				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// overrides are the records of all nodes.
+func (m *Model) overrides() []record {
+	if m.Manifest.Pruned != nil {
+		m.unpack.Do(func() { m.records = m.nodeRecords() })
+	}
+	return m.records
+}
+
 // checkCounts compares the manifest's counts with what the tables hold.
 func (m *Model) checkCounts() error {
 	c := m.Manifest.Counts
@@ -204,6 +239,14 @@ func firstLine(err error) string {
 	return string(line)
 }
 
+// NodeName is what errors and exports call node n: its name, - for the virtual root.
+func (m *Model) NodeName(n int) string {
+	if m.Tree.Kind[n] == taxonomy.Virtual {
+		return "-"
+	}
+	return m.Tree.Name[n]
+}
+
 // Terminals is the number of nodes that bear a loss: the classes to choose from.
 func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 
@@ -215,7 +258,7 @@ func (m *Model) Close() error {
 			errs = append(errs, f())
 		}
 	}
-	m.release, m.records = nil, nil
+	m.release, m.records, m.packed = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -226,7 +269,8 @@ func (m *Model) Columns() int { return m.columns() }
 // Overrides returns the columns on which node n differs from its parent and its values
 // there. Both alias the mapped file.
 func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
-	return m.records[n].columns, m.records[n].values
+	r := m.overrides()[n]
+	return r.columns, r.values
 }
 
 // Vector returns the effective weights of node n, a new slice of Columns() entries.
@@ -244,8 +288,9 @@ func (m *Model) seek(w *path, n int32) {
 		up = append(up, n)
 	}
 	w.leaveTo(-1)
+	records := m.overrides()
 	for i := len(up) - 1; i >= 0; i-- {
-		w.enter(up[i], m.records[up[i]])
+		w.enter(up[i], records[up[i]])
 	}
 }
 
@@ -259,9 +304,10 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 	if p := m.Tree.Parent[first]; p >= 0 {
 		m.seek(w, p)
 	}
+	records := m.overrides()
 	for n := first; n < last; n++ {
 		w.leaveTo(m.Tree.Parent[n])
-		w.enter(int32(n), m.records[n])
+		w.enter(int32(n), records[n])
 		if err := visit(n, w.current); err != nil {
 			return err
 		}

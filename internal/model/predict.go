@@ -60,15 +60,18 @@ type PredictOptions struct {
 // of differences in float64, costs 12 bytes an override and a transposition at load.)
 //
 // Each score is summed in the order of the path and its columns: it depends neither on
-// the batch an instance is in nor on the number of threads.
+// the batch an instance is in nor on the number of threads. Pruned models are scored by
+// column instead, see packedPlan.
 type Predictor struct {
 	m    *Model
 	o    PredictOptions
 	bias float64 // value of the bias feature; 0: none
 	deep int     // levels of the deepest terminal
+
+	packed *packedPlan // of a pruned model, else nil
 }
 
-// NewPredictor prepares scoring; it costs nothing and is safe for concurrent use.
+// NewPredictor prepares scoring; that costs next to nothing. A Predictor is safe for concurrent use.
 func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	if o.Top < 1 {
 		return nil, fmt.Errorf("predict: top %d: must be at least 1", o.Top)
@@ -85,6 +88,9 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 		if leaf {
 			p.deep = max(p.deep, int(m.Tree.Depth[n])+1)
 		}
+	}
+	if m.Manifest.Pruned != nil {
+		p.packed = newPackedPlan(m, p.bias)
 	}
 	return p, nil
 }
@@ -125,10 +131,14 @@ type Scorer struct {
 	floor    []float64 // row -> score of its worst kept terminal; -Inf until k are kept
 	positive [][]Scored
 	part     Batch
+	sums     []float64 // node -> score of one row; pruned models only
 }
 
 // NewScorer returns working memory; one goroutine uses it at a time.
 func (p *Predictor) NewScorer() *Scorer {
+	if p.packed != nil {
+		return &Scorer{p: p, sums: make([]float64, p.m.Tree.Len())}
+	}
 	return &Scorer{p: p, path: newPath(p.m.columns())}
 }
 
@@ -140,6 +150,11 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	}
 	r.top = s.p.o.Top
 	r.best, r.set, r.setEnds = r.best[:0], r.set[:0], r.setEnds[:0]
+	if s.p.packed != nil {
+		s.scorePacked(b)
+		s.collect(b.Rows(), r)
+		return nil
+	}
 	step := max(1, levelBytes/8/max(1, s.p.deep))
 	if b.Rows() <= step {
 		s.score(b)
@@ -161,6 +176,7 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 // score walks the tree and offers every terminal to every row.
 func (s *Scorer) score(b *Batch) {
 	m, rows := s.p.m, b.Rows()
+	records := m.overrides()
 	s.reset(rows)
 	s.cols.fill(b, len(m.Feature))
 	for n := range m.Tree.Len() {
@@ -173,11 +189,11 @@ func (s *Scorer) score(b *Batch) {
 		} else {
 			copy(scores, s.levels[level-1])
 		}
-		s.add(m.records[n], scores)
+		s.add(records[n], scores)
 		if m.Tree.Leaf[n] {
 			s.offer(int32(n), scores)
 		} else {
-			s.path.enter(int32(n), m.records[n])
+			s.path.enter(int32(n), records[n])
 		}
 	}
 	s.path.leaveTo(-1)

@@ -37,5 +37,5 @@ func modelFile(name string) bool {
 	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace:
 		return true
 	}
-	return strings.HasPrefix(name, "weights-") && strings.HasSuffix(name, ".bin")
+	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")
 }

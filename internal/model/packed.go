@@ -1,0 +1,173 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A packed shard holds the differences of a pruned model column by column: 32 bytes of
+// header, the values of all entries, then the number of entries of each column and the
+// entries' nodes as gaps, both as varints. See FORMAT.md.
+const (
+	packedMagic   = "TXPACKED"
+	packedHeader  = 32
+	packedEntries = 4 << 20 // a shard is cut before it would hold more, one column alone may
+)
+
+func packedName(i int) string { return fmt.Sprintf("packed-%05d.bin", i) }
+
+// packedShard is a range of columns of a pruned model; bytes and values alias the mapped
+// file.
+type packedShard struct {
+	first  int      // its first column
+	begin  []uint32 // entries of column first+i are begin[i]:begin[i+1]
+	gapsAt []uint32 // and their gaps begin at gaps[gapsAt[i]]
+	gaps   []byte
+	values []float32 // nil if the values are halves
+	halves []byte    // little-endian pairs of bytes
+}
+
+// value is the difference of entry k.
+func (s *packedShard) value(k uint32) float32 {
+	if s.values != nil {
+		return s.values[k]
+	}
+	return fromHalf(binary.LittleEndian.Uint16(s.halves[2*k:]))
+}
+
+// appendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
+// (ascending within a column) and deltas stand end to end.
+func appendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, half bool) []byte {
+	size := uint32(4)
+	if half {
+		size = 2
+	}
+	b = append(b, packedMagic...)
+	for _, u := range []uint32{PrunedVersion, uint32(first), uint32(len(counts)), size} {
+		b = binary.LittleEndian.AppendUint32(b, u)
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(nodes)))
+	for _, d := range deltas {
+		if half {
+			b = binary.LittleEndian.AppendUint16(b, toHalf(d))
+		} else {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(d))
+		}
+	}
+	for _, n := range counts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	for _, n := range counts {
+		next := uint32(0) // the first node that may follow
+		for _, node := range nodes[:n] {
+			b = binary.AppendUvarint(b, uint64(node-next))
+			next = node + 1
+		}
+		nodes = nodes[n:]
+	}
+	return b
+}
+
+// parsePacked opens a shard of columns first..first+columns-1 of a model of so many nodes
+// and checks every number: later passes index without looking.
+func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
+	if len(b) < packedHeader || string(b[:len(packedMagic)]) != packedMagic {
+		return nil, fmt.Errorf("not a shard of packed weights")
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != PrunedVersion {
+		return nil, fmt.Errorf("shard version %d, want %d", v, PrunedVersion)
+	}
+	if f, n := binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:]); int64(f) != int64(first) || int64(n) != int64(columns) {
+		return nil, fmt.Errorf("holds %d columns from %d, want %d from %d", n, f, columns, first)
+	}
+	size, entries := uint64(binary.LittleEndian.Uint32(b[20:])), binary.LittleEndian.Uint64(b[24:])
+	if size != 4 && size != 2 {
+		return nil, fmt.Errorf("values of %d bytes, want 4 or 2", size)
+	}
+	rest := b[packedHeader:]
+	if entries > math.MaxUint32 || entries > uint64(len(rest))/(size+1) || columns < 0 || columns > len(rest) {
+		return nil, fmt.Errorf("too short for %d entries in %d columns", entries, columns)
+	}
+	s := &packedShard{first: first, begin: make([]uint32, columns+1), gapsAt: make([]uint32, columns)}
+	if size == 4 {
+		s.values = float32s(rest[:4*entries])
+	} else {
+		s.halves = rest[:2*entries]
+	}
+	if err := s.checkValues(uint32(entries)); err != nil {
+		return nil, err
+	}
+	if err := s.parseGaps(rest[size*entries:], uint32(entries), nodes); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parseGaps reads what stands behind the values.
+func (s *packedShard) parseGaps(rest []byte, entries uint32, nodes int) error {
+	for i := range s.gapsAt {
+		n, width := uvarint(rest)
+		if width == 0 || n > entries-s.begin[i] {
+			return fmt.Errorf("column %d: no number of entries", s.first+i)
+		}
+		s.begin[i+1], rest = s.begin[i]+n, rest[width:]
+	}
+	if s.begin[len(s.gapsAt)] != entries {
+		return fmt.Errorf("columns hold %d entries, the header says %d", s.begin[len(s.gapsAt)], entries)
+	}
+	if uint64(len(rest)) > math.MaxUint32 {
+		return fmt.Errorf("%d bytes of gaps: more than can be counted", len(rest))
+	}
+	s.gaps = rest
+	at := 0
+	for i := range s.gapsAt {
+		s.gapsAt[i] = uint32(at)
+		next := uint64(0)
+		for range s.begin[i+1] - s.begin[i] {
+			gap, width := uvarint(rest[at:])
+			next += uint64(gap) + 1
+			if width == 0 || next > uint64(nodes) {
+				return fmt.Errorf("column %d: an entry beyond the %d nodes", s.first+i, nodes)
+			}
+			at += width
+		}
+	}
+	if at != len(rest) {
+		return fmt.Errorf("%d bytes after the last column", len(rest)-at)
+	}
+	return nil
+}
+
+// checkValues verifies that all values are finite and none is zero.
+func (s *packedShard) checkValues(entries uint32) error {
+	for k := range entries {
+		if v := s.value(k); v-v != 0 || v == 0 {
+			return fmt.Errorf("entry %d: %v is no difference", k, v)
+		}
+	}
+	return nil
+}
+
+// uvarint reads a number of at most 32 bits in its shortest form; width 0: there is none.
+func uvarint(b []byte) (n uint32, width int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint32(b[0]), 1
+	}
+	u, w := binary.Uvarint(b)
+	if w <= 0 || u > math.MaxUint32 || b[w-1] == 0 {
+		return 0, 0
+	}
+	return uint32(u), w
+}
+
+// eachEntry calls visit with the node and difference of every entry of column first+i.
+func (s *packedShard) eachEntry(i int, visit func(node uint32, delta float32)) {
+	at, next := int(s.gapsAt[i]), uint32(0)
+	for k := s.begin[i]; k < s.begin[i+1]; k++ {
+		gap, width := uvarint(s.gaps[at:])
+		at += width
+		visit(next+gap, s.value(k))
+		next += gap + 1
+	}
+}

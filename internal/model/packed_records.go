@@ -1,0 +1,65 @@
+package model
+
+// nodeRecords turns packed shards into records of overrides, for what needs whole vectors
+// (exports, explanations): prediction does without. Memory: 8 bytes an entry. A value is
+// the float64 sum of the differences on the path, rounded to float32.
+func (m *Model) nodeRecords() []record {
+	nodes := m.Tree.Len()
+	end := make([]int, nodes+1) // at first: where the entries of a node begin
+	for _, s := range m.packed {
+		for i := range s.gapsAt {
+			s.eachEntry(i, func(node uint32, _ float32) { end[node+1]++ })
+		}
+	}
+	for n := range nodes {
+		end[n+1] += end[n]
+	}
+	total := end[nodes]
+	columns, values := make([]uint32, total), make([]float32, total)
+	for _, s := range m.packed {
+		for i := range s.gapsAt {
+			s.eachEntry(i, func(node uint32, delta float32) {
+				columns[end[node]], values[end[node]] = uint32(s.first+i), delta
+				end[node]++
+			})
+		}
+	}
+	records := make([]record, nodes)
+	begin := 0
+	for n := range records {
+		records[n] = record{columns[begin:end[n]:end[n]], values[begin:end[n]:end[n]]}
+		begin = end[n]
+	}
+	m.sumDifferences(records)
+	return records
+}
+
+// sumDifferences replaces the differences in records by the values they lead to.
+func (m *Model) sumDifferences(records []record) {
+	type frame struct {
+		node int32
+		old  []float64
+	}
+	current := make([]float64, m.columns())
+	var frames []frame
+	for n, r := range records {
+		for k := len(frames) - 1; k >= 0 && frames[k].node != m.Tree.Parent[n]; k-- {
+			for i, c := range records[frames[k].node].columns {
+				current[c] = frames[k].old[i]
+			}
+			frames = frames[:k]
+		}
+		f := frame{node: int32(n)}
+		for i, c := range r.columns {
+			sum := current[c] + float64(r.values[i])
+			r.values[i] = float32(sum)
+			if !m.Tree.Leaf[n] {
+				f.old = append(f.old, current[c])
+				current[c] = sum
+			}
+		}
+		if !m.Tree.Leaf[n] {
+			frames = append(frames, f)
+		}
+	}
+}

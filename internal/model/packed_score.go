@@ -1,0 +1,154 @@
+package model
+
+import "math"
+
+// packedPlan scores a pruned model row by row, straight from the mapped shards:
+//
+//	s_n = s_parent(n) + bias d_n[bias] + sum over the row's columns c of x_c d_n[c]
+//
+// A row's columns each hold the nodes that they touch, so a row costs the entries of its
+// columns and one pass over the tree, whatever the model holds beside them: the first
+// answer needs no other part of the file than its own. Sums are in float64, in the order
+// of the columns, then down the path.
+type packedPlan struct {
+	shards    []*packedShard
+	features  uint32    // columns at or above it do not exist
+	base      []float64 // node -> its difference of the bias times the bias
+	internals []link    // parents before children
+	terminals []link    // in node order
+}
+
+// link is a node with its parent, -1 for none.
+type link struct{ node, parent int32 }
+
+func newPackedPlan(m *Model, bias float64) *packedPlan {
+	p := &packedPlan{shards: m.packed, features: uint32(len(m.Feature)), base: make([]float64, m.Tree.Len())}
+	for n, parent := range m.Tree.Parent {
+		if m.Tree.Leaf[n] {
+			p.terminals = append(p.terminals, link{int32(n), parent})
+		} else if parent >= 0 { // a root's own score is its sum
+			p.internals = append(p.internals, link{int32(n), parent})
+		}
+	}
+	if m.columns() > len(m.Feature) {
+		last := p.shards[len(p.shards)-1]
+		last.eachEntry(len(last.gapsAt)-1, func(node uint32, delta float32) { p.base[node] = bias * float64(delta) })
+	}
+	return p
+}
+
+// shard finds the one that holds column c.
+func (p *packedPlan) shard(c uint32) *packedShard {
+	low, high := 0, len(p.shards)
+	for high-low > 1 {
+		if mid := (low + high) / 2; p.shards[mid].first <= int(c) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return p.shards[low]
+}
+
+// sum adds up the differences of one row at every node.
+func (p *packedPlan) sum(columns []uint32, values []float32, sums []float64) {
+	copy(sums, p.base)
+	for i, c := range columns {
+		if c >= p.features {
+			continue
+		}
+		s := p.shard(c)
+		if s.values != nil {
+			s.addSingles(c, float64(values[i]), sums)
+		} else {
+			s.addHalves(c, float64(values[i]), sums)
+		}
+	}
+	for _, l := range p.internals {
+		sums[l.node] += sums[l.parent]
+	}
+}
+
+// addSingles adds x times the differences of column c to the sums of their nodes:
+//
+//	for each entry (node, d) of column c: sums[node] += x d
+func (s *packedShard) addSingles(c uint32, x float64, sums []float64) {
+	i := int(c) - s.first
+	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
+	at := 0
+	for _, d := range s.values[s.begin[i]:s.begin[i+1]] {
+		gap := uint32(gaps[at])
+		at++
+		if gap >= 0x80 {
+			gap, at = longGap(gaps, at-1)
+		}
+		next += gap
+		sums[next] += float64(x * float64(d))
+		next++
+	}
+}
+
+// addHalves is addSingles for values in float16.
+func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
+	i := int(c) - s.first
+	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
+	at := 0
+	halves := s.halves[2*s.begin[i] : 2*s.begin[i+1]]
+	for k := 0; k+1 < len(halves); k += 2 {
+		gap := uint32(gaps[at])
+		at++
+		if gap >= 0x80 {
+			gap, at = longGap(gaps, at-1)
+		}
+		next += gap
+		sums[next] += float64(x * float64(fromHalf(uint16(halves[k])|uint16(halves[k+1])<<8)))
+		next++
+	}
+}
+
+// longGap reads a gap of more than one byte at gaps[at:]; then is where the next one begins.
+func longGap(gaps []byte, at int) (gap uint32, then int) {
+	for shift := 0; ; shift += 7 {
+		b := gaps[at]
+		at++
+		gap |= uint32(b&0x7f) << shift
+		if b < 0x80 {
+			return gap, at
+		}
+	}
+}
+
+// scorePacked scores the rows of a batch one after the other.
+func (s *Scorer) scorePacked(b *Batch) {
+	s.reset(b.Rows())
+	for row := range b.Rows() {
+		begin, end := b.Begin[row], b.Begin[row+1]
+		s.p.packed.sum(b.Column[begin:end], b.Value[begin:end], s.sums)
+		s.offerRow(row)
+	}
+}
+
+// offerRow hands all terminals to the lists of a row; sums hold the scores of internals
+// and the terminals' own part.
+func (s *Scorer) offerRow(row int) {
+	h, sums, floor := &s.heaps[row], s.sums, math.Inf(-1)
+	cutoff := math.Inf(1)
+	if s.p.o.Rule == Threshold {
+		cutoff = s.p.o.Cutoff
+	}
+	for _, l := range s.p.packed.terminals {
+		score := sums[l.node]
+		if l.parent >= 0 {
+			score += sums[l.parent]
+		}
+		if score > floor {
+			h.offer(Scored{l.node, score})
+			if len(h.heap) == cap(h.heap) {
+				floor = h.heap[0].Score
+			}
+		}
+		if score > cutoff {
+			s.positive[row] = append(s.positive[row], Scored{l.node, score})
+		}
+	}
+}
