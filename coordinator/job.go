@@ -153,12 +153,14 @@ func newJob(id string, p *prepared) (*job, error) {
 // makeJob joins a state with what was prepared from its specification.
 func makeJob(s jobState, p *prepared) *job {
 	blocks, ranges := len(p.plan.BlockSet), len(p.plan.RangeBegin)-1
-	return &job{
+	j := &job{
 		jobState: s, prepared: p,
 		outer:        newOuter(p.spec.Options, p.plan, p.flat),
 		blockSeconds: make([]float64, blocks), rangeSeconds: make([]float64, ranges),
 		blockWorker: make([]string, blocks), rangeWorker: make([]string, ranges),
 	}
+	j.outer.primal = !p.flat && jobspec.Uncertified(p.spec)
+	return j
 }
 
 // reviveJob rebuilds a job from a serialised jobState.

@@ -159,7 +159,11 @@ type outerState struct {
 }
 
 // certificate holds the exact sums of one pricing sweep; Gap is (P-D)/P.
-type certificate struct{ Objective, Dual, Gap float64 }
+// Without an anchor on a graph there is no D: PrimalOnly, and Dual and Gap mean nothing.
+type certificate struct {
+	Objective, Dual, Gap float64
+	PrimalOnly           bool `json:",omitempty"`
+}
 
 // outer is the scalar part of the outer iteration: which step is next and with what
 // parameters. Vectors stay with the workers, references to them with job.
@@ -167,6 +171,7 @@ type outer struct {
 	outerState
 	schedule  string
 	flat      bool // no internals: terminals are independent problems
+	primal    bool // no certificate: see jobspec.Uncertified
 	support   bool // support-aware stiffness
 	momentum  bool
 	sets      uint32
@@ -433,6 +438,9 @@ func (o *outer) commitSet() outcome {
 
 // certify closes the sums of a pricing sweep.
 func (o *outer) certify() error {
+	if o.primal { // what the inner solves aim at follows from their own gaps
+		o.Dual = o.Primal - max(o.Inner, float64(o.gap*o.Primal))
+	}
 	gap := 0.0
 	if o.Primal != o.Dual {
 		// Rounding may put the dual a few units above the primal; a gap is never negative.
@@ -441,7 +449,7 @@ func (o *outer) certify() error {
 	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
 		return errNotFinite
 	}
-	now := certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap}
+	now := certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.primal}
 	if limit := stillTolerance * math.Abs(now.Objective); o.Certified &&
 		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
 		o.Still++
@@ -456,6 +464,10 @@ func (o *outer) certify() error {
 
 // adapt sets how hard the inner solves of the coming sweeps try.
 func (o *outer) adapt() {
+	if o.primal {
+		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
+		return
+	}
 	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps {
 		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
 	}
@@ -476,7 +488,9 @@ func (o *outer) adapt() {
 // stop applies the stopping rules to a priced sweep, the tolerance first.
 func (o *outer) stop() bool {
 	switch {
-	case o.Last.Gap <= o.gap:
+	case o.primal && o.rests():
+		o.StoppedBy = stoppedByRest
+	case !o.primal && o.Last.Gap <= o.gap:
 		o.StoppedBy = stoppedByGap
 	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
 		o.StoppedBy = stoppedBySweeps
@@ -490,10 +504,27 @@ func (o *outer) stop() bool {
 	return true
 }
 
+// restSweeps and restShare: a job without a certificate ends when P moved by less than
+// this share of the tolerance over so many sweeps.
+const (
+	restSweeps = 10
+	restShare  = 0.01
+)
+
+// rests says so of a job without a certificate, at its priced sweeps.
+func (o *outer) rests() bool {
+	if o.Sweep < o.MarkSweep+restSweeps {
+		return false
+	}
+	moved := math.Abs(o.Mark - o.Last.Objective)
+	o.Mark, o.MarkSweep = o.Last.Objective, o.Sweep
+	return moved < float64(restShare*o.gap*o.Last.Objective)
+}
+
 // stalled compares the gap with the one that was priced stallEvery sweeps ago, or a little
 // earlier: sweeps that are priced for an evaluation do not hasten the verdict.
 func (o *outer) stalled() bool {
-	if o.Sweep < o.MarkSweep+stallEvery {
+	if o.primal || o.Sweep < o.MarkSweep+stallEvery {
 		return false
 	}
 	mark := o.Mark

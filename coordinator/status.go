@@ -59,6 +59,9 @@ func (j *job) counts() *taxonv1.TaskCounts {
 }
 
 func (c *certificate) message() *taxonv1.Certificate {
+	if c.PrimalOnly {
+		return &taxonv1.Certificate{Objective: c.Objective, PrimalOnly: true}
+	}
 	return &taxonv1.Certificate{Objective: c.Objective, Dual: c.Dual, Gap: c.Gap}
 }
 
@@ -106,7 +109,7 @@ func (j *job) eta(now Tick) float64 {
 // gaps lists seconds and log10 gap of the last certificates, at most etaPoints.
 func (j *job) gaps() (x, y []float64) {
 	for i := len(j.Trace) - 1; i >= 0 && len(x) < etaPoints; i-- {
-		if c := j.Trace[i].Certificate; c != nil && c.Gap > 0 {
+		if c := j.Trace[i].Certificate; c != nil && c.Gap > 0 && !c.PrimalOnly {
 			x, y = append(x, j.Trace[i].Seconds), append(y, math.Log10(c.Gap))
 		}
 	}

@@ -121,6 +121,7 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 		return nil, nil, err
 	}
 	s.path.reset(x, prev, float32(m.GetBeta()), j.features)
+	s.edges = s.edges[:0]
 	b = &mapper.Block{}
 	slotOf := map[int32]int{-1: -1}
 	for _, n := range j.terminals(m.GetBlock()) {

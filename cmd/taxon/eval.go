@@ -200,6 +200,20 @@ func sizesOf(m *model.Model) []int {
 	return sizes
 }
 
+// readGraph reads an undirected graph and passes its warnings on.
+func (a *app) readGraph(ctx context.Context, path string) (*taxonomy.Structure, error) {
+	f, err := fs.Open(ctx, fs.Local{In: a.stdin}, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s, warnings, err := taxonomy.ReadGraph(f, f.Name())
+	for _, w := range warnings {
+		a.ui.Warn("%s", w)
+	}
+	return s, err
+}
+
 // readHierarchy reads a structure file and passes its warnings on.
 func (a *app) readHierarchy(ctx context.Context, path string) (*taxonomy.Structure, error) {
 	f, err := fs.Open(ctx, fs.Local{In: a.stdin}, path)

@@ -20,6 +20,7 @@ type trainOptions struct {
 	text      bool
 	zeroBased bool
 	hierarchy string
+	graph     string
 	dag       string
 	out       string
 	force     bool
@@ -39,6 +40,9 @@ type trainOptions struct {
 	maxSweeps  int
 	maxTime    float64
 	seed       uint64
+	anchor     float64
+	colouring  string
+	inner      float64 // weight of the edges between internal nodes
 	evalEvery  int
 
 	threads    int
@@ -75,7 +79,8 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		f.StringVar(&o.hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
-		choiceFlag(f, &o.dag, "dag", "refuse", []string{"refuse", "first-parent"}, "if a class has several parents: refuse, or keep the first one named")
+		choiceFlag(f, &o.dag, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
+		f.StringVar(&o.graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
@@ -88,6 +93,8 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 		floatFlag(f, &o.c, "C", 1, "weight of the losses", costRange)
 		floatFlag(f, &o.bias, "bias", 1, "value of the bias feature, 0 for none", biasRange)
 		choiceFlag(f, &o.prune, "prune", "empty", []string{"empty", "none"}, "leaves without instances: drop them, or train them on negatives")
+		floatFlag(f, &o.anchor, "anchor", 0.01, "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", atLeast0)
+		floatFlag(f, &o.inner, "internal-weight", 1, "weight of the edges between internal nodes", above0)
 		f.Uint64Var(&o.seed, "seed", 0, "seed of the sampling order: `N` changes the path, not the result (beyond the gap)")
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
@@ -98,6 +105,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	})
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.schedule, "schedule", "twoblock", []string{"twoblock", "parity", "colour", "jacobi"}, "which nodes move side by side")
+		choiceFlag(f, &o.colouring, "colouring", "largest-first", []string{"largest-first", "smallest-last", "dsatur"}, "order of the colour schedule's greedy colouring")
 		choiceFlag(f, &o.stiffness, "stiffness", "support", []string{"support", "full"}, "of terminals in twoblock's solve: where they have support vectors, or everywhere")
 		choiceFlag(f, &o.momentum, "momentum", "fista", []string{"fista", "none"}, "of the internal nodes in twoblock")
 		intFlag(f, &o.epochs, "epochs", 3, 1, 1000, "at least `N` inner epochs a sweep")
@@ -121,10 +129,14 @@ func (o *trainOptions) check() error {
 			return usagef("train: --data \"\": name a file, or - for standard input")
 		}
 	}
-	if err := oneStdin("train", "--data, --hierarchy and --test", append([]string{o.hierarchy, o.test}, o.data...)...); err != nil {
+	if err := oneStdin("train", "--data, --hierarchy, --graph and --test", append([]string{o.hierarchy, o.graph, o.test}, o.data...)...); err != nil {
 		return err
 	}
 	switch {
+	case o.hierarchy != "" && o.graph != "":
+		return usagef("train: --hierarchy and --graph: a training has one structure; give one of them")
+	case o.graph != "" && o.schedule == "parity":
+		return usagef("train: --schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
 	case o.evalEvery > 0 && o.test == fs.Stdin:
 		return usagef("train: --eval-every reads the test data many times: give --test a file instead of standard input")
 	case o.out == "" || o.out == "-":
@@ -156,6 +168,7 @@ func (o *trainOptions) proto() *taxonv1.Options {
 		MaxSweeps: uint32(o.maxSweeps), MaxSeconds: o.maxTime, Prune: o.prune, Seed: o.seed,
 		Stiffness: o.stiffness, Momentum: o.momentum, InnerEpochs: uint32(o.epochs),
 		EvalEvery: uint32(o.evalEvery), CheckpointSweeps: uint32(o.checkpoint),
+		Anchor: o.anchor, InternalWeight: o.inner, Colouring: o.colouring,
 	}
 }
 
@@ -168,11 +181,14 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if report.StoppedBy != "gap" {
+	if report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
 		a.ui.Warn("%s", aboveGap(report, o.gap))
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {
 		return err
+	}
+	if o.requireGap && report.Gap == nil {
+		return gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.out, report.StoppedBy)
 	}
 	if o.requireGap && report.StoppedBy != "gap" {
 		return gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.out, report.StoppedBy, *report.Gap, o.gap)

@@ -68,7 +68,9 @@ func (t *training) show(p *progress, st *taxonv1.JobStatus) {
 			extra = append(extra, fmt.Sprintf("%s %d/%d", st.GetPhase(), k.GetDone(), n))
 		}
 	}
-	if c := st.GetCertificate(); c != nil {
+	if c := st.GetCertificate(); c.GetPrimalOnly() {
+		extra = append(extra, fmt.Sprintf("objective %.6g", c.GetObjective()))
+	} else if c != nil {
 		extra = append(extra, fmt.Sprintf("gap %.2e of %.0e", c.GetGap(), t.o.gap))
 	}
 	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"taxon/internal/dataset"
+	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -41,11 +42,36 @@ func describeData(s *dataset.Set) *taxonv1.Data {
 
 func (t *training) modelOptions() model.Options {
 	o := t.o
-	return model.Options{
+	m := model.Options{
 		Method: o.method, Loss: o.loss, Schedule: o.schedule, C: o.c, Bias: o.bias, Gap: o.gap,
 		MaxSweeps: o.maxSweeps, MaxSeconds: o.maxTime, Prune: o.prune, Seed: o.seed, Stiffness: o.stiffness,
 		Momentum: o.momentum, InnerEpochs: o.epochs, EvalEvery: o.evalEvery, CheckpointSweeps: o.checkpoint,
+		Graph: t.graphSum(),
 	}
+	if t.structure != nil && !o.flat() && t.structure.IsDAG() {
+		m.DAG = o.dag
+	}
+	if t.spec.GetStructure().GetGraph() {
+		m.Anchor = o.anchor
+		if o.schedule == jobspec.ScheduleColour {
+			m.Colouring = o.colouring
+		}
+	}
+	if t.spec.GetStructure() != nil && o.inner != 1 {
+		m.InternalWeight = o.inner
+	}
+	return m
+}
+
+// graphSum is the fingerprint of --graph's edges; "": there is none.
+func (t *training) graphSum() string {
+	if t.edges == nil || t.o.flat() {
+		return ""
+	}
+	h := sha256.New()
+	// Encoding slices of strings and numbers can't fail, nor can writing to a hash.
+	_ = json.NewEncoder(h).Encode(t.edges)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // optionsDiffer names the options that matter to the result and differ; how often a
@@ -111,7 +137,16 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
 		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(),
 	}
-	if c := st.GetCertificate(); c != nil {
+	if t.tree.IsGraph() {
+		r.Anchor = &o.anchor
+		if o.schedule == jobspec.ScheduleColour {
+			_, sets := jobspec.NodeSets(t.tree, t.spec.GetOptions())
+			r.Colours = int(sets)
+		}
+	}
+	if c := st.GetCertificate(); c.GetPrimalOnly() {
+		r.Objective = c.GetObjective()
+	} else if c != nil {
 		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
 	}
 	return r
@@ -121,7 +156,9 @@ func traceOf(st *taxonv1.JobStatus) []model.TraceRow {
 	var rows []model.TraceRow
 	for _, s := range st.GetTrace() {
 		row := model.TraceRow{Sweep: int(s.GetSweep()), Phase: s.GetPhase(), Seconds: s.GetSeconds()}
-		if c := s.GetCertificate(); c != nil {
+		if c := s.GetCertificate(); c.GetPrimalOnly() {
+			row.Objective = &c.Objective
+		} else if c != nil {
 			row.Objective, row.Dual, row.Gap = &c.Objective, &c.Dual, &c.Gap
 		}
 		rows = append(rows, row)

@@ -49,6 +49,11 @@ func printReport(a *app, out string, r *model.Report) {
 		counted(int64(r.Terminals), "class", "classes"))
 	if r.Gap != nil {
 		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
+	} else {
+		row("objective", "%.9g (without an anchor there is no gap)", r.Objective)
+	}
+	if r.Colours > 0 {
+		row("colours", "%d", r.Colours)
 	}
 	row("stopped by", "%s, after %s", r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"))
 	row("time", "%s, %s of CPU, %s at most", formatSeconds(r.Seconds), formatSeconds(r.CPUSeconds), formatBytes(r.PeakRSSBytes))

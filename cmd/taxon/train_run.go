@@ -25,7 +25,8 @@ type training struct {
 	o         *trainOptions
 	work      *workDir
 	set       *dataset.Set
-	structure *taxonomy.Structure // as the user gave it; nil: flat
+	structure *taxonomy.Structure // as the user gave it; nil: none, or a graph
+	edges     *taxonomy.Structure // of --graph
 	spec      *taxonv1.JobSpec
 	tree      *taxonomy.Tree
 	usage     usage
@@ -94,12 +95,13 @@ func (t *training) checkOut() error {
 	return model.Replaceable(t.o.out)
 }
 
-func (t *training) readStructure(ctx context.Context) error {
-	if t.o.hierarchy == "" {
-		return nil
+func (t *training) readStructure(ctx context.Context) (err error) {
+	switch {
+	case t.o.graph != "":
+		t.edges, err = t.a.readGraph(ctx, t.o.graph)
+	case t.o.hierarchy != "":
+		t.structure, err = t.a.readHierarchy(ctx, t.o.hierarchy)
 	}
-	s, err := t.a.readHierarchy(ctx, t.o.hierarchy)
-	t.structure = s
 	return err
 }
 
@@ -141,15 +143,8 @@ func (t *training) ingest(ctx context.Context) (string, error) {
 // labels against one another.
 func (t *training) specify() error {
 	t.spec = &taxonv1.JobSpec{Options: t.o.proto(), Data: describeData(t.set)}
-	if t.structure != nil && t.o.method != "bsvm" {
-		s := t.structure
-		if s.IsDAG() {
-			if t.o.dag != "first-parent" {
-				return fs.Inputf(t.o.hierarchy, 0, "some classes have several parents, and rr-svm trains on trees: add --dag first-parent to keep the first parent of each")
-			}
-			s = s.FirstParent()
-		}
-		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
+	if err := t.specifyStructure(); err != nil {
+		return err
 	}
 	tree, warnings, err := jobspec.Tree(t.spec)
 	if err != nil {
@@ -159,6 +154,41 @@ func (t *training) specify() error {
 		t.a.ui.Warn("%s", w)
 	}
 	t.tree = tree
+	return nil
+}
+
+// flat says whether the method trains each class for itself; a structure is then for
+// evaluation only.
+func (o *trainOptions) flat() bool { return o.method == "bsvm" || o.method == "blr" }
+
+// specifyStructure puts the structure into the specification, in the way it is read.
+func (t *training) specifyStructure() error {
+	s := t.structure
+	switch {
+	case t.o.flat():
+		return nil
+	case t.edges != nil:
+		t.spec.Structure = &taxonv1.Structure{Names: t.edges.Names, Parents: t.edges.Parents, Children: t.edges.Children, Graph: true}
+		return nil
+	case s == nil:
+		return nil
+	case !s.IsDAG():
+		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
+		return nil
+	}
+	switch t.o.dag {
+	case "first-parent":
+		s = s.FirstParent()
+		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
+	case "graph":
+		if t.o.schedule == "parity" {
+			return fs.Inputf(t.o.hierarchy, 0, "some classes have several parents, and --schedule parity needs a tree: add --dag first-parent, or use another schedule")
+		}
+		t.a.ui.Note("%s: some classes have several parents: read as a graph (--dag first-parent makes it a tree)", t.o.hierarchy)
+		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: true}
+	default:
+		return fs.Inputf(t.o.hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
+	}
 	return nil
 }
 
@@ -183,7 +213,7 @@ func (t *training) finished() (*model.Report, error) {
 		return nil, fmt.Errorf("%w: use --force to train anew", err)
 	}
 	defer full.Close()
-	if !sameStructure(full.Structure, t.structure) {
+	if !sameStructure(full.Structure, t.structure) || m.Options.Graph != t.graphSum() {
 		return nil, usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.out)
 	}
 	t.a.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.out)

@@ -27,6 +27,12 @@ type Options struct {
 	InnerEpochs      int     `json:"inner_epochs"`
 	EvalEvery        int     `json:"eval_every"`
 	CheckpointSweeps int     `json:"checkpoint_sweeps"`
+	Graph            string  `json:"graph,omitempty"`           // hex SHA-256 of the edges of --graph
+	DAG              string  `json:"dag,omitempty"`             // how a structure with several parents was read
+	Anchor           float64 `json:"anchor,omitempty"`          // graphs
+	Colouring        string  `json:"colouring,omitempty"`       // graphs
+	InternalWeight   float64 `json:"internal_weight,omitempty"` // unset: 1
+	PositiveWeight   string  `json:"positive_weight,omitempty"` // unset: 1
 }
 
 // DataInfo says what the training data were and how they were read, so that
@@ -58,6 +64,10 @@ type Report struct {
 	Dual          *float64 `json:"dual"` // nil: the method has no certificate
 	Gap           *float64 `json:"gap"`  // relative, (P-D)/P; nil as Dual
 	StoppedBy     string   `json:"stopped_by"`
+	Anchor        *float64 `json:"anchor,omitempty"`  // graphs
+	Colours       int      `json:"colours,omitempty"` // graphs, schedule colour: independent sets of a sweep
+	Anchor        *float64 `json:"anchor,omitempty"`  // graphs
+	Colours       int      `json:"colours,omitempty"` // graphs, schedule colour: independent sets of a sweep
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
@@ -199,7 +209,7 @@ func checkStructure(s *taxonomy.Structure) error {
 // plainName says whether s can stand in a tab-separated line.
 func plainName(s string) bool { return s != "" && !strings.ContainsAny(s, "\t\n\r\x00") }
 
-var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual"}
+var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual", taxonomy.Dummy: "dummy"}
 
 func kindName(k taxonomy.Kind) (string, bool) {
 	if int(k) >= len(kindNames) {
