@@ -2,12 +2,12 @@ package secure
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -15,6 +15,8 @@ import (
 
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	submitToken = "submit-submit-submit-submit"
@@ -45,6 +47,7 @@ func serve(t *testing.T, o Options) string {
 	s := grpc.NewServer(opts...)
 	taxonv1.RegisterJobsServer(s, taxonv1.UnimplementedJobsServer{})
 	taxonv1.RegisterTasksServer(s, taxonv1.UnimplementedTasksServer{})
+	taxonv1.RegisterMembersServer(s, taxonv1.UnimplementedMembersServer{})
 	taxonv1.RegisterStoreServer(s, taxonv1.UnimplementedStoreServer{})
 	Register(s, "taxon.v1.Jobs")
 	done := make(chan struct{})
@@ -128,5 +131,4 @@ func TestListenRefusesBeyondLoopback(t *testing.T) {
 	if _, err := l.Accept(); err == nil {
 		t.Error("accepts when closed")
 	}
-	var _ net.Listener = l
 }
