@@ -74,6 +74,14 @@ func newTrainCmd(a *app) *cobra.Command {
 }
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
+	o.inputFlags(cmd)
+	o.outputFlags(cmd)
+	o.jobFlags(cmd)
+	o.resourceFlags(cmd)
+}
+
+// inputFlags say what is trained on; submit has them too.
+func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
 		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
@@ -83,10 +91,17 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 		f.StringVar(&o.graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
 	})
+}
+
+func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.force, "force", false, "train anew over a finished model or a checkpoint")
 	})
+}
+
+// jobFlags say what is trained, and for how long; submit has them too.
+func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.method, "method", "rr-svm", []string{"rr-svm", "bsvm"}, "recursive regularisation along the hierarchy, or one-versus-rest")
 		choiceFlag(f, &o.loss, "loss", "hinge", []string{"hinge", "squared-hinge"}, "loss of an instance")
@@ -111,6 +126,9 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 		intFlag(f, &o.epochs, "epochs", 3, 1, 1000, "at least `N` inner epochs a sweep")
 		intFlag(f, &o.evalEvery, "eval-every", 0, 0, math.MaxInt32, "evaluate on --test every `N` sweeps, into trace.jsonl; 0: only at the end")
 	})
+}
+
+func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &o.threads)
 		bytesFlag(f, &o.memory, "memory", 0, "`SIZE` that the training may take, refused beforehand if it would not fit (default: what is free)")

@@ -24,6 +24,8 @@ type training struct {
 	a         *app
 	o         *trainOptions
 	work      *workDir
+	temp      string // a submission's scratch folder, which has no workDir
+	dir       string // of the set
 	set       *dataset.Set
 	structure *taxonomy.Structure // as the user gave it; nil: none, or a graph
 	edges     *taxonomy.Structure // of --graph
@@ -113,12 +115,21 @@ func (t *training) openData(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	t.dir = dir
 	t.set, err = dataset.Open(dir)
 	return err
 }
 
+// scratch is the folder that ingested data goes to.
+func (t *training) scratch() string {
+	if t.work == nil {
+		return t.temp
+	}
+	return t.work.path
+}
+
 func (t *training) ingest(ctx context.Context) (string, error) {
-	dir := filepath.Join(t.work.path, "data")
+	dir := filepath.Join(t.scratch(), "data")
 	p := &ingestProgress{ui: t.a.ui}
 	defer p.end()
 	o := dataset.Options{
