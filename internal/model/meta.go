@@ -66,8 +66,6 @@ type Report struct {
 	StoppedBy     string   `json:"stopped_by"`
 	Anchor        *float64 `json:"anchor,omitempty"`  // graphs
 	Colours       int      `json:"colours,omitempty"` // graphs, schedule colour: independent sets of a sweep
-	Anchor        *float64 `json:"anchor,omitempty"`  // graphs
-	Colours       int      `json:"colours,omitempty"` // graphs, schedule colour: independent sets of a sweep
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
