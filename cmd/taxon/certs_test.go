@@ -59,17 +59,12 @@ func TestCertsServe(t *testing.T) {
 	var server, caller certsReport
 	certs(t, &server, "--dir", dir, "--host", "localhost,127.0.0.1")
 	certs(t, &caller, "--dir", dir, "--role", "submit", "--name", "alice")
-	var p processFlags
-	p.security = secure.Options{CACert: server.Authority, Cert: server.Certificates[0].Cert, Key: server.Certificates[0].Key}
-	_, figures, err := p.open(secure.Coordinator, &strings.Builder{})
+	security := secure.Options{CACert: server.Authority, Cert: server.Certificates[0].Cert, Key: server.Certificates[0].Key}
+	opts, err := security.ServerOptions(secure.DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts, err := p.serverOptions(figures)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := p.security.Listen(t.Context(), "127.0.0.1:0")
+	l, err := security.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +73,7 @@ func TestCertsServe(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	defer func() { s.Stop(); <-done }()
-	c := clientFlags{security: secure.Options{CACert: caller.Authority, Cert: caller.Certificates[0].Cert, Key: caller.Certificates[0].Key}}
-	dial, err := c.security.DialOptions()
+	dial, err := secure.Options{CACert: caller.Authority, Cert: caller.Certificates[0].Cert, Key: caller.Certificates[0].Key}.DialOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,17 +143,5 @@ func TestCertsToken(t *testing.T) {
 	}
 	if n := strings.Count(read("coordinator.tokens"), "submit "); n != 2 {
 		t.Errorf("%d tokens of role submit are accepted after a renewal, want 2", n)
-	}
-}
-
-func TestProcessFlagsMistakes(t *testing.T) {
-	for want, p := range map[string]processFlags{
-		"--token-file":             {security: secure.Options{RequireToken: true}},
-		"--tls-cert and --tls-key": {security: secure.Options{Cert: "a.crt"}},
-	} {
-		_, _, err := p.open(secure.Store, &strings.Builder{})
-		if code, line := describe(t.Context(), err); code != exitUsage || !strings.Contains(line, want) {
-			t.Errorf("%d: %s, want %s", code, line, want)
-		}
 	}
 }

@@ -15,7 +15,7 @@ func newCertsTokenCmd(a *app) *cobra.Command {
 		Use:   "token --dir DIR [--role ROLE]",
 		Short: "token files for callers and servers",
 		Long: "Makes a token for each --role (default all) in DIR/ROLE.token, for the --token-file of callers, keeps those that are there, " +
-			"and writes DIR/coordinator.tokens and DIR/store.tokens for the --token-file of the servers, which hold hashes of them. " +
+			"and writes DIR/ROLE.tokens for the --token-file of coordinator, store and worker, which hold their own token and hashes of the others. " +
 			"With --renew the tokens of the roles given are replaced; the last ones stay valid until the next renewal.",
 		Example: "taxon certs token --dir certs\ntaxon certs token --dir certs --role submit --renew",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runCertsToken(a, o) },

@@ -19,7 +19,8 @@ func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	g, err := o.newGuard(p)
+	// A worker serves nothing else: its file may hold the one token that it calls others with.
+	g, err := o.newGuard(p, o.Role)
 	if err != nil {
 		return nil, err
 	}

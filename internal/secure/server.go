@@ -41,7 +41,7 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	g, err := o.newGuard(p)
+	g, err := o.newGuard(p, "")
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +74,12 @@ type guard struct {
 	refused      func(codes.Code)       // nil: not told
 }
 
-func (o Options) newGuard(p Policy) (*guard, error) {
+// newGuard makes the guard of a policy; own is the role of tokens that name none.
+func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 	g := &guard{policy: p.clone(), identified: o.identified(), requireToken: o.RequireToken, refused: o.Refused}
 	if o.TokenFile != "" {
 		var err error
-		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) { return serverTokens(o.TokenFile) })
+		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) { return serverTokens(o.TokenFile, own) })
 		if err != nil {
 			return nil, err
 		}

@@ -78,8 +78,9 @@ func (e *tokenEntry) set(word string) error {
 	return nil
 }
 
-// serverTokens reads a file whose every line names a role.
-func serverTokens(path string) ([]tokenEntry, error) {
+// serverTokens reads a file whose every line names a role. A line without one is refused,
+// or counts as own, if that is given.
+func serverTokens(path string, own Role) ([]tokenEntry, error) {
 	data, err := readFile(path, true)
 	if err != nil {
 		return nil, err
@@ -88,10 +89,14 @@ func serverTokens(path string) ([]tokenEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.role == "" {
+	for i := range entries {
+		if entries[i].role != "" {
+			continue
+		}
+		if own == "" {
 			return nil, fmt.Errorf("%s: a server's lines are `role token`, with a role of %s", path, strings.Join(Roles(), ", "))
 		}
+		entries[i].role = own
 	}
 	return entries, nil
 }

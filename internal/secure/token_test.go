@@ -36,7 +36,7 @@ func TestTokenFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := write(t, "tokens", c.text)
-			_, err := serverTokens(path)
+			_, err := serverTokens(path, "")
 			checkTokenError(t, "server", err, c.server, c.text)
 			token, err := clientToken(path, Worker)
 			checkTokenError(t, "client", err, c.client, c.text)
@@ -69,7 +69,7 @@ func TestLooseSecretsAreRefused(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := serverTokens(path)
+		_, err := serverTokens(path, "")
 		if (err == nil) != good || err != nil && (!strings.Contains(err.Error(), "chmod 600") || !strings.Contains(err.Error(), path)) {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
@@ -96,7 +96,7 @@ func TestRenewedToken(t *testing.T) {
 		}
 		tokens = append(tokens, token)
 	}
-	entries, err := serverTokens(dir + "/coordinator.tokens")
+	entries, err := serverTokens(dir+"/coordinator.tokens", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestRenewedToken(t *testing.T) {
 func TestTokenRotationWhileServing(t *testing.T) {
 	path := write(t, "tokens", "submit "+submitToken)
 	o := Options{TokenFile: path}
-	g, err := o.newGuard(DefaultPolicy())
+	g, err := o.newGuard(DefaultPolicy(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

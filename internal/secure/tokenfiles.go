@@ -22,8 +22,8 @@ const (
 	previousEnding = ".token.previous" // hash of the token before the last renewal
 )
 
-// servers are the roles whose processes check tokens.
-var servers = []Role{Coordinator, Store}
+// servers are the roles whose processes check tokens; a worker does for its metrics.
+var servers = []Role{Coordinator, Store, Worker}
 
 // TokenFiles is what MakeTokens wrote or found.
 type TokenFiles struct {
