@@ -13,6 +13,7 @@ RACE := ./cmd/taxon ./coordinator ./worker ./mapper ./reducer ./store/... \
 FUZZ ?= 5000x
 
 STATICCHECK := go tool -modfile=internal/tools/lint/go.mod staticcheck
+KERNELGEN   := go -C internal/tools/kernelgen run . -out ../../../mapper/kernel_amd64.s
 PROTOGEN    := go -C internal/tools/protogen run . -root ../../..
 
 help: ## list the targets
@@ -35,11 +36,13 @@ lint: ## gofmt, go vet, staticcheck (pinned in internal/tools/lint)
 	go vet ./...
 	$(STATICCHECK) ./...
 
-generate: ## generated code from proto/ (pinned generators, nothing to install)
+generate: ## generated code from proto/, and mapper's assembly (pinned generators, nothing to install)
 	$(PROTOGEN)
+	$(KERNELGEN)
 
 generate-check: ## fail if the committed generated code is not what `generate` gives
 	$(PROTOGEN) -check
+	$(KERNELGEN) -check
 
 fuzz-short: ## every fuzz target for FUZZ inputs (5000x)
 	@set -e; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do \

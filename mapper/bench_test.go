@@ -1,86 +1,52 @@
+//go:build unix
+
 package mapper
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
+	"time"
 
-	"taxon/internal/sparse"
+	"golang.org/x/sys/unix"
 )
-
-// textLike draws rows of Zipf words, 12.7 of them on average and of unit length, as a
-// frequency-renumbered text set of short documents has them; every row belongs to one of
-// a few hundred classes with words of their own.
-func textLike(rows, cols, classes int) (*sparse.Matrix, []uint32) {
-	r := rand.New(rand.NewPCG(11, 12))
-	zipf := rand.NewZipf(r, 1.07, 4, uint64(cols-1))
-	index, value := make([][]uint32, rows), make([][]float32, rows)
-	class := make([]uint32, rows)
-	for i := range index {
-		class[i] = uint32(r.IntN(classes))
-		want := max(2, int(math.Round(12.7+4*r.NormFloat64())))
-		words := map[uint32]bool{uint32(cols/4) + class[i]: true}
-		for len(words) < want {
-			words[uint32(zipf.Uint64())] = true
-		}
-		for f := range words {
-			index[i] = append(index[i], f)
-		}
-		slices.Sort(index[i])
-		norm := 0.0
-		for _, f := range index[i] {
-			x := math.Log(float64(2 + f)) // rare words weigh more
-			value[i] = append(value[i], float32(x))
-			norm += x * x
-		}
-		for j := range value[i] {
-			value[i][j] /= float32(math.Sqrt(norm))
-		}
-	}
-	return sparse.FromRows(cols, index, value), class
-}
-
-// textBlock is sixteen classes under two parents.
-func textBlock(x *sparse.Matrix, class []uint32) *Block {
-	b := &Block{Mean: [][]float32{make([]float32, x.Cols+1), make([]float32, x.Cols+1)}}
-	for l := range Lanes {
-		b.Slot = append(b.Slot, l/8)
-		var rows []uint32
-		for i, c := range class {
-			if int(c) == l {
-				rows = append(rows, uint32(i))
-			}
-		}
-		b.Positive = append(b.Positive, rows)
-	}
-	for _, y := range b.Mean {
-		y[x.Cols] = -0.9 // as after some sweeps
-	}
-	return b
-}
 
 const benchRows, benchCols, benchClasses = 8_000, 30_000, 300
 
-// BenchmarkScore is the cost of one active row, per nonzero and class.
+// cpuTime is the processor time of this process so far: other work on the machine does not count.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano())
+}
+
+// perVisit reports the processor time since start, per nonzero and class.
+func perVisit(b *testing.B, start time.Duration, visits int64) {
+	b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(visits), "cpu-ns/nonzero-class")
+}
+
+// eachKernel runs a benchmark for every kernel of this CPU.
+func eachKernel(b *testing.B, f func(b *testing.B, k Kernel)) {
+	for _, k := range Kernels() {
+		b.Run(k.String(), func(b *testing.B) { f(b, k) })
+	}
+}
+
+// BenchmarkScore is the cost of scoring all rows once, per nonzero and class.
 func BenchmarkScore(b *testing.B) {
 	x, _ := textLike(benchRows, benchCols, benchClasses)
 	w := tile[float32](rand.New(rand.NewPCG(1, 1)), benchCols)
-	for _, lanes := range []int{1, 4, 8, 9, 16} {
-		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
-			mask := uint16(1)<<lanes - 1
-			var s [Lanes]float32
-			visits := 0
-			for n := range b.N {
-				idx, val := x.Row(n % x.Rows)
-				score(w, idx, val, 1, mask, &s)
-				visits += (len(idx) + 1) * lanes
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(visits), "ns/nonzero-class")
-		})
-	}
+	out, low := make([][Lanes]float32, x.Rows), make([]uint16, x.Rows)
+	eachKernel(b, func(b *testing.B, k Kernel) {
+		e := scoringOf(x, w, 1, out, low)
+		start := cpuTime()
+		for range b.N {
+			k.score(e)
+		}
+		perVisit(b, start, int64(b.N)*(x.NNZ+int64(x.Rows))*Lanes)
+	})
 }
 
 // BenchmarkSolveBlock is a fresh block's three epochs, then three over its working set.
@@ -98,15 +64,18 @@ func BenchmarkSolveBlock(b *testing.B) {
 		warm *State
 	}{{"fresh", nil}, {"working-set", &first.State}} {
 		b.Run(c.name, func(b *testing.B) {
-			visits := int64(0)
-			for range b.N {
-				r, err := s.SolveBlock(ctx, t, block, c.warm, Options{Epochs: 3})
-				if err != nil {
-					b.Fatal(err)
+			eachKernel(b, func(b *testing.B, k Kernel) {
+				s.Kernel = k
+				visits, start := int64(0), cpuTime()
+				for range b.N {
+					r, err := s.SolveBlock(ctx, t, block, c.warm, Options{Epochs: 3})
+					if err != nil {
+						b.Fatal(err)
+					}
+					visits += r.Sums.Visits
 				}
-				visits += r.Sums.Visits
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(visits), "ns/nonzero-class")
+				perVisit(b, start, visits)
+			})
 		})
 	}
 }
@@ -121,14 +90,16 @@ func BenchmarkPrice(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	visits := int64(0)
-	b.ResetTimer()
-	for range b.N {
-		r, err := s.SolveBlock(ctx, t, block, &warm.State, Options{Price: true, Band: 0.15})
-		if err != nil {
-			b.Fatal(err)
+	eachKernel(b, func(b *testing.B, k Kernel) {
+		s.Kernel = k
+		visits, start := int64(0), cpuTime()
+		for range b.N {
+			r, err := s.SolveBlock(ctx, t, block, &warm.State, Options{Price: true, Band: 0.15})
+			if err != nil {
+				b.Fatal(err)
+			}
+			visits += r.Sums.Visits
 		}
-		visits += r.Sums.Visits
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(visits), "ns/nonzero-class")
+		perVisit(b, start, visits)
+	})
 }

@@ -5,49 +5,49 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"unsafe"
+
+	"taxon/internal/sparse"
 )
 
-// lane is one class's descent: LIBLINEAR's shrinking bounds and the running estimate
-// of its inner gap.
-type lane[T real] struct {
-	upper, lower       T // shrink bounds: last epoch's largest and smallest projected gradient
-	newUpper, newLower T
-	estimate           float64 // sum of InnerGap over the rows as they were visited
-}
+// visitRowsAtMost bounds a kernel's call: assembly cannot be preempted, and the garbage
+// collector waits for it.
+const visitRowsAtMost = 1 << 13
 
-// descend runs epochs of dual coordinate descent over the working list.
-//
-//	for rows i in random order, lanes l active on i:
-//	  G = y_il w_l.x_i - 1 (+ a_il/(2C))
-//	  a_il <- min(max(a_il - G/(||x_i||^2 (+ 1/(2C))), 0), C)   (squared hinge: no upper bound)
-//	  w_l += (change of a_il) y_il x_i
-//
-// [TKDD] section 4 with Algorithm 3 of Hsieh et al. 2008; an epoch costs one pass over
-// the active rows' nonzeros. A lane ends when its estimated inner gap is at most
-// o.InnerGap (not before o.Epochs, not after o.MaxEpochs).
-func descend[T real](ctx context.Context, s *Solver, t *Scratch, w [][Lanes]T, lanes int, o Options, sums *Sums) error {
-	var st [Lanes]lane[T]
-	inf := T(math.Inf(1))
+// descend runs epochs of dual coordinate descent over the working list: visitRows in a
+// new random order each. A lane ends when its estimated inner gap is at most o.InnerGap
+// (not before o.Epochs, not after o.MaxEpochs). dual holds the listed rows' duals.
+func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w, dual [][Lanes]T, lanes int, o Options, sums *Sums) error {
+	s.prepare(t, lanes)
+	setConstants(e, s, t)
+	e.w, e.last, e.features = &w[0], &w[len(w)-1], len(w)
 	running := uint16(1<<lanes - 1)
-	for l := range st {
-		st[l].upper, st[l].lower = inf, -inf
+	inf := T(math.Inf(1))
+	for l := range Lanes {
+		e.upper[l], e.lower[l] = inf, -inf
 	}
 	t.startOrder()
-	for epoch := 0; running != 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
+	for epoch := 0; running != 0 && len(t.order) > 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		shuffle(t.order, o.Seed, uint64(epoch))
-		for l := range st {
-			st[l].newUpper, st[l].newLower, st[l].estimate = -inf, inf, 0
+		for l := range Lanes {
+			e.newUpper[l], e.newLower[l], e.estimate[l] = -inf, inf, 0
 		}
-		sums.Visits += visit(s, t, w, running, &st)
+		e.running, e.visits = uint64(running), 0
+		e.rows, e.dual = &t.refs[0], &dual[0]
+		for rest := t.order; len(rest) > 0; rest = rest[e.n:] {
+			e.order, e.n = unsafe.SliceData(rest), min(len(rest), visitRowsAtMost)
+			visit(&s.Kernel, e, s.Loss)
+		}
+		sums.Visits += e.visits
 		sums.Epochs = epoch + 1
 		sums.Estimate = 0
+		e.nextBounds()
 		for l := range lanes {
-			st[l].nextBounds()
-			sums.Estimate += st[l].estimate
-			if epoch+1 >= o.Epochs && st[l].estimate <= o.InnerGap {
+			sums.Estimate += e.estimate[l]
+			if epoch+1 >= o.Epochs && e.estimate[l] <= o.InnerGap {
 				running &^= 1 << l
 			}
 		}
@@ -56,23 +56,54 @@ func descend[T real](ctx context.Context, s *Solver, t *Scratch, w [][Lanes]T, l
 	return nil
 }
 
-func (l *lane[T]) nextBounds() {
-	inf := T(math.Inf(1))
-	l.upper, l.lower = l.newUpper, l.newLower
-	if l.upper <= 0 {
-		l.upper = inf
-	}
-	if l.lower >= 0 {
-		l.lower = -inf
+// setConstants spreads the bias and each lane's C.
+func setConstants[T real](e *sweep[T], s *Solver, t *Scratch) {
+	for l := range Lanes {
+		e.bias[l] = T(s.Bias)
+		e.cPos[l], e.cNeg[l] = T(s.Loss.kernelC(t.cPos[l])), T(s.Loss.kernelC(s.C))
+		if s.Loss == SquaredHinge {
+			e.softPos[l], e.softNeg[l] = T(1/(2*t.cPos[l])), T(1/(2*s.C))
+		}
 	}
 }
 
-// startOrder makes every listed row active on its working lanes.
+func (e *sweep[T]) nextBounds() {
+	inf := T(math.Inf(1))
+	e.upper, e.lower = e.newUpper, e.newLower
+	for l := range Lanes {
+		if e.upper[l] <= 0 {
+			e.upper[l] = inf
+		}
+		if e.lower[l] >= 0 {
+			e.lower[l] = -inf
+		}
+	}
+}
+
+// prepare lays out the listed rows for the kernels.
+func (s *Solver) prepare(t *Scratch, lanes int) {
+	t.refs = t.refs[:0]
+	for k, i := range t.rows {
+		shard := &s.X.Shards[i>>sparse.RowShift]
+		at := int(i & (1<<sparse.RowShift - 1))
+		from, to := shard.Begin[at], shard.Begin[at+1]
+		r := rowRef{n: uint32(to - from), scale: float32(s.norm[i]), active: t.work[k], pos: t.pos[k]}
+		if s.Loss == Hinge {
+			r.scale = 1 / r.scale
+		}
+		if r.n > 0 {
+			r.idx, r.val = &shard.Index[from], &shard.Value[from]
+			r.room = uint32(min(uint64(len(shard.Index))-from, math.MaxUint32))
+		}
+		t.refs = append(t.refs, r)
+	}
+}
+
+// startOrder lists the rows that a lane looks at.
 func (t *Scratch) startOrder() {
 	t.order = t.order[:0]
-	t.active = append(t.active[:0], t.work...)
-	for k := range t.rows {
-		if t.active[k] != 0 {
+	for k := range t.refs {
+		if t.refs[k].active != 0 {
 			t.order = append(t.order, uint32(k))
 		}
 	}
@@ -82,7 +113,7 @@ func (t *Scratch) startOrder() {
 func (t *Scratch) compactOrder() {
 	kept := t.order[:0]
 	for _, k := range t.order {
-		if t.active[k] != 0 {
+		if t.refs[k].active != 0 {
 			kept = append(kept, k)
 		}
 	}
@@ -96,72 +127,4 @@ func shuffle(order []uint32, seed, epoch uint64) {
 		hi, _ := bits.Mul64(r.Uint64(), uint64(i+1)) // uniform to within 2^-40: enough for an order
 		order[i], order[hi] = order[hi], order[i]
 	}
-}
-
-// visit takes the rows in order, once, and returns the nonzeros touched.
-func visit[T real](s *Solver, t *Scratch, w [][Lanes]T, running uint16, st *[Lanes]lane[T]) (visits int64) {
-	var score16, delta [Lanes]T
-	bias, bound, soft := T(s.Bias), T(s.Loss.Bound(s.C)), T(0)
-	if s.Loss == SquaredHinge {
-		soft = T(1 / (2 * s.C))
-	}
-	for _, k := range t.order {
-		mask := t.active[k] & running
-		if mask == 0 {
-			continue
-		}
-		i := t.rows[k]
-		idx, val := s.X.Row(int(i))
-		score(w, idx, val, bias, mask, &score16)
-		visits += int64(len(idx)+1) * int64(bits.OnesCount16(mask))
-		step := 1 / (T(s.norm[i]) + soft)
-		a, pos := &t.a[k], t.pos[k]
-		var changed uint16
-		for m := mask; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros16(m) & 15
-			sign := T(-1)
-			if pos>>l&1 != 0 {
-				sign = 1
-			}
-			z := sign * score16[l]
-			old := T(a[l])
-			g := z - 1 + T(old*soft)
-			ln := &st[l]
-			ln.estimate += s.Loss.InnerGap(float64(z), float64(old), s.C)
-			if old == 0 {
-				if g > ln.upper {
-					t.active[k] &^= 1 << l
-					continue
-				}
-				ln.newUpper = max(ln.newUpper, min(g, 0))
-				ln.newLower = min(ln.newLower, min(g, 0))
-				if g >= 0 {
-					continue
-				}
-			} else if old == bound {
-				if g < ln.lower {
-					t.active[k] &^= 1 << l
-					continue
-				}
-				ln.newUpper = max(ln.newUpper, max(g, 0))
-				ln.newLower = min(ln.newLower, max(g, 0))
-				if g <= 0 {
-					continue
-				}
-			} else {
-				ln.newUpper = max(ln.newUpper, g)
-				ln.newLower = min(ln.newLower, g)
-			}
-			now := min(max(old-T(g*step), 0), bound)
-			if now != old {
-				a[l] = float64(now)
-				delta[l] = sign * (now - old)
-				changed |= 1 << l
-			}
-		}
-		if changed != 0 {
-			update(w, idx, val, bias, changed, &delta)
-		}
-	}
-	return visits
 }

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
+
+	"taxon/internal/sparse"
 )
 
 // tile is random interleaved weights with zeros among them and wide magnitudes.
@@ -33,121 +36,161 @@ func kernelRow(r *rand.Rand, d int) (idx []uint32, val []float32) {
 	return idx, val
 }
 
-// TestScoreConformance holds every scoring kernel to the reference loop of its comment, in
-// bits: whichever kernel runs, and whoever shares the row, a lane's score is the same.
-func TestScoreConformance(t *testing.T) {
-	t.Run("float32", scoreConformance[float32])
-	t.Run("float64", scoreConformance[float64])
+// spreadBias is a bias as kernels want it.
+func spreadBias[T real](bias T) (v [Lanes]T) {
+	for l := range v {
+		v[l] = bias
+	}
+	return v
 }
 
-func scoreConformance[T real](t *testing.T) {
+// scoringOf is the argument that scores all rows of a matrix of one shard.
+func scoringOf(x *sparse.Matrix, w [][Lanes]float32, bias float32, out [][Lanes]float32, low []uint16) *scoring {
+	shard := &x.Shards[0]
+	return &scoring{
+		begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
+		w: &w[0], last: &w[len(w)-1], out: &out[0], low: &low[0], entries: uint64(len(shard.Index)), features: len(w),
+		bias: spreadBias(bias),
+	}
+}
+
+// wantScore is the definition: entry j to partial sum j mod 4.
+func wantScore[T real](w [][Lanes]T, idx []uint32, val []float32, bias T, l int) T {
+	s := [parts]T{bias * w[len(w)-1][l]}
+	for j, f := range idx {
+		s[j%parts] += T(T(val[j]) * w[f][l])
+	}
+	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// TestScoreConformance holds every scoring kernel to the definition, in bits.
+func TestScoreConformance(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	const d = 60
-	w := tile[T](r, d)
-	masks := []uint16{0, 1, 0x8000, 0x8001, 0x1248, 0xff, 0xff00, 0x7fff, 0xffff}
-	for range 300 {
-		a, b := uint16(r.Uint32()), uint16(r.Uint32())
-		masks = append(masks, a&b, a|b) // few lanes, many lanes
-	}
-	for n, mask := range masks {
-		idx, val := kernelRow(r, d)
-		bias := [...]T{0, 1, 0.3}[n%3]
-		var want, got, half [Lanes]T
-		for l := range want {
-			if bias != 0 {
-				want[l] = bias * w[d][l]
-			}
-			for j, f := range idx {
-				want[l] += T(T(val[j]) * w[f][l])
-			}
+	for n := range 40 {
+		var index [][]uint32
+		var value [][]float32
+		for range 50 {
+			idx, val := kernelRow(r, r.IntN(d))
+			index, value = append(index, idx), append(value, val)
 		}
-		score(w, idx, val, bias, mask, &got)
-		scoreHalf(w, idx, val, bias, 0, &half)
-		scoreHalf(w, idx, val, bias, 8, &half)
-		for l := range want {
-			if mask>>l&1 != 0 && bitsOf(got[l]) != bitsOf(want[l]) {
-				t.Fatalf("score, mask %04x, lane %d: %g, want %g", mask, l, got[l], want[l])
+		x := sparse.FromRows(d, index, value)
+		w := tile[float32](r, d)
+		bias := [...]float32{0, 1, 0.3}[n%3]
+		for _, k := range Kernels() {
+			out, low := make([][Lanes]float32, x.Rows), make([]uint16, x.Rows)
+			e := scoringOf(x, w, bias, out, low)
+			for l := range e.floor {
+				e.floor[l] = float32(r.NormFloat64())
 			}
-			if bitsOf(half[l]) != bitsOf(want[l]) {
-				t.Fatalf("scoreHalf, lane %d: %g, want %g", l, half[l], want[l])
-			}
-		}
-		rest := mask
-		var four [Lanes]T
-		for rest != 0 {
-			before := rest
-			scoreFour(w, idx, val, bias, &rest, &four)
-			if rest&^before != 0 || rest == before {
-				t.Fatalf("scoreFour turned mask %04x into %04x", before, rest)
-			}
-			for l := range want {
-				if (before&^rest)>>l&1 != 0 && bitsOf(four[l]) != bitsOf(want[l]) {
-					t.Fatalf("scoreFour, mask %04x, lane %d: %g, want %g", before, l, four[l], want[l])
+			k.score(e)
+			for i := range out {
+				for l, got := range &out[i] {
+					if want := wantScore(w, index[i], value[i], bias, l); bitsOf(got) != bitsOf(want) {
+						t.Fatalf("%v, row %d of %d entries, lane %d: %g, want %g", k, i, len(index[i]), l, got, want)
+					}
+					if low[i]>>l&1 == 1 != !(got < e.floor[l]) {
+						t.Fatalf("%v, row %d, lane %d: %g against floor %g: %04x", k, i, l, got, e.floor[l], low[i])
+					}
 				}
 			}
 		}
 	}
 }
 
-// TestUpdateConformance: the lanes of the mask move by the reference loop's bits, the
-// others not at all.
-func TestUpdateConformance(t *testing.T) {
-	t.Run("float32", updateConformance[float32])
-	t.Run("float64", updateConformance[float64])
-}
-
-func updateConformance[T real](t *testing.T) {
+// TestAddConformance: w moves by the definition's bits.
+func TestAddConformance(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	const d = 60
-	for n := range 300 {
-		w := tile[T](r, d)
-		idx, val := kernelRow(r, d)
-		bias := [...]T{0, 1, 0.3}[n%3]
-		mask := uint16(r.Uint32())
-		if n%4 == 0 {
-			mask = 0xffff
+	for n := range 40 {
+		var index [][]uint32
+		var value [][]float32
+		for range 30 {
+			idx, val := kernelRow(r, r.IntN(d))
+			index, value = append(index, idx), append(value, val)
 		}
-		var delta [Lanes]T
-		for l := range delta {
-			delta[l] = T(r.NormFloat64())
-		}
-		want := slices.Clone(w)
-		for l := range delta {
-			if mask>>l&1 == 0 {
-				continue
-			}
-			if bias != 0 {
-				want[d][l] += T(bias * delta[l])
-			}
-			for j, f := range idx {
-				want[f][l] += T(T(val[j]) * delta[l])
+		x := sparse.FromRows(d, index, value)
+		start := tile[float32](r, d)
+		coef := tile[float32](r, x.Rows-1)
+		bias := [...]float32{0, 1, 0.3}[n%3]
+		want := slices.Clone(start)
+		for i := range coef {
+			for l, c := range &coef[i] {
+				want[d][l] += float32(bias * c)
+				for j, f := range index[i] {
+					want[f][l] += float32(value[i][j] * c)
+				}
 			}
 		}
-		update(w, idx, val, bias, mask, &delta)
-		for f := range w {
-			for l := range w[f] {
-				if bitsOf(w[f][l]) != bitsOf(want[f][l]) {
-					t.Fatalf("mask %04x, feature %d, lane %d: %g, want %g", mask, f, l, w[f][l], want[f][l])
+		for _, k := range Kernels() {
+			w, shard := slices.Clone(start), &x.Shards[0]
+			k.add(&adding{begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
+				w: &w[0], last: &w[d], coef: &coef[0], entries: uint64(len(shard.Index)), features: len(w), bias: spreadBias(bias)})
+			for f := range w {
+				for l := range w[f] {
+					if bitsOf(w[f][l]) != bitsOf(want[f][l]) {
+						t.Fatalf("%v, feature %d, lane %d: %g, want %g", k, f, l, w[f][l], want[f][l])
+					}
 				}
 			}
 		}
 	}
 }
 
-// TestScore64 against a loop that converts first.
-func TestScore64(t *testing.T) {
+// TestExactConformance against a loop that converts first.
+func TestExactConformance(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	w := tile[float32](r, 60)
 	for range 50 {
 		idx, val := kernelRow(r, 60)
-		for l := range Lanes {
-			want := 0.5 * float64(w[60][l])
-			for j, f := range idx {
-				want += float64(float64(val[j]) * float64(w[f][l]))
+		for _, k := range Kernels() {
+			e := &exacting{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &w[0], last: &w[60], features: 61, bias: 0.5}
+			k.exact(e)
+			for l := range Lanes {
+				want := 0.5 * float64(w[60][l])
+				for j, f := range idx {
+					want += float64(float64(val[j]) * float64(w[f][l]))
+				}
+				if got := score64(w, idx, val, 0.5, l); got != want || e.out[l] != want {
+					t.Fatalf("%v, lane %d: %g and %g, want %g", k, l, got, e.out[l], want)
+				}
 			}
-			if got := score64(w, idx, val, 0.5, l); got != want {
-				t.Fatalf("lane %d: %g, want %g", l, got, want)
-			}
+		}
+	}
+}
+
+// TestLayout holds the arguments of the kernels to the offsets of internal/tools/kernelgen.
+func TestLayout(t *testing.T) {
+	var r rowRef
+	var s sweep[float32]
+	var d sweep[float64]
+	var c scoring
+	var a adding
+	var e exacting
+	for name, pair := range map[string][2]uintptr{
+		"rowRef":           {unsafe.Sizeof(r), 32},
+		"rowRef.n":         {unsafe.Offsetof(r.n), 16},
+		"rowRef.room":      {unsafe.Offsetof(r.room), 20},
+		"rowRef.scale":     {unsafe.Offsetof(r.scale), 24},
+		"rowRef.active":    {unsafe.Offsetof(r.active), 28},
+		"rowRef.pos":       {unsafe.Offsetof(r.pos), 30},
+		"sweep.visits":     {unsafe.Offsetof(s.visits), 56},
+		"sweep.bias":       {unsafe.Offsetof(s.bias), 128},
+		"sweep.bias 64":    {unsafe.Offsetof(d.bias), 128},
+		"sweep.cPos":       {unsafe.Offsetof(s.cPos), 128 + 5*64},
+		"sweep.softNeg 64": {unsafe.Offsetof(d.softNeg), 128 + 8*128},
+		"sweep.estimate":   {unsafe.Offsetof(s.estimate), 128 + 9*64},
+		"scoring.entries":  {unsafe.Offsetof(c.entries), 64},
+		"scoring.bias":     {unsafe.Offsetof(c.bias), 128},
+		"scoring.floor":    {unsafe.Offsetof(c.floor), 192},
+		"adding.coef":      {unsafe.Offsetof(a.coef), 48},
+		"adding.bias":      {unsafe.Offsetof(a.bias), 128},
+		"exacting.last":    {unsafe.Offsetof(e.last), 32},
+		"exacting.bias":    {unsafe.Offsetof(e.bias), 48},
+		"exacting.out":     {unsafe.Offsetof(e.out), 64},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %d, the generator has %d", name, pair[0], pair[1])
 		}
 	}
 }

@@ -67,6 +67,14 @@ func (l Loss) Bound(c float64) float32 {
 	return b
 }
 
+// kernelC is C as the descents see it: the hinge's bound, so that duals stay in the box.
+func (l Loss) kernelC(c float64) float64 {
+	if l == Hinge {
+		return float64(l.Bound(c))
+	}
+	return c
+}
+
 // ZeroRowDual is the dual of an instance without any nonzero: it cannot move w, so it
 // stands at its optimum, and its constant loss C counts in both P and D.
 func (l Loss) ZeroRowDual(c float64) float64 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"taxon/internal/sparse"
 )
@@ -12,12 +13,20 @@ import (
 // Solver holds what all blocks of a job share. It is read-only after NewSolver and
 // may be used by many goroutines, each with a Scratch of its own.
 type Solver struct {
-	X     *sparse.Matrix
-	Loss  Loss
-	C     float64
-	Bias  float32 // value of the bias feature; 0: none
+	X    *sparse.Matrix
+	Loss Loss
+	C    float64
+	Bias float32 // value of the bias feature; 0: none
+
+	// PositiveWeight multiplies C for positive instances, C_in = C PositiveWeight where
+	// y_in = +1; 0 is 1, the papers' objective. A block's own weights come first.
+	PositiveWeight float64
+	// Kernel is the implementation of the inner loops; NewSolver takes the fastest.
+	Kernel Kernel
+
 	norm  []float64
-	nzero int // rows without any nonzero
+	slack []float32 // per chunk of scoreChunk rows: greatest rounding bound of a score over ||w||
+	nzero int       // rows without any nonzero
 }
 
 // startRows bounds the rows that a fresh block begins with, beside its positives: an
@@ -28,7 +37,8 @@ const startRows = 8192
 
 // NewSolver computes the rows' squared norms (bias included).
 func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
-	s := &Solver{X: x, Loss: loss, C: c, Bias: bias, norm: make([]float64, x.Rows)}
+	s := &Solver{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0], norm: make([]float64, x.Rows)}
+	s.slack = make([]float32, (x.Rows+scoreChunk-1)/scoreChunk)
 	for i := range s.norm {
 		_, val := x.Row(i)
 		n := float64(bias) * float64(bias)
@@ -36,6 +46,7 @@ func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
 			n += float64(float64(v) * float64(v))
 		}
 		s.norm[i] = n
+		s.slack[i/scoreChunk] = max(s.slack[i/scoreChunk], math.Nextafter32(float32(rounding(len(val), n)), float32(math.Inf(1))))
 		if n == 0 {
 			s.nzero++
 		}
@@ -57,33 +68,57 @@ func (s *Solver) Check() error {
 }
 
 // Scratch is the memory of one SolveBlock at a time: dense tiles that are reused from
-// block to block. 196 bytes a feature and 64 bytes a visited row.
+// block to block. 196 bytes a feature and 240 bytes a visited row.
 type Scratch struct {
-	w       [][Lanes]float32 // [d+1] weights
-	w64     [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
-	v       [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
-	stiff   []uint16         // [d+1] lanes with support on the feature
-	touched []uint32         // features with stiff != 0, ascending once sorted
-	rows    []uint32         // rows of the working list
-	work    []uint16
-	pos     []uint16 // positive lanes of each listed row
-	a       [][Lanes]float64
-	nudge   [Lanes]uint8
-	order   []uint32
-	active  []uint16
-	sign    []uint16  // [N] positive lanes of every row
-	zero    []float32 // [d+1] the zero parent
+	w        [][Lanes]float32 // [d+1] weights
+	w64      [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
+	v        [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
+	stiff    []uint16         // [d+1] lanes with support on the feature
+	touched  []uint32         // features with stiff != 0, ascending once sorted
+	list                      // the working list
+	spare    list             // the one that a pricing pass draws
+	refs     []rowRef         // the list as kernels see it
+	a32      [][Lanes]float32 // duals of a float32 descent
+	nudge    [Lanes]uint8
+	cPos     [Lanes]float64 // C of each lane's positive rows
+	order    []uint32
+	sign     []uint16  // [N] positive lanes of every row
+	zero     []float32 // [d+1] the zero parent
+	sweep32  *sweep[float32]
+	sweep64  *sweep[float64]
+	scoring  *scoring
+	exacting *exacting
+	chunk    *[scoreChunk][Lanes]float32
+	low      *[scoreChunk]uint16
+}
+
+// list is a working list: rows, ascending, with their lanes, signs and duals.
+type list struct {
+	rows []uint32
+	work []uint16
+	pos  []uint16 // positive lanes of each listed row
+	a    [][Lanes]float64
+}
+
+func (t *list) clear() { t.rows, t.work, t.pos, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.a[:0] }
+
+// put appends a row.
+func (t *list) put(i uint32, work, pos uint16, a *[Lanes]float64) {
+	t.rows, t.work, t.pos = append(t.rows, i), append(t.work, work), append(t.pos, pos)
+	t.a = append(t.a, *a)
 }
 
 // NewScratch sizes a scratch for the solver's matrix.
 func (s *Solver) NewScratch() *Scratch {
 	d := s.X.Cols + 1
 	return &Scratch{
-		w:     make([][Lanes]float32, d),
-		v:     make([][Lanes]float64, d),
-		stiff: make([]uint16, d),
-		sign:  make([]uint16, s.X.Rows),
-		zero:  make([]float32, d),
+		w:       make([][Lanes]float32, d),
+		v:       make([][Lanes]float64, d),
+		stiff:   make([]uint16, d),
+		sign:    make([]uint16, s.X.Rows),
+		zero:    make([]float32, d),
+		sweep32: &sweep[float32]{}, sweep64: &sweep[float64]{}, scoring: &scoring{}, exacting: &exacting{},
+		chunk: &[scoreChunk][Lanes]float32{}, low: &[scoreChunk]uint16{},
 	}
 }
 
@@ -123,10 +158,39 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, sums *Sums) error {
 	if o.Precise {
 		t.fillPrecise(b)
-		return descend(ctx, s, t, t.w64, len(b.Slot), o, sums)
+		return descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
 	}
 	t.fillWeights(b)
-	return descend(ctx, s, t, t.w, len(b.Slot), o, sums)
+	s.roundDuals(t)
+	err := descend(ctx, s, t, t.sweep32, t.w, t.a32, len(b.Slot), o, sums)
+	for k := range t.a {
+		for l, a := range &t.a32[k] {
+			t.a[k][l] = float64(a)
+		}
+	}
+	return err
+}
+
+// roundDuals copies the duals for a descent in float32, within the box.
+func (s *Solver) roundDuals(t *Scratch) {
+	t.a32 = slices.Grow(t.a32[:0], len(t.a))[:len(t.a)]
+	var top, bottom [Lanes]float32
+	for l := range top {
+		top[l], bottom[l] = s.Loss.Bound(t.cPos[l]), s.Loss.Bound(s.C)
+	}
+	for k := range t.a {
+		for l, a := range &t.a[k] {
+			if a == 0 {
+				t.a32[k][l] = 0
+				continue
+			}
+			bound := bottom[l]
+			if t.pos[k]>>l&1 != 0 {
+				bound = top[l]
+			}
+			t.a32[k][l] = min(float32(a), bound)
+		}
+	}
 }
 
 // load lays out the working list: the rows to visit, their lanes, signs and duals.
@@ -138,12 +202,16 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 	}
 	t.nudge = [Lanes]uint8{}
 	all := uint16(1)<<len(b.Slot) - 1
-	t.rows, t.work, t.pos, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.a[:0]
+	for l := range t.cPos {
+		t.cPos[l] = s.positiveC(b, l)
+	}
+	t.clear()
+	var none [Lanes]float64
 	if warm == nil || !warm.Priced {
 		stride := max(1, len(s.norm)/startRows)
 		for i := range s.norm {
 			if s.norm[i] > 0 && (i%stride == 0 || t.sign[i] != 0) {
-				t.list(uint32(i), all)
+				t.put(uint32(i), all, t.sign[i], &none)
 			}
 		}
 		if warm != nil {
@@ -152,17 +220,28 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 		return
 	}
 	for k, i := range warm.Rows {
-		t.list(i, warm.Work[k]|warm.Live[k])
+		t.put(i, warm.Work[k]|warm.Live[k], t.sign[i], &none)
 	}
 	t.scatterDuals(warm)
 }
 
-// list appends a row with no duals.
-func (t *Scratch) list(i uint32, work uint16) {
-	t.rows = append(t.rows, i)
-	t.work = append(t.work, work)
-	t.pos = append(t.pos, t.sign[i])
-	t.a = append(t.a, [Lanes]float64{})
+// positiveC is C of lane l's positive rows.
+func (s *Solver) positiveC(b *Block, l int) float64 {
+	switch {
+	case l < len(b.Weight):
+		return s.C * b.Weight[l]
+	case s.PositiveWeight != 0:
+		return s.C * s.PositiveWeight
+	}
+	return s.C
+}
+
+// rowC is C of listed or unlisted row with these positive lanes, in lane l.
+func (s *Solver) rowC(t *Scratch, pos uint16, l int) float64 {
+	if pos>>l&1 != 0 {
+		return t.cPos[l]
+	}
+	return s.C
 }
 
 // scatterDuals copies the state's duals into the listed rows, a superset of its rows.
@@ -218,8 +297,10 @@ func (t *Scratch) save(priced bool) State {
 	return st
 }
 
-func (t *Scratch) liveLanes(k int) (live uint16) {
-	for l, a := range &t.a[k] {
+func (t *Scratch) liveLanes(k int) (live uint16) { return liveLanes(&t.a[k]) }
+
+func liveLanes(duals *[Lanes]float64) (live uint16) {
+	for l, a := range duals {
 		if a != 0 {
 			live |= 1 << l
 		}

@@ -20,6 +20,7 @@ type Block struct {
 	Mean     [][]float32 // distinct parents' vectors y, d+1 long (last: bias feature)
 	Slot     []int       // lane -> index into Mean; -1: the zero vector
 	Positive [][]uint32  // lane -> rows with y_in = +1, ascending
+	Weight   []float64   // lane -> weight of its positive rows; nil: Solver.PositiveWeight
 }
 
 // Options of one SolveBlock.

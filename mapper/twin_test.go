@@ -95,7 +95,12 @@ func (t *twin[T]) visit(i int) {
 	z := y * t.score(i)
 	old := T(t.a[i])
 	g := z - 1 + T(old*soft)
-	t.estimate += t.set.loss.InnerGap(float64(z), float64(old), t.set.c)
+	c, u := T(t.set.loss.kernelC(t.set.c)), max(1-z, 0)
+	if t.set.loss == SquaredHinge {
+		t.estimate += float64(T(T(c*T(u*u))+T(old*(z-1))) + T(old*T(T(old*soft)*0.5)))
+	} else {
+		t.estimate += float64(T(c*u) + T(old*(z-1)))
+	}
 	projected := g
 	switch {
 	case old == 0:
@@ -115,7 +120,10 @@ func (t *twin[T]) visit(i int) {
 	if projected == 0 {
 		return
 	}
-	step := 1 / (T(t.norm[i]) + soft)
+	step := T(1 / float32(t.norm[i]))
+	if t.set.loss == SquaredHinge {
+		step = 1 / (T(float32(t.norm[i])) + soft)
+	}
 	if now := min(max(old-T(g*step), 0), bound); now != old {
 		t.a[i] = float64(now)
 		t.move(i, y*(now-old))
@@ -123,11 +131,11 @@ func (t *twin[T]) visit(i int) {
 }
 
 func (t *twin[T]) score(i int) T {
-	s := T(T(t.set.bias) * t.w[len(t.w)-1])
+	s := [parts]T{T(T(t.set.bias) * t.w[len(t.w)-1])}
 	for j, f := range t.p.index[i] {
-		s += T(T(t.p.value[i][j]) * t.w[f])
+		s[j%parts] += T(T(t.p.value[i][j]) * t.w[f])
 	}
-	return s
+	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
 func (t *twin[T]) move(i int, delta T) {

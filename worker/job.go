@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 
 	"taxon/internal/dataset"
@@ -12,6 +13,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 )
+
+// KernelVariable names the environment variable that forces one of mapper's kernels.
+const KernelVariable = "TAXON_KERNEL"
 
 // job is what all tasks of one job share on this worker: the data, the tree and the
 // numbering of its internal nodes. Read-only once built, but for the scratch shelf and the caches.
@@ -63,6 +67,9 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		j.features++
 	}
 	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	if j.solver.Kernel, err = mapper.ParseKernel(os.Getenv(KernelVariable)); err != nil {
+		return nil, fmt.Errorf("%s: %w", KernelVariable, err)
+	}
 	if err := j.solver.Check(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	lanes = 16
+	parts = 4 // partial sums of a score
+)
+
+// Fields of mapper's rowRef, and its size.
+const (
+	rowIdx    = 0
+	rowVal    = 8
+	rowN      = 16
+	rowRoom   = 20
+	rowScale  = 24
+	rowActive = 28
+	rowPos    = 30
+	rowSize   = 32
+)
+
+// Fields of mapper's sweep; vectors of lanes follow from sweepBias on, in this order.
+const (
+	sweepOrder   = 0
+	sweepN       = 8
+	sweepRows    = 16
+	sweepDual    = 24
+	sweepW       = 32
+	sweepLast    = 40
+	sweepRunning = 48
+	sweepVisits  = 56
+	sweepBias    = 128
+)
+
+// vectors of a sweep, behind sweepBias.
+const (
+	bias = iota
+	upper
+	lower
+	newUpper
+	newLower
+	cPos
+	cNeg
+	softPos
+	softNeg
+	estimate
+)
+
+// Fields of mapper's scoring.
+const (
+	scoreBegin   = 0
+	scoreN       = 8
+	scoreIdx     = 16
+	scoreVal     = 24
+	scoreW       = 32
+	scoreLast    = 40
+	scoreOut     = 48
+	scoreLow     = 56
+	scoreEntries = 64
+	scoreBias    = 128
+	scoreFloor   = 192
+)
+
+// Fields of mapper's adding.
+const (
+	addBegin = 0
+	addN     = 8
+	addIdx   = 16
+	addVal   = 24
+	addW     = 32
+	addLast  = 40
+	addCoef  = 48
+	addBias  = 128
+)
+
+// Fields of mapper's exacting.
+const (
+	exactIdx  = 0
+	exactVal  = 8
+	exactN    = 16
+	exactW    = 24
+	exactLast = 32
+	exactBias = 48
+	exactOut  = 64
+)
+
+// load reads a 64-bit field of the argument.
+func load(c *build.Context, arg reg.Register, disp int) reg.GPVirtual {
+	r := c.GP64()
+	c.MOVQ(operand.Mem{Base: arg, Disp: disp}, r)
+	return r
+}
+
+// begin opens a kernel with one pointer as its argument.
+func begin(c *build.Context, name, doc string) reg.Register {
+	c.Function(name)
+	c.Doc(doc)
+	c.SignatureExpr("func(e *byte)")
+	c.Attributes(noSplit)
+	arg := c.GP64()
+	c.Load(c.Param("e"), arg)
+	return arg
+}

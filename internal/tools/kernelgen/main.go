@@ -1,0 +1,77 @@
+// Command kernelgen writes mapper's kernels in assembly, by avo (pinned in this nested
+// module so that it stays out of taxon's go.mod).
+//
+//	go -C internal/tools/kernelgen run . -out ../../../mapper/kernel_amd64.s
+//
+// With -check it writes nothing and fails if the file would change. What the kernels do
+// is told by their twins in Go: mapper/sweep.go and mapper/score.go.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/buildtags"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+func main() {
+	flags := flag.NewFlagSet("kernelgen", flag.ExitOnError) // avo has put its own into the global one
+	out := flags.String("out", "kernel_amd64.s", "file to write")
+	check := flags.Bool("check", false, "write nothing, fail if the file would change")
+	_ = flags.Parse(os.Args[1:])
+	if err := run(*out, *check); err != nil {
+		fmt.Fprintln(os.Stderr, "kernelgen:", err)
+		os.Exit(1)
+	}
+}
+
+// run generates the file at path, or compares it.
+func run(path string, check bool) error {
+	text, err := generate()
+	if err != nil {
+		return err
+	}
+	if check {
+		old, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(old, text) {
+			err = fmt.Errorf("%s is stale (run make generate)", path)
+		}
+		return err
+	}
+	return os.WriteFile(path, text, 0o644)
+}
+
+// generate gives the assembly of all kernels.
+func generate() ([]byte, error) {
+	ctx := build.NewContext()
+	ctx.Constraint(buildtags.Term("amd64").ToConstraint())
+	ctx.Constraint(buildtags.Term("!purego").ToConstraint())
+	for _, size := range []int{4, 8} {
+		for _, squared := range []bool{false, true} {
+			visit512(ctx, size, squared)
+		}
+	}
+	constants256(ctx)
+	for _, squared := range []bool{false, true} {
+		visit256(ctx, squared)
+	}
+	for _, width := range []int{64, 32} {
+		g := isa{ctx, width, 4}
+		scoreRows(g)
+		exactRow(g)
+		addRows(g)
+	}
+	file, err := ctx.Result()
+	if err != nil {
+		return nil, err
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return nil, err
+	}
+	return printer.NewGoAsm(printer.Config{Name: "kernelgen", Pkg: "mapper"}).Print(file)
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// open begins a kernel of a name and a width, which says whose twin it is.
+func (g isa) open(name, twin string) reg.Register {
+	full := fmt.Sprint(name, 8*g.width)
+	return begin(g.Context, full, fmt.Sprintf("%s is %s in %s.", full, twin, map[int]string{32: "AVX2", 64: "AVX-512"}[g.width]))
+}
+
+// entries moves idx and val, a shard's, to where the first row begins.
+func (g isa) entries(bounds, idx, val reg.Register) {
+	at := load(g.Context, bounds, 0)
+	g.LEAQ(operand.Mem{Base: idx, Index: at, Scale: 4}, idx)
+	g.LEAQ(operand.Mem{Base: val, Index: at, Scale: 4}, val)
+}
+
+// length is the number of the row's entries.
+func (g isa) length(bounds reg.Register) reg.GPVirtual {
+	n := load(g.Context, bounds, 8)
+	g.SUBQ(operand.Mem{Base: bounds}, n)
+	return n
+}
+
+// scoreRows writes mapper's scoreRows.
+func scoreRows(g isa) {
+	arg := g.open("score", "scoreRows")
+	bounds, n := load(g.Context, arg, scoreBegin), load(g.Context, arg, scoreN)
+	idx, val := load(g.Context, arg, scoreIdx), load(g.Context, arg, scoreVal)
+	w, out, low := load(g.Context, arg, scoreW), load(g.Context, arg, scoreOut), load(g.Context, arg, scoreLow)
+	end := load(g.Context, arg, scoreEntries)
+	g.LEAQ(operand.Mem{Base: idx, Index: end, Scale: 4}, end)
+	g.TESTQ(n, n)
+	g.JLE(operand.LabelRef("end"))
+	g.entries(bounds, idx, val)
+	g.Label("row")
+	len := g.length(bounds)
+	// the lines of the row after the next one, about
+	ahead, over := g.GP64(), g.GP64()
+	g.LEAQ(operand.Mem{Base: idx, Index: len, Scale: 8}, ahead)
+	g.LEAQ(operand.Mem{Base: ahead, Index: len, Scale: 4}, over)
+	g.CMPQ(over, end)
+	g.CMOVQHI(idx, ahead)
+	b, last := g.reg(), load(g.Context, arg, scoreLast)
+	var line []operand.Op
+	for p := range g.vec() {
+		line = append(line, operand.Mem{Base: last, Disp: p * g.width})
+	}
+	g.VMOVUPS(operand.Mem{Base: arg, Disp: scoreBias}, b)
+	acc := g.start(line, b)
+	g.dot("", acc, idx, val, len, w, ahead)
+	// dot leaves idx and val before the rest of the row
+	rest := g.length(bounds)
+	g.ANDQ(operand.Imm(parts-1), rest)
+	g.LEAQ(operand.Mem{Base: idx, Index: rest, Scale: 4}, idx)
+	g.LEAQ(operand.Mem{Base: val, Index: rest, Scale: 4}, val)
+	lows := g.GP32()
+	for p, s := range acc[0] {
+		floor := operand.Mem{Base: arg, Disp: scoreFloor + p*g.width}
+		g.VMOVUPS(s, operand.Mem{Base: out, Disp: p * g.width})
+		m := g.GP32()
+		if g.width == 64 {
+			k := g.K()
+			g.VCMPPS(cmpNlt, floor, s, k)
+			g.KMOVW(k, m)
+		} else {
+			g.VCMPPS(cmpNlt, floor, s, s)
+			g.VMOVMSKPS(s, m)
+		}
+		if p == 0 {
+			g.MOVL(m, lows)
+			continue
+		}
+		g.SHLL(operand.U8(8), m)
+		g.ORL(m, lows)
+	}
+	g.MOVW(lows.As16(), operand.Mem{Base: low})
+	g.ADDQ(operand.Imm(64), out)
+	g.ADDQ(operand.Imm(2), low)
+	g.ADDQ(operand.Imm(8), bounds)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("row"))
+	g.Label("end")
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// exactRow writes mapper's exactRow.
+func exactRow(g isa) {
+	arg := g.open("exact", "exactRow")
+	idx, val, n := load(g.Context, arg, exactIdx), load(g.Context, arg, exactVal), load(g.Context, arg, exactN)
+	w, last := load(g.Context, arg, exactW), load(g.Context, arg, exactLast)
+	g.size = 8
+	acc := g.vec()
+	b := g.reg()
+	g.VBROADCASTSD(operand.Mem{Base: arg, Disp: exactBias}, b)
+	half := g.width / 2 // bytes of float32 that fill a register of float64
+	for p := range acc {
+		g.VCVTPS2PD(operand.Mem{Base: last, Disp: half * p}, acc[p])
+		g.VMULPD(acc[p], b, acc[p])
+	}
+	g.TESTQ(n, n)
+	g.JZ(operand.LabelRef("end"))
+	g.size = 4 // of the tile's lines
+	g.Label("entry")
+	f := g.line(operand.Mem{Base: idx})
+	x := g.reg()
+	if g.width == 64 {
+		g.VCVTPS2PD_BCST(operand.Mem{Base: val}, x)
+	} else {
+		g.VBROADCASTSS(operand.Mem{Base: val}, x.AsX())
+		g.VCVTPS2PD(x.AsX(), x)
+	}
+	for p := range acc {
+		t := g.reg()
+		g.VCVTPS2PD(operand.Mem{Base: w, Index: f, Scale: 1, Disp: half * p}, t)
+		g.VMULPD(t, x, t)
+		g.VADDPD(t, acc[p], acc[p])
+	}
+	g.ADDQ(operand.Imm(4), idx)
+	g.ADDQ(operand.Imm(4), val)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("entry"))
+	g.Label("end")
+	for p := range acc {
+		g.VMOVUPD(acc[p], operand.Mem{Base: arg, Disp: exactOut + g.width*p})
+	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// addRows writes mapper's addRows.
+func addRows(g isa) {
+	arg := g.open("add", "addRows")
+	bounds, n := load(g.Context, arg, addBegin), load(g.Context, arg, addN)
+	idx, val := load(g.Context, arg, addIdx), load(g.Context, arg, addVal)
+	w, coef, last := load(g.Context, arg, addW), load(g.Context, arg, addCoef), load(g.Context, arg, addLast)
+	b, delta := g.reg(), g.vec()
+	g.VMOVUPS(operand.Mem{Base: arg, Disp: addBias}, b)
+	g.TESTQ(n, n)
+	g.JLE(operand.LabelRef("end"))
+	g.entries(bounds, idx, val)
+	g.Label("row")
+	len := g.length(bounds)
+	for p := range delta {
+		t, line := g.reg(), operand.Mem{Base: last, Disp: p * g.width}
+		g.VMOVUPS(operand.Mem{Base: coef, Disp: p * g.width}, delta[p])
+		g.VMULPS(delta[p], b, t)
+		g.VADDPS(line, t, t)
+		g.VMOVUPS(t, line)
+	}
+	g.move("", delta, idx, val, len, w)
+	g.ADDQ(operand.Imm(64), coef)
+	g.ADDQ(operand.Imm(8), bounds)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("row"))
+	g.Label("end")
+	g.VZEROUPPER()
+	g.RET()
+}

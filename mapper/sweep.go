@@ -1,0 +1,139 @@
+package mapper
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// rowRef is what a kernel needs to know about a row of the working list.
+type rowRef struct {
+	idx    *uint32
+	val    *float32
+	n      uint32  // nonzeros
+	room   uint32  // entries of the shard from idx on, at least n: what may be read ahead
+	scale  float32 // hinge: 1/||x||^2; squared hinge: ||x||^2
+	active uint16  // lanes that still look at the row
+	pos    uint16  // lanes for which it is positive
+}
+
+// sweep is the argument of a visiting kernel: a pass of dual coordinate descent over the
+// rows in order. Kernels in assembly know its layout: sizes and offsets stand in
+// internal/tools/kernelgen, and TestLayout holds both together.
+type sweep[T real] struct {
+	order    *uint32   // n indices into rows and dual
+	n        int       //
+	rows     *rowRef   //
+	dual     *[Lanes]T // of each listed row
+	w        *[Lanes]T // the tile, features lines
+	last     *[Lanes]T // its last line, the bias feature's
+	running  uint64    // lanes that take part
+	visits   int64     // out: nonzeros x lanes touched, added
+	features int
+	_        [7]int
+
+	bias       [Lanes]T // the bias feature's value, in every lane
+	upper      [Lanes]T // shrink bounds: last epoch's largest and smallest projected gradient
+	lower      [Lanes]T
+	newUpper   [Lanes]T // this epoch's
+	newLower   [Lanes]T
+	cPos, cNeg [Lanes]T       // C of a positive and of a negative row; the hinge's bounds
+	softPos    [Lanes]T       // 1/(2C) of the squared hinge
+	softNeg    [Lanes]T       //
+	estimate   [Lanes]float64 // sum of InnerGap over the rows as they were visited
+}
+
+// visitRows visits e.n rows:
+//
+//	for rows i in order, lanes l active on i:
+//	  m = y_il w_l.x_i - 1
+//	  estimate_l += C max(-m,0) + a_il m          (squared hinge: C max(-m,0)^2 + a_il m + a_il^2/(4C))
+//	  G = m (+ a_il/(2C))
+//	  a_il = 0 and G > upper_l, or a_il = C and G < lower_l: the lane drops the row
+//	  a_il <- min(max(a_il - G/(||x_i||^2 (+ 1/(2C))), 0), C)   (squared hinge: no upper bound)
+//	  w_l += (change of a_il) y_il x_i
+//
+// [TKDD] section 4 with Algorithm 3 of Hsieh et al. 2008. A row where no lane moves costs
+// its score alone.
+func visitRows[T real](e *sweep[T], loss Loss) {
+	rows := e.rows
+	w := unsafe.Slice(e.w, e.features)
+	var score, delta [Lanes]T
+	for _, k := range unsafe.Slice(e.order, e.n) {
+		r := (*rowRef)(unsafe.Add(unsafe.Pointer(rows), uintptr(k)*unsafe.Sizeof(rowRef{})))
+		mask := r.active & uint16(e.running)
+		if mask == 0 {
+			continue
+		}
+		idx, val := unsafe.Slice(r.idx, r.n), unsafe.Slice(r.val, r.n)
+		e.visits += int64(r.n+1) * int64(bits.OnesCount16(mask))
+		scoreRow(w, idx, val, &e.bias, mask, &score)
+		a := (*[Lanes]T)(unsafe.Add(unsafe.Pointer(e.dual), uintptr(k)*unsafe.Sizeof([Lanes]T{})))
+		if changed := e.step(r, a, mask, loss, &score, &delta); changed != 0 {
+			addRow(w, idx, val, &e.bias, changed, &delta)
+		}
+	}
+}
+
+// step takes the lanes of mask at row r, given their scores: it moves their duals a and
+// says which changed, and what is to be added to w per unit of x.
+func (e *sweep[T]) step(r *rowRef, a *[Lanes]T, mask uint16, loss Loss, score, delta *[Lanes]T) (changed uint16) {
+	for ; mask != 0; mask &= mask - 1 {
+		l := bits.TrailingZeros16(mask) & 15
+		z, c, soft := -score[l], e.cNeg[l], e.softNeg[l]
+		if r.pos>>l&1 != 0 {
+			z, c, soft = score[l], e.cPos[l], e.softPos[l]
+		}
+		old, m := a[l], z-1
+		g, h := m, T(0)
+		if -m > 0 {
+			h = -m
+		}
+		var gap T
+		if loss == SquaredHinge {
+			as := T(old * soft)
+			g = m + as
+			gap = T(T(c*T(h*h))+T(old*m)) + T(old*T(as*0.5))
+		} else {
+			gap = T(c*h) + T(old*m)
+		}
+		e.estimate[l] += float64(gap)
+		low, high := old == 0, loss == Hinge && old == c && old != 0
+		if low && g > e.upper[l] || high && g < e.lower[l] {
+			r.active &^= 1 << l
+			continue
+		}
+		p := g
+		if low && !(g < 0) || high && !(g > 0) {
+			p = 0
+		}
+		if p > e.newUpper[l] {
+			e.newUpper[l] = p
+		}
+		if p < e.newLower[l] {
+			e.newLower[l] = p
+		}
+		if p == 0 {
+			continue
+		}
+		step := T(r.scale)
+		if loss == SquaredHinge {
+			step = 1 / (step + soft)
+		}
+		now := old - T(g*step)
+		if !(now > 0) {
+			now = 0
+		}
+		if loss == Hinge && !(now < c) {
+			now = c
+		}
+		if now == old {
+			continue
+		}
+		a[l] = now
+		changed |= 1 << l
+		if delta[l] = now - old; r.pos>>l&1 == 0 {
+			delta[l] = old - now
+		}
+	}
+	return changed
+}
