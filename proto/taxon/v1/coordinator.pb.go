@@ -399,6 +399,7 @@ type Data struct {
 	Labels           []string               `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty"`                                                       // label id -> name
 	LabelInstances   []uint32               `protobuf:"varint,7,rep,packed,name=label_instances,json=labelInstances,proto3" json:"label_instances,omitempty"`         // label id -> number of positives
 	FeatureCountsLog []uint32               `protobuf:"varint,8,rep,packed,name=feature_counts_log,json=featureCountsLog,proto3" json:"feature_counts_log,omitempty"` // feature_counts_log[k]: cumulative nonzeros of features < (k+1)*ceil(features/len)
+	Names            string                 `protobuf:"bytes,9,opt,name=names,proto3" json:"names,omitempty"`                                                         // where the names of its labels and features lie, as path; empty: there
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -487,6 +488,13 @@ func (x *Data) GetFeatureCountsLog() []uint32 {
 		return x.FeatureCountsLog
 	}
 	return nil
+}
+
+func (x *Data) GetNames() string {
+	if x != nil {
+		return x.Names
+	}
+	return ""
 }
 
 // Structure is the class hierarchy as read from the file, edges in file order.
@@ -4106,7 +4114,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06anchor\x18\x10 \x01(\x01R\x06anchor\x12'\n" +
 	"\x0finternal_weight\x18\x11 \x01(\x01R\x0einternalWeight\x12'\n" +
 	"\x0fpositive_weight\x18\x12 \x01(\tR\x0epositiveWeight\x12\x1c\n" +
-	"\tcolouring\x18\x13 \x01(\tR\tcolouring\"\x81\x02\n" +
+	"\tcolouring\x18\x13 \x01(\tR\tcolouring\"\x97\x02\n" +
 	"\x04Data\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -4115,7 +4123,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bnonzeros\x18\x05 \x01(\x04R\bnonzeros\x12\x16\n" +
 	"\x06labels\x18\x06 \x03(\tR\x06labels\x12'\n" +
 	"\x0flabel_instances\x18\a \x03(\rR\x0elabelInstances\x12,\n" +
-	"\x12feature_counts_log\x18\b \x03(\rR\x10featureCountsLog\"m\n" +
+	"\x12feature_counts_log\x18\b \x03(\rR\x10featureCountsLog\x12\x14\n" +
+	"\x05names\x18\t \x01(\tR\x05names\"m\n" +
 	"\tStructure\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\aparents\x18\x02 \x03(\rR\aparents\x12\x1a\n" +
