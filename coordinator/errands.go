@@ -16,60 +16,86 @@ type errand struct {
 	after  uint64 // journal record
 }
 
-// errands is an unbounded queue: it grows by two entries a step, and steps stop when the
-// store does.
+// errands holds a queue for each job that has any, carried out by a goroutine of its own
+// while it lasts: a shard that is away holds up the jobs on it, not the others. A queue
+// grows by two entries a step, and its job's steps stop when the store does.
 type errands struct {
 	mu     sync.Mutex
-	list   []errand
-	ready  chan struct{} // holds a token when list may have entries
+	queues map[string][]errand // by job; an entry, empty or not: its goroutine runs
 	closed bool
+	joined sync.WaitGroup
 }
 
-func (q *errands) init() { q.ready = make(chan struct{}, 1) }
-
-func (q *errands) add(e errand) {
+// add queues an errand of a job; run is called for each, in order.
+func (q *errands) add(job string, e errand, run func(errand) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return
 	}
-	q.list = append(q.list, e)
-	select {
-	case q.ready <- struct{}{}:
-	default:
+	if q.queues == nil {
+		q.queues = map[string][]errand{}
+	}
+	list, running := q.queues[job]
+	q.queues[job] = append(list, e)
+	if !running {
+		q.joined.Go(func() { q.work(job, run) })
 	}
 }
 
+// close takes no more errands and waits for those that are being carried out.
 func (q *errands) close() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.closed = true
+	q.mu.Unlock()
+	q.joined.Wait()
 }
 
-// take returns all waiting errands.
-func (q *errands) take() []errand {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	list := q.list
-	q.list = nil
-	return list
-}
-
-// runErrands carries errands out until the server closes.
-func (s *Server) runErrands() {
+// work carries a job's errands out until none is left or run returns false.
+func (q *errands) work(job string, run func(errand) bool) {
 	for {
-		select {
-		case <-s.ctx.Done():
+		q.mu.Lock()
+		list := q.queues[job]
+		if len(list) == 0 || q.closed {
+			delete(q.queues, job)
+			q.mu.Unlock()
 			return
-		case <-s.errands.ready:
 		}
-		for _, e := range s.errands.take() {
-			if s.sync(e.after) != nil || s.ctx.Err() != nil {
+		q.queues[job] = nil
+		q.mu.Unlock()
+		for _, e := range list {
+			if !run(e) {
 				return
 			}
-			s.run(e.action)
 		}
 	}
+}
+
+// carry carries out an errand once the records before it are durable; false: the server
+// closes, or its journal is broken.
+func (s *Server) carry(e errand) bool {
+	if s.sync(e.after) != nil || s.ctx.Err() != nil {
+		return false
+	}
+	s.run(e.action)
+	return true
+}
+
+// jobOf is the job that an action is about.
+func jobOf(a Action) string {
+	switch a := a.(type) {
+	case CommitStep:
+		return a.Job
+	case DropSteps:
+		return a.Job
+	case SaveJob:
+		return a.Job
+	case LoadJob:
+		return a.Job
+	case ShowWeights:
+		return a.Job
+	}
+	return ""
 }
 
 // run carries out one errand. The store's are retried until they succeed: they only free
@@ -94,6 +120,17 @@ func (s *Server) run(a Action) {
 			done.Err = err.Error()
 		}
 		s.step(done)
+	case LoadJob:
+		done := Loaded{Job: a.Job}
+		if r, ok := s.config.Checkpointer.(Restorer); ok {
+			var err error
+			if done.State, err = r.RestoreCheckpoint(s.ctx, a.Job); err != nil {
+				done.Err = err.Error()
+			}
+		}
+		if s.ctx.Err() == nil { // else the next server asks again
+			s.step(done)
+		}
 	case ShowWeights:
 		done := Shown{Job: a.Job}
 		if s.config.Show != nil { // nil: a journal of a server that had one

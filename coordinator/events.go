@@ -52,7 +52,9 @@ type (
 		Returned      bool
 		Sums          Sums
 		CPUSeconds    float64
-		Read, Written uint64 // bytes from and to the store
+		Read, Written uint64          // bytes from and to the store
+		Lost          []taxonv1.Place // with Error: values that the store must have and has not
+		Unavailable   bool            // with Error: the store was away
 		Next          bool
 	}
 	// Time lets leases expire, workers be missed and caps strike.
@@ -66,6 +68,13 @@ type (
 	Saved struct {
 		Job   string
 		Final bool
+		Err   string
+	}
+	// Loaded is the end of a LoadJob action: the State of the job's last checkpoint, whose
+	// values are in the store again; empty: there is none. Err is its error, if there was one.
+	Loaded struct {
+		Job   string
+		State []byte
 		Err   string
 	}
 	// Shown is the end of a ShowWeights action; Err is its error, empty if there was none.
@@ -90,6 +99,7 @@ func (Time) event()       {}
 func (Cancel) event()     {}
 func (Saved) event()      {}
 func (Shown) event()      {}
+func (Loaded) event()     {}
 
 // Action is what the shell must do, in order. Everything after a Persist action waits
 // until its record is durable.
@@ -118,7 +128,8 @@ type (
 		Step     uint32
 		Attempts []uint32
 	}
-	// DropSteps tells the store to delete the steps below Before that Keep does not name.
+	// DropSteps tells the store to delete the steps below Before that Keep does not name;
+	// Before of 2^32-1 with nothing to keep: the whole job.
 	DropSteps struct {
 		Job    string
 		Keep   []uint32
@@ -133,6 +144,9 @@ type (
 		Keep  []uint32
 		Final bool // the job was cancelled and waits for it
 	}
+	// LoadJob asks for a job's last checkpoint: its values back into the store and its
+	// state. A Loaded event must follow.
+	LoadJob struct{ Job string }
 	// ShowWeights tells that a step has written the weights of a sweep, for an evaluation.
 	// The job rests until a Shown event, and its clock with it.
 	ShowWeights struct {
@@ -163,6 +177,7 @@ func (Refused) action()     {}
 func (CommitStep) action()  {}
 func (DropSteps) action()   {}
 func (SaveJob) action()     {}
+func (LoadJob) action()     {}
 func (ShowWeights) action() {}
 func (Wake) action()        {}
 func (Changed) action()     {}

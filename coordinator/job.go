@@ -23,6 +23,7 @@ type prepared struct {
 	plan             *taxonv1.Plan
 	nodes, terminals uint32
 	flat             bool
+	estimate         Estimate
 }
 
 // prepare checks a specification and plans it. Pure, and slow for large trees.
@@ -40,6 +41,7 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	p := &prepared{spec: spec, plan: NewPlan(tree, spec), nodes: uint32(tree.Len())}
 	p.terminals = uint32(len(p.plan.BlockTerminals))
 	p.flat = len(tree.Internals()) == 0
+	p.estimate = PlanMemory(spec, p.plan)
 	return p, nil
 }
 
@@ -101,6 +103,12 @@ type jobState struct {
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
+
+	Speculated, Remade, Rollbacks uint32            `json:",omitempty"`
+	Failed                        *failedTask       `json:",omitempty"` // where it failed
+	Past                          []pastStep        `json:",omitempty"` // steps that are referred to, see remake.go
+	Remakes                       map[uint64]uint32 `json:",omitempty"` // how often a task was made again, by remakeKey
+	Nodes, Terminals              uint32            `json:",omitempty"` // of a job whose values were dropped
 }
 
 // traceRecord is a line of the trace; Certificate is nil where it was not computed.
@@ -115,14 +123,18 @@ type traceRecord struct {
 type job struct {
 	jobState
 	*prepared
-	outer   *outer
-	step    *step // under way; nil unless the job runs
-	since   Tick  // of the last (re)start
-	leases  int   // live leases
-	log     jobLog
-	closing bool // cancelled, waits for its checkpoint
-	showing bool // rests until the weights that its step wrote are evaluated
-	shownAt Tick // when that began
+	outer     *outer
+	step      *step // under way; nil unless the job runs
+	since     Tick  // of the last (re)start
+	leases    int   // live leases
+	log       jobLog
+	remakes   []remake // tasks of past steps that are run again, before all others
+	rolling   bool     // rests until its last checkpoint is loaded
+	used      float64  // slot-seconds, for fair shares; not journaled
+	awaySince Tick     // first report since a success that the store is away; not journaled
+	closing   bool     // cancelled, waits for its checkpoint
+	showing   bool     // rests until the weights that its step wrote are evaluated
+	shownAt   Tick     // when that began
 
 	savedSweep    uint32
 	savedAt       Tick
@@ -173,6 +185,11 @@ func reviveJob(state []byte) (*job, error) {
 	if err := proto.Unmarshal(s.Spec, spec); err != nil {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
+	if s.Dropped {
+		j := makeJob(s, reviveSlim(&s, spec))
+		j.outer.outerState = s.Outer
+		return j, nil
+	}
 	p, err := prepare(spec)
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", s.ID, err)
@@ -182,6 +199,11 @@ func reviveJob(state []byte) (*job, error) {
 	}
 	if s.Outer.Stage > stageEnd {
 		return nil, fmt.Errorf("job %s: its state stands at stage %d, which this version does not know", s.ID, s.Outer.Stage)
+	}
+	for _, past := range s.Past {
+		if len(past.Dual) != len(s.Dual) || len(past.X) != len(s.X) || len(past.XPrev) != len(s.X) || !past.valid(p.plan) {
+			return nil, fmt.Errorf("job %s: its state names a past step %d of another plan", s.ID, past.Number)
+		}
 	}
 	j := makeJob(s, p)
 	j.outer.outerState = s.Outer
@@ -199,10 +221,22 @@ func (j *job) encode() []byte {
 	return out
 }
 
-// keepSteps lists, ascending, the steps whose values are still to be read.
+// keepSteps lists, ascending, the steps whose values are still to be read, or may have to
+// be to make those again.
 func (j *job) keepSteps() []uint32 {
-	var steps []uint32
-	for _, list := range []places{j.Dual, j.X, j.XPrev} {
+	steps := append(j.referred(), j.FinalStep)
+	for _, p := range j.Past {
+		steps = append(steps, stepsOf(p.Dual, p.X, p.XPrev)...)
+	}
+	return sortedSteps(steps)
+}
+
+// referred lists, ascending, the steps that the next step's tasks read.
+func (j *job) referred() []uint32 { return sortedSteps(stepsOf(j.Dual, j.X, j.XPrev)) }
+
+// stepsOf lists the steps of values, with repetitions.
+func stepsOf(lists ...places) (steps []uint32) {
+	for _, list := range lists {
 		last := uint32(0)
 		for _, p := range list {
 			if p.Step != last {
@@ -210,7 +244,11 @@ func (j *job) keepSteps() []uint32 {
 			}
 		}
 	}
-	steps = append(steps, j.FinalStep)
+	return steps
+}
+
+// sortedSteps sorts steps and removes repetitions and 0, which is no step.
+func sortedSteps(steps []uint32) []uint32 {
 	slices.Sort(steps)
 	steps = slices.Compact(steps)
 	if len(steps) > 0 && steps[0] == 0 {
@@ -229,7 +267,9 @@ func (j *job) ended() bool {
 func (j *job) running() bool { return j.hasStep() && !j.showing }
 
 // hasStep says whether the job has a step under way.
-func (j *job) hasStep() bool { return j.State == taxonv1.JobState_JOB_STATE_RUNNING && !j.closing }
+func (j *job) hasStep() bool {
+	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && !j.closing && !j.rolling
+}
 
 // showWeights tells of the weights that the job rests for.
 func (j *job) showWeights() ShowWeights {

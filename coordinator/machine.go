@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -29,8 +30,14 @@ type Limits struct {
 	MaxBackoff      Tick   // Default 5 s
 	MaxLosses       uint32 // of one task before its job fails: it seems to kill its workers. Default 30
 	MaxErrors       uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
+	MaxOutage       Tick   // of the store, before a job that needs it fails. Default 10 min
+	MaxRollbacks    uint32 // of a job, before it fails. Default 8
+	Straggler       Tick   // no second attempt at a task that runs for less. Default 2 s
+	KeepInputs      bool   // keep what the last steps read, so that values which the store loses can be made again
 	MaxRunning      int    // jobs that run at once, others queue. Default 4
-	MaxJobs         int    // that have not ended; more are refused. Default 1000
+	MaxQueued       int    // jobs that wait; more are refused. Default 100
+	KeepJobs        int    // ended jobs whose values are kept. Default 100
+	KeepFor         Tick   // how long they are kept at most. Default 30 days
 	NeedShards      bool   // refuse jobs while no store shard is up
 	Checkpoints     bool   // emit SaveJob actions
 	Shows           bool   // emit ShowWeights actions
@@ -45,7 +52,12 @@ func (l Limits) withDefaults() Limits {
 	fill(&l.MaxLosses, 30)
 	fill(&l.MaxErrors, 6)
 	fill(&l.MaxRunning, 4)
-	fill(&l.MaxJobs, 1000)
+	fill(&l.MaxOutage, 600*second)
+	fill(&l.MaxRollbacks, 8)
+	fill(&l.Straggler, 2*second)
+	fill(&l.MaxQueued, 100)
+	fill(&l.KeepJobs, 100)
+	fill(&l.KeepFor, 30*24*3600*second)
 	fill(&l.CheckpointEvery, 10*second)
 	return l
 }
@@ -98,7 +110,11 @@ type lease struct {
 	worker  string
 	granted Tick
 	expires Tick
+	called  bool // idle workers were told that it straggles
 }
+
+// remaking says whether the lease is of a task of a past step.
+func (l *lease) remaking() bool { return l.job.step == nil || l.step != l.job.step.number }
 
 // NewMachine is a machine without jobs or workers.
 func NewMachine(limits Limits) *Machine {
@@ -156,6 +172,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.cancel(e)
 	case Saved:
 		m.saved(e)
+	case Loaded:
+		m.loaded(e)
 	case Shown:
 		m.shown(e)
 	}
@@ -228,8 +246,11 @@ func (m *Machine) submit(e Submit) {
 		}
 		return
 	}
-	if m.openJobs() >= m.limits.MaxJobs {
-		m.refuse(fmt.Errorf("%d jobs have not ended: %w", m.limits.MaxJobs, ErrTooManyJobs))
+	if m.full() {
+		return
+	}
+	if err := m.tooLarge(p, e.Replicas); err != nil {
+		m.refuse(err)
 		return
 	}
 	shards, err := m.pin(e.Replicas)
@@ -247,6 +268,15 @@ func (m *Machine) freeID() string {
 			return id
 		}
 	}
+}
+
+// full refuses another job if the queue is.
+func (m *Machine) full() bool {
+	if m.openJobs() < m.limits.MaxRunning+m.limits.MaxQueued {
+		return false
+	}
+	m.refuse(fmt.Errorf("%d jobs run or wait, the most there may be: %w", m.limits.MaxRunning+m.limits.MaxQueued, ErrTooManyJobs))
+	return true
 }
 
 func (m *Machine) openJobs() int {
@@ -269,6 +299,9 @@ func (m *Machine) resume(e Resume) {
 		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
 		return
 	}
+	if m.full() {
+		return
+	}
 	shards, err := m.pin(j.Replicas)
 	if err != nil {
 		m.refuse(err)
@@ -287,8 +320,7 @@ func (m *Machine) reopen(id string) {
 	case !j.ended(): // it goes on anyway
 	case !j.resumable():
 		m.refuse(fmt.Errorf("job %s: %w", id, ErrNotResumable))
-	case m.openJobs() >= m.limits.MaxJobs:
-		m.refuse(fmt.Errorf("%d jobs have not ended: %w", m.limits.MaxJobs, ErrTooManyJobs))
+	case m.full():
 	default:
 		m.decide(Record{Kind: recordReopen, Job: id})
 	}
@@ -326,20 +358,44 @@ func (m *Machine) startQueued() {
 	}
 }
 
-// grant hands a task to a worker: of the running job with the fewest live leases that
-// has one waiting, the older job first among equals.
+// leastUsed is what a job that starts begins with: no more rights than the others have.
+func (m *Machine) leastUsed(but *job) float64 {
+	least, found := but.used, false
+	for _, j := range m.jobs {
+		if j != but && j.inFlight() && (!found || j.used < least) {
+			least, found = j.used, true
+		}
+	}
+	return least
+}
+
+// grant hands a task to a worker: of the running job with the fewest live leases that has
+// one waiting; among equals of the one that has had the fewest slot-seconds, then of the
+// oldest. So each running job has its share of the slots at any time, and over time, too,
+// where there are fewer slots than jobs. What waits for nobody may still straggle.
 func (m *Machine) grant(worker string) {
-	if m.worker(worker).draining {
+	w := m.worker(worker)
+	if w.draining {
 		return
 	}
-	var candidates []*job
+	var few [8]*job
+	candidates := few[:0]
 	for _, j := range m.jobs {
-		if j.running() && j.step.done+j.step.live < len(j.step.tasks) {
+		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.fits(j, w) {
 			candidates = append(candidates, j)
 		}
 	}
-	slices.SortStableFunc(candidates, func(a, b *job) int { return a.leases - b.leases })
+	slices.SortStableFunc(candidates, func(a, b *job) int {
+		return cmp.Or(a.leases-b.leases, cmp.Compare(a.used, b.used))
+	})
 	for _, j := range candidates {
+		if len(j.remakes) > 0 { // others may need what is made again
+			if r := j.dueRemake(m.now); r != nil {
+				m.handOut(j, r.Step, r.Task, worker)
+				return
+			}
+			continue
+		}
 		s := j.step
 		n, ok := s.queue.pop(worker,
 			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0 },
@@ -347,10 +403,24 @@ func (m *Machine) grant(worker string) {
 		if !ok {
 			continue
 		}
-		m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: s.number, Task: n, Epoch: m.lastEpoch + 1})
-		m.out = append(m.out, Grant{Lease: s.lease(j, n)})
+		m.handOut(j, s.number, n, worker)
 		return
 	}
+	if len(m.workers) > 1 {
+		m.speculate(worker)
+	}
+}
+
+// handOut leases a task of the step under way, or of a past one, to a worker.
+func (m *Machine) handOut(j *job, number, n uint32, worker string) {
+	epoch := m.lastEpoch + 1
+	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch})
+	s := j.step
+	if number != s.number {
+		s = j.past(number).bringBack()
+		s.tasks[n].epoch = epoch
+	}
+	m.out = append(m.out, Grant{Lease: s.lease(j, n)})
 }
 
 // held is the live lease that an id names, if the worker holds it.
@@ -402,26 +472,39 @@ func (m *Machine) committed(e Report) bool {
 		return false
 	}
 	t := &j.step.tasks[e.Lease.GetTask()]
-	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.attempt == e.Lease.GetAttempt()
+	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.committed == e.Lease.GetAttempt()
 }
 
 // conclude decides what a report under a live lease means.
 func (m *Machine) conclude(l *lease, e Report) {
-	j, t := l.job, &l.job.step.tasks[l.task]
-	r := Record{Kind: recordLost, Job: j.ID, Step: j.step.number, Task: l.task, Epoch: l.epoch}
-	what := fmt.Sprintf("sweep %d, step %d (%s), task %d", j.step.spec.Sweep, j.step.number, j.step.spec.Phase, l.task)
+	r := Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task, Epoch: l.epoch}
+	e.Error = clip(e.Error, maxLineBytes)
 	switch {
 	case e.Returned:
 		m.decide(r)
 	case e.Error == "" && !e.Sums.finite(e.CPUSeconds):
-		m.fail(j, what+": "+errNotFinite.Error())
+		m.failTask(l, l.job.step.describe(l.task)+": "+errNotFinite.Error())
 	case e.Error == "":
 		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, &e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
+	case len(e.Lost) > 0:
+		m.missing(l, e)
 	case e.Deterministic:
-		m.fail(j, e.Error)
-	case t.errors+1 >= m.limits.MaxErrors:
-		m.fail(j, fmt.Sprintf("%s failed %d times, the last time: %s", what, t.errors+1, e.Error))
+		m.failTask(l, e.Error)
+	case e.Unavailable:
+		if !m.outage(l, e) {
+			r.Loss, r.Reason = lossAway, e.Error
+			m.decide(r)
+		}
+	case l.remaking():
+		if j := l.job; j.findRemake(l.step, l.task).Errors+1 >= m.limits.MaxErrors {
+			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, fails: %s", l.task, l.step, e.Error))
+			break
+		}
+		r.Loss, r.Reason = lossError, e.Error
+		m.decide(r)
+	case l.job.step.tasks[l.task].errors+1 >= m.limits.MaxErrors:
+		m.failTask(l, fmt.Sprintf("%s failed %d times, the last time: %s", l.job.step.describe(l.task), m.limits.MaxErrors, e.Error))
 	default:
 		r.Loss, r.Reason = lossError, e.Error
 		m.decide(r)
@@ -463,7 +546,7 @@ func (m *Machine) time() {
 	m.missShards()
 	for _, e := range m.epochs() {
 		if l := m.leases[e]; l != nil && l.expires <= m.now {
-			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.job.step.number, Task: l.task,
+			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task,
 				Epoch: e, Loss: lossExpired, Reason: "lease expired"})
 		}
 	}
@@ -476,11 +559,25 @@ func (m *Machine) time() {
 		}
 		m.checkLosses(j)
 	}
+	m.callForHelp()
+	m.retire()
 }
 
 // checkLosses fails a job whose task loses every worker it goes to, and wakes askers for
 // tasks whose back-off is over.
 func (m *Machine) checkLosses(j *job) {
+	if j.step == nil { // its time was up, or it has failed
+		return
+	}
+	for _, r := range j.remakes {
+		if r.Losses > m.limits.MaxLosses {
+			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, lost its worker %d times", r.Task, r.Step, r.Losses))
+			return
+		}
+		if r.Epoch == 0 && r.NotBefore <= m.now {
+			m.out = append(m.out, Wake{})
+		}
+	}
 	for _, n := range j.step.queue.again {
 		t := &j.step.tasks[n]
 		if t.losses > m.limits.MaxLosses {
@@ -504,7 +601,7 @@ func (m *Machine) cancel(e Cancel) {
 		if e.Discard && !j.Dropped {
 			m.decide(Record{Kind: recordDiscard, Job: e.Job})
 		}
-	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard:
+	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && !j.rolling:
 		m.decide(Record{Kind: recordCancel, Job: e.Job})
 		m.out = append(m.out, m.save(j, m.now, true))
 	default:

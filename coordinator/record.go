@@ -32,6 +32,9 @@ type Record struct {
 	Shards   []string `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32   `json:",omitempty"` // submit: copies of each value
 
+	Lost   []taxonv1.Place `json:",omitempty"` // missing: values of past steps
+	Failed *failedTask     `json:",omitempty"` // fail: where
+
 	prepared *prepared // submit: saves apply the planning; nil when replayed
 	restored *job      // restore: the same
 }
@@ -52,12 +55,16 @@ const (
 	recordTime     recordKind = "time"     // Job used up max_seconds: it stops at the next priced sweep
 	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK recordKind = "cancelled"
-	recordDiscard  recordKind = "discard" // the ended Job's values are dropped
-	recordReopen   recordKind = "reopen"  // the ended Job is queued again
-	recordDrain    recordKind = "drain"   // Worker gets no more tasks
-	recordShard    recordKind = "shard"   // store shard Worker is at address Name
-	recordShown    recordKind = "shown"   // Job's weights have been evaluated: it goes on
-	recordRecover  recordKind = "recover" // the coordinator is back; the time since Last does not count
+	recordMissing  recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are made again
+	recordRollback recordKind = "rollback" // Job rests until its last checkpoint is loaded
+	recordRolled   recordKind = "rolled"   // Job goes on from the state Payload, or from its beginning
+	recordForget   recordKind = "forget"   // the ended Job is no longer known
+	recordDiscard  recordKind = "discard"  // the ended Job's values are dropped
+	recordReopen   recordKind = "reopen"   // the ended Job is queued again
+	recordDrain    recordKind = "drain"    // Worker gets no more tasks
+	recordShard    recordKind = "shard"    // store shard Worker is at address Name
+	recordShown    recordKind = "shown"    // Job's weights have been evaluated: it goes on
+	recordRecover  recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
 // loss says how an attempt was lost.
@@ -67,6 +74,8 @@ const (
 	lossReturned loss = iota // given back by a worker that leaves: costs nothing
 	lossExpired              // the lease ran out, or its worker is gone
 	lossError                // the worker reported an error that need not come again
+	lossValue                // a value that it reads is missing: made again first
+	lossAway                 // the store was away
 )
 
 // decide journals a transition and makes it.
@@ -115,6 +124,7 @@ func (m *Machine) apply(r *Record) error {
 		if j.Started == 0 {
 			j.Started = r.At
 		}
+		j.used = m.leastUsed(j)
 		j.note(r.At, levelInfo, "started")
 		m.openStep(j, r.At)
 	case recordGrant:
@@ -124,16 +134,26 @@ func (m *Machine) apply(r *Record) error {
 	case recordLost:
 		return m.applyLost(j, r)
 	case recordFail:
+		j.Failed = r.Failed
 		m.failJob(j, r.Reason, r.At)
+	case recordMissing:
+		return m.applyMissing(j, r)
+	case recordRollback:
+		m.applyRollback(j, r)
+	case recordRolled:
+		return m.applyRolled(j, r)
+	case recordForget:
+		m.forget(j.ID)
 	case recordTime:
 		j.outer.Force = true
 		j.note(r.At, levelInfo, "the time is up: stops at the next priced sweep")
 	case recordReopen:
 		j.State, j.Error, j.outer.StoppedBy, j.Ended = taxonv1.JobState_JOB_STATE_QUEUED, "", "", 0
+		j.Failed = nil
 		j.note(r.At, levelInfo, "resumed behind sweep %d", j.Committed)
 	case recordDiscard:
-		j.Dropped = true
 		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)}, Changed{})
+		return j.slim()
 	case recordShown:
 		if !j.showing {
 			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
@@ -141,10 +161,10 @@ func (m *Machine) apply(r *Record) error {
 		j.goOn(r.At)
 		m.closeStep(j, r.At)
 	case recordCancel:
-		m.revoke(j)
+		m.revoke(j, r.At)
 		j.goOn(r.At)
 		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
-		j.closing, j.step = true, nil
+		j.closing, j.step, j.remakes = true, nil, nil
 	case recordCancelOK:
 		j.outer.StoppedBy = stoppedByCancelled
 		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
@@ -224,17 +244,29 @@ func (m *Machine) applyRecover(r *Record) {
 }
 
 func (m *Machine) applyGrant(j *job, r *Record) error {
-	if j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) {
+	l := &lease{job: j, step: r.Step, task: r.Task, epoch: r.Epoch, worker: r.Worker, granted: r.At, expires: r.At + m.limits.Lease}
+	switch again := j.findRemake(r.Step, r.Task); {
+	case again != nil && j.past(r.Step) != nil:
+		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
+	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) || j.step.tasks[r.Task].state == taskDone:
 		return fmt.Errorf("job %s: record grant names task %d of step %d, which is not under way", j.ID, r.Task, r.Step)
+	default:
+		t := &j.step.tasks[r.Task]
+		if t.state == taskRunning {
+			j.Speculated++
+			j.log.add(logLine{At: r.At, Level: levelInfo, Text: "straggles: a second attempt is handed out", Sweep: j.outer.Sweep,
+				Step: r.Step, Task: r.Task, Attempt: t.attempt + 1, Worker: r.Worker})
+		} else {
+			j.step.live++
+		}
+		t.state, t.epoch, t.worker = taskRunning, r.Epoch, r.Worker
+		t.attempt++
+		t.live++
+		l.attempt = t.attempt
 	}
-	t := &j.step.tasks[r.Task]
-	t.state, t.epoch, t.worker = taskRunning, r.Epoch, r.Worker
-	t.attempt++
-	j.step.live++
 	j.leases++
 	m.lastEpoch = r.Epoch
-	m.leases[r.Epoch] = &lease{job: j, step: r.Step, task: r.Task, attempt: t.attempt, epoch: r.Epoch, worker: r.Worker,
-		granted: r.At, expires: r.At + m.limits.Lease}
+	m.leases[r.Epoch] = l
 	return nil
 }
 
@@ -243,18 +275,28 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	if l == nil || l.job != j || l.task != r.Task || r.Sums == nil {
 		return fmt.Errorf("job %s: record done of task %d has no lease %d", j.ID, r.Task, r.Epoch)
 	}
-	s := j.step
-	t := &s.tasks[r.Task]
-	m.drop(l)
-	t.state, t.sums, t.cpu = taskDone, *r.Sums, r.CPU
-	s.live--
-	s.done++
-	j.CPUSeconds += r.CPU
 	j.BytesRead += r.Read
 	j.BytesWritten += r.Written
+	j.CPUSeconds += r.CPU
+	j.awaySince = 0
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}
+	if l.remaking() {
+		m.remade(j, l, r.At)
+		return nil
+	}
+	s := j.step
+	t := &s.tasks[r.Task]
+	s.finished(r.Task, (r.At - l.granted).Seconds())
+	m.drop(l, r.At)
+	if t.live > 1 {
+		m.rivals(j, l.step, l.task)
+	}
+	t.state, t.sums, t.cpu, t.live = taskDone, *r.Sums, r.CPU, 0
+	t.committed, t.epoch, t.worker = l.attempt, l.epoch, l.worker
+	s.live--
+	s.done++
 	j.remember(t, r.Task)
 	m.out = append(m.out, Changed{})
 	if s.done == len(s.tasks) {
@@ -275,21 +317,30 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 // loseTask takes a task back from its attempt and puts it up again, after a back-off
 // that doubles with each loss but the first.
 func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
+	if l.remaking() {
+		m.loseRemake(l, how, at)
+		return
+	}
 	s := l.job.step
 	t := &s.tasks[l.task]
-	m.drop(l)
-	s.live--
-	t.state, t.notBefore = taskWaiting, at
+	m.drop(l, at)
 	switch how {
 	case lossExpired:
 		t.losses++
 	case lossError:
 		t.errors++
+	case lossAway:
+		t.away++
 	}
-	if n := t.losses + t.errors; how != lossReturned {
+	if t.live--; t.live > 0 { // the other attempt goes on
+		return
+	}
+	s.live--
+	t.state, t.notBefore = taskWaiting, at
+	if n := t.losses + t.errors + t.away; how != lossReturned && how != lossValue {
 		l.job.Retried++
 		l.job.noteTask(at, levelWarn, l, "tried again: "+reason)
-		if n > 1 || how == lossError {
+		if n > 1 || how == lossError || how == lossAway {
 			t.notBefore += min(m.limits.Backoff<<min(n-1, 20), m.limits.MaxBackoff)
 		}
 	}
@@ -298,16 +349,17 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 }
 
 // drop forgets a live lease.
-func (m *Machine) drop(l *lease) {
+func (m *Machine) drop(l *lease, at Tick) {
 	delete(m.leases, l.epoch)
 	l.job.leases--
+	l.job.used += (at - l.granted).Seconds()
 }
 
 // revoke takes all live leases of a job away.
-func (m *Machine) revoke(j *job) {
+func (m *Machine) revoke(j *job, at Tick) {
 	for _, l := range m.leases {
 		if l.job == j {
-			m.drop(l)
+			m.drop(l, at)
 		}
 	}
 }
@@ -329,7 +381,7 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	s := j.step
 	attempts := make([]uint32, len(s.tasks))
 	for n := range s.tasks {
-		attempts[n] = s.tasks[n].attempt
+		attempts[n] = s.tasks[n].committed
 	}
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts
@@ -355,7 +407,14 @@ func (m *Machine) closeStep(j *job, at Tick) {
 		m.failJob(j, fmt.Sprintf("sweep %d: %v", sweep, err), at)
 		return
 	}
+	before := sources{j.Dual, j.X, j.XPrev}
+	if m.limits.KeepInputs {
+		j.Dual = slices.Clone(j.Dual)
+	}
 	j.takeValues(s, result)
+	if m.limits.KeepInputs {
+		j.keepPast(s, before, j.lastAttempts)
+	}
 	if final {
 		j.FinalStep, j.FinalAttempts = s.number, j.lastAttempts
 	}
@@ -387,6 +446,9 @@ func (j *job) takeValues(s *step, result outcome) {
 
 // logSweep writes the line of a committed sweep.
 func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
+	if sweep <= j.Committed { // again, behind a rollback: users know of it
+		return
+	}
 	line := traceRecord{Sweep: sweep, Phase: s.spec.Phase, Seconds: j.spentAt(at).Seconds()}
 	if line.Phase == phases[stageShow] { // flat: the sweep itself was over before
 		line.Phase = phases[stageSolve]
@@ -417,12 +479,6 @@ func (m *Machine) openStep(j *job, at Tick) {
 	j.step = newStep(j, m.alive)
 }
 
-// endings are how a log calls the ends of jobs that did not fail.
-var endings = map[taxonv1.JobState]string{
-	taxonv1.JobState_JOB_STATE_DONE:      "done",
-	taxonv1.JobState_JOB_STATE_CANCELLED: "cancelled",
-}
-
 // failJob ends a job with an error. What its last committed step left stays, so that it
 // can be resumed when the cause is gone.
 func (m *Machine) failJob(j *job, reason string, at Tick) {
@@ -434,16 +490,20 @@ func (m *Machine) failJob(j *job, reason string, at Tick) {
 // endJob closes a job and lets the next one start. What the step under way has written
 // goes; numbers of steps are never used again, so nothing written late is ever read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
-	m.revoke(j)
+	m.revoke(j, at)
 	j.goOn(at)
 	j.Spent = j.spentAt(at)
 	j.State, j.step, j.closing, j.Ended = state, nil, false, at
+	j.rolling, j.remakes = false, nil
 	switch state {
-	case taxonv1.JobState_JOB_STATE_FAILED, taxonv1.JobState_JOB_STATE_CANCELLED:
-		m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: ^uint32(0)})
-	}
-	if state != taxonv1.JobState_JOB_STATE_FAILED {
-		j.note(at, levelInfo, "%s", endings[state])
+	case taxonv1.JobState_JOB_STATE_DONE:
+		j.Past, j.Remakes = nil, nil
+		j.note(at, levelInfo, "done")
+	case taxonv1.JobState_JOB_STATE_CANCELLED:
+		j.note(at, levelInfo, "cancelled")
+		fallthrough
+	case taxonv1.JobState_JOB_STATE_FAILED:
+		m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo + 1})
 	}
 	m.out = append(m.out, Ended{Job: j.ID, State: state}, Changed{}, Wake{})
 }

@@ -31,6 +31,9 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	time +D              lets D pass and the clock strike
 //	saved JOB [final] [error TEXT]
 //	shown JOB [error TEXT]
+//	reopen JOB | discard JOB | drain W | shard ID ADDR [empty] | loaded JOB [error TEXT]
+//	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
+//	jobs | workers | shards | log JOB
 //	finish JOB W [N]     does all tasks of the job's next N steps, says how they were committed
 //	status JOB
 //	worse X              adds X to the objective that `finish` reports from now on
@@ -86,13 +89,14 @@ type scene struct {
 	records [][]byte
 	now     coordinator.Tick
 	leases  map[uint64]*taxonv1.Lease
+	saved   map[string][]byte // last checkpoint's state by job
 	worse   float64
 	out     bytes.Buffer
 }
 
 // runScenario returns the scenario's text with the machine's answers in place.
 func runScenario(t *testing.T, text string) string {
-	s := &scene{t: t, leases: map[uint64]*taxonv1.Lease{}, now: 1000 * ms}
+	s := &scene{t: t, leases: map[uint64]*taxonv1.Lease{}, saved: map[string][]byte{}, now: 1000 * ms}
 	var out strings.Builder
 	skipping := false // the old answers
 	for line := range strings.Lines(text) {
@@ -130,7 +134,47 @@ func (s *scene) command(words []string) {
 	case "submit":
 		s.do(coordinator.Submit{ID: args[0], Spec: s.spec(args[1:])})
 	case "register":
-		s.do(coordinator.Register{Name: "worker", Slots: 1})
+		e := coordinator.Register{Name: "worker", Slots: 1}
+		if len(args) > 0 {
+			e.Memory = uint64(s.number(args[0]))
+		}
+		s.do(e)
+	case "reopen":
+		s.do(coordinator.Reopen{Job: args[0]})
+	case "discard":
+		s.do(coordinator.Cancel{Job: args[0], Discard: true})
+	case "drain":
+		s.do(coordinator.Drain{Worker: args[0]})
+	case "shard":
+		s.do(coordinator.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2})
+	case "loaded":
+		e := coordinator.Loaded{Job: args[0], State: s.saved[args[0]]}
+		if len(args) > 1 {
+			e.Err = strings.Join(args[2:], " ")
+		}
+		s.do(e)
+	case "jobs":
+		for _, j := range s.machine.Jobs(s.now) {
+			s.say("%s %s sweep %d queue %d resumable %v exportable %v", j.Job, stateName(j.State), j.Sweep, j.QueuePosition, j.Resumable, j.Exportable)
+		}
+	case "workers":
+		for _, w := range s.machine.Workers() {
+			s.say("%s %s slots %d running %d done %d %s", w.Worker, w.Name, w.Slots, w.Running, w.TasksDone,
+				strings.ToLower(strings.TrimPrefix(w.State.String(), "MEMBER_STATE_")))
+		}
+	case "shards":
+		list, _ := s.machine.Shards()
+		for _, h := range list {
+			s.say("%s at %s %s empty %v", h.Id, h.Addr, strings.ToLower(strings.TrimPrefix(h.State.String(), "MEMBER_STATE_")), h.Empty)
+		}
+	case "log":
+		lines, err := s.machine.Log(args[0], 0, 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, l := range lines {
+			s.say("%d %s sweep %d: %s", l.Number, l.Level, l.Sweep, l.Text)
+		}
 	case "leave":
 		s.do(coordinator.Leave{Worker: args[0]})
 	case "ask":
@@ -212,6 +256,20 @@ func (s *scene) setLimits(args []string) {
 			s.limits.MaxRunning = int(s.number(value))
 		case "checkpoints":
 			s.limits.Checkpoints, s.limits.CheckpointEvery = true, s.duration(value)
+		case "straggler":
+			s.limits.Straggler = s.duration(value)
+		case "outage":
+			s.limits.MaxOutage = s.duration(value)
+		case "rollbacks":
+			s.limits.MaxRollbacks = uint32(s.number(value))
+		case "queued":
+			s.limits.MaxQueued = int(s.number(value))
+		case "keepjobs":
+			s.limits.KeepJobs = int(s.number(value))
+		case "keepinputs":
+			s.limits.KeepInputs = true
+		case "needshards":
+			s.limits.NeedShards = true
 		case "shows":
 			s.limits.Shows = true
 		default:
@@ -266,6 +324,17 @@ func (s *scene) report(args []string) {
 		e.Next = args[2] == "next"
 	case "returned":
 		e.Returned = true
+	case "lost":
+		e.Error = "the store has lost it"
+		for _, text := range args[3:] {
+			var p taxonv1.Place
+			if _, err := fmt.Sscanf(text, "%d/%d/%d", &p.Step, &p.Task, &p.Attempt); err != nil {
+				s.t.Fatal(err)
+			}
+			e.Lost = append(e.Lost, p)
+		}
+	case "away":
+		e.Error, e.Unavailable = strings.Join(args[3:], " "), true
 	case "error", "deterministic":
 		e.Error, e.Deterministic = strings.Join(args[3:], " "), args[2] == "deterministic"
 	default:
@@ -295,6 +364,8 @@ func (s *scene) note(a coordinator.Action) {
 		s.records = append(s.records, data)
 	case coordinator.Grant:
 		s.leases[a.Lease.Epoch] = a.Lease
+	case coordinator.SaveJob:
+		s.saved[a.Job] = a.State
 	}
 }
 
@@ -320,6 +391,7 @@ func (s *scene) finish(args []string) {
 		if sums.Primal != 0 {
 			e.Sums.Primal += s.worse
 		}
+		ended := false
 		for _, a := range s.machine.Step(s.now, e) {
 			s.note(a)
 			switch a := a.(type) {
@@ -330,8 +402,11 @@ func (s *scene) finish(args []string) {
 				s.say("%s", describe(a))
 			case coordinator.ShowWeights, coordinator.Ended:
 				s.say("%s", describe(a))
-				return
+				ended = true
 			}
+		}
+		if ended {
+			return
 		}
 	}
 }
@@ -344,6 +419,12 @@ func (s *scene) status(job string) {
 	name := strings.TrimPrefix(st.State.String(), "JOB_STATE_")
 	s.say("%s phase %s sweep %d tasks %d/%d/%d retried %d lost %d seconds %g", strings.ToLower(name), st.Phase, st.Sweep,
 		st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting, st.Tasks.Retried, st.WorkersLost, st.Seconds)
+	if st.Speculated+st.Remade+st.Rollbacks > 0 {
+		s.say("speculated %d remade %d rollbacks %d", st.Speculated, st.Remade, st.Rollbacks)
+	}
+	if f := st.Failed; f != nil {
+		s.say("failed at sweep %d step %d task %d attempt %d of %s: %v", f.Sweep, f.Step, f.Task, f.Attempt, f.Worker, f.Nodes)
+	}
 	if st.StoppedBy != "" || st.Error != "" {
 		s.say("stopped by %q error %q", st.StoppedBy, st.Error)
 	}
@@ -385,6 +466,14 @@ func describe(a coordinator.Action) string {
 			out = append(out, fmt.Sprint(l.Epoch))
 		}
 		return "no longer held: " + strings.Join(out, " ")
+	case coordinator.Dismissed:
+		return "dismissed"
+	case coordinator.LoadJob:
+		return "load " + a.Job
+	case coordinator.Submitted:
+		return ""
+	case coordinator.Wake:
+		return ""
 	case coordinator.Accepted:
 		return "accepted"
 	case coordinator.Refused:
@@ -429,6 +518,10 @@ func describeTask(l *taxonv1.Lease) string {
 		return fmt.Sprintf(" block %d epochs %d price %v", m.Block, m.Epochs, m.Price)
 	}
 	return fmt.Sprintf(" range %d rule %q", l.Reduce.Range, l.Reduce.Rule)
+}
+
+func stateName(s taxonv1.JobState) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "JOB_STATE_"))
 }
 
 // describeStep tells what a step was from its last lease and its commit.

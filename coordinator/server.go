@@ -24,7 +24,8 @@ const tickEvery = 100 * time.Millisecond
 type Store interface {
 	// Commit names the attempt of each task of a step that counts; 0: none.
 	Commit(ctx context.Context, job string, step uint32, attempts []uint32) error
-	// Drop deletes the job's steps below before that keep does not name.
+	// Drop deletes the job's steps below before that keep does not name; before of 2^32-1
+	// with nothing to keep is the whole job.
 	Drop(ctx context.Context, job string, keep []uint32, before uint32) error
 }
 
@@ -32,6 +33,14 @@ type Store interface {
 // values of the steps named. State goes to Server.Resume.
 type Checkpointer interface {
 	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
+}
+
+// Restorer is a Checkpointer that jobs can roll back to. Without one, a job whose values
+// are lost starts again from its beginning.
+type Restorer interface {
+	// RestoreCheckpoint puts the values of the job's last checkpoint back into the store and
+	// returns its state; nil: there is none.
+	RestoreCheckpoint(ctx context.Context, job string) (state []byte, err error)
 }
 
 // Config is what a Server works with. Store is required.
@@ -79,15 +88,12 @@ func NewServer(config Config) (*Server, error) {
 		config: config, start: time.Now(), machine: NewMachine(config.Limits),
 		wake: make(chan struct{}), changed: make(chan struct{}),
 	}
-	s.errands.init()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.rebuild(); err != nil {
 		s.cancel()
 		return nil, err
 	}
-	s.joined.Add(2)
-	go func() { defer s.joined.Done(); s.keepTime() }()
-	go func() { defer s.joined.Done(); s.runErrands() }()
+	s.joined.Go(s.keepTime)
 	return s, nil
 }
 
@@ -213,8 +219,8 @@ func (s *Server) carryOut(actions []Action) (r reply) {
 			r.accepted = true
 		case Refused:
 			r.err = a.Err
-		case CommitStep, DropSteps, SaveJob, ShowWeights:
-			s.errands.add(errand{action: a, after: s.written})
+		case CommitStep, DropSteps, SaveJob, LoadJob, ShowWeights:
+			s.errands.add(jobOf(a), errand{action: a, after: s.written}, s.carry)
 		case Wake:
 			close(s.wake)
 			s.wake = make(chan struct{})

@@ -39,11 +39,15 @@ type jobSnapshot struct {
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
 	Again         []uint32       `json:",omitempty"`
 	Log           jobLog
+	Rolling       bool     `json:",omitempty"`
+	Remaking      []remake `json:",omitempty"`
 }
 
 type taskSnapshot struct {
 	State     taskState `json:",omitempty"`
 	Attempt   uint32    `json:",omitempty"`
+	Committed uint32    `json:",omitempty"` // 0 of a done task: its last attempt
+	Away      uint32    `json:",omitempty"`
 	Epoch     uint64    `json:",omitempty"`
 	Worker    string    `json:",omitempty"`
 	NotBefore Tick      `json:",omitempty"`
@@ -56,6 +60,7 @@ type taskSnapshot struct {
 type leaseSnapshot struct {
 	Job     string
 	Attempt uint32 `json:",omitempty"` // 0: the task's last
+	Step    uint32 `json:",omitempty"` // 0: the one under way
 	Task    uint32
 	Epoch   uint64
 	Worker  string
@@ -77,7 +82,7 @@ func (m *Machine) Snapshot() []byte {
 	}
 	for _, e := range m.epochs() {
 		l := m.leases[e]
-		s.Leases = append(s.Leases, leaseSnapshot{Job: l.job.ID, Attempt: l.attempt, Task: l.task, Epoch: e, Worker: l.worker})
+		s.Leases = append(s.Leases, leaseSnapshot{Job: l.job.ID, Step: l.step, Attempt: l.attempt, Task: l.task, Epoch: e, Worker: l.worker})
 	}
 	out, err := json.Marshal(&s)
 	if err != nil {
@@ -89,14 +94,14 @@ func (m *Machine) Snapshot() []byte {
 func (j *job) snapshot() jobSnapshot {
 	s := jobSnapshot{Job: j.encode(), Since: j.since, Closing: j.closing,
 		Showing: j.showing, ShownAt: j.shownAt, LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
-		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}}
+		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Rolling: j.rolling, Remaking: j.remakes}
 	if j.step == nil {
 		return s
 	}
 	s.Again = j.step.queue.again
 	for i := range j.step.tasks {
 		t := &j.step.tasks[i]
-		k := taskSnapshot{State: t.state, Attempt: t.attempt, Epoch: t.epoch, Worker: t.worker,
+		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Epoch: t.epoch, Worker: t.worker,
 			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
 		if t.state == taskDone {
 			k.Sums = &t.sums
@@ -132,15 +137,57 @@ func (m *Machine) Restore(snapshot []byte) error {
 	}
 	for _, l := range s.Leases {
 		j := m.find(l.Job)
-		if j == nil || j.step == nil || int(l.Task) >= len(j.step.tasks) {
+		if j == nil || j.step == nil {
 			return fmt.Errorf("coordinator snapshot: lease %d is of no task", l.Epoch)
 		}
-		attempt := l.Attempt
-		if attempt == 0 {
-			attempt = j.step.tasks[l.Task].attempt
+		if err := m.restoreLease(j, l, s.Now); err != nil {
+			return err
 		}
-		m.leases[l.Epoch] = &lease{job: j, step: j.step.number, task: l.Task, attempt: attempt, epoch: l.Epoch, worker: l.Worker, granted: s.Now}
-		j.leases++
+	}
+	return m.restoreStates()
+}
+
+// restoreLease makes a lease of a snapshot again.
+func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
+	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, worker: s.Worker, granted: now}
+	if l.step == 0 {
+		l.step = j.step.number
+	}
+	switch {
+	case l.remaking():
+		if r := j.findRemake(l.step, l.task); r == nil || r.Epoch != l.epoch {
+			return fmt.Errorf("coordinator snapshot: lease %d is of no task that is made again", l.epoch)
+		}
+	case int(l.task) >= len(j.step.tasks) || j.step.tasks[l.task].state != taskRunning:
+		return fmt.Errorf("coordinator snapshot: lease %d is of no running task", l.epoch)
+	default:
+		t := &j.step.tasks[l.task]
+		t.live++
+		if l.attempt == 0 {
+			l.attempt = t.attempt
+		}
+	}
+	m.leases[l.epoch] = l
+	j.leases++
+	return nil
+}
+
+// restoreStates checks that every running task and remake has its lease.
+func (m *Machine) restoreStates() error {
+	for _, j := range m.jobs {
+		if j.step == nil {
+			continue
+		}
+		for n := range j.step.tasks {
+			if t := &j.step.tasks[n]; t.state == taskRunning && t.live == 0 {
+				return fmt.Errorf("coordinator snapshot: job %s: task %d runs without a lease", j.ID, n)
+			}
+		}
+		for _, r := range j.remakes {
+			if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 && m.leases[r.Epoch] == nil {
+				return fmt.Errorf("coordinator snapshot: job %s: task %d of step %d can't be made again", j.ID, r.Task, r.Step)
+			}
+		}
 	}
 	return nil
 }
@@ -152,6 +199,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	}
 	j.since, j.closing, j.showing, j.shownAt = s.Since, s.Closing, s.Showing, s.ShownAt
 	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
+	j.rolling, j.remakes = s.Rolling, s.Remaking
 	if !j.hasStep() {
 		return j, nil
 	}
@@ -161,7 +209,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	}
 	for i, k := range s.Tasks {
 		t := &j.step.tasks[i]
-		*t = task{state: k.State, attempt: k.Attempt, epoch: k.Epoch, worker: k.Worker,
+		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, epoch: k.Epoch, worker: k.Worker,
 			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
 		if k.Sums != nil {
 			t.sums = *k.Sums
@@ -169,6 +217,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		switch k.State {
 		case taskDone:
 			j.step.done++
+			if t.committed == 0 {
+				t.committed = t.attempt
+			}
 		case taskRunning:
 			j.step.live++
 		}
@@ -210,8 +261,20 @@ func (m *Machine) Recover(now Tick) []Action {
 		l.expires = now + m.limits.Lease
 	}
 	for _, j := range m.jobs {
+		if j.rolling {
+			m.out = append(m.out, LoadJob{Job: j.ID})
+			continue
+		}
 		if j.showing { // nothing was dropped since
 			m.out = append(m.out, CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts}, j.showWeights())
+			continue
+		}
+		if j.Dropped {
+			m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)})
+			continue
+		}
+		if j.resumable() {
+			m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo + 1})
 			continue
 		}
 		if j.lastCommitted > 0 && !j.ended() || j.FinalStep > 0 {

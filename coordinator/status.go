@@ -26,6 +26,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
 		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
 		EndedUnixMs: j.Ended.unixMS(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
+		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 	}
 	for _, r := range j.Trace {
@@ -41,6 +42,10 @@ func (j *job) phase() string {
 	switch {
 	case j.closing:
 		return "checkpoint"
+	case j.rolling:
+		return "rollback"
+	case len(j.remakes) > 0:
+		return "remake"
 	case j.step != nil:
 		return j.step.spec.Phase
 	case j.State == taxonv1.JobState_JOB_STATE_QUEUED:

@@ -12,18 +12,21 @@ type taskState uint8
 
 const (
 	taskWaiting taskState = iota // no live attempt; may be handed out from notBefore on
-	taskRunning                  // one attempt holds a lease
+	taskRunning                  // one attempt holds a lease, or two: see speculate.go
 	taskDone                     // one attempt is committed; nothing changes any more
 )
 
 // task is one task of the step under way.
 type task struct {
 	state     taskState
-	attempt   uint32 // number of attempts handed out; the last one is live or committed
-	epoch     uint64 // fencing epoch of that attempt
-	worker    string // that ran it last
+	attempt   uint32 // number of attempts handed out
+	committed uint32 // the attempt that counts; 0: none yet
+	epoch     uint64 // fencing epoch of that attempt, or of the last one handed out
+	worker    string // that ran it
+	live      uint32 // attempts that hold a lease
 	notBefore Tick   // back-off after a loss
 	losses    uint32 // attempts that vanished
+	away      uint32 // attempts that could not reach the store
 	errors    uint32 // attempts that reported an error which need not come again
 	sums      Sums
 	cpu       float64
@@ -37,10 +40,16 @@ type step struct {
 	maps   uint32 // tasks below it are MAPs of blocks first.., the others REDUCEs of ranges 0..
 	tasks  []task
 	done   int
-	live   int
+	live   int // tasks that are running
 	queue  queue
+	from   sources
 	in     inputs
+	cost   []float64 // of each task, in units of its kind; 0: not known
+	pace   pace
 }
+
+// sources are the places that a step's tasks read from.
+type sources struct{ dual, x, xPrev places }
 
 // inputs are the references of a step's tasks, compiled once and shared by all leases.
 type inputs struct {
@@ -51,21 +60,30 @@ type inputs struct {
 // then REDUCEs in range order. They read what was committed before the step.
 func newStep(j *job, alive func(worker string) bool) *step {
 	spec := j.outer.step()
-	s := &step{spec: spec, number: j.StepNo}
+	s := &step{spec: spec, number: j.StepNo, from: sources{j.Dual, j.X, j.XPrev}}
 	ranges := uint32(0)
 	if spec.Map != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
 		s.first, s.maps = blocksOf(j.plan, spec.Set)
-		s.in.x, s.in.xPrev = taxonv1.NewRefs(j.X), taxonv1.NewRefs(j.XPrev)
 	}
 	if spec.Reduce != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
 		ranges = uint32(len(j.X))
-		if spec.Reduce == taxonv1.TaskKind_TASK_KIND_REDUCE {
-			s.in.v = taxonv1.NewRefs(j.Dual)
-		}
 	}
+	s.in = compile(spec, s.from)
 	s.tasks = make([]task, s.maps+ranges)
-	s.queue = newQueue(s.costs(j), s.homes(j, alive))
+	s.cost = s.costs(j)
+	s.queue = newQueue(s.cost, s.homes(j, alive))
 	return s
+}
+
+// compile writes the references that a step's tasks have in common.
+func compile(spec stepSpec, from sources) (in inputs) {
+	if spec.Map != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
+		in.x, in.xPrev = taxonv1.NewRefs(from.x), taxonv1.NewRefs(from.xPrev)
+	}
+	if spec.Reduce == taxonv1.TaskKind_TASK_KIND_REDUCE {
+		in.v = taxonv1.NewRefs(from.dual)
+	}
+	return in
 }
 
 // blocksOf returns the first block and the number of blocks of a set; set -1: all blocks.
@@ -123,7 +141,7 @@ func (s *step) homes(j *job, alive func(string) bool) []string {
 	return out
 }
 
-// lease writes the lease of a task's live attempt.
+// lease writes the lease of a task's last attempt.
 func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	t := &s.tasks[n]
 	l := &taxonv1.Lease{
@@ -135,7 +153,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 		l.Kind = s.spec.Map
 		l.Map = &taxonv1.MapTask{
 			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, Price: s.spec.Price,
-			Dual: j.Dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
+			Dual: s.from.dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
 			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise,
 		}
 		if s.spec.Epochs > 0 {
@@ -146,8 +164,8 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	l.Kind = s.spec.Reduce
 	l.Reduce = &taxonv1.ReduceTask{
 		Range: i, Rule: s.spec.Rule, Set: uint32(max(s.spec.Set, 0)), Damping: s.spec.Damping,
-		Certify: s.spec.Certify, V: s.in.v, X: taxonv1.NewRefs(j.X[i : i+1]),
-		XPrev: taxonv1.NewRefs(j.XPrev[i : i+1]), Beta: s.spec.Beta,
+		Certify: s.spec.Certify, V: s.in.v, X: taxonv1.NewRefs(s.from.x[i : i+1]),
+		XPrev: taxonv1.NewRefs(s.from.xPrev[i : i+1]), Beta: s.spec.Beta,
 		Seed: taskSeed(^seed, i, s.spec.Sweep),
 	}
 	return l
@@ -155,7 +173,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 
 // place is where the committed attempt of a task wrote.
 func (s *step) place(n uint32) taxonv1.Place {
-	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].attempt}
+	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].committed}
 }
 
 // queue hands out the tasks of a step: first those that came back, then one that the

@@ -109,7 +109,7 @@ func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxo
 	a := s.step(Report{
 		Worker: r.GetWorker(), Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
 		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(), Next: r.GetNext(),
-		Read: r.GetBytesRead(), Written: r.GetBytesWritten(),
+		Read: r.GetBytesRead(), Written: r.GetBytesWritten(), Lost: lostPlaces(r.GetLost()), Unavailable: r.GetUnavailable(),
 		Sums: Sums{
 			Primal: sums.GetPrimal(), Dual: sums.GetDual(), InnerGap: sums.GetInnerGap(), Restart: sums.GetRestart(),
 			Moved: sums.GetMoved(), Support: sums.GetSupport(), Working: sums.GetWorking(), Visits: sums.GetVisits(),
@@ -119,4 +119,13 @@ func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxo
 		return nil, rpcError(a.err)
 	}
 	return &taxonv1.ReportResult{Accepted: a.accepted, Lease: a.lease}, nil
+}
+
+// lostPlaces reads the places of lost values, as many as count.
+func lostPlaces(refs []*taxonv1.Ref) []taxonv1.Place {
+	var out []taxonv1.Place
+	for _, r := range refs[:min(len(refs), maxLost)] {
+		out = append(out, r.Place())
+	}
+	return out
 }

@@ -1,0 +1,143 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+
+	"taxon/internal/jobspec"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// ErrTooLarge is wrapped by the refusal of a job that does not fit the memory given.
+var ErrTooLarge = errors.New("the job does not fit")
+
+// Estimate is what a plan takes, in bytes: rough, and meant to err on the large side.
+type Estimate struct {
+	Terminals, Nodes, Blocks, Ranges, Groups int
+
+	WorkerShared uint64  // of a worker, whatever its slots: the data and the tree
+	WorkerSlot   uint64  // of each slot
+	Coordinator  uint64  // references, plan and specification
+	StoreSweep   uint64  // values that a sweep writes, one copy
+	StoreJob     uint64  // values kept at a time, one copy: a sweep's, the one before and what is being written
+	TrafficSweep uint64  // bytes between workers and store in a sweep
+	VisitsSweep  float64 // nonzeros visited in a sweep
+	SecondsSweep float64 // of one core
+}
+
+// Figures of the estimate. Bytes a feature of a slot: the mapper's tiles (196, and 128 in
+// float64 for the last sweeps), sixteen parents (64) and the walk to them (16). Support
+// vectors a class: a few for each positive and some dozens of neighbours, as on WordNet
+// and LSHTC. A v_n touches most features of its support's rows; an entry of it takes some
+// 3 bytes coded, a dual 6.
+const (
+	slotBytesPerFeature = 196 + 128 + 64 + 16
+	slotBytesPerRow     = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
+	slotBytesFixed      = 8 << 20
+	dataBytesPerNonzero = 8
+	dataBytesPerRow     = 24
+	treeBytesPerNode    = 200
+	supportPerPositive  = 4
+	supportPerClass     = 32
+	bytesPerDual        = 6
+	bytesPerEntry       = 3
+	internalFill        = 0.05 // share of the features on which an internal differs from its parent
+	visitSeconds        = 0.6e-9
+	visitsPerNonzero    = 1.5 // pricing passes, spread over the sweeps, and passes over working sets
+)
+
+// PlanMemory estimates what a plan takes. It is pure.
+func PlanMemory(spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
+	d, rows, nonzeros := spec.GetData().GetFeatures()+1, spec.GetData().GetInstances(), spec.GetData().GetNonzeros()
+	terminals := uint64(len(plan.GetBlockTerminals()))
+	nodes := uint64(max(len(spec.GetStructure().GetNames()), int(terminals)))
+	internals := nodes - min(nodes, terminals)
+	e := Estimate{
+		Terminals: int(terminals), Nodes: int(nodes), Blocks: len(plan.GetBlockSet()),
+		Ranges: max(len(plan.GetRangeBegin())-1, 0), Groups: max(len(plan.GetGroupBegin())-1, 0),
+	}
+	row := float64(nonzeros) / float64(max(rows, 1))
+	positives := uint64(0)
+	for _, n := range spec.GetData().GetLabelInstances() {
+		positives += uint64(n)
+	}
+	support := supportPerPositive*positives + supportPerClass*terminals
+	entries := min(float64(support)*row, float64(terminals)*float64(d))
+	inner := uint64(float64(internals) * float64(d) * internalFill)
+
+	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*inner
+	e.WorkerSlot = slotBytesPerFeature*d + slotBytesPerRow*rows + slotBytesFixed
+	e.Coordinator = 64*uint64(e.Blocks+e.Ranges) + treeBytesPerNode*nodes
+	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*inner
+	e.StoreJob = 3 * e.StoreSweep
+	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support // written once; duals read by maps, v by reduces, x by maps
+	e.VisitsSweep = visitsPerNonzero * float64(nonzeros) * float64(terminals)
+	e.SecondsSweep = visitSeconds * e.VisitsSweep
+	return e
+}
+
+// EstimateJob plans a job and estimates what it takes.
+func EstimateJob(spec *taxonv1.JobSpec) (Estimate, error) {
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		return Estimate{}, err
+	}
+	e := PlanMemory(spec, NewPlan(tree, spec))
+	e.Nodes = tree.Len()
+	return e, nil
+}
+
+// Worker is what a worker of so many slots takes.
+func (e Estimate) Worker(slots uint32) uint64 {
+	return e.WorkerShared + uint64(max(slots, 1))*e.WorkerSlot
+}
+
+// fits says whether a worker has the memory for a task of a job; one that did not tell its
+// memory always has.
+func (m *Machine) fits(j *job, w *workerState) bool {
+	return w.memory == 0 || j.estimate.Worker(w.slots) <= w.memory
+}
+
+// tooLarge refuses a job that no registered worker, or not the stores together, can hold,
+// with the numbers that would do. Who has not told its memory, or has not joined yet, may.
+func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
+	best := uint64(0) // the largest share that a worker has for a slot, behind what they share
+	for _, w := range m.workers {
+		if w.memory == 0 || p.estimate.Worker(w.slots) <= w.memory {
+			best = 0
+			break
+		}
+		best = max(best, w.memory)
+	}
+	if best > 0 {
+		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (a block of 16 classes over %d features); the largest has %s: "+
+			"start workers with --slots 1 --memory %s or more", ErrTooLarge, size(p.estimate.WorkerShared), size(p.estimate.WorkerSlot),
+			p.spec.GetData().GetFeatures(), size(best), size(p.estimate.Worker(1)))
+	}
+	need, have := p.estimate.StoreJob*uint64(max(replicas, 1)), uint64(0)
+	for _, s := range m.shards {
+		if !s.up {
+			continue
+		}
+		if s.capacity == 0 {
+			return nil
+		}
+		have += s.capacity - min(s.bytes, s.capacity)
+	}
+	if have > 0 && need > have {
+		return fmt.Errorf("%w the store: it needs about %s, the shards that are up have %s left: start more shards, or ask for fewer replicas",
+			ErrTooLarge, size(need), size(have))
+	}
+	return nil
+}
+
+// size writes bytes as users read them.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", (n+1<<30-1)>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20)
+	}
+	return fmt.Sprintf("%d KiB", (n+1<<10-1)>>10)
+}

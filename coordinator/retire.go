@@ -1,0 +1,69 @@
+package coordinator
+
+import (
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// keptStatuses bounds the ended jobs whose status is kept; those whose values are kept
+// too are bounded by Limits.KeepJobs and KeepFor.
+const keptStatuses = 1000
+
+// keptLines and keptTrace bound the log and trace of a job whose values are gone.
+const (
+	keptLines = 20
+	keptTrace = 20
+)
+
+// retire drops the values of the jobs that ended longest ago, and forgets the oldest of all.
+func (m *Machine) retire() {
+	ended := 0
+	for i := len(m.jobs) - 1; i >= 0; i-- {
+		j := m.jobs[i]
+		if !j.ended() {
+			continue
+		}
+		ended++
+		if old := m.now-j.Ended > m.limits.KeepFor; !j.Dropped && (ended > m.limits.KeepJobs || old) {
+			m.decide(Record{Kind: recordDiscard, Job: j.ID})
+		}
+		if ended > keptStatuses {
+			m.decide(Record{Kind: recordForget, Job: j.ID})
+		}
+	}
+}
+
+// slim forgets all of an ended job but what its status says.
+func (j *job) slim() error {
+	d := j.spec.GetData()
+	spec := &taxonv1.JobSpec{Options: j.spec.GetOptions(), Data: &taxonv1.Data{Fingerprint: d.GetFingerprint(),
+		Instances: d.GetInstances(), Features: d.GetFeatures(), Nonzeros: d.GetNonzeros()}}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	j.Dropped, j.Spec, j.Nodes, j.Terminals = true, data, j.nodes, j.terminals
+	j.prepared = &prepared{spec: spec, plan: &taxonv1.Plan{RangeBegin: []uint32{0}}, nodes: j.nodes, terminals: j.terminals, flat: j.flat}
+	j.Dual, j.X, j.XPrev, j.Past, j.Remakes, j.remakes = nil, nil, nil, nil, nil, nil
+	j.blockSeconds, j.rangeSeconds, j.blockWorker, j.rangeWorker = nil, nil, nil, nil
+	j.Trace = append([]traceRecord(nil), j.Trace[max(len(j.Trace)-keptTrace, 0):]...)
+	j.log.Lines = append([]logLine(nil), j.log.Lines[max(len(j.log.Lines)-keptLines, 0):]...)
+	return nil
+}
+
+// reviveSlim is what follows from the specification of a job whose values are gone.
+func reviveSlim(s *jobState, spec *taxonv1.JobSpec) *prepared {
+	return &prepared{spec: spec, plan: &taxonv1.Plan{RangeBegin: []uint32{0}}, nodes: s.Nodes, terminals: s.Terminals}
+}
+
+// forget removes a job for good.
+func (m *Machine) forget(id string) {
+	delete(m.byID, id)
+	for i, j := range m.jobs {
+		if j.ID == id {
+			m.jobs = append(m.jobs[:i:i], m.jobs[i+1:]...)
+			return
+		}
+	}
+}
