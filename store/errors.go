@@ -17,7 +17,8 @@ var (
 	ErrCorrupt = errors.New("checksum does not match")
 	// ErrTooLarge: a value or batch is over the limits; send smaller ones.
 	ErrTooLarge = errors.New("over the size limit")
-	// ErrFull: the shard's byte budget is spent; drop old steps or raise it.
+	// ErrFull: the shard's memory budget or its disk is spent. Trying again does not
+	// help before somebody frees space: end the job so that it can be resumed.
 	ErrFull = errors.New("store is full")
 	// ErrMissing: a value that must be there is not.
 	ErrMissing = errors.New("no such value")
@@ -25,7 +26,8 @@ var (
 	ErrLocked = errors.New("store directory is in use")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
-	// ErrUnavailable: a shard could not be reached; try again.
+	// ErrUnavailable: a shard could not be reached, for as long as the client was
+	// told to try. Nothing is lost by it; try again later.
 	ErrUnavailable = errors.New("store shard is unavailable")
 	// ErrSnapshot: a snapshot is truncated, damaged or no snapshot at all.
 	ErrSnapshot = errors.New("bad snapshot")

@@ -67,12 +67,18 @@ func validateName(name string) error {
 	return nil
 }
 
+// partBytes are the bytes that parts of names are made of: every key of every batch
+// is checked against it, several times on its way.
+var partBytes = func() (ok [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") {
+		ok[c] = true
+	}
+	return ok
+}()
+
 func partOK(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
+	for i := range len(s) {
+		if !partBytes[s[i]] {
 			return false
 		}
 	}

@@ -31,6 +31,24 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// Bounds of Commit and Drop, whatever the limits: far beyond any plan's tasks and any
+// job's live steps, and small enough that a request can't be a burden.
+const (
+	MaxTasks     = 1 << 20
+	MaxKeptSteps = 1 << 12
+)
+
+// CheckCommit validates a Commit.
+func CheckCommit(job string, attempts []uint32) error {
+	if err := ValidateJob(job); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if len(attempts) > MaxTasks {
+		return fmt.Errorf("commit: %w: %d tasks, at most %d", ErrTooLarge, len(attempts), MaxTasks)
+	}
+	return nil
+}
+
 // CheckValue reports ErrTooLarge for a value over the bound.
 func (l Limits) CheckValue(op string, k Key, size uint64) error {
 	if size > l.ValueBytes {

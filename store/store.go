@@ -1,14 +1,18 @@
 package store
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Store is one shard, or several behind one client. All methods may be called
 // from several goroutines at once and end with the context's error when it ends.
 // Bad keys and job ids are ErrInvalid, requests over the limits ErrTooLarge.
 type Store interface {
 	// Put stores values and returns when all of them are as durable as the
-	// shard is. ErrConflict if a key holds other bytes. After an error any part
-	// of the batch may be stored; as values never change, repeating is safe.
+	// shard is. ErrConflict if a key holds other bytes; but the right bytes heal
+	// a value whose stored ones are damaged. After an error any part of the
+	// batch may be stored; as values never change, repeating is safe.
 	// The store may keep the Data slices: see Value.
 	Put(ctx context.Context, values []Value) error
 
@@ -71,8 +75,13 @@ type DropSpec struct {
 	All    bool     // the whole job, whatever Before and Keep say
 }
 
-// Validate reports ErrInvalid for a bad job id.
-func (d DropSpec) Validate() error { return ValidateJob(d.Job) }
+// Validate reports ErrInvalid for a bad job id, ErrTooLarge for too many steps to keep.
+func (d DropSpec) Validate() error {
+	if len(d.Keep) > MaxKeptSteps {
+		return fmt.Errorf("%w: %d steps to keep, at most %d", ErrTooLarge, len(d.Keep), MaxKeptSteps)
+	}
+	return ValidateJob(d.Job)
+}
 
 // Drops tells whether a step goes. Cost: linear in Keep.
 func (d DropSpec) Drops(step uint32) bool {

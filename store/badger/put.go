@@ -120,14 +120,15 @@ func (s *Store) fresh(ctx context.Context, keys [][]byte, values []store.Summed)
 	return out, nil
 }
 
-// compare tells whether the value is stored; with other bytes: ErrConflict.
+// compare tells whether the value is stored whole; with other bytes: ErrConflict. A
+// damaged one is as good as none if, for what can be told, it was this one.
 func (s *Store) compare(key []byte, v store.Summed) (there bool, err error) {
 	err = s.db.View(func(txn *bdg.Txn) error {
 		h, data, err := s.load(txn, key, v.Key, func(h head) bool {
 			return h.size == uint64(len(v.Data)) && h.crc32c == v.CRC32C
 		})
 		switch {
-		case errors.Is(err, bdg.ErrKeyNotFound):
+		case errors.Is(err, bdg.ErrKeyNotFound), errors.Is(err, store.ErrCorrupt):
 			return nil
 		case err != nil:
 			return &store.KeyError{Op: "put", Key: v.Key, Err: err}

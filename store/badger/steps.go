@@ -19,8 +19,8 @@ var errPageFull = errors.New("page is full")
 
 // Commit deletes the step's attempts that do not count; see store.Store.
 func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
-	if err := store.ValidateJob(job); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	if err := store.CheckCommit(job, attempts); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err

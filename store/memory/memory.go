@@ -7,6 +7,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,15 +76,11 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	if err := s.limits.CheckPut(values); err != nil {
 		return err
 	}
-	for _, v := range values {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.insert(store.Sum(v)); err != nil {
-			return err
-		}
+	summed := make([]store.Summed, len(values))
+	for i, v := range values {
+		summed[i] = store.Sum(v)
 	}
-	return nil
+	return s.insert(ctx, summed)
 }
 
 // PutSummed is Put of values that bring their checksums.
@@ -91,40 +88,56 @@ func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
 	if err := s.limits.CheckPutSummed(values); err != nil {
 		return err
 	}
-	for _, v := range values {
-		if err := ctx.Err(); err != nil {
+	for i := range values {
+		if err := values[i].Verify("put"); err != nil {
 			return err
 		}
-		if err := v.Verify("put"); err != nil {
-			return err
+	}
+	return s.insert(ctx, values)
+}
+
+// insert adds a batch under one lock. The checksums are known to be right.
+func (s *Store) insert(ctx context.Context, values []store.Summed) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		return store.ErrClosed
+	}
+	var st step // of the value before, as batches mostly stay within one
+	for i := range values {
+		v := &values[i]
+		if k := &v.Key; st == nil || k.Step != values[i-1].Key.Step || k.Job != values[i-1].Key.Job {
+			st = s.step(k.Job, k.Step)
 		}
-		if err := s.insert(v); err != nil {
+		if err := s.insertOne(st, v); err != nil {
+			s.prune(v.Key.Job, v.Key.Step)
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) insert(v store.Summed) error {
-	if v.Data == nil {
-		v.Data = []byte{}
+func (s *Store) insertOne(st step, v *store.Summed) error {
+	data := v.Data
+	if data == nil {
+		data = []byte{}
 	}
-	k := v.Key
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.jobs == nil {
-		return store.ErrClosed
+	it := item{v.Key.Task, v.Key.Attempt, v.Key.Name}
+	cost := uint64(len(data)) + overheadBytes
+	if old, ok := st[it]; ok {
+		if err := sameBytes(old, v); err != nil || old.whole(v) {
+			return err
+		}
+		cost = 0 // in place of a damaged one of the same size
 	}
-	it := item{k.Task, k.Attempt, k.Name}
-	if old, ok := s.jobs[k.Job][k.Step][it]; ok {
-		return sameBytes(old, v)
-	}
-	cost := uint64(len(v.Data)) + overheadBytes
 	if cost > s.maxBytes-s.bytes {
-		return &store.KeyError{Op: "put", Key: k, Err: fmt.Errorf("%w: %d bytes more than the %d left of %d: raise the memory budget or drop old steps",
+		return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes more than the %d left of %d: raise the memory budget or drop old steps",
 			store.ErrFull, cost-(s.maxBytes-s.bytes), s.maxBytes-s.bytes, s.maxBytes)}
 	}
-	s.step(k.Job, k.Step)[it] = entry{v.Data, v.CRC32C}
+	st[it] = entry{data, v.CRC32C}
 	s.bytes += cost
 	return nil
 }
@@ -144,14 +157,29 @@ func (s *Store) step(job string, n uint32) step {
 	return st
 }
 
-// sameBytes acknowledges a repeated value and refuses another one.
-func sameBytes(old entry, v store.Summed) error {
-	if old.crc32c == v.CRC32C && bytes.Equal(old.data, v.Data) {
+// prune forgets a step that stayed empty; the caller holds the lock.
+func (s *Store) prune(job string, n uint32) {
+	if len(s.jobs[job][n]) == 0 {
+		delete(s.jobs[job], n)
+	}
+	if len(s.jobs[job]) == 0 {
+		delete(s.jobs, job)
+	}
+}
+
+// sameBytes refuses another value than the one that is there, going by what was
+// stored under the key: its size and checksum, and the bytes if they are whole.
+func sameBytes(old entry, v *store.Summed) error {
+	if old.crc32c == v.CRC32C && len(old.data) == len(v.Data) &&
+		(bytes.Equal(old.data, v.Data) || store.Checksum(old.data) != old.crc32c) {
 		return nil
 	}
 	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
 		store.ErrConflict, len(old.data), old.crc32c, len(v.Data), v.CRC32C)}
 }
+
+// whole tells whether the entry has the value's very bytes.
+func (e entry) whole(v *store.Summed) bool { return bytes.Equal(e.data, v.Data) }
 
 // Get returns the kept slices themselves; see store.Store.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
@@ -178,6 +206,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 			if err := v.Verify("get"); err != nil {
 				return err
 			}
+			v.Checked = true
 		}
 		size += uint64(len(v.Data))
 		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
@@ -205,8 +234,8 @@ func (s *Store) lookUp(keys []store.Key) ([]entry, error) {
 
 // Commit deletes the step's attempts that do not count; see store.Store.
 func (s *Store) Commit(ctx context.Context, job string, n uint32, attempts []uint32) error {
-	if err := store.ValidateJob(job); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	if err := store.CheckCommit(job, attempts); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -263,39 +292,68 @@ func (s *Store) List(ctx context.Context, job string, yield func(store.Info) err
 			return fmt.Errorf("list: %w", err)
 		}
 	}
-	infos, err := s.infos(job)
+	steps, err := s.steps(job)
 	if err != nil {
 		return err
 	}
-	for _, in := range infos {
-		if err := ctx.Err(); err != nil {
+	for _, at := range steps {
+		infos, err := s.infos(at)
+		if err != nil {
 			return err
 		}
-		if err := yield(in); err != nil {
-			return err
+		for _, in := range infos {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := yield(in); err != nil {
+				return err
+			}
 		}
 	}
 	return ctx.Err()
 }
 
-// infos describes the values at this instant, sorted.
-func (s *Store) infos(job string) ([]store.Info, error) {
+// place is a step of a job.
+type place struct {
+	job  string
+	step uint32
+}
+
+// steps lists the steps of a job, or of all, in order.
+func (s *Store) steps(job string) ([]place, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.jobs == nil {
 		return nil, store.ErrClosed
 	}
-	var out []store.Info
+	var out []place
 	for j, steps := range s.jobs {
 		if job != "" && j != job {
 			continue
 		}
-		for n, st := range steps {
-			for it, e := range st {
-				k := store.Key{Job: j, Step: n, Task: it.task, Attempt: it.attempt, Name: it.name}
-				out = append(out, store.Info{Key: k, Bytes: uint64(len(e.data)), CRC32C: e.crc32c})
-			}
+		for n := range steps {
+			out = append(out, place{j, n})
 		}
+	}
+	slices.SortFunc(out, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.step, b.step))
+	})
+	return out, nil
+}
+
+// infos describes the values of a step at this instant, in order: a list's memory is
+// that of one step.
+func (s *Store) infos(at place) ([]store.Info, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.jobs == nil {
+		return nil, store.ErrClosed
+	}
+	st := s.jobs[at.job][at.step]
+	out := make([]store.Info, 0, len(st))
+	for it, e := range st {
+		k := store.Key{Job: at.job, Step: at.step, Task: it.task, Attempt: it.attempt, Name: it.name}
+		out = append(out, store.Info{Key: k, Bytes: uint64(len(e.data)), CRC32C: e.crc32c})
 	}
 	slices.SortFunc(out, func(a, b store.Info) int { return a.Key.Compare(b.Key) })
 	return out, nil

@@ -20,6 +20,9 @@ func TestConformance(t *testing.T) {
 			got[0][len(got[0])/2] ^= 1 // the shard's own bytes
 		},
 		BigBytes: 20 << 20,
+		Full: func(*testing.T) (store.Store, func()) {
+			return memory.New(memory.Options{MaxBytes: 1 << 20}), func() {}
+		},
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -13,139 +15,209 @@ import (
 	"taxon/store"
 )
 
-// Endpoint is one shard as the client sees it.
+// Endpoint is one shard: its name, which decides on placement and must never change
+// while it holds values, and a way to reach it.
 type Endpoint struct {
-	Name string // decides placement: must stay the same wherever the shard runs
+	Name string
 	Conn grpc.ClientConnInterface
 }
 
-// Client is a store.Store over one or more shards. It owns no connection: whoever
-// made them closes them.
+// Options of a client; the zero value means the defaults.
+type Options struct {
+	Limits   store.Limits
+	Replicas int // copies of each value, 1 to 8 and at most the number of shards; default 1
+	// Patience is how long a call tries a shard that is away before it ends with
+	// store.ErrUnavailable; default 20 s, negative: one try.
+	Patience time.Duration
+}
+
+// Client is a store.Store over several shards. With replicas it goes on while fewer
+// shards of a value are away than it has copies:
+//
+//   - Put is acknowledged when all copies are written. One on a shard that is away for a
+//     fifth of the patience, or said to be down, is left out if another one is written;
+//     Behind then names the shard, and Repair brings it up to date.
+//   - Get tries the copies in the order of placement, goes on to the next if one is
+//     missing, damaged or away, and writes the value to where it was missing or damaged.
+//     A value is missing (nil) or corrupt (store.LostError) only if all copies are.
+//   - Commit, Drop and List go on without shards that are away, if fewer than the copies.
 type Client struct {
-	shards []*shard
-	place  placement
-	limits store.Limits
+	shards   []*shard // by name
+	place    placement
+	limits   store.Limits
+	copies   int
+	patience time.Duration
+
+	mu     sync.Mutex
+	behind map[string]bool // shards that missed a write
 }
 
 var _ store.Store = (*Client)(nil)
 
-// shard is one endpoint with what a call to it needs.
+// shard is the client of one shard.
 type shard struct {
-	name       string
-	rpc        taxonv1.StoreClient
-	limits     store.Limits
-	chunkBytes int
+	*node
+	limits store.Limits
+	local  bool // in this process: values are handed over whole
 }
 
-// NewClient makes a client; limits bound its requests before they are sent
-// (the shards enforce their own). The order of shards does not matter.
+// NewClient makes a client over shards that are all there: one copy, one try. Limits
+// apply to requests here, beside those of the shards.
 func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
-	if len(endpoints) == 0 {
+	return New(endpoints, Options{Limits: limits, Patience: -1})
+}
+
+// New makes a client over a set of shards. The order of endpoints does not matter,
+// their names do.
+func New(endpoints []Endpoint, o Options) (*Client, error) {
+	nodes := make([]*node, len(endpoints))
+	for i, e := range endpoints {
+		nodes[i] = newNode(e.Name, e.Conn)
+	}
+	return newClient(nodes, o)
+}
+
+func newClient(nodes []*node, o Options) (*Client, error) {
+	if len(nodes) == 0 {
 		return nil, fmt.Errorf("store client: %w: no shard", store.ErrInvalid)
 	}
-	sorted := slices.Clone(endpoints)
-	slices.SortFunc(sorted, func(a, b Endpoint) int { return cmp.Compare(a.Name, b.Name) })
-	c := &Client{limits: limits.WithDefaults()}
+	copies := max(o.Replicas, 1)
+	if copies > min(len(nodes), maxReplicas) {
+		return nil, fmt.Errorf("store client: %w: %d replicas on %d shards: at most one a shard and %d in all", store.ErrInvalid, copies, len(nodes), maxReplicas)
+	}
+	c := &Client{limits: o.Limits.WithDefaults(), copies: copies, patience: o.Patience, behind: map[string]bool{}}
+	if c.patience == 0 {
+		c.patience = defaultPatience
+	}
+	sorted := slices.Clone(nodes)
+	slices.SortFunc(sorted, func(a, b *node) int { return cmp.Compare(a.name, b.name) })
 	names := make([]string, len(sorted))
-	for i, e := range sorted {
-		if i > 0 && names[i-1] == e.Name {
-			return nil, fmt.Errorf("store client: %w: two shards named %q", store.ErrInvalid, e.Name)
+	for i, n := range sorted {
+		if i > 0 && names[i-1] == n.name {
+			return nil, fmt.Errorf("store client: %w: two shards named %q", store.ErrInvalid, n.name)
 		}
-		if err := store.ValidateJob(e.Name); err != nil { // same rule for shard names
+		if err := store.ValidateJob(n.name); err != nil { // same rule for shard names
 			return nil, fmt.Errorf("store client: shard name: %w", err)
 		}
-		names[i] = e.Name
-		c.shards = append(c.shards, &shard{e.Name, taxonv1.NewStoreClient(e.Conn), c.limits, messageBytes})
+		names[i] = n.name
+		c.shards = append(c.shards, &shard{node: n, limits: c.limits})
 	}
 	c.place = newPlacement(names)
 	return c, nil
 }
 
-// Put sends each value to its shard, all shards at once; see store.Store.
-func (c *Client) Put(ctx context.Context, values []store.Value) error {
-	if err := c.limits.CheckPut(values); err != nil {
-		return err
+// Shards are the names of the shards, sorted.
+func (c *Client) Shards() []string { return slices.Clone(c.place.names) }
+
+// Replicas is the number of copies of each value.
+func (c *Client) Replicas() int { return c.copies }
+
+// Behind names the shards that this client's writes left out since they were last
+// repaired through it, sorted: Repair them when they are back.
+func (c *Client) Behind() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for name := range c.behind {
+		out = append(out, name)
 	}
-	parts := make([][]store.Value, len(c.shards))
-	for _, v := range values {
-		i := c.place.of(v.Key)
-		parts[i] = append(parts[i], v)
-	}
-	return c.each(ctx, func(ctx context.Context, i int) error {
-		if len(parts[i]) == 0 {
-			return nil
-		}
-		return c.shards[i].put(ctx, parts[i])
-	})
+	slices.Sort(out)
+	return out
 }
 
-// each runs f for every shard at once and gives the first error.
-func (c *Client) each(ctx context.Context, f func(ctx context.Context, i int) error) error {
+// setBehind remembers or forgets that a shard missed writes.
+func (c *Client) setBehind(name string, behind bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if behind {
+		c.behind[name] = true
+	} else {
+		delete(c.behind, name)
+	}
+}
+
+// each runs f for the shards listed at once and gives the first error.
+func (c *Client) each(ctx context.Context, shards []int, f func(ctx context.Context, i int) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(c.shards) == 1 {
-		return f(ctx, 0)
+	if len(shards) == 1 {
+		return f(ctx, shards[0])
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range c.shards {
+	for _, i := range shards {
 		g.Go(func() error { return f(ctx, i) })
 	}
 	return g.Wait()
 }
 
-// Get asks each shard for its part of the keys, all at once; see store.Store.
-func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
-	if err := c.limits.CheckGet(keys); err != nil {
-		return nil, err
+// all lists all shards.
+func (c *Client) all() []int {
+	out := make([]int, len(c.shards))
+	for i := range out {
+		out[i] = i
 	}
-	parts := make([][]int, len(c.shards)) // positions in keys
-	for i, k := range keys {
-		s := c.place.of(k)
-		parts[s] = append(parts[s], i)
-	}
-	out := make([][]byte, len(keys))
-	err := c.each(ctx, func(ctx context.Context, i int) error {
-		if len(parts[i]) == 0 {
-			return nil
-		}
-		return c.shards[i].get(ctx, keys, parts[i], out)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out
 }
 
 // Commit goes to every shard; see store.Store.
 func (c *Client) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
-	if err := store.ValidateJob(job); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	if err := store.CheckCommit(job, attempts); err != nil {
+		return err
 	}
 	req := &taxonv1.CommitRequest{Job: job, Step: step, Attempts: attempts}
-	return c.each(ctx, func(ctx context.Context, i int) error {
-		_, err := c.shards[i].rpc.Commit(ctx, req)
-		return fromStatus(c.shards[i].name, "commit", err)
+	return c.tell(ctx, func(ctx context.Context, s *shard) error {
+		_, err := s.stub().Commit(ctx, req)
+		return fromStatus(s.name, "commit", err)
 	})
 }
 
-// Drop goes to every shard; see store.Store.
+// Drop goes to every shard; see store.Store. Copies of a value count once.
 func (c *Client) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
 	}
 	req := &taxonv1.DropRequest{Job: what.Job, Before: what.Before, KeepSteps: what.Keep, All: what.All}
-	counts := make([]uint64, len(c.shards))
-	err := c.each(ctx, func(ctx context.Context, i int) error {
-		res, err := c.shards[i].rpc.Drop(ctx, req)
-		counts[i] = res.GetValues()
-		return fromStatus(c.shards[i].name, "drop", err)
-	})
+	var mu sync.Mutex
 	var values uint64
-	for _, n := range counts {
-		values += n
+	err := c.tell(ctx, func(ctx context.Context, s *shard) error {
+		res, err := s.stub().Drop(ctx, req)
+		mu.Lock()
+		defer mu.Unlock()
+		values += res.GetValues()
+		return fromStatus(s.name, "drop", err)
+	})
+	n := uint64(c.copies)
+	return (values + n - 1) / n, err
+}
+
+// tell makes a call to every shard that deletes only what nobody reads. With replicas
+// it goes on without shards that stay away: what they keep goes with a later Drop.
+func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *shard) error) error {
+	left := c.all()
+	p := newPatience(c.patience)
+	for {
+		errs := make([]error, len(c.shards))
+		err := c.each(ctx, left, func(ctx context.Context, i int) error {
+			if errs[i] = call(ctx, c.shards[i]); !away(errs[i]) {
+				return errs[i]
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return errs[i] == nil })
+		if len(left) == 0 || len(left) < c.copies && p.spent(shortPatience) {
+			return nil
+		}
+		if p.spent(1) {
+			return errs[left[0]]
+		}
+		if err := p.pause(ctx); err != nil {
+			return err
+		}
 	}
-	return values, err
 }
 
 // Close does nothing: connections belong to whoever made them.

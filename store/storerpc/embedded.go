@@ -18,7 +18,7 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 	ends := make([]Endpoint, len(shards))
 	for i, shard := range shards {
 		server := NewServer(shard)
-		server.chunkBytes = wholeValue
+		server.local = true
 		channel := NewChannel()
 		server.Register(channel)
 		ends[i] = Endpoint{Name: fmt.Sprintf("shard-%d", i), Conn: channel}
@@ -28,7 +28,7 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 		return nil, err
 	}
 	for _, s := range c.shards {
-		s.chunkBytes = wholeValue
+		s.local = true
 	}
 	return c, nil
 }
@@ -37,7 +37,7 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 // copied: Client and Server never touch one again after sending it.
 func cloneMessage(in any) (any, error) {
 	switch in := in.(type) {
-	case *taxonv1.PutChunks, *taxonv1.GetChunks, *taxonv1.KeyInfos:
+	case *taxonv1.PutChunks, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest:
 		return in, nil
 	case proto.Message:
 		return proto.Clone(in), nil
@@ -57,6 +57,11 @@ func copyMessage(out, in any) error {
 	case *taxonv1.GetChunks:
 		if out, ok := out.(*taxonv1.GetChunks); ok {
 			out.Chunks = in.Chunks
+			return nil
+		}
+	case *taxonv1.GetRequest:
+		if out, ok := out.(*taxonv1.GetRequest); ok {
+			out.Keys = in.Keys
 			return nil
 		}
 	case *taxonv1.KeyInfos:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -46,7 +47,7 @@ func toStatus(err error) error {
 	st := status.New(code, err.Error())
 	var ke *store.KeyError
 	if errors.As(err, &ke) {
-		if detailed, err := st.WithDetails(keyToProto(ke.Key)); err == nil {
+		if detailed, err := st.WithDetails(keyToProto(new(taxonv1.Key), ke.Key)); err == nil {
 			st = detailed
 		}
 	}
@@ -78,6 +79,9 @@ func fromStatus(shard, op string, err error) error {
 			out.cause = m.err
 			break
 		}
+	}
+	if out.cause == store.ErrFull && !strings.Contains(st.Message(), store.ErrFull.Error()) {
+		out.cause = store.ErrTooLarge // gRPC's own word, on a message over its bounds
 	}
 	if out.cause == nil {
 		out.msg = fmt.Sprintf("%s: %s: %s", op, st.Code(), st.Message())

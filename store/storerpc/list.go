@@ -26,55 +26,105 @@ func (c *Client) List(ctx context.Context, job string, yield func(store.Info) er
 	defer cancel()
 	heads := make([]*listHead, 0, len(c.shards))
 	for _, s := range c.shards {
-		stream, err := s.rpc.List(ctx, &taxonv1.ListRequest{Job: job})
-		if err != nil {
-			return fromStatus(s.name, "list", err)
+		heads = append(heads, &listHead{client: c, shard: s, job: job})
+	}
+	return c.merge(ctx, heads, c.copies-1, yield)
+}
+
+// merge yields the heads' entries in key order, each key once. It goes on without up to
+// spare shards that stay away.
+func (c *Client) merge(ctx context.Context, heads []*listHead, spare int, yield func(store.Info) error) error {
+	next := func(h *listHead) error {
+		err := h.next(ctx)
+		if away(err) && spare > 0 {
+			spare--
+			h.ended = true
+			return nil
 		}
-		h := &listHead{name: s.name, stream: stream}
-		if err := h.next(); err != nil {
+		return err
+	}
+	for _, h := range heads {
+		if err := next(h); err != nil {
 			return err
 		}
-		heads = append(heads, h)
 	}
 	for {
 		h := least(heads)
 		if h == nil {
-			return nil
+			return ctx.Err()
 		}
-		if err := yield(h.info); err != nil {
+		info := h.info
+		if err := yield(info); err != nil {
 			return err
 		}
-		if err := h.next(); err != nil {
-			return err
+		for _, h := range heads {
+			for !h.ended && h.info.Key == info.Key {
+				if err := next(h); err != nil {
+					return err
+				}
+			}
 		}
 	}
 }
 
 // listHead is the next key of one shard.
 type listHead struct {
-	name   string
-	stream grpc.ServerStreamingClient[taxonv1.KeyInfos]
-	queue  []*taxonv1.KeyInfo // received, after info
+	client *Client
+	shard  *shard
+	job    string
+	stream grpc.ServerStreamingClient[taxonv1.KeyInfos] // nil: to be opened
+	queue  []*taxonv1.KeyInfo                           // received, after info
 	info   store.Info
+	begun  bool // info is an entry
 	ended  bool
 }
 
-func (h *listHead) next() error {
-	for len(h.queue) == 0 {
-		message, err := h.stream.Recv()
+// next goes to the next entry; where the shard was away, to the next behind the last.
+func (h *listHead) next(ctx context.Context) error {
+	for {
+		for len(h.queue) > 0 {
+			in := h.queue[0]
+			h.queue = h.queue[1:]
+			info := store.Info{Key: keyFromProto(in.GetKey()), Bytes: in.GetBytes(), CRC32C: in.GetCrc32C()}
+			if err := info.Key.Validate(); err != nil {
+				return fmt.Errorf("store shard %s: list: %w", h.shard.name, err)
+			}
+			if h.begun && h.info.Key.Compare(info.Key) >= 0 {
+				continue // seen before the shard was away
+			}
+			h.info, h.begun = info, true
+			return nil
+		}
+		message, err := h.receive(ctx)
 		if errors.Is(err, io.EOF) {
 			h.ended = true
 			return nil
 		}
 		if err != nil {
-			return fromStatus(h.name, "list", err)
+			return err
 		}
 		h.queue = message.Infos
 	}
-	in := h.queue[0]
-	h.queue = h.queue[1:]
-	h.info = store.Info{Key: keyFromProto(in.GetKey()), Bytes: in.GetBytes(), CRC32C: in.GetCrc32C()}
-	return nil
+}
+
+// receive opens the stream if need be, and again for as long as patience lasts.
+func (h *listHead) receive(ctx context.Context) (message *taxonv1.KeyInfos, err error) {
+	err = h.client.insist(ctx, func() error {
+		if h.stream == nil {
+			stream, err := h.shard.stub().List(ctx, &taxonv1.ListRequest{Job: h.job})
+			if err != nil {
+				return fromStatus(h.shard.name, "list", err)
+			}
+			h.stream = stream
+		}
+		message, err = h.stream.Recv()
+		if err == nil || errors.Is(err, io.EOF) {
+			return err
+		}
+		h.stream = nil // it has ended
+		return fromStatus(h.shard.name, "list", err)
+	})
+	return message, err
 }
 
 // least is the head with the smallest key; nil: all have ended.

@@ -9,7 +9,7 @@ import (
 )
 
 // placement maps keys to shards by rendezvous hashing: each shard draws a number
-// from its name and the key, the highest draw holds the key. The result depends on
+// from its name and the key, the highest draws hold the key. The result depends on
 // the set of names only, and a shard that joins or leaves moves only the keys that
 // it gains or held. Cost: one hash of the key and one of 16 bytes a shard.
 type placement struct {
@@ -25,21 +25,59 @@ func newPlacement(names []string) placement {
 	return p
 }
 
-// of gives the index of the key's shard.
+// draws calls f with each shard's draw for a key.
+func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
+	var buf [store.MaxKeyBytes]byte
+	var pair [16]byte
+	binary.LittleEndian.PutUint64(pair[8:], xxhash.Sum64(store.AppendKey(buf[:0], k)))
+	for i, seed := range p.seeds {
+		binary.LittleEndian.PutUint64(pair[:8], seed)
+		f(i, xxhash.Sum64(pair[:]))
+	}
+}
+
+// of gives the index of the shard that holds the key's first copy.
 func (p placement) of(k store.Key) int {
 	if len(p.seeds) == 1 {
 		return 0
 	}
-	var buf [store.MaxKeyBytes]byte
-	var pair [16]byte
-	binary.LittleEndian.PutUint64(pair[8:], xxhash.Sum64(store.AppendKey(buf[:0], k)))
 	best, bestDraw := -1, uint64(0)
-	for i, seed := range p.seeds {
-		binary.LittleEndian.PutUint64(pair[:8], seed)
-		draw := xxhash.Sum64(pair[:])
+	p.draws(k, func(i int, draw uint64) {
 		if best < 0 || draw > bestDraw || draw == bestDraw && p.names[i] < p.names[best] {
 			best, bestDraw = i, draw
 		}
-	}
+	})
 	return best
+}
+
+// maxReplicas bounds the copies of a value.
+const maxReplicas = 8
+
+// replicas are the shards that hold a key's copies, in order of preference.
+type replicas [maxReplicas]uint16
+
+// rank gives the n shards with the highest draws, the highest first. n is at most
+// the number of shards and maxReplicas.
+func (p placement) rank(k store.Key, n int) replicas {
+	var out replicas
+	if n == 1 {
+		out[0] = uint16(p.of(k))
+		return out
+	}
+	var top [maxReplicas]uint64
+	have := 0
+	p.draws(k, func(i int, draw uint64) {
+		at := have
+		for at > 0 && (draw > top[at-1] || draw == top[at-1] && p.names[i] < p.names[out[at-1]]) {
+			at--
+		}
+		if at >= n {
+			return
+		}
+		have = min(have+1, n)
+		copy(top[at+1:have], top[at:have])
+		copy(out[at+1:have], out[at:have])
+		top[at], out[at] = draw, uint16(i)
+	})
+	return out
 }

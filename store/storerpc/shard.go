@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -13,38 +14,54 @@ import (
 	"taxon/store"
 )
 
-// put streams values to one shard and waits for its acknowledgement.
-func (s *shard) put(ctx context.Context, values []store.Value) error {
+// put streams the values at the positions given to one shard and waits for its
+// acknowledgement.
+func (s *shard) put(ctx context.Context, values []store.Summed, positions []int32) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.rpc.Put(ctx)
+	stream, err := s.stub().Put(ctx)
 	if err != nil {
 		return fromStatus(s.name, "put", err)
 	}
 	// io.EOF: the shard refused; CloseAndRecv has the reason.
-	if err := s.sendValues(stream, values); err != nil && !errors.Is(err, io.EOF) {
+	if err := s.sendValues(stream, values, positions); err != nil && !errors.Is(err, io.EOF) {
 		return fromStatus(s.name, "put", err)
 	}
 	_, err = stream.CloseAndRecv()
 	return fromStatus(s.name, "put", err)
 }
 
-func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult], values []store.Value) error {
+// chunkBytes is the largest chunk of a value on its way to or from the shard.
+func chunkBytes(local bool) int {
+	if local {
+		return wholeValue
+	}
+	return messageBytes
+}
+
+func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult], values []store.Summed, positions []int32) error {
 	out := packer[*taxonv1.PutChunk]{
-		chunkBytes: s.chunkBytes,
+		chunkBytes: chunkBytes(s.local),
 		send: func(chunks []*taxonv1.PutChunk) error {
 			return stream.Send(&taxonv1.PutChunks{Chunks: chunks})
 		},
 	}
-	for _, v := range values {
-		sum := store.Checksum(v.Data)
+	var keys slab[taxonv1.Key]
+	var chunks slab[taxonv1.PutChunk]
+	for n, p := range positions {
+		v := &values[p]
+		if len(chunks) == 0 {
+			left := min(len(positions)-n, messageChunks)
+			keys, chunks = newSlab[taxonv1.Key](left), newSlab[taxonv1.PutChunk](left)
+		}
 		err := out.value(v.Data, func(part []byte, first, last bool) *taxonv1.PutChunk {
-			c := &taxonv1.PutChunk{Data: part, Last: last}
+			c := chunks.next()
+			c.Data, c.Last = part, last
 			if first {
-				c.Key, c.Size = keyToProto(v.Key), uint64(len(v.Data))
+				c.Key, c.Size = keyToProto(keys.next(), v.Key), uint64(len(v.Data))
 			}
 			if last {
-				c.Crc32C = sum
+				c.Crc32C = v.CRC32C
 			}
 			return c
 		})
@@ -58,30 +75,47 @@ func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, 
 // requestKeys is how many keys one Get names: less than 2 MiB at the longest.
 const requestKeys = 8192
 
-// get fetches keys[p] into out[p] for the positions p.
-func (s *shard) get(ctx context.Context, keys []store.Key, positions []int, out [][]byte) error {
-	var size uint64
+// missingHere stands for an answer that a shard holds no such value.
+var missingHere = fmt.Errorf("%w here", store.ErrMissing)
+
+// getResult says what came of the keys of a get.
+type getResult struct {
+	bad []badCopy // positions that the shard has not, or has damaged; rising
+	err error     // the shard was away, or a failure of the whole call
+}
+
+// badCopy is a key that has no whole value in a shard.
+type badCopy struct {
+	position int32
+	err      error // missingHere, or wraps store.ErrCorrupt
+}
+
+// get fetches keys[p] into out[p] for the positions p. What is neither in out nor bad
+// after an error was not answered.
+func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (res getResult) {
 	for part := range slices.Chunk(positions, requestKeys) {
-		if err := s.request(ctx, keys, part, out, &size); err != nil {
-			return err
+		if res.err = s.request(ctx, keys, part, out, size, &res.bad); res.err != nil {
+			return res
 		}
 	}
-	return nil
+	return res
 }
 
 // request is one call of get; size sums the bytes over all of them.
-func (s *shard) request(ctx context.Context, keys []store.Key, positions []int, out [][]byte, size *uint64) error {
+func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64, bad *[]badCopy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req := &taxonv1.GetRequest{Keys: make([]*taxonv1.Key, len(positions))}
+	names := newSlab[taxonv1.Key](len(positions))
 	for i, p := range positions {
-		req.Keys[i] = keyToProto(keys[p])
+		req.Keys[i] = keyToProto(names.next(), keys[p])
 	}
-	stream, err := s.rpc.Get(ctx, req)
+	stream, err := s.stub().Get(ctx, req)
 	if err != nil {
 		return fromStatus(s.name, "get", err)
 	}
-	in := getStream{shard: s, keys: keys, positions: positions, out: out, size: size}
+	in := getStream{shard: s, keys: keys, positions: positions, out: out, size: size, bad: bad}
+	defer in.forget()
 	for {
 		message, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -92,6 +126,7 @@ func (s *shard) request(ctx context.Context, keys []store.Key, positions []int, 
 		}
 		for _, c := range message.Chunks {
 			if err := in.add(c); err != nil {
+				in.distrust()
 				return err
 			}
 		}
@@ -102,11 +137,27 @@ func (s *shard) request(ctx context.Context, keys []store.Key, positions []int, 
 type getStream struct {
 	shard     *shard
 	keys      []store.Key
-	positions []int
+	positions []int32
 	out       [][]byte
-	next      int     // positions answered
-	size      *uint64 // bytes announced so far
+	next      int            // positions answered
+	size      *atomic.Uint64 // bytes of the values in out, and of those under way
+	pending   uint64         // bytes of the value under way
 	value     assembler
+	bad       *[]badCopy
+}
+
+// forget takes a value that stayed unfinished out of the sum.
+func (g *getStream) forget() {
+	g.size.Add(-g.pending)
+	g.pending = 0
+}
+
+// distrust takes back what came in an answer that breaks the protocol.
+func (g *getStream) distrust() {
+	for _, p := range g.positions {
+		g.size.Add(-uint64(len(g.out[p])))
+		g.out[p] = nil
+	}
 }
 
 // add takes the next chunk; a value that ends is verified.
@@ -118,8 +169,15 @@ func (g *getStream) add(c *taxonv1.GetChunk) error {
 	if c.GetIndex() != uint32(g.next) {
 		return g.corrupt(fmt.Errorf("answer %d where %d was due", c.GetIndex(), g.next))
 	}
-	if c.GetMissing() {
+	if c.GetMissing() || c.GetCorrupt() {
+		g.value = assembler{}
+		g.forget()
 		g.next++
+		cause := missingHere
+		if c.GetCorrupt() {
+			cause = fmt.Errorf("store shard %s: %w", g.shard.name, store.ErrCorrupt)
+		}
+		*g.bad = append(*g.bad, badCopy{p, cause})
 		return nil
 	}
 	if !g.value.begun {
@@ -137,34 +195,37 @@ func (g *getStream) add(c *taxonv1.GetChunk) error {
 	if err != nil {
 		return g.corrupt(err)
 	}
-	v := store.Summed{Key: g.keys[p], Data: data, CRC32C: c.GetCrc32C()}
-	if err := v.Verify("get"); err != nil {
-		return fmt.Errorf("store shard %s: %w", g.shard.name, err)
-	}
-	g.out[p] = data
 	g.next++
+	// Within this process the shard has just checked this very slice.
+	v := store.Summed{Key: g.keys[p], Data: data, CRC32C: c.GetCrc32C(), Checked: g.shard.local}
+	if err := v.Verify("get"); err != nil {
+		g.forget()
+		*g.bad = append(*g.bad, badCopy{p, fmt.Errorf("store shard %s: %w", g.shard.name, errors.Unwrap(err))})
+		return nil
+	}
+	g.pending = 0
+	g.out[p] = data
 	return nil
 }
 
-// admit checks an announced size against the client's limits.
+// admit bounds what is taken in before it is.
 func (g *getStream) admit(size uint64) error {
-	l := g.shard.limits
-	if err := l.CheckValue("get", g.keys[g.positions[g.next]], size); err != nil {
+	k := g.keys[g.positions[g.next]]
+	if err := g.shard.limits.CheckValue("get", k, size); err != nil {
 		return err
 	}
-	*g.size += size
-	return l.CheckBatch("get", len(g.positions), *g.size)
+	g.pending = size
+	return g.shard.limits.CheckBatch("get", len(g.positions), g.size.Add(size))
+}
+
+func (g *getStream) corrupt(err error) error {
+	k := g.keys[g.positions[g.next]]
+	return &store.KeyError{Op: "get", Key: k, Err: fmt.Errorf("store shard %s: %w: %w", g.shard.name, store.ErrCorrupt, err)}
 }
 
 func (g *getStream) end() error {
 	if g.next < len(g.positions) {
-		return g.corrupt(errors.New("answer ends early"))
+		return g.corrupt(errors.New("the answer ends early"))
 	}
 	return nil
-}
-
-// corrupt blames the value that is due.
-func (g *getStream) corrupt(err error) error {
-	ke := &store.KeyError{Op: "get", Key: g.keys[g.positions[g.next]], Err: fmt.Errorf("%w: %s", store.ErrCorrupt, err)}
-	return fmt.Errorf("store shard %s: %w", g.shard.name, ke)
 }

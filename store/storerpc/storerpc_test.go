@@ -57,12 +57,17 @@ func serveService(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.Clie
 	return conn
 }
 
-func newCluster(t testing.TB, n int) *cluster {
+func newCluster(t testing.TB, n int) *cluster { return newBounded(t, n, 0) }
+
+// full is a cluster of 1 MiB a shard.
+func full(t *testing.T) (store.Store, func()) { return newBounded(t, 3, 1<<20), func() {} }
+
+func newBounded(t testing.TB, n int, maxBytes uint64) *cluster {
 	t.Helper()
 	c := &cluster{}
 	var ends []storerpc.Endpoint
 	for i := range n {
-		shard := memory.New(memory.Options{})
+		shard := memory.New(memory.Options{MaxBytes: maxBytes})
 		c.shards = append(c.shards, shard)
 		ends = append(ends, storerpc.Endpoint{Name: fmt.Sprintf("shard-%d", i), Conn: serve(t, shard)})
 	}
@@ -110,6 +115,7 @@ func TestConformance(t *testing.T) {
 				New:       func(t *testing.T) store.Store { return newCluster(t, n) },
 				Corrupt:   corrupt,
 				BigBytes:  4<<20 - 5,
+				Full:      full,
 				StaysOpen: true,
 			})
 		})

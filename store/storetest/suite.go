@@ -19,6 +19,9 @@ type Harness struct {
 	// Crash opens a copy of the medium as it is now, without closing the store
 	// (which the suite closes on its own); nil: volatile.
 	Crash func(t *testing.T, s store.Store) store.Store
+	// Full opens an empty store that holds at most some 100 MiB, and gives what makes
+	// room beside dropping values; nil: not bounded.
+	Full func(t *testing.T) (s store.Store, makeRoom func())
 	// BigBytes is the size of the largest value tried.
 	BigBytes int
 	// StaysOpen: Close ends nothing (a client of shards that others own).
@@ -43,6 +46,9 @@ func Run(t *testing.T, h Harness) {
 		{"list", testList},
 		{"bad requests", testBadRequests},
 		{"corrupt", testCorrupt},
+		{"lost", testLost},
+		{"heal", testHeal},
+		{"full", testFull},
 		{"cancel", testCancel},
 		{"concurrent", testConcurrent},
 		{"commit and drop beside writers", testConcurrentDrops},

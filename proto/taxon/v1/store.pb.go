@@ -332,6 +332,7 @@ type GetChunk struct {
 	Crc32C        uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"`   // as put by the writer, on the last chunk
 	Missing       bool                   `protobuf:"varint,5,opt,name=missing,proto3" json:"missing,omitempty"` // no such value (last is true, data empty)
 	Size          uint64                 `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`       // bytes of the whole value, on its first chunk
+	Corrupt       bool                   `protobuf:"varint,7,opt,name=corrupt,proto3" json:"corrupt,omitempty"` // the shard's copy is damaged (last is true, data empty)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -406,6 +407,13 @@ func (x *GetChunk) GetSize() uint64 {
 		return x.Size
 	}
 	return 0
+}
+
+func (x *GetChunk) GetCorrupt() bool {
+	if x != nil {
+		return x.Corrupt
+	}
+	return false
 }
 
 // GetChunks is one message of a Get stream, bounded as PutChunks is.
@@ -834,14 +842,15 @@ const file_taxon_v1_store_proto_rawDesc = "" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"/\n" +
 	"\n" +
 	"GetRequest\x12!\n" +
-	"\x04keys\x18\x01 \x03(\v2\r.taxon.v1.KeyR\x04keys\"\x8e\x01\n" +
+	"\x04keys\x18\x01 \x03(\v2\r.taxon.v1.KeyR\x04keys\"\xa8\x01\n" +
 	"\bGetChunk\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\bR\x04last\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x18\n" +
 	"\amissing\x18\x05 \x01(\bR\amissing\x12\x12\n" +
-	"\x04size\x18\x06 \x01(\x04R\x04size\"7\n" +
+	"\x04size\x18\x06 \x01(\x04R\x04size\x12\x18\n" +
+	"\acorrupt\x18\a \x01(\bR\acorrupt\"7\n" +
 	"\tGetChunks\x12*\n" +
 	"\x06chunks\x18\x01 \x03(\v2\x12.taxon.v1.GetChunkR\x06chunks\"Q\n" +
 	"\rCommitRequest\x12\x10\n" +

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// IDFile is the name of the file in a shard's folder that holds its id.
+const IDFile = "shard.id"
+
+// idHead begins the file; the number is its version.
+const idHead = "taxon-shard 1 "
+
+// ShardID gives the id of the shard in a folder, which must be there. The id decides
+// which values are placed on the shard, so it stays with the data wherever they are
+// served from. At the first time it is made: want, or a random one if want is empty.
+// Later a want that is neither empty nor the same is ErrInvalid. Ids obey the rule of
+// job ids.
+func ShardID(dir, want string) (string, error) {
+	if want != "" {
+		if err := ValidateJob(want); err != nil {
+			return "", fmt.Errorf("shard id: %w", err)
+		}
+	}
+	path := filepath.Join(dir, IDFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return makeID(dir, path, want)
+	}
+	if err != nil {
+		return "", fmt.Errorf("shard id: %w", err)
+	}
+	id, ok := strings.CutPrefix(string(b), idHead)
+	id, ended := strings.CutSuffix(id, "\n")
+	if !ok || !ended || ValidateJob(id) != nil {
+		return "", fmt.Errorf("%s: %w: this is no shard id of version 1: write %q and the id into it, or take a new folder", path, ErrCorrupt, idHead)
+	}
+	if want != "" && want != id {
+		return "", fmt.Errorf("%s: %w: the folder is that of shard %s, not of %s: take another folder", path, ErrInvalid, id, want)
+	}
+	return id, nil
+}
+
+func makeID(dir, path, id string) (string, error) {
+	if id == "" {
+		id = "shard-" + strings.ToLower(rand.Text()[:16])
+	}
+	if err := writeID(dir, path, id); err != nil {
+		return "", fmt.Errorf("shard id: %w", err)
+	}
+	return id, nil
+}
+
+// writeID makes the file appear whole and durable.
+func writeID(dir, path, id string) error {
+	f, err := os.CreateTemp(dir, "."+IDFile+".*.part")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(idHead + id + "\n")
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

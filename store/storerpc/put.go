@@ -1,0 +1,158 @@
+package storerpc
+
+import (
+	"context"
+	"slices"
+
+	"taxon/store"
+)
+
+// shortPatience is the share of the patience that a shard gets whose work others can do.
+const shortPatience = 0.2
+
+// Put sends each value to its shards, all at once; see store.Store and Client.
+func (c *Client) Put(ctx context.Context, values []store.Value) error {
+	if err := c.limits.CheckPut(values); err != nil {
+		return err
+	}
+	summed := make([]store.Summed, len(values))
+	for i, v := range values {
+		summed[i] = store.Sum(v)
+	}
+	return c.put(ctx, summed)
+}
+
+// putCall is the state of one Put.
+type putCall struct {
+	*Client
+	values []store.Summed
+	parts  [][]int32 // a shard's values
+	errs   []error   // of the last try of a shard; nil: done, or not tried yet
+	left   []int     // shards that are not done
+	done   []uint8   // done of each value; nil: one copy is wanted
+}
+
+func (c *Client) put(ctx context.Context, values []store.Summed) error {
+	call := &putCall{Client: c, values: values, parts: make([][]int32, len(c.shards)), errs: make([]error, len(c.shards))}
+	if c.copies > 1 {
+		call.done = make([]uint8, len(values))
+	}
+	for i := range values {
+		ranks := c.place.rank(values[i].Key, c.copies)
+		for _, s := range ranks[:c.copies] {
+			call.parts[s] = append(call.parts[s], int32(i))
+		}
+	}
+	for s, part := range call.parts {
+		if len(part) > 0 {
+			call.left = append(call.left, s)
+		}
+	}
+	if len(call.left) == 0 {
+		return ctx.Err()
+	}
+	return call.run(ctx)
+}
+
+// run tries until all copies are written, or those left out are on shards that are
+// away and each of their values has another copy.
+func (c *putCall) run(ctx context.Context) error {
+	p := newPatience(c.patience)
+	for first := true; ; first = false {
+		if err := c.try(ctx, first); err != nil {
+			return err
+		}
+		if len(c.left) == 0 {
+			return nil
+		}
+		if c.covered() && (c.hopeless() || p.spent(shortPatience)) {
+			for _, s := range c.left {
+				c.shards[s].failing.Store(true)
+				c.setBehind(c.shards[s].name, true)
+			}
+			return nil
+		}
+		if c.untried() {
+			continue // what is said to be down is needed after all
+		}
+		if p.spent(1) {
+			return c.errs[c.left[0]]
+		}
+		if err := p.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// try sends to the shards that are left; the error is one that ends the call. The
+// first time it passes over shards that are said to be down, if there are copies.
+func (c *putCall) try(ctx context.Context, first bool) error {
+	var now []int
+	for _, s := range c.left {
+		if !first || c.done == nil || !c.shards[s].down.Load() {
+			now = append(now, s)
+		}
+	}
+	if len(now) > 0 {
+		err := c.each(ctx, now, func(ctx context.Context, s int) error {
+			c.errs[s] = c.shards[s].put(ctx, c.values, c.parts[s])
+			if !away(c.errs[s]) {
+				return c.errs[s]
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	left := c.left[:0]
+	for _, s := range c.left {
+		if c.errs[s] != nil || !slices.Contains(now, s) {
+			left = append(left, s)
+			continue
+		}
+		c.shards[s].failing.Store(false)
+		if c.done != nil {
+			for _, i := range c.parts[s] {
+				c.done[i]++
+			}
+		}
+	}
+	c.left = left
+	return nil
+}
+
+// untried tells whether a shard that is left was only passed over.
+func (c *putCall) untried() bool {
+	for _, s := range c.left {
+		if c.errs[s] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// covered tells whether each value of the shards that are left has a copy.
+func (c *putCall) covered() bool {
+	if c.done == nil {
+		return false
+	}
+	for _, s := range c.left {
+		for _, i := range c.parts[s] {
+			if c.done[i] == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hopeless tells whether all shards that are left are not worth waiting for.
+func (c *putCall) hopeless() bool {
+	for _, s := range c.left {
+		if n := c.shards[s]; !n.down.Load() && !n.failing.Load() {
+			return false
+		}
+	}
+	return true
+}

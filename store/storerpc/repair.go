@@ -1,0 +1,241 @@
+package storerpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"taxon/store"
+)
+
+const (
+	// repairBytes and repairValues bound a batch of a repair, and so its memory: one
+	// batch, or one value if that is larger.
+	repairBytes  = 4 << 20
+	repairValues = 1024
+)
+
+// RepairOptions of Repair; the zero value means everything at full speed.
+type RepairOptions struct {
+	Job            string // "": every job
+	BytesPerSecond uint64 // bound on what is copied; 0: none
+	// Progress is told after each batch; nil: nobody.
+	Progress func(RepairResult)
+}
+
+// RepairResult counts what a repair did.
+type RepairResult struct {
+	Checked uint64 // values that the shard ought to hold
+	Copied  uint64 // of them, those that it lacked or had otherwise
+	Bytes   uint64 // in these copies
+	Gone    uint64 // those that no other shard had whole any more when they were to be copied
+	Differ  uint64 // those that the shard holds with other bytes, which stay: their writer is not deterministic
+}
+
+// Repair gives a shard the values that it ought to hold by placement and lacks, from
+// their other copies. It compares lists, by size and checksum, so it copies only what
+// is needed and may be broken off and called again; it changes nothing else, and runs
+// beside the job. Memory: a batch of 4 MiB, or the largest value. With one replica
+// there is nothing to repair from. Damage that the shard's list can't show is healed
+// when it is read.
+func Repair(ctx context.Context, c *Client, name string, o RepairOptions) (RepairResult, error) {
+	target := -1
+	for i, s := range c.shards {
+		if s.name == name {
+			target = i
+		}
+	}
+	if target < 0 {
+		return RepairResult{}, fmt.Errorf("repair: %w: shard %q is none of %v", store.ErrInvalid, name, c.place.names)
+	}
+	r := repair{Client: c, target: target, options: o, start: time.Now()}
+	if err := r.run(ctx); err != nil {
+		return r.RepairResult, fmt.Errorf("repair of store shard %s: %w", name, err)
+	}
+	c.setBehind(name, false)
+	return r.RepairResult, nil
+}
+
+type repair struct {
+	*Client
+	RepairResult
+	target  int
+	options RepairOptions
+	start   time.Time
+
+	keys  []store.Key // to be copied
+	bytes uint64      // of them, as listed
+}
+
+// run merges the list of the shard into those of the others.
+func (r *repair) run(ctx context.Context) error {
+	if r.copies == 1 {
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	own := &listHead{client: r.Client, shard: r.shards[r.target], job: r.options.Job}
+	if err := own.next(ctx); err != nil {
+		return err
+	}
+	var others []*listHead
+	for i, s := range r.shards {
+		if i != r.target {
+			others = append(others, &listHead{client: r.Client, shard: s, job: r.options.Job})
+		}
+	}
+	err := r.merge(ctx, others, r.copies-2, func(in store.Info) error {
+		for !own.ended && own.info.Key.Compare(in.Key) < 0 {
+			if err := own.next(ctx); err != nil {
+				return err
+			}
+		}
+		if !r.belongs(in.Key) {
+			return nil
+		}
+		r.Checked++
+		if !own.ended && own.info == in {
+			return nil
+		}
+		return r.add(ctx, in)
+	})
+	if err != nil {
+		return err
+	}
+	return r.flush(ctx)
+}
+
+// belongs tells whether the shard is one of the key's.
+func (r *repair) belongs(k store.Key) bool {
+	ranks := r.place.rank(k, r.copies)
+	for _, s := range ranks[:r.copies] {
+		if int(s) == r.target {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *repair) add(ctx context.Context, in store.Info) error {
+	if len(r.keys) > 0 && r.bytes+in.Bytes > repairBytes || len(r.keys) == repairValues {
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+	}
+	r.keys = append(r.keys, in.Key)
+	r.bytes += in.Bytes
+	return nil
+}
+
+// flush copies the batch.
+func (r *repair) flush(ctx context.Context) error {
+	keys := r.keys
+	r.keys, r.bytes = nil, 0
+	if len(keys) == 0 {
+		return ctx.Err()
+	}
+	values, err := r.fetch(ctx, keys)
+	if err != nil {
+		return err
+	}
+	r.Gone += uint64(len(keys) - len(values))
+	if err := r.store(ctx, values); err != nil {
+		return err
+	}
+	if r.options.Progress != nil {
+		r.options.Progress(r.RepairResult)
+	}
+	return r.throttle(ctx)
+}
+
+// fetch gets the values from the other shards, leaving out those that have no whole
+// copy there: what was dropped meanwhile, and what is for its reader to find damaged.
+func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Summed, error) {
+	for {
+		call := r.newGet(keys)
+		for i := range keys {
+			for copy := range r.copies {
+				if call.shardOf(int32(i), copy) == r.target {
+					call.bad[i] |= 1 << copy
+				}
+			}
+		}
+		if err := call.run(ctx); err != nil {
+			return nil, err
+		}
+		var lost *store.LostError
+		if errors.As(call.lost(), &lost) {
+			keys = without(keys, lost.Keys)
+			continue
+		}
+		var out []store.Summed
+		for i, k := range keys {
+			if data := call.out[i]; data != nil {
+				out = append(out, store.Sum(store.Value{Key: k, Data: data}))
+			}
+		}
+		return out, nil
+	}
+}
+
+// store puts the values into the shard; one by one if it holds others in their place.
+func (r *repair) store(ctx context.Context, values []store.Summed) error {
+	if len(values) == 0 {
+		return nil
+	}
+	positions := make([]int32, len(values))
+	for i := range values {
+		positions[i] = int32(i)
+	}
+	err := r.insist(ctx, func() error { return r.shards[r.target].put(ctx, values, positions) })
+	switch {
+	case err == nil:
+		r.Copied += uint64(len(values))
+		for i := range values {
+			r.Bytes += uint64(len(values[i].Data))
+		}
+		return nil
+	case !errors.Is(err, store.ErrConflict):
+		return err
+	case len(values) == 1:
+		r.Differ++
+		return nil
+	}
+	for i := range values {
+		if err := r.store(ctx, values[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func without(keys, drop []store.Key) []store.Key {
+	gone := make(map[store.Key]bool, len(drop))
+	for _, k := range drop {
+		gone[k] = true
+	}
+	var out []store.Key
+	for _, k := range keys {
+		if !gone[k] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// throttle waits until what was copied is within the bandwidth.
+func (r *repair) throttle(ctx context.Context) error {
+	if r.options.BytesPerSecond == 0 {
+		return ctx.Err()
+	}
+	due := time.Duration(float64(r.Bytes) / float64(r.options.BytesPerSecond) * float64(time.Second))
+	t := time.NewTimer(due - time.Since(r.start))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
