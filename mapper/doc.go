@@ -20,6 +20,7 @@
 //	x_i         row i             Matrix.Row(i); the bias is column d with value Solver.Bias
 //	y_in        sign              bit l of a row's positive mask
 //	m_n         y                 Block.Mean[slot]
+//	C_in        C w for y_in=+1   Scratch.cPos; Solver.PositiveWeight, Block.Weight
 //	w_n         W[f][l]           Scratch.w, float32, 16 lanes interleaved a feature
 //	v_n         V[f][l]           Scratch.v, float64, rebuilt from the duals
 //	a_in        A[k][l]           Scratch.a; committed sparse in State
@@ -35,6 +36,8 @@
 // or lie within Options.Band of the margin). A pricing pass scores every row, gives the
 // exact float64 sums of the certificate and draws the next working set; what the
 // working set missed shows in the duality gap, so nothing is ever believed unproved.
+//
+// The loops that take the time are a Kernel: AVX-512, AVX2 or Go, with equal bits.
 //
 // Papers: Gopal & Yang, TKDD 9(3), 2015 [TKDD]; Hsieh et al., ICML 2008 (Algorithm 3).
 package mapper

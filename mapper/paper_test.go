@@ -14,7 +14,8 @@ import (
 // converged solves a block until its gap is what float32 weights can honour.
 func converged(t *testing.T, p *problem, set setting) (*Solver, *State) {
 	t.Helper()
-	s := NewSolver(p.x, set.loss, set.c, set.bias)
+	s := set.solver(p.x)
+	set.weigh(p.block)
 	scratch := s.NewScratch()
 	var st *State
 	for k := range 40 {
@@ -27,7 +28,9 @@ func converged(t *testing.T, p *problem, set setting) (*Solver, *State) {
 	return s, st
 }
 
-var paperSettings = []setting{{Hinge, 1, 1}, {Hinge, 0.1, 0}, {SquaredHinge, 1, 1}, {SquaredHinge, 0.2, 0}}
+var paperSettings = []setting{
+	{Hinge, 1, 1, 0}, {Hinge, 0.1, 0, 0}, {SquaredHinge, 1, 1, 0}, {SquaredHinge, 0.2, 0, 0}, {Hinge, 0.2, 1, -8}, {SquaredHinge, 0.2, 1, 3},
+}
 
 // [TKDD] eq. 12: the dual's optimum equals the primal's (strong duality), and within the
 // box no single dual can be moved to raise it.
@@ -37,6 +40,7 @@ func TestPaperEq12(t *testing.T) {
 		s, st := converged(t, p, set)
 		for l := range p.block.Slot {
 			a := duals(st, len(p.index), l)
+			signs := p.signs(l)
 			best := p.figures(s, l, a)
 			if gap := best.primal - best.subdual; gap < -1e-12*best.primal || gap > 1e-5*best.primal {
 				t.Errorf("%v lane %d: primal %g, dual %g", set, l, best.primal, best.subdual)
@@ -44,7 +48,7 @@ func TestPaperEq12(t *testing.T) {
 			for i := range a {
 				for _, by := range []float64{0.01, -0.01} {
 					old := a[i]
-					a[i] = min(max(old+by, 0), float64(set.loss.Bound(set.c)))
+					a[i] = min(max(old+by, 0), float64(set.loss.Bound(set.classC(signs[i] > 0, l))))
 					if d := p.figures(s, l, a).subdual; a[i] != old && d > best.subdual+1e-5*best.primal {
 						t.Errorf("%v lane %d: dual %d from %g to %g lifts D from %g to %g", set, l, i, old, a[i], best.subdual, d)
 					}
@@ -152,13 +156,13 @@ func TestPaperEq15(t *testing.T) {
 			for f := range w {
 				w[f] = float64(w32[f])
 			}
-			best := p.primal(s, l, w)
+			best := p.primal(s, set, l, w)
 			for k := range 60 {
 				moved := append([]float64(nil), w...)
 				for f := range moved {
 					moved[f] += r.NormFloat64() * math.Pow(10, -float64(k%6))
 				}
-				if v := p.primal(s, l, moved); v < best-1e-5*best {
+				if v := p.primal(s, set, l, moved); v < best-1e-5*best {
 					t.Errorf("%v lane %d: the objective is %g at w and %g beside it", set, l, best, v)
 				}
 			}
@@ -167,14 +171,14 @@ func TestPaperEq15(t *testing.T) {
 }
 
 // primal is eq. 15's objective at any w.
-func (p *problem) primal(s *Solver, l int, w []float64) float64 {
+func (p *problem) primal(s *Solver, set setting, l int, w []float64) float64 {
 	v := 0.0
 	for f, y := range p.mean(l) {
 		e := w[f] - float64(y)
 		v += e * e / 2
 	}
 	for i, y := range p.signs(l) {
-		v += s.C * s.Loss.Value(y*dot(w, p.dense(i, s.Bias)))
+		v += set.classC(y > 0, l) * s.Loss.Value(y*dot(w, p.dense(i, s.Bias)))
 	}
 	return v
 }

@@ -10,7 +10,8 @@ import (
 // solved is a block after one SolveBlock.
 func solved(t *testing.T, p *problem, set setting, o Options) (*Solver, *Result) {
 	t.Helper()
-	s := NewSolver(p.x, set.loss, set.c, set.bias)
+	s := set.solver(p.x)
+	set.weigh(p.block)
 	r, err := s.SolveBlock(context.Background(), s.NewScratch(), p.block, nil, o)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestPriceNearMargin(t *testing.T) {
 	}
 	p.x = fromRows(p)
 	p.block = &Block{Mean: [][]float32{y}, Slot: []int{0, 0}, Positive: [][]uint32{nil, {3}}}
-	s, r := solved(t, p, setting{Hinge, 1, 0}, Options{Price: true})
+	s, r := solved(t, p, setting{Hinge, 1, 0, 0}, Options{Price: true})
 	checkPrice(t, p, s, r)
 	wrong := 0 // rows that float32 puts on the wrong side
 	for i := range p.index {
@@ -104,7 +105,7 @@ func TestPriceCountsNaN(t *testing.T) {
 	p.value = [][]float32{{1e19, 1e19}, {1e19, 1e19}}
 	p.x = fromRows(p)
 	p.block = &Block{Mean: [][]float32{{1e25, -1e25, 0, 0}}, Slot: []int{0}, Positive: [][]uint32{nil}}
-	_, r := solved(t, p, setting{Hinge, 1, 0}, Options{Price: true})
+	_, r := solved(t, p, setting{Hinge, 1, 0, 0}, Options{Price: true})
 	if r.Sums.Primal < 2-1e-9 { // w.x = 0 in truth: loss 1 each
 		t.Errorf("primal %g, want 2", r.Sums.Primal)
 	}
@@ -160,7 +161,8 @@ func TestGapCloses(t *testing.T) {
 		}
 		t.Run(set.String(), func(t *testing.T) {
 			p := generate(uint64(60+n), shape{rows: 60, cols: 12, lanes: 16})
-			s := NewSolver(p.x, set.loss, set.c, set.bias)
+			s := set.solver(p.x)
+			set.weigh(p.block)
 			scratch := s.NewScratch()
 			var st *State
 			for k := range 60 {
@@ -170,9 +172,12 @@ func TestGapCloses(t *testing.T) {
 					t.Fatal(err)
 				}
 				st = &r.State
-				for _, a := range st.Dual {
-					if a < 0 || set.loss == Hinge && float64(a) > set.c {
-						t.Fatalf("dual %v outside [0, %v]", a, set.c)
+				for l := range p.block.Slot {
+					signs := p.signs(l)
+					for i, a := range duals(st, len(p.index), l) {
+						if c := set.classC(signs[i] > 0, l); a < 0 || set.loss == Hinge && a > c {
+							t.Fatalf("dual %v outside [0, %v]", a, c)
+						}
 					}
 				}
 				if r.Sums.InnerGap < -1e-15*r.Sums.Primal {

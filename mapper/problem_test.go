@@ -177,6 +177,13 @@ type figures struct {
 
 // figures computes everything that price claims, for lane l.
 func (p *problem) figures(s *Solver, l int, a []float64) (f figures) {
+	weight := 1.0
+	if s.PositiveWeight > 0 {
+		weight = s.PositiveWeight
+	}
+	if p.block.Weight != nil {
+		weight = p.block.Weight[l]
+	}
 	w32, v := p.weights(l, s.Bias, a)
 	w, e, y := make([]float64, len(w32)), make([]float64, len(w32)), make([]float64, len(w32))
 	for i := range w {
@@ -187,15 +194,18 @@ func (p *problem) figures(s *Solver, l int, a []float64) (f figures) {
 	f.primal, f.dual, f.subdual = dot(e, e)/2, -dot(v, v)/2, -dot(v, v)/2
 	for i, sign := range p.signs(l) {
 		x := p.dense(i, s.Bias)
-		ai := a[i]
+		ai, c := a[i], s.C
+		if sign > 0 {
+			c *= weight
+		}
 		if dot(x, x) == 0 {
-			ai = s.Loss.ZeroRowDual(s.C)
+			ai = s.Loss.ZeroRowDual(c)
 		}
 		z := sign * dot(w, x)
-		f.primal += s.C * s.Loss.Value(z)
-		f.dual += s.Loss.DualTerm(ai, s.C)
-		f.subdual += s.Loss.DualTerm(ai, s.C) - ai*sign*dot(y, x)
-		f.gap += s.Loss.InnerGap(z, ai, s.C)
+		f.primal += c * s.Loss.Value(z)
+		f.dual += s.Loss.DualTerm(ai, c)
+		f.subdual += s.Loss.DualTerm(ai, c) - ai*sign*dot(y, x)
+		f.gap += s.Loss.InnerGap(z, ai, c)
 	}
 	return f
 }
@@ -205,11 +215,46 @@ type setting struct {
 	loss Loss
 	c    float64
 	bias float32
+	// weight of positives: 0 as 1; below 0: by lane, -weight at lane 0 and half as much at each further one
+	weight float64
 }
 
-func (s setting) String() string { return fmt.Sprintf("loss %d C %g bias %g", s.loss, s.c, s.bias) }
+func (s setting) String() string {
+	return fmt.Sprintf("loss %d C %g bias %g weight %g", s.loss, s.c, s.bias, s.weight)
+}
+
+// solver of the setting; blocks of a setting with weights by lane need weigh.
+func (s setting) solver(x *sparse.Matrix) *Solver {
+	solver := NewSolver(x, s.loss, s.c, s.bias)
+	solver.PositiveWeight = max(s.weight, 0)
+	return solver
+}
+
+// weigh sets the block's weights where the setting has them by lane and the block none.
+func (s setting) weigh(b *Block) {
+	if b.Weight != nil {
+		return
+	}
+	for l := range b.Slot {
+		if s.weight < 0 {
+			b.Weight = append(b.Weight, math.Ldexp(-s.weight, -l))
+		}
+	}
+}
+
+// classC is C of lane l's positive or negative rows.
+func (s setting) classC(positive bool, l int) float64 {
+	switch {
+	case !positive || s.weight == 0:
+		return s.c
+	case s.weight < 0:
+		return s.c * math.Ldexp(-s.weight, -l)
+	}
+	return s.c * s.weight
+}
 
 var settings = []setting{
-	{Hinge, 1, 1}, {Hinge, 0.1, 0}, {Hinge, 100, 1}, {Hinge, 0.01, 2.5},
-	{SquaredHinge, 1, 1}, {SquaredHinge, 0.1, 0}, {SquaredHinge, 30, 0.5},
+	{Hinge, 1, 1, 0}, {Hinge, 0.1, 0, 0}, {Hinge, 100, 1, 0}, {Hinge, 0.01, 2.5, 0},
+	{SquaredHinge, 1, 1, 0}, {SquaredHinge, 0.1, 0, 0}, {SquaredHinge, 30, 0.5, 0},
+	{Hinge, 0.3, 1, 4.7}, {SquaredHinge, 0.3, 1, 4.7}, {Hinge, 0.3, 1, -20}, {SquaredHinge, 0.3, 0, -20},
 }

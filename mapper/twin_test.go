@@ -13,6 +13,7 @@ import (
 type twin[T real] struct {
 	p            *problem
 	set          setting
+	lane         int
 	y            []float32
 	positive     []bool
 	a            []float64 // between solves; a solve in float32 sees them rounded
@@ -27,7 +28,7 @@ type twin[T real] struct {
 
 func newTwin[T real](p *problem, set setting, l int) *twin[T] {
 	n := len(p.index)
-	t := &twin[T]{p: p, set: set, y: p.mean(l), positive: make([]bool, n), a: make([]float64, n),
+	t := &twin[T]{p: p, set: set, lane: l, y: p.mean(l), positive: make([]bool, n), a: make([]float64, n),
 		norm: make([]float64, n), active: make([]bool, n)}
 	for _, i := range p.block.Positive[l] {
 		t.positive[i] = true
@@ -88,14 +89,15 @@ func (t *twin[T]) visit(i int) {
 	if t.positive[i] {
 		y = 1
 	}
-	bound, soft := T(t.set.loss.Bound(t.set.c)), T(0)
+	classC := t.set.classC(t.positive[i], t.lane)
+	bound, soft := T(t.set.loss.Bound(classC)), T(0)
 	if t.set.loss == SquaredHinge {
-		soft = T(1 / (2 * t.set.c))
+		soft = T(1 / (2 * classC))
 	}
 	z := y * t.score(i)
 	old := T(t.a[i])
 	g := z - 1 + T(old*soft)
-	c, u := T(t.set.loss.kernelC(t.set.c)), max(1-z, 0)
+	c, u := T(t.set.loss.kernelC(classC)), max(1-z, 0)
 	if t.set.loss == SquaredHinge {
 		t.estimate += float64(T(T(c*T(u*u))+T(old*(z-1))) + T(old*T(T(old*soft)*0.5)))
 	} else {
@@ -209,7 +211,8 @@ func TestTwins(t *testing.T) {
 
 // compareTwins returns how many rows the twins shrank away.
 func compareTwins[T real](t *testing.T, p *problem, set setting, precise bool) (shrunk int) {
-	s := NewSolver(p.x, set.loss, set.c, set.bias)
+	s := set.solver(p.x)
+	set.weigh(p.block)
 	scratch := s.NewScratch()
 	twins := make([]*twin[T], len(p.block.Slot))
 	for l := range twins {
