@@ -113,7 +113,11 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		return nil
 	}
 	if count != 2 {
-		return in.Errorf("%s where two are expected: `parent child`, separated by a blank", plural(count, "name"))
+		form := "parent child"
+		if b.graph {
+			form = "a b"
+		}
+		return in.Errorf("%s where two are expected: `%s`, separated by a blank", plural(count, "name"), form)
 	}
 	for _, n := range name {
 		if bytes.IndexByte(n, ',') >= 0 {

@@ -60,7 +60,7 @@ func check(t *testing.T, p *Problem, flags ...string) *trained {
 		t.Fatal(err)
 	}
 	failed := t.Failed()
-	nodes := p.Tree()
+	nodes := p.Nodes()
 	if !sameNodes(m.nodes, nodes) {
 		t.Fatalf("exported nodes %v, want %v", m.nodes, nodes)
 	}

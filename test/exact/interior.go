@@ -30,13 +30,16 @@ const (
 //
 //	L w = sum_i a_i y_i x_i     a_i s_i = mu     (C - a_i) xi_i = mu
 //
-// A Newton step of this system eliminates all but dw:
+// A Newton step of this system eliminates all but dw (the logistic loss: newton.go):
 //
 //	(L + sum_i theta_i x_i x_i') dw = L-residual + sum_i theta_i rho_i y_i x_i
 //
-// which is solved node by node up and down the tree with dense width x width blocks.
-// O(nodes width^3) a step.
+// which is solved node by node with dense width x width blocks.
+// O(nodes width^3) a step on trees.
 func (p *Problem) Solve(width float64) *Bracket {
+	if p.Logistic {
+		return p.newton(width)
+	}
 	s := newInterior(p)
 	best := &Bracket{Primal: math.Inf(1), Dual: math.Inf(-1)}
 	for k, narrowed := 0, 0; k < maxIterations && k-narrowed < patience; k++ {
@@ -59,6 +62,8 @@ func (p *Problem) Solve(width float64) *Bracket {
 type interior struct {
 	p     *Problem
 	nodes []Node
+	l     [][]float64 // Laplacian
+	c     [][]float64 // C_in
 	x     [][]float64
 	y     [][]float64
 	w     [][]float64
@@ -69,12 +74,13 @@ type interior struct {
 }
 
 func newInterior(p *Problem) *interior {
-	nodes := p.Tree()
-	m := &interior{p: p, nodes: nodes, x: p.Matrix(), y: p.signs(nodes), w: zeros(len(nodes), p.Width())}
+	nodes := p.Nodes()
+	m := &interior{p: p, nodes: nodes, l: p.laplacian(), x: p.Matrix(), y: p.signs(nodes), w: zeros(len(nodes), p.Width())}
+	m.c = p.costs(m.y)
 	m.a, m.b, m.s, m.xi = m.perInstance(), m.perInstance(), m.perInstance(), m.perInstance()
 	for n := range nodes {
 		for i := range m.a[n] {
-			m.a[n][i], m.b[n][i], m.s[n][i], m.xi[n][i] = p.C/2, p.C/2, 1, 2 // w = 0: s = xi - 1 holds
+			m.a[n][i], m.b[n][i], m.s[n][i], m.xi[n][i] = m.c[n][i]/2, m.c[n][i]/2, 1, 2 // w = 0: s = xi - 1 holds
 		}
 	}
 	return m
@@ -125,9 +131,9 @@ func (m *interior) direction(mu float64) direction {
 	size := m.p.Width()
 	hessian, right := make([][][]float64, len(m.nodes)), zeros(len(m.nodes), size)
 	theta, rho := m.perInstance(), m.perInstance()
-	for n, node := range m.nodes {
+	m.pull(right, m.w)
+	for n := range m.nodes {
 		hessian[n] = zeros(size, size)
-		m.pull(right, m.w, n, node.Parent)
 		for i, a := range m.a[n] {
 			theta[n][i], rho[n][i] = m.reduce(n, i, mu)
 			axpy(right[n], a*m.y[n][i], m.x[i])
@@ -155,7 +161,7 @@ func (m *interior) direction(mu float64) direction {
 // reduce eliminates an instance's slacks: the theta and rho of its row of the system.
 func (m *interior) reduce(n, i int, mu float64) (theta, rho float64) {
 	a, s := m.a[n][i], m.s[n][i]
-	xi, r2, curve := a/(2*m.p.C), 0.0, 1/(2*m.p.C) // squared hinge
+	xi, r2, curve := a/(2*m.c[n][i]), 0.0, 1/(2*m.c[n][i]) // squared hinge
 	if !m.p.Squared {
 		b := m.b[n][i]
 		xi = m.xi[n][i]
@@ -166,10 +172,10 @@ func (m *interior) reduce(n, i int, mu float64) (theta, rho float64) {
 }
 
 // refine adds to dw and da the solution for what is left of both equations.
-func (m *interior) refine(d direction, system [][][]float64, theta, rho, right [][]float64) {
+func (m *interior) refine(d direction, system *blocks, theta, rho, right [][]float64) {
 	r, left := copyRows(right), m.perInstance()
-	for n, node := range m.nodes {
-		m.pull(r, d.w, n, node.Parent)
+	m.pull(r, d.w)
+	for n := range m.nodes {
 		for i, y := range m.y[n] {
 			left[n][i] = rho[n][i] - d.a[n][i]/theta[n][i] - y*dot(d.w[n], m.x[i])
 			axpy(r[n], (d.a[n][i]+theta[n][i]*left[n][i])*y, m.x[i])
@@ -184,57 +190,110 @@ func (m *interior) refine(d direction, system [][][]float64, theta, rho, right [
 	}
 }
 
-// pull subtracts (L w)'s part of the edge above n.
-func (m *interior) pull(right, w [][]float64, n, parent int) {
-	for f := range right[n] {
-		e := w[n][f]
-		if parent >= 0 {
-			e -= w[parent][f]
-			right[parent][f] += e
+// pull subtracts L w.
+func (m *interior) pull(right, w [][]float64) {
+	for n, row := range m.l {
+		for k, l := range row {
+			if l != 0 {
+				axpy(right[n], -l, w[k])
+			}
 		}
-		right[n][f] -= e
 	}
 }
 
-// factor eliminates L + diag(h_n) from the leaves to the roots (children stand behind
-// their parents): the inverses of the pivots. h is used up.
-func (m *interior) factor(h [][][]float64) [][][]float64 {
-	inverse := make([][][]float64, len(m.nodes))
-	for n, node := range m.nodes {
-		for f := range h[n] {
-			h[n][f][f]++
-			if node.Parent >= 0 {
-				h[node.Parent][f][f]++
+// blocks is a symmetric matrix of dense blocks with its pivots eliminated from the last
+// node to the first: children stand behind their parents, so trees fill nothing in.
+type blocks struct {
+	inverse [][][]float64         // of the pivots
+	below   []map[int][][]float64 // n -> earlier neighbour q -> block (q, n) when n was eliminated
+}
+
+// factor eliminates L + diag(h_n). h is used up.
+func (m *interior) factor(h [][][]float64) *blocks {
+	size := m.p.Width()
+	b := &blocks{make([][][]float64, len(m.nodes)), make([]map[int][][]float64, len(m.nodes))}
+	for n, row := range m.l {
+		b.below[n] = map[int][][]float64{}
+		for q, l := range row {
+			if q == n {
+				for f := range size {
+					h[n][f][f] += l
+				}
+			} else if q < n && l != 0 {
+				b.below[n][q] = zeros(size, size)
+				for f := range size {
+					b.below[n][q][f][f] = l
+				}
 			}
 		}
 	}
 	for n := len(m.nodes) - 1; n >= 0; n-- {
-		inverse[n] = invert(h[n])
-		if q := m.nodes[n].Parent; q >= 0 {
-			for f := range h[q] {
-				axpy(h[q][f], -1, inverse[n][f])
+		b.inverse[n] = invert(h[n])
+		for q, left := range b.below[n] {
+			scaled := multiply(left, b.inverse[n])
+			for k, right := range b.below[n] {
+				if k > q {
+					continue
+				}
+				to := h[q]
+				if k < q {
+					if b.below[q][k] == nil {
+						b.below[q][k] = zeros(size, size)
+					}
+					to = b.below[q][k]
+				}
+				// Block (q, k) of the rest, stored as (k, q) transposed where k < q.
+				for f := range size {
+					for g := range size {
+						value := dot(scaled[f], right[g])
+						if k < q {
+							to[g][f] -= value
+						} else {
+							to[f][g] -= value
+						}
+					}
+				}
 			}
 		}
 	}
-	return inverse
+	return b
 }
 
-// solve substitutes up and down the tree. r is used up.
-func (m *interior) solve(inverse [][][]float64, r [][]float64) [][]float64 {
-	for n := len(m.nodes) - 1; n >= 0; n-- {
-		if q := m.nodes[n].Parent; q >= 0 {
-			for f := range r[q] {
-				r[q][f] += dot(inverse[n][f], r[n])
+// multiply is the product of two square matrices.
+func multiply(a, b [][]float64) [][]float64 {
+	c := zeros(len(a), len(a))
+	for i := range a {
+		for k, v := range a[i] {
+			if v != 0 {
+				axpy(c[i], v, b[k])
 			}
 		}
 	}
+	return c
+}
+
+// solve substitutes backwards and forwards. r is used up.
+func (m *interior) solve(b *blocks, r [][]float64) [][]float64 {
 	d := zeros(len(m.nodes), m.p.Width())
-	for n, node := range m.nodes {
-		if node.Parent >= 0 {
-			axpy(r[n], 1, d[node.Parent])
+	for n := len(m.nodes) - 1; n >= 0; n-- {
+		for f := range d[n] {
+			d[n][f] = dot(b.inverse[n][f], r[n])
+		}
+		for q, block := range b.below[n] {
+			for f := range r[q] {
+				r[q][f] -= dot(block[f], d[n])
+			}
+		}
+	}
+	for n := range m.nodes {
+		pull := make([]float64, len(r[n]))
+		for q, block := range b.below[n] {
+			for f := range pull {
+				axpy(pull, d[q][f], block[f]) // the transposed block
+			}
 		}
 		for f := range d[n] {
-			d[n][f] = dot(inverse[n][f], r[n])
+			d[n][f] -= dot(b.inverse[n][f], pull)
 		}
 	}
 	return d

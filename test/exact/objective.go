@@ -2,45 +2,82 @@ package exact
 
 import "math"
 
-// Primal is P(W); w has one row a node of Tree, Width columns each.
+// Primal is P(W); w has one row a node of Nodes, Width columns each.
 func (p *Problem) Primal(w [][]float64) float64 {
-	nodes, x := p.Tree(), p.Matrix()
+	nodes, x := p.Nodes(), p.Matrix()
 	y := p.signs(nodes)
+	c := p.costs(y)
 	sum := 0.0
-	for n, node := range nodes {
-		for f := range w[n] {
-			up := 0.0
-			if node.Parent >= 0 {
-				up = w[node.Parent][f]
+	for n, row := range p.laplacian() {
+		for m, l := range row { // 1/2 w'Lw without its cancellation: edges, then what is left of the diagonal
+			for f := range w[n] {
+				switch {
+				case m > n && l != 0:
+					sum += -l * (w[n][f] - w[m][f]) * (w[n][f] - w[m][f]) / 2
+				case m == n:
+					sum += rowSum(row) * w[n][f] * w[n][f] / 2
+				}
 			}
-			sum += (w[n][f] - up) * (w[n][f] - up) / 2
 		}
 		for i := range y[n] {
-			loss := math.Max(0, 1-y[n][i]*dot(w[n], x[i]))
-			if p.Squared {
-				loss *= loss
-			}
-			sum += p.C * loss
+			sum += c[n][i] * p.loss(y[n][i]*dot(w[n], x[i]))
 		}
 	}
 	return sum
 }
 
+func rowSum(row []float64) (s float64) {
+	for _, v := range row {
+		s += v
+	}
+	return s
+}
+
+// loss at margin z.
+func (p *Problem) loss(z float64) float64 {
+	switch {
+	case p.Logistic && z < 0:
+		return -z + math.Log1p(math.Exp(z))
+	case p.Logistic:
+		return math.Log1p(math.Exp(-z))
+	case p.Squared:
+		return math.Max(0, 1-z) * math.Max(0, 1-z)
+	}
+	return math.Max(0, 1-z)
+}
+
+// gain of a dual in D.
+func (p *Problem) gain(a, c float64) float64 {
+	switch {
+	case p.Logistic:
+		q := a / c
+		h := 0.0
+		if q > 0 {
+			h -= q * math.Log(q)
+		}
+		if q < 1 {
+			h -= (1 - q) * math.Log1p(-q)
+		}
+		return c * h
+	case p.Squared:
+		return a - a*a/(4*c)
+	}
+	return a
+}
+
 // Dual is D(a) of feasible duals a[n][i] (design section 1, global certificate): with
-// v_n = sum_i a_in y_in x_i and W(a) = L^-1 v,
+// v_n = sum_i a_i y_in x_i and W(a) = L^-1 v,
 //
-//	D(a) = sum a - 1/2 sum_n w_n(a).v_n  (- sum a^2/4C for the squared hinge)
+//	D(a) = sum gain(a) - 1/2 sum_n w_n(a).v_n
 func (p *Problem) Dual(a [][]float64) float64 {
-	nodes := p.Tree()
+	nodes := p.Nodes()
+	c := p.costs(p.signs(nodes))
 	v := p.combine(nodes, a)
-	inverse := invert(laplacian(nodes))
+	inverse := invert(p.laplacian())
 	sum := 0.0
 	for n := range nodes {
 		for i := range a[n] {
-			sum += a[n][i]
-			if p.Squared {
-				sum -= a[n][i] * a[n][i] / (4 * p.C)
-			}
+			sum += p.gain(a[n][i], c[n][i])
 		}
 		for m := range nodes {
 			sum -= inverse[n][m] * dot(v[n], v[m]) / 2
@@ -61,15 +98,23 @@ func (p *Problem) combine(nodes []Node, a [][]float64) [][]float64 {
 	return v
 }
 
-// laplacian of the tree, each root tied to zero.
-func laplacian(nodes []Node) [][]float64 {
+// laplacian of the edges, each root of a tree tied to zero.
+func (p *Problem) laplacian() [][]float64 {
+	if p.IsGraph {
+		return p.graphLaplacian()
+	}
+	nodes := p.Tree()
 	l := zeros(len(nodes), len(nodes))
 	for n, node := range nodes {
-		l[n][n]++
-		if q := node.Parent; q >= 0 {
-			l[q][q]++
-			l[n][q]--
-			l[q][n]--
+		q, weight := node.Parent, 1.0
+		if q >= 0 && !node.Terminal {
+			weight = p.inner()
+		}
+		l[n][n] += weight
+		if q >= 0 {
+			l[q][q] += weight
+			l[n][q] -= weight
+			l[q][n] -= weight
 		}
 	}
 	return l

@@ -2,6 +2,7 @@ package exact
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,60 @@ type Problem struct {
 	Edges     []Edge // nil: no structure
 	KeepEmpty bool   // --prune none
 	Squared   bool   // squared hinge
+	Logistic  bool   // logistic loss
 	C, Bias   float64
+
+	IsGraph  bool    // the edges are those of a graph
+	Directed bool    // ... given as a hierarchy
+	Anchor   float64 // graphs
+	Inner    float64 // --internal-weight; 0: 1
+	Positive float64 // --positive-weight; 0: 1, below 0: balanced
+}
+
+// Nodes are the trained nodes, of the tree or the graph.
+func (p *Problem) Nodes() []Node {
+	if p.IsGraph {
+		nodes, _ := p.Graph()
+		return nodes
+	}
+	return p.Tree()
+}
+
+func (p *Problem) inner() float64 {
+	if p.Inner == 0 {
+		return 1
+	}
+	return p.Inner
+}
+
+// costs are C_in of terminal n and instance i; y as signs gives it.
+func (p *Problem) costs(y [][]float64) [][]float64 {
+	c := make([][]float64, len(y))
+	for n := range y {
+		c[n] = make([]float64, len(y[n]))
+		positives := 0.0
+		for _, s := range y[n] {
+			if s > 0 {
+				positives++
+			}
+		}
+		weight := p.Positive
+		switch {
+		case weight == 0:
+			weight = 1
+		case weight < 0 && positives > 0:
+			weight = math.Min(math.Max((float64(len(y[n]))-positives)/positives, 1), 100)
+		case weight < 0:
+			weight = 1
+		}
+		for i, s := range y[n] {
+			c[n][i] = p.C
+			if s > 0 {
+				c[n][i] *= weight
+			}
+		}
+	}
+	return c
 }
 
 // Data is the instance file.

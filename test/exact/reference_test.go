@@ -57,8 +57,8 @@ func TestReferenceAgreesWithCoordinateAscent(t *testing.T) {
 
 // ascend is cyclic dual coordinate ascent, every score computed afresh from W(a).
 func (p *Problem) ascend(sweeps int) [][]float64 {
-	nodes, x := p.Tree(), p.Matrix()
-	y, inverse := p.signs(nodes), invert(laplacian(nodes))
+	nodes, x := p.Nodes(), p.Matrix()
+	y, inverse := p.signs(nodes), invert(p.laplacian())
 	w := zeros(len(nodes), p.Width())
 	a := make([][]float64, len(nodes))
 	for n := range nodes {

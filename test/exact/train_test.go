@@ -42,6 +42,7 @@ type report struct {
 	Sweeps               int
 	Seconds              float64
 	StoppedBy            string `json:"stopped_by"`
+	Colours              int
 	Nodes, Terminals     int
 	Instances, Features  int
 	WeightsSHA256        string `json:"weights_sha256"`
@@ -60,10 +61,31 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	write(t, filepath.Join(dir, "data"), p.Data())
 	args := []string{"train", "--quiet", "--json", "--threads", "1", "--max-time", "20",
 		"--data", filepath.Join(dir, "data"), "--out", filepath.Join(dir, "model"),
-		"--C", format(p.C), "--bias", format(p.Bias), "--loss", p.loss()}
+		"--C", format(p.C), "--bias", format(p.Bias)}
+	if p.Logistic {
+		args = append(args, "--method", "rr-lr")
+	} else {
+		args = append(args, "--loss", p.lossName())
+	}
 	if p.Edges != nil {
 		write(t, filepath.Join(dir, "tree"), p.Hierarchy())
-		args = append(args, "--hierarchy", filepath.Join(dir, "tree"))
+		flag := "--hierarchy"
+		if p.IsGraph && !p.Directed {
+			flag = "--graph"
+		}
+		args = append(args, flag, filepath.Join(dir, "tree"))
+	}
+	if p.IsGraph {
+		args = append(args, "--anchor", format(p.Anchor))
+	}
+	if p.Inner != 0 {
+		args = append(args, "--internal-weight", format(p.Inner))
+	}
+	switch {
+	case p.Positive > 0:
+		args = append(args, "--positive-weight", format(p.Positive))
+	case p.Positive < 0:
+		args = append(args, "--positive-weight", "balanced")
 	}
 	if p.KeepEmpty {
 		args = append(args, "--prune", "none")
@@ -83,7 +105,7 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	return m, m.read(p, text)
 }
 
-func (p *Problem) loss() string {
+func (p *Problem) lossName() string {
 	if p.Squared {
 		return "squared-hinge"
 	}

@@ -1,0 +1,267 @@
+package reducer
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// netSystem is one random update on a graph, everything dense, terminals spelt out.
+type netSystem struct {
+	forest  *Forest
+	fanOf   []int       // terminal -> fan
+	v       [][]float64 // terminal, feature: v'_n
+	stiff   [][]bool
+	x, prev [][]float32
+	in      []Contribution
+	beta    float32
+	width   int
+}
+
+func randomNet(seed uint64, anchor float64) *netSystem {
+	r := rand.New(rand.NewPCG(seed, 8))
+	nodes, width := 2+r.IntN(9), 5
+	s := &netSystem{forest: &Forest{Graph: &Graph{Anchor: anchor, Weight: 0.5 + r.Float64()}}, beta: float32(seed%2) / 2, width: width}
+	g := s.forest.Graph
+	for p := range nodes {
+		s.forest.Parent, s.forest.Set = append(s.forest.Parent, -1), append(s.forest.Set, int32(p%2))
+		for q := range p {
+			if r.IntN(3) == 0 {
+				g.Edges = append(g.Edges, [2]int32{int32(q), int32(p)})
+			}
+		}
+	}
+	g.Linked = make([]bool, nodes)
+	for range 1 + r.IntN(5) {
+		fan := Fan{}
+		for p := range nodes {
+			if r.IntN(3) == 0 {
+				fan.Nodes = append(fan.Nodes, int32(p))
+			}
+		}
+		if len(fan.Nodes) == 0 {
+			continue
+		}
+		fan.Terminals, fan.Pull = float64(1+r.IntN(3)), float64(len(fan.Nodes))+anchor
+		for range int(fan.Terminals) {
+			s.fanOf = append(s.fanOf, len(g.Fans))
+		}
+		g.Fans = append(g.Fans, fan)
+	}
+	for _, e := range g.Edges {
+		g.Linked[e[0]], g.Linked[e[1]] = true, true
+	}
+	for _, f := range g.Fans {
+		for _, p := range f.Nodes {
+			g.Linked[p] = true
+		}
+	}
+	g.Prepare(nodes)
+	s.x, s.prev = make([][]float32, nodes), make([][]float32, nodes)
+	for p := range nodes {
+		s.x[p], s.prev[p] = make([]float32, width), make([]float32, width)
+		for f := range width - 1 { // nobody holds the last feature
+			if g.Linked[p] && r.IntN(3) > 0 {
+				s.x[p][f], s.prev[p][f] = float32(r.NormFloat64()), float32(r.NormFloat64())
+			}
+		}
+	}
+	for n, fan := range s.fanOf {
+		s.v, s.stiff = append(s.v, make([]float64, width)), append(s.stiff, make([]bool, width))
+		c := Contribution{Parent: int32(fan)}
+		for f := range width - 1 {
+			if r.IntN(2) == 0 {
+				s.v[n][f], s.stiff[n][f] = r.NormFloat64(), true
+				c.Feature, c.Sum, c.Stiff = append(c.Feature, uint32(f)), append(c.Sum, s.v[n][f]), append(c.Stiff, 1)
+			}
+		}
+		s.in = append(s.in, c)
+	}
+	return s
+}
+
+func (s *netSystem) run(rule Rule, certify bool) ([][]float32, Sums) {
+	t := Task{Forest: s.forest, Hi: uint32(s.width), Rule: rule, Certify: certify, Beta: s.beta, Damping: 0.7}
+	v, sums := t.Run(slices.Clone(s.in), overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
+	return expand(s.forest, v, s.width), sums
+}
+
+func (s *netSystem) y(p, f int) float64 {
+	return float64(Extrapolate(s.x[p][f], s.prev[p][f], s.beta))
+}
+
+func (s *netSystem) mean(fan Fan, f int) float64 {
+	sum := 0.0
+	for _, p := range fan.Nodes {
+		sum += s.y(int(p), f)
+	}
+	return float64(MeanAt(sum, fan.Pull))
+}
+
+// laplacian of internals, then terminals, with the anchor at nodes with edges, 1 elsewhere.
+func (s *netSystem) laplacian() [][]float64 {
+	g, n := s.forest.Graph, len(s.x)
+	l := zeros(n+len(s.fanOf), n+len(s.fanOf))
+	join := func(a, b int, w float64) {
+		l[a][a], l[b][b] = l[a][a]+w, l[b][b]+w
+		l[a][b], l[b][a] = l[a][b]-w, l[b][a]-w
+	}
+	for _, e := range g.Edges {
+		join(int(e[0]), int(e[1]), g.Weight)
+	}
+	for t, fan := range s.fanOf {
+		for _, p := range g.Fans[fan].Nodes {
+			join(n+t, int(p), 1)
+		}
+	}
+	for i := range l {
+		if i < n && !g.Linked[i] {
+			l[i][i] = 1
+		} else {
+			l[i][i] += g.Anchor
+		}
+	}
+	return l
+}
+
+// exact is the step of a rule, one dense system over internals and the terminals that
+// follow; a stiff terminal stays at m_old + v'.
+func (s *netSystem) exact(rule Rule, f int) []float64 {
+	l, n := s.laplacian(), len(s.x)
+	b := make([]float64, len(l))
+	for t, fan := range s.fanOf {
+		stiff := s.stiff[t][f] || rule != Support
+		if !stiff {
+			// w_n = m_n(w) + v'_n: row t of the Laplacian with right side S' v' = 0 here.
+			continue
+		}
+		at := s.mean(s.forest.Graph.Fans[fan], f) + s.v[t][f]
+		for i := range l {
+			if i != n+t {
+				b[i] -= l[i][n+t] * at
+				l[i][n+t], l[n+t][i] = 0, 0
+			}
+		}
+		l[n+t][n+t], b[n+t] = 1, at
+	}
+	return eliminate(l, b)[:n]
+}
+
+// TestGraphSteps: LDL' and conjugate gradients against the dense system, and the
+// certificate's sums against the definitions.
+func TestGraphSteps(t *testing.T) {
+	for seed := range uint64(200) {
+		anchor := []float64{0.01, 0.5}[seed%2]
+		s := randomNet(seed, anchor)
+		for _, iterate := range []bool{false, true} {
+			if iterate {
+				s.forest.Graph.order.dense = true
+			}
+			for _, rule := range []Rule{Support, Family, Full} {
+				got, sums := s.run(rule, true)
+				for f := range s.width - 1 {
+					for p, want := range s.exact(rule, f) {
+						if math.Abs(float64(got[p][f])-want) > 1e-5*(1+math.Abs(want)) {
+							t.Fatalf("seed %d, rule %d, iterate %v: x+[%d][%d] = %g, want %g", seed, rule, iterate, p, f, got[p][f], want)
+						}
+					}
+				}
+				primal, dual := s.certificate()
+				if math.Abs(sums.Primal-primal) > 1e-9*(1+primal) || math.Abs(sums.Dual-dual) > 1e-9*(1-dual) {
+					t.Fatalf("seed %d: primal %.12g, dual %.12g; want %.12g, %.12g", seed, sums.Primal, sums.Dual, primal, dual)
+				}
+			}
+		}
+	}
+}
+
+// certificate is the internals' share of P at y and of D: all of 1/2 v'L^-1 v but the
+// terminals' own S'/2 ||v'||^2.
+func (s *netSystem) certificate() (primal, dual float64) {
+	g, n := s.forest.Graph, len(s.x)
+	for f := range s.width {
+		for _, e := range g.Edges {
+			d := s.y(int(e[0]), f) - s.y(int(e[1]), f)
+			primal += g.Weight * d * d / 2
+		}
+		for p := range n {
+			if g.Linked[p] {
+				primal += g.Anchor * s.y(p, f) * s.y(p, f) / 2
+			}
+		}
+		b := make([]float64, n+len(s.fanOf))
+		for t, fan := range s.fanOf {
+			b[n+t] = g.Fans[fan].Pull * s.v[t][f]
+			dual += g.Fans[fan].Pull * s.v[t][f] * s.v[t][f] / 2
+		}
+		for i, w := range eliminate(s.laplacian(), slices.Clone(b)) {
+			dual -= w * b[i] / 2
+		}
+	}
+	return primal, dual
+}
+
+// TestGraphMeans: rules Mean and Jacobi on whole vectors.
+func TestGraphMeans(t *testing.T) {
+	for seed := range uint64(100) {
+		s := randomNet(seed, 0.1)
+		s.beta = 0
+		whole := zeros(len(s.fanOf), s.width)
+		s.in = nil
+		for n, fan := range s.fanOf {
+			c := Contribution{Parent: int32(fan)}
+			for f := range s.width {
+				whole[n][f] = s.mean(s.forest.Graph.Fans[fan], f) + s.v[n][f]
+				c.Feature, c.Sum, c.Stiff = append(c.Feature, uint32(f)), append(c.Sum, whole[n][f]), append(c.Stiff, 0)
+			}
+			s.in = append(s.in, c)
+		}
+		l, n := s.laplacian(), len(s.x)
+		for _, rule := range []Rule{Mean, Jacobi} {
+			got, _ := s.run(rule, false)
+			for p := range n {
+				for f := range s.width {
+					sum := 0.0
+					for q := range n {
+						if q != p {
+							sum -= l[p][q] * float64(s.x[q][f])
+						}
+					}
+					for k := range s.fanOf {
+						sum -= l[p][n+k] * whole[k][f]
+					}
+					want := sum / l[p][p]
+					if rule == Jacobi {
+						want = float64(s.x[p][f]) + 0.7*(want-float64(s.x[p][f]))
+					} else if s.forest.Set[p] != 0 {
+						want = float64(s.x[p][f])
+					}
+					if math.Abs(float64(got[p][f])-want) > 1e-5*(1+math.Abs(want)) {
+						t.Fatalf("seed %d, rule %d: node %d feature %d: %g, want %g", seed, rule, p, f, got[p][f], want)
+					}
+				}
+			}
+		}
+		// What prices whole vectors must find the same v.
+		task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: None, Certify: true, Whole: true}
+		x := overrides(s.forest, s.x, 0, s.width)
+		_, sums := task.Run(slices.Clone(s.in), x, x)
+		if _, dual := s.certificate(); math.Abs(sums.Dual-dual) > 1e-9*(1-dual) {
+			t.Fatalf("seed %d: dual %.12g of whole vectors, want %.12g", seed, sums.Dual, dual)
+		}
+	}
+}
+
+// TestMinimumDegree: a path and a star fill nothing in; an order is a permutation.
+func TestMinimumDegree(t *testing.T) {
+	star := [][]int32{{1, 2, 3, 4}, {0}, {0}, {0}, {0}}
+	f := newFactor(star)
+	if f.dense || f.begin[5] != 4 {
+		t.Errorf("a star's factor has %d entries below the diagonal", f.begin[5])
+	}
+	order := slices.Sorted(slices.Values(f.order))
+	if !slices.Equal(order, []int32{0, 1, 2, 3, 4}) {
+		t.Errorf("order %v", f.order)
+	}
+}
