@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 # Packages whose code starts goroutines, or is called by several at a time.
 RACE := ./cmd/taxon ./coordinator ./worker ./mapper ./reducer ./store/... \
-	./internal/dataset ./internal/engine ./internal/fs ./internal/generate ./internal/model ./internal/secure ./internal/metrics
+	./internal/cluster/... ./internal/dataset ./internal/engine ./internal/fs ./internal/generate ./internal/model ./internal/secure ./internal/metrics
 
 # Inputs that each fuzz target tries. A count, not a time: with a time, go test can
 # report its own deadline as a failure.
@@ -63,6 +63,10 @@ test-exact: ## every awkward problem with every C, loss, bias and schedule again
 
 ci-long: lint generate-check race fuzz-short test-memory-short test-exact ## what CI runs behind the tests
 
+deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
+	go -C internal/tools/deploycheck test .
+	go -C internal/tools/deploycheck run . -root ../../..
+
 bench: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
@@ -81,4 +85,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-exact ci-long bench convergence results overhead tour clean
+.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-exact deploy-check ci-long bench convergence results overhead tour clean

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// hardening is what every unit must say under [Service].
+var hardening = []string{
+	"NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes", "PrivateDevices=yes",
+	"ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectControlGroups=yes", "RestrictSUIDSGID=yes",
+	"MemoryDenyWriteExecute=yes", "LockPersonality=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service",
+	"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "DynamicUser=yes", "Restart=always",
+}
+
+// checkUnits checks the systemd units of a folder.
+func checkUnits(dir string) (problems []string, checked int, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.service"))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(files) == 0 {
+		return []string{dir + ": no units"}, 0, nil
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, p := range checkUnit(text) {
+			problems = append(problems, f+": "+p)
+		}
+	}
+	return problems, len(files), nil
+}
+
+// checkUnit checks one unit's text.
+func checkUnit(text []byte) (problems []string) {
+	section := ""
+	lines := map[string][]string{}
+	for number, line := range bytes.Split(text, []byte("\n")) {
+		l := string(bytes.TrimSpace(line))
+		switch {
+		case l == "" || l[0] == '#' || l[0] == ';':
+		case strings.HasSuffix(l, "\\"):
+			problems = append(problems, fmt.Sprintf("%d: continued lines hide mistakes: use Environment or one line", number+1))
+		case l[0] == '[':
+			section = strings.Trim(l, "[]")
+		case section == "" || !strings.Contains(l, "="):
+			problems = append(problems, fmt.Sprintf("%d: neither a section nor a setting: %s", number+1, l))
+		default:
+			lines[section] = append(lines[section], l)
+		}
+	}
+	for _, want := range hardening {
+		if !slices.Contains(lines["Service"], want) {
+			problems = append(problems, "no line "+want)
+		}
+	}
+	for _, s := range []string{"Unit", "Service", "Install"} {
+		if len(lines[s]) == 0 {
+			problems = append(problems, "no section ["+s+"]")
+		}
+	}
+	return problems
+}
