@@ -119,7 +119,7 @@ func (t *training) meta() model.Meta {
 		LabelCounts: t.spec.GetData().GetLabelInstances(), Feature: s.Feature,
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
-			Positives: int64(len(s.LabelIndex)), ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
+			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
 		},
 	}
 	if s.Vocabulary != nil {

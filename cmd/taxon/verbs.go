@@ -17,6 +17,18 @@ func verbs() []verb {
 		newInfoCmd,
 		newGenerateCmd,
 		newCertsCmd,
+		newSubmitCmd,
+		newJobsCmd,
+		newStatusCmd,
+		newLogsCmd,
+		newCancelCmd,
+		newResumeCmd,
+		newWorkersCmd,
+		newDrainCmd,
+		newClusterCmd,
+		newCoordinatorCmd,
+		newStoreCmd,
+		newWorkerCmd,
 		newVersionCmd,
 	}
 }

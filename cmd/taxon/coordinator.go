@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/coordinator"
+	"taxon/internal/cluster"
+	"taxon/internal/fs"
+	"taxon/internal/metrics"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+)
+
+// coordinatorOptions are the flags of coordinator.
+type coordinatorOptions struct {
+	processOptions
+	lease   time.Duration
+	running int
+}
+
+func newCoordinatorCmd(a *app) *cobra.Command {
+	var o coordinatorOptions
+	cmd := &cobra.Command{
+		Use:     "coordinator --dir DIR",
+		GroupID: groupCluster,
+		Short:   "run a cluster's coordinator: jobs, tasks, leases",
+		Long: "Runs the one process of a cluster that knows the jobs: it cuts them into tasks, leases these to workers and decides what counts. " +
+			"What it decides is in a journal in --dir, synced before anybody is told; started again on the same --dir it goes on where it was, and so do running jobs. " +
+			"It holds no data. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). SIGTERM ends it, jobs wait.",
+		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
+			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
+		RunE: func(cmd *cobra.Command, _ []string) error { return runCoordinator(cmd.Context(), a, &o) },
+	}
+	flagGroup(cmd, "Process", func(f *pflag.FlagSet) {
+		f.StringVar(&o.dir, "dir", "", "folder of the journal: `DIR`")
+		o.listenFlags(f, "127.0.0.1:7070")
+		f.StringArrayVar(&o.roots, "data-root", nil, "`DIR` below which jobs may name data in place; repeated: several (default none)")
+	})
+	flagGroup(cmd, "Scheduling", func(f *pflag.FlagSet) {
+		f.DurationVar(&o.lease, "lease", 10*time.Second, "a worker or store that is silent for `TIME` is taken for lost")
+		intFlag(f, &o.running, "running-jobs", 4, 1, 1000, "`N` jobs that share the workers at a time; others queue")
+	})
+	o.frameFlags(cmd)
+	require(cmd, "dir")
+	return cmd
+}
+
+func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err error) {
+	if o.lease < 100*time.Millisecond {
+		return usagef("coordinator: --lease %v: must be 100ms or more", o.lease)
+	}
+	o.name = "coordinator"
+	roots, err := cluster.MakeRoots(o.roots)
+	if err != nil {
+		return usagef("coordinator: %w", err)
+	}
+	p, err := newProcess(ctx, a, "coordinator", &o.processOptions, true)
+	if err != nil {
+		return err
+	}
+	journal, snapshot, records, err := coordinator.OpenJournal(o.dir)
+	if err != nil {
+		return errors.Join(fs.Explain(o.dir, err), p.listen.Close())
+	}
+	c := &coordinatorProcess{started: make(chan struct{})}
+	c.dialer = &cluster.Dialer{Security: o.security}
+	defer func() { err = errors.Join(err, c.dialer.Close()) }()
+	c.stores = &cluster.JobStores{Shards: &cluster.Shards{Dialer: c.dialer, List: c.shards}}
+	warn := metrics.Warner(p.log, "failed")
+	server, err := coordinator.NewServer(coordinator.Config{
+		Store: &cluster.Keeper{Of: c.storeOf}, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
+		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true},
+	})
+	if err != nil {
+		return errors.Join(fs.Explain(o.dir, err), journal.Close(), p.listen.Close())
+	}
+	c.server = server
+	close(c.started)
+	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
+		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
+	sealer.Start()
+	server.Register(sealer.Registrar(cluster.Guard(p.server, roots)))
+	err = p.serve(ctx, a, nil, nil, fmt.Sprintf(", %d records in the journal", len(records)))
+	sealer.Close()
+	return errors.Join(err, server.Close())
+}
+
+// coordinatorProcess joins a coordinator with the shards of its jobs.
+type coordinatorProcess struct {
+	dialer  *cluster.Dialer
+	stores  *cluster.JobStores
+	started chan struct{} // closed when server is set
+	server  *coordinator.Server
+}
+
+// shards says where the shards are.
+func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult, error) {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	shards, version := c.server.Shards()
+	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
+}
+
+// storeOf is the store of a job.
+func (c *coordinatorProcess) storeOf(job string) (store.Store, error) {
+	<-c.started
+	shards, replicas, err := c.server.JobShards(job)
+	if err != nil {
+		return nil, err
+	}
+	return c.stores.Of(job, shards, replicas)
+}

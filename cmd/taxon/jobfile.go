@@ -1,0 +1,134 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/fs"
+)
+
+// parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain
+// or quoted values, lists of them for flags that may be repeated ("- value" lines or
+// [a, b]), and comments.
+func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
+	typed := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
+	key := ""
+	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
+		at := int64(number) + 1
+		line = strings.TrimRight(line, " \t\r")
+		body := strings.TrimLeft(line, " ")
+		if body == "" || body[0] == '#' || number == 0 && line == "---" {
+			continue
+		}
+		var values []string
+		if item, ok := strings.CutPrefix(body, "- "); ok && key != "" {
+			v, err := yamlScalar(item)
+			if err != "" {
+				return fs.Inputf(path, at, "%s", err)
+			}
+			values = []string{v}
+		} else {
+			name, rest, ok := strings.Cut(line, ":")
+			if !ok || line != body || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+				return fs.Inputf(path, at, "lines must be `flag: value`, or `- value` below a flag")
+			}
+			key = strings.TrimSpace(name)
+			var err string
+			if values, err = yamlValues(strings.TrimSpace(rest)); err != "" {
+				return fs.Inputf(path, at, "%s", err)
+			}
+		}
+		f := cmd.Flags().Lookup(key)
+		switch {
+		case f == nil || key == "job":
+			if s := nearest(key, flagNames(cmd)); s != "" {
+				return fs.Inputf(path, at, "unknown flag %q: did you mean %s?", key, s)
+			}
+			return fs.Inputf(path, at, "unknown flag %q: they are those of `taxon help submit`", key)
+		case typed[key]:
+			continue
+		}
+		for _, v := range values {
+			if err := cmd.Flags().Set(key, v); err != nil {
+				return fs.Inputf(path, at, "%w", flagError(cmd, err))
+			}
+		}
+	}
+	return nil
+}
+
+// yamlValues reads what stands behind a key: nothing, a scalar, or a list in brackets.
+func yamlValues(s string) (values []string, problem string) {
+	if s == "" || s[0] == '#' {
+		return nil, ""
+	}
+	if s[0] != '[' {
+		v, problem := yamlScalar(s)
+		return []string{v}, problem
+	}
+	inner, tail, ok := strings.Cut(s[1:], "]")
+	if tail = strings.TrimSpace(tail); !ok || tail != "" && tail[0] != '#' {
+		return nil, "a list must end with ]"
+	}
+	for _, item := range strings.Split(inner, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		v, problem := yamlScalar(item)
+		if problem != "" {
+			return nil, problem
+		}
+		values = append(values, v)
+	}
+	return values, ""
+}
+
+// yamlScalar reads a plain or quoted value and drops a comment behind it.
+func yamlScalar(s string) (value, problem string) {
+	s = strings.TrimSpace(s)
+	switch {
+	case s == "":
+		return "", ""
+	case s[0] == '"':
+		quoted, err := strconv.QuotedPrefix(s)
+		if err != nil {
+			return "", "a value in \" must end with \""
+		}
+		if tail := strings.TrimSpace(s[len(quoted):]); tail != "" && tail[0] != '#' {
+			return "", "nothing may follow a quoted value"
+		}
+		value, err = strconv.Unquote(quoted)
+		if err != nil {
+			return "", "malformed value in \""
+		}
+		return value, ""
+	case s[0] == '\'':
+		var b strings.Builder
+		for i := 1; i < len(s); i++ {
+			if s[i] != '\'' {
+				b.WriteByte(s[i])
+				continue
+			}
+			if i+1 < len(s) && s[i+1] == '\'' {
+				b.WriteByte('\'')
+				i++
+				continue
+			}
+			if tail := strings.TrimSpace(s[i+1:]); tail != "" && tail[0] != '#' {
+				return "", "nothing may follow a quoted value"
+			}
+			return b.String(), ""
+		}
+		return "", "a value in ' must end with '"
+	case strings.ContainsRune("{&*!|>%@`", rune(s[0])):
+		return "", "only plain values, quoted values and lists are read: quote it"
+	}
+	if i := strings.Index(s, " #"); i >= 0 {
+		s = strings.TrimSpace(s[:i])
+	}
+	return s, ""
+}

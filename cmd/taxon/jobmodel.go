@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"taxon/internal/cluster"
+	"taxon/internal/dataset"
+	"taxon/internal/jobspec"
+	"taxon/internal/model"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+)
+
+// optionsOf turns a job's options back into train's flags: the inverse of proto.
+func optionsOf(o *taxonv1.Options) trainOptions {
+	return trainOptions{
+		method: o.GetMethod(), loss: o.GetLoss(), schedule: o.GetSchedule(), c: o.GetC(), bias: o.GetBias(), gap: o.GetGap(),
+		maxSweeps: int(o.GetMaxSweeps()), maxTime: o.GetMaxSeconds(), prune: o.GetPrune(), seed: o.GetSeed(),
+		stiffness: o.GetStiffness(), momentum: o.GetMomentum(), epochs: int(o.GetInnerEpochs()),
+		evalEvery: int(o.GetEvalEvery()), checkpoint: int(o.GetCheckpointSweeps()),
+		anchor: o.GetAnchor(), inner: o.GetInternalWeight(), colouring: o.GetColouring(),
+	}
+}
+
+func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
+	if s == nil {
+		return nil
+	}
+	return &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
+}
+
+// giveStructure adds the structure as the user gave it to the specification, where what
+// is trained on is another one: a model keeps it.
+func (t *training) giveStructure() {
+	given := t.structure
+	if given == nil || !t.spec.GetStructure().GetGraph() && sameStructure(given, structureOf(t.spec.GetStructure())) {
+		return
+	}
+	t.spec.Given = &taxonv1.Structure{Names: given.Names, Parents: given.Parents, Children: given.Children}
+}
+
+// takeStructure is the way back.
+func (t *training) takeStructure() {
+	trained, given := t.spec.GetStructure(), t.spec.GetGiven()
+	switch {
+	case given != nil && trained.GetGraph():
+		t.structure, t.o.dag = structureOf(given), "graph"
+	case given != nil:
+		t.structure, t.o.dag = structureOf(given), "first-parent"
+	case trained.GetGraph():
+		t.edges = structureOf(trained)
+	default:
+		t.structure = structureOf(trained)
+	}
+}
+
+// fetchModel writes the result of a job that is done as a model: the same as `taxon
+// train` makes of the same data, options and seed.
+func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*model.Report, error) {
+	r, err := c.jobs.Describe(ctx, &taxonv1.JobRequest{Job: job})
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	report := reportOf(st)
+	switch {
+	case hasEnded(st.GetState()) && report == nil:
+		return nil, usagef("%s: job %s has no weights: it is %s", c.verb, job, stateName(st.GetState()))
+	case report == nil:
+		return nil, usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.verb, job, stateName(st.GetState()), job)
+	case report.WeightsSHA256 == "":
+		return nil, fmt.Errorf("%s: %s", c.verb, st.GetError())
+	}
+	o := optionsOf(r.GetSpec().GetOptions())
+	t := &training{a: a, o: &o, spec: r.GetSpec()}
+	t.takeStructure()
+	if t.tree, _, err = jobspec.Tree(t.spec); err != nil {
+		return nil, err
+	}
+	if err := c.fetchNames(ctx, t); err != nil {
+		return nil, err
+	}
+	defer t.set.Close()
+	stores := &cluster.JobStores{Shards: c.shards}
+	src, err := stores.Of(job, r.GetShards(), r.GetReplicas())
+	if err != nil {
+		return nil, err
+	}
+	got, err := t.writeWeights(ctx, dir, &cluster.Steady{Store: src, Patience: c.dialer.Patience}, r.GetPlan(), st, *report)
+	if err == nil && got.WeightsSHA256 != report.WeightsSHA256 {
+		return nil, fmt.Errorf("%s: job %s: the weights that came have digest %.12s, the job says %.12s", c.verb, job, got.WeightsSHA256, report.WeightsSHA256)
+	}
+	return got, err
+}
+
+// fetchNames opens what a model takes over from its training data.
+func (c *client) fetchNames(ctx context.Context, t *training) error {
+	temp, err := os.MkdirTemp("", "taxon-names-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp) // mapped files stay readable
+	data := &cluster.DataStore{Shards: c.shards, Patience: c.dialer.Patience}
+	if err := cluster.FetchNames(ctx, data, t.spec.GetData(), temp); err != nil {
+		return err
+	}
+	t.set, err = dataset.OpenNames(temp)
+	return err
+}
+
+// weightStore is where weights are read from.
+type weightStore interface {
+	Put(ctx context.Context, values []store.Value) error
+	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
+}
+
+// writeWeights assembles the weights that a status names and publishes them as dir.
+func (t *training) writeWeights(ctx context.Context, dir string, src weightStore, plan *taxonv1.Plan, st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
+	w, err := model.NewWriter(dir, t.meta())
+	if err != nil {
+		return nil, err
+	}
+	defer w.Abort()
+	if err := worker.Weights(ctx, src, t.tree, plan, st, w.WriteNode); err != nil {
+		return nil, err
+	}
+	report, err = w.Close(report, traceOf(st))
+	if err != nil {
+		return nil, err
+	}
+	return &report, nil
+}

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/cluster"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// clientVerb makes a verb that makes one call or more.
+func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *client, args []string) error) *cobra.Command {
+	o := &clientOptions{}
+	cmd.GroupID = groupCluster
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := o.dial()
+		if err != nil {
+			return err
+		}
+		defer c.close()
+		return c.fail(run(cmd.Context(), c, args))
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// table prints rows in columns.
+func (a *app) table(rows [][]string) {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		for i, cell := range r {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, cell)
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+}
+
+// jobLine is a job in `taxon jobs --json`.
+type jobLine struct {
+	Job        string   `json:"job"`
+	Name       string   `json:"name,omitempty"`
+	State      string   `json:"state"`
+	Phase      string   `json:"phase"`
+	Sweep      uint32   `json:"sweep"`
+	Gap        *float64 `json:"gap"`
+	Submitted  string   `json:"submitted"` // RFC 3339, UTC
+	ETASeconds *float64 `json:"eta_seconds"`
+	Error      string   `json:"error"`
+	Resumable  bool     `json:"resumable"`
+	Exportable bool     `json:"exportable"`
+}
+
+func newJobsCmd(a *app) *cobra.Command {
+	return clientVerb(a, &cobra.Command{
+		Use:     "jobs",
+		Short:   "list a cluster's jobs",
+		Long:    "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them.",
+		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --json",
+	}, func(ctx context.Context, c *client, _ []string) error {
+		r, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
+		if err != nil {
+			return err
+		}
+		lines := []jobLine{}
+		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "NAME"}}
+		for _, j := range r.GetJobs() {
+			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: stateName(j.GetState()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
+				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
+			gap, eta := "-", "-"
+			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
+				l.Gap, gap = &c.Gap, fmt.Sprintf("%.2e", c.GetGap())
+			}
+			if s := j.GetEtaSeconds(); s > 0 {
+				l.ETASeconds, eta = &s, formatSeconds(s)
+			}
+			lines = append(lines, l)
+			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, l.Name})
+		}
+		if a.json {
+			return a.printJSON(lines)
+		}
+		if len(lines) == 0 {
+			a.ui.Note("no jobs")
+			return nil
+		}
+		a.table(rows)
+		return nil
+	})
+}
+
+// workerLine is a worker in `taxon workers --json`.
+type workerLine struct {
+	Worker    string `json:"worker"`
+	Name      string `json:"name"`
+	State     string `json:"state"` // up, draining, lost, left
+	Slots     uint32 `json:"slots"`
+	Running   uint32 `json:"running"`
+	TasksDone uint64 `json:"tasks_done"`
+	Memory    uint64 `json:"memory_bytes"`
+}
+
+func memberState(s taxonv1.MemberState) string {
+	switch s {
+	case taxonv1.MemberState_MEMBER_STATE_UP:
+		return "up"
+	case taxonv1.MemberState_MEMBER_STATE_DRAINING:
+		return "draining"
+	case taxonv1.MemberState_MEMBER_STATE_LOST:
+		return "lost"
+	case taxonv1.MemberState_MEMBER_STATE_DOWN:
+		return "down"
+	case taxonv1.MemberState_MEMBER_STATE_LEFT:
+		return "left"
+	}
+	return "unknown"
+}
+
+func workerLineOf(w *taxonv1.WorkerInfo) workerLine {
+	return workerLine{Worker: w.GetWorker(), Name: w.GetName(), State: memberState(w.GetState()), Slots: w.GetSlots(),
+		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes()}
+}
+
+func newWorkersCmd(a *app) *cobra.Command {
+	var all bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:     "workers",
+		Short:   "list a cluster's workers",
+		Long:    "Lists the workers of a cluster: slots, tasks that run, tasks done. --all also shows the last ones that left or were lost.",
+		Example: "taxon workers --coordinator 127.0.0.1:7070\ntaxon workers --all --json",
+	}, func(ctx context.Context, c *client, _ []string) error {
+		r, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
+		if err != nil {
+			return err
+		}
+		lines := []workerLine{}
+		rows := [][]string{{"WORKER", "NAME", "STATE", "SLOTS", "RUNNING", "DONE"}}
+		for _, w := range r.GetWorkers() {
+			l := workerLineOf(w)
+			if !all && l.State != "up" && l.State != "draining" {
+				continue
+			}
+			lines = append(lines, l)
+			rows = append(rows, []string{l.Worker, l.Name, l.State, fmt.Sprint(l.Slots), fmt.Sprint(l.Running), fmt.Sprint(l.TasksDone)})
+		}
+		if a.json {
+			return a.printJSON(lines)
+		}
+		if len(lines) == 0 {
+			a.ui.Note("no workers")
+			return nil
+		}
+		a.table(rows)
+		return nil
+	})
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.BoolVar(&all, "all", false, "also the last workers that left or were lost")
+	})
+	return cmd
+}
+
+func newCancelCmd(a *app) *cobra.Command {
+	var discard bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:     "cancel JOB",
+		Short:   "cancel a job; it stays resumable unless discarded",
+		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it.",
+		Example: "taxon cancel job-1 --coordinator 127.0.0.1:7070\ntaxon cancel job-1 --discard",
+		Args:    oneArg("JOB"),
+	}, func(ctx context.Context, c *client, args []string) error {
+		st, err := c.jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: args[0], Discard: discard})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(documentOf(st))
+		}
+		a.ui.Note("%s: %s after sweep %d", st.GetJob(), stateName(st.GetState()), st.GetSweep())
+		return nil
+	})
+	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
+		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
+	})
+	return cmd
+}
+
+func newResumeCmd(a *app) *cobra.Command {
+	return clientVerb(a, &cobra.Command{
+		Use:     "resume JOB",
+		Short:   "go on with a cancelled or failed job",
+		Long:    "Queues a cancelled or failed job again. It goes on from its last committed step.",
+		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --json",
+		Args:    oneArg("JOB"),
+	}, func(ctx context.Context, c *client, args []string) error {
+		st, err := c.jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: args[0]})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(documentOf(st))
+		}
+		a.ui.Note("%s: %s, goes on after sweep %d", st.GetJob(), stateName(st.GetState()), st.GetSweep())
+		return nil
+	})
+}
+
+func newDrainCmd(a *app) *cobra.Command {
+	return clientVerb(a, &cobra.Command{
+		Use:     "drain WORKER",
+		Short:   "take a worker out after its tasks",
+		Long:    "Takes a worker, named by its id or its name (see `taxon workers`), out of the cluster: it finishes the tasks that it has, gets no more, and ends.",
+		Example: "taxon drain w3 --coordinator 127.0.0.1:7070\ntaxon drain worker-2",
+		Args:    oneArg("WORKER"),
+	}, func(ctx context.Context, c *client, args []string) error {
+		w, err := c.jobs.Drain(ctx, &taxonv1.DrainRequest{Worker: args[0]})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(workerLineOf(w))
+		}
+		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), memberState(w.GetState()), counted(int64(w.GetRunning()), "task", "tasks"))
+		return nil
+	})
+}
+
+// logLine is a line of `taxon logs --json`.
+type logLine struct {
+	Number  uint64 `json:"number"`
+	Time    string `json:"time"`
+	Level   string `json:"level"`
+	Text    string `json:"text"`
+	Sweep   uint32 `json:"sweep"`
+	Step    uint32 `json:"step"`
+	Task    uint32 `json:"task"`
+	Attempt uint32 `json:"attempt"` // 0: about no task
+	Worker  string `json:"worker,omitempty"`
+}
+
+func newLogsCmd(a *app) *cobra.Command {
+	var follow bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:     "logs JOB",
+		Short:   "what happened to a job",
+		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. With --json each line is a document.",
+		Example: "taxon logs job-1 --coordinator 127.0.0.1:7070\ntaxon logs job-1 --follow --json",
+		Args:    oneArg("JOB"),
+	}, func(ctx context.Context, c *client, args []string) error { return c.logs(ctx, a, args[0], follow) })
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.BoolVar(&follow, "follow", false, "go on until the job has ended")
+	})
+	return cmd
+}
+
+// logs prints a job's log; a coordinator that goes away is called again.
+func (c *client) logs(ctx context.Context, a *app, job string, follow bool) error {
+	after := uint64(0)
+	return cluster.Insist(ctx, c.dialer.Patience, func() error {
+		stream, err := c.jobs.Logs(ctx, &taxonv1.LogsRequest{Job: job, Follow: follow, After: after})
+		if err != nil {
+			return err
+		}
+		for {
+			r, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, l := range r.GetLines() {
+				after = l.GetNumber()
+				if err := a.printLog(l); err != nil {
+					return err
+				}
+			}
+		}
+	}, func(err error) bool { return status.Code(err) == codes.Unavailable })
+}
+
+func (a *app) printLog(l *taxonv1.LogLine) error {
+	at := time.UnixMilli(l.GetUnixMs()).UTC()
+	if a.json {
+		return a.printLine(logLine{Number: l.GetNumber(), Time: at.Format(time.RFC3339Nano), Level: l.GetLevel(), Text: l.GetText(), Sweep: l.GetSweep(),
+			Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Worker: l.GetWorker()})
+	}
+	where := ""
+	if l.GetAttempt() > 0 {
+		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("15:04:05.000"), l.GetLevel(), oneLine(l.GetText()), where)
+	return err
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// jobDocument is `taxon status --json`.
+type jobDocument struct {
+	Job         string        `json:"job"`
+	State       string        `json:"state"`
+	Phase       string        `json:"phase"`
+	Sweep       uint32        `json:"sweep"` // highest committed
+	Gap         *float64      `json:"gap"`   // null before the first certificate
+	Tasks       taskCounts    `json:"tasks"`
+	WorkersLost uint32        `json:"workers_lost"`
+	Rollbacks   uint32        `json:"rollbacks"`
+	ETASeconds  *float64      `json:"eta_seconds"` // null where there is no guess
+	Error       string        `json:"error"`
+	Report      *model.Report `json:"report"` // of a job that is done
+}
+
+// taskCounts are of the step under way; retried is over the whole job.
+type taskCounts struct {
+	Done    uint32 `json:"done"`
+	Running uint32 `json:"running"`
+	Waiting uint32 `json:"waiting"`
+	Retried uint32 `json:"retried"`
+}
+
+func documentOf(st *taxonv1.JobStatus) jobDocument {
+	t := st.GetTasks()
+	d := jobDocument{
+		Job: st.GetJob(), State: stateName(st.GetState()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
+		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
+		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: reportOf(st),
+	}
+	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
+		d.Gap = &c.Gap
+	}
+	if s := st.GetEtaSeconds(); hasEnded(st.GetState()) || s > 0 && !math.IsInf(s, 0) {
+		d.ETASeconds = &s
+	}
+	return d
+}
+
+// reportOf makes a done job's report out of its status; nil for any other job.
+func reportOf(st *taxonv1.JobStatus) *model.Report {
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		return nil
+	}
+	o := st.GetOptions()
+	r := model.Report{
+		Method: o.GetMethod(), Loss: o.GetLoss(), C: o.GetC(), Bias: o.GetBias(), Schedule: o.GetSchedule(), Seed: o.GetSeed(),
+		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
+		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
+		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
+	}
+	if c := st.GetCertificate(); c.GetPrimalOnly() {
+		r.Objective = c.GetObjective()
+	} else if c != nil {
+		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
+	}
+	return &r
+}
+
+func newStatusCmd(a *app) *cobra.Command {
+	var o clientOptions
+	var watch bool
+	cmd := &cobra.Command{
+		Use:     "status JOB",
+		GroupID: groupCluster,
+		Short:   "how far a job is",
+		Long: "Shows a job's state (queued, running, done, failed, cancelled), phase, last committed sweep, gap, tasks of the step under way, " +
+			"attempts that were repeated, workers lost, and when it will probably be done. --watch follows it to its end. With --json it is one document, with --watch a line a change.",
+		Example: "taxon status job-1 --coordinator 127.0.0.1:7070\n" +
+			"taxon status job-1 --watch",
+		Args: oneArg("JOB"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.dial()
+			if err != nil {
+				return err
+			}
+			defer c.close()
+			return c.status(cmd.Context(), a, args[0], watch)
+		},
+	}
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.BoolVar(&watch, "watch", false, "follow the job to its end")
+	})
+	o.flags(cmd)
+	return cmd
+}
+
+func (c *client) status(ctx context.Context, a *app, job string, watch bool) error {
+	if !watch {
+		call, done := context.WithTimeout(ctx, clientTimeout)
+		defer done()
+		st, err := c.jobs.Status(call, &taxonv1.StatusRequest{Job: job})
+		if err != nil {
+			return c.fail(err)
+		}
+		if a.json {
+			return a.printJSON(documentOf(st))
+		}
+		printStatus(a, st)
+		return nil
+	}
+	last := ""
+	st, err := c.watch(ctx, job, func(st *taxonv1.JobStatus) error {
+		if a.json {
+			return a.printLine(documentOf(st))
+		}
+		if line := statusLine(st); line != last {
+			last = line
+			_, err := fmt.Fprintln(a.stdout, line)
+			return err
+		}
+		return nil
+	})
+	if err != nil || a.json {
+		return err
+	}
+	printStatus(a, st)
+	return nil
+}
+
+// statusLine is a job's state in one line.
+func statusLine(st *taxonv1.JobStatus) string {
+	t := st.GetTasks()
+	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), stateName(st.GetState()), st.GetSweep(), st.GetPhase(),
+		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
+	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
+		line += fmt.Sprintf("  gap %.2e", c.GetGap())
+	}
+	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
+		line += "  ETA " + formatSeconds(s)
+	}
+	return line
+}
+
+// printStatus shows a status to a person.
+func printStatus(a *app, st *taxonv1.JobStatus) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	title := st.GetJob()
+	if st.GetName() != "" {
+		title += " (" + st.GetName() + ")"
+	}
+	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(title))
+	state := stateName(st.GetState())
+	if n := st.GetQueuePosition(); n > 0 {
+		state += fmt.Sprintf(", %d in the queue", n)
+	}
+	if st.GetResumable() {
+		state += ", can be resumed"
+	}
+	row("state", "%s", state)
+	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
+	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
+		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(), c.GetDual())
+	}
+	t := st.GetTasks()
+	row("tasks", "%d done, %d running, %d waiting; %d repeated, %d twice at once", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
+	row("faults", "%d workers lost, %d rollbacks, %d values made again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
+	row("bytes", "%s read, %s written; last sweep %s and %s", formatBytes(int64(st.GetBytesRead())), formatBytes(int64(st.GetBytesWritten())),
+		formatBytes(int64(st.GetSweepBytesRead())), formatBytes(int64(st.GetSweepBytesWritten())))
+	took := formatSeconds(st.GetSeconds()) + ", " + formatSeconds(st.GetCpuSeconds()) + " of CPU"
+	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
+		took += ", " + formatSeconds(s) + " to go"
+	}
+	row("time", "%s", took)
+	if st.GetStoppedBy() != "" {
+		row("stopped by", "%s", st.GetStoppedBy())
+	}
+	if st.GetWeightsSha256() != "" {
+		row("weights", "sha256 %s", st.GetWeightsSha256())
+	}
+	if st.GetError() != "" {
+		row("error", "%s", oneLine(st.GetError()))
+	}
+}

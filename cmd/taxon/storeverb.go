@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/cluster"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/badger"
+	"taxon/store/memory"
+	"taxon/store/storerpc"
+)
+
+// storeOptions are the flags of store.
+type storeOptions struct {
+	processOptions
+	coordinator string
+	memory      int64 // 0: on disk
+	advertise   string
+}
+
+func newStoreCmd(a *app) *cobra.Command {
+	var o storeOptions
+	cmd := &cobra.Command{
+		Use:     "store --dir DIR --coordinator ADDR",
+		GroupID: groupCluster,
+		Short:   "run a shard of a cluster's parameter store",
+		Long: "Runs one shard of the parameter store: it keeps what workers write, and the data sets that submitters upload, checksummed. " +
+			"Values lie in --dir (Badger) and are synced before they are acknowledged, so a shard that is killed comes back with all of them; " +
+			"with --memory they live in memory and go with the process. The shard's id is kept in --dir: the same folder is the same shard, wherever it runs.",
+		Example: "taxon store --dir /var/lib/taxon/store --coordinator coordinator.example:7070 --listen 127.0.0.1:7071\n" +
+			"TAXON_COORDINATOR=127.0.0.1:7070 taxon store --dir store-0",
+		RunE: func(cmd *cobra.Command, _ []string) error { return runStore(cmd.Context(), a, &o) },
+	}
+	flagGroup(cmd, "Process", func(f *pflag.FlagSet) {
+		f.StringVar(&o.dir, "dir", "", "folder of the shard: `DIR`")
+		coordinatorFlag(f, &o.coordinator)
+		o.listenFlags(f, "127.0.0.1:0")
+		f.StringVar(&o.advertise, "advertise", "", "`ADDR` (host:port) under which others reach it (default: the one it listens on)")
+		f.StringVar(&o.name, "name", "", "`NAME` of a new shard (default: made up)")
+		bytesFlag(f, &o.memory, "memory", 0, "keep values in memory instead, at most `SIZE` of them")
+	})
+	o.frameFlags(cmd)
+	require(cmd, "dir")
+	return cmd
+}
+
+func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
+	if err := needCoordinator("store", o.coordinator); err != nil {
+		return err
+	}
+	if err := o.identify(); err != nil {
+		return err
+	}
+	p, err := newProcess(ctx, a, "store", &o.processOptions, true)
+	if err != nil {
+		return err
+	}
+	shard, err := o.open(ctx)
+	if err != nil {
+		return errors.Join(fs.Explain(o.dir, err), p.listen.Close())
+	}
+	defer func() { err = errors.Join(err, shard.Close()) }()
+	watched := p.figure.Shard(shard)
+	storerpc.NewServer(watched).Register(p.server)
+	dialer := &cluster.Dialer{Security: o.security}
+	defer func() { err = errors.Join(err, dialer.Close()) }()
+	conn, err := dialer.Conn(o.coordinator)
+	if err != nil {
+		return usagef("store: %w", err)
+	}
+	m := &cluster.Member{ID: o.name, Addr: o.advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.memory, 0)),
+		Failed: func(err error) { p.log.Warn("join", "error", err.Error()) }}
+	if m.Addr == "" {
+		m.Addr = p.addr
+	}
+	return p.serveMember(ctx, a, m)
+}
+
+// serveMember serves and keeps the shard known to the coordinator. It is ready when the
+// coordinator knows it.
+func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member) error {
+	m.Joined = func() { p.ready(a, ", shard "+m.ID) }
+	return p.serve(ctx, a, nil, func(ctx context.Context) error { return m.Run(ctx) }, "")
+}
+
+// identify finds the shard's id in its folder, or makes one.
+func (o *storeOptions) identify() error {
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return fs.Explain(o.dir, err)
+	}
+	path := filepath.Join(o.dir, "shard-id")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		id := strings.TrimSpace(string(data))
+		if err := store.ValidateJob(id); err != nil { // the same rule
+			return usagef("%s: damaged: %w", path, err)
+		}
+		if o.name != "" && o.name != id {
+			return usagef("store: --name %s: the shard in %s is named %s", o.name, o.dir, id)
+		}
+		o.name = id
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return fs.Explain(path, err)
+	}
+	if o.name == "" {
+		o.name = "shard-" + strings.ToLower(rand.Text()[:10])
+	}
+	if err := store.ValidateJob(o.name); err != nil {
+		return usagef("store: --name %s: %w", quoteIfOdd(o.name), err)
+	}
+	return fs.WriteFile(path, []byte(o.name+"\n"))
+}
+
+// openWait is how long a shard waits for its folder: whoever had it may still be ending.
+const openWait = 5 * time.Second
+
+// open opens the shard's values.
+func (o *storeOptions) open(ctx context.Context) (s store.Shard, err error) {
+	if o.memory > 0 {
+		return memory.New(memory.Options{MaxBytes: uint64(o.memory)}), nil
+	}
+	err = cluster.Insist(ctx, openWait, func() error {
+		var b *badger.Store
+		b, err := badger.Open(badger.Options{Dir: filepath.Join(o.dir, "values")})
+		s = b
+		return err
+	}, func(err error) bool { return errors.Is(err, store.ErrLocked) })
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/cluster"
+	"taxon/internal/eval"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// submitOptions are the flags of submit.
+type submitOptions struct {
+	clientOptions
+	train    trainOptions
+	file     string
+	id       string
+	name     string
+	replicas int
+	inPlace  bool
+	wait     bool
+}
+
+func newSubmitCmd(a *app) *cobra.Command {
+	var o submitOptions
+	cmd := &cobra.Command{
+		Use:     "submit --data FILE",
+		GroupID: groupCluster,
+		Short:   "give a training to a cluster",
+		Long: "Gives a training to a cluster and prints the job's id. The flags are those of train, or lines `flag: value` of a --job file. Local data is read here, " +
+			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested folder that the workers see themselves, below one of their data roots. " +
+			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C leaves the job running. " +
+			"The same data, options and seed give the same bytes as train.",
+		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
+			"taxon submit --job training.yaml --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readJobFile(cmd, o.file); err != nil {
+				return err
+			}
+			return runSubmit(cmd.Context(), a, &o)
+		},
+	}
+	o.train.inputFlags(cmd)
+	flagGroup(cmd, "Job", func(f *pflag.FlagSet) {
+		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); those of the command line count more")
+		f.StringVar(&o.id, "id", "", "`ID` of the job (default: made up); submitting it again finds the job that is there")
+		f.StringVar(&o.name, "name", "", "`NAME` shown in lists")
+		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
+		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: upload nothing but names")
+		f.BoolVar(&o.wait, "wait", false, "follow the job to its end")
+		f.StringVar(&o.train.out, "out", "", "with --wait: the `DIR` of the model")
+	})
+	o.train.jobFlags(cmd)
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		threadsFlag(f, &o.train.threads)
+		bytesFlag(f, &o.train.memory, "memory", 0, "`SIZE` that reading the data may take here")
+		intFlag(f, &o.train.checkpoint, "checkpoint-every", 4, 1, math.MaxInt32, "`N` sweeps between snapshots, where the cluster makes them")
+	})
+	o.flags(cmd)
+	return cmd
+}
+
+// check refuses combinations that no single flag can see.
+func (o *submitOptions) check() error {
+	t := &o.train
+	switch {
+	case len(t.data) == 0:
+		return usagef("submit: flag --data is required: see `taxon help submit`")
+	case o.id != "" && store.ValidateJob(o.id) != nil:
+		return usagef("submit: --id %s: only letters, digits, '.', '_', '-', at most %d, and first a letter or digit", quoteIfOdd(o.id), store.MaxJobBytes)
+	case strings.HasPrefix(o.id, "data-"):
+		return usagef("submit: --id %s: ids that begin with data- belong to uploaded data", o.id)
+	case t.out != "" && !o.wait:
+		return usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.out)
+	case t.test != "" && t.out == "":
+		return usagef("submit: --test needs --wait and --out")
+	case t.evalEvery > 0:
+		return usagef("submit: --eval-every is for train alone: a cluster does not see the test data")
+	case o.inPlace && (len(t.data) != 1 || !t.ingested()):
+		return usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
+	case t.out == "-":
+		return usagef("submit: --out -: a model is a folder, give its path")
+	}
+	if t.out != "" {
+		if err := model.Replaceable(t.out); err != nil {
+			return err
+		}
+	}
+	where := t.out
+	t.out = "submitted" // check is train's: there --out must be given
+	err := t.check()
+	t.out = where
+	return err
+}
+
+// submitDocument is `taxon submit --json`; the rest is there with --wait.
+type submitDocument struct {
+	Job    string        `json:"job"`
+	State  string        `json:"state,omitempty"`
+	Report *model.Report `json:"report,omitempty"`
+	Test   *eval.Result  `json:"test,omitempty"`
+}
+
+func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	c, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	job, err := c.submit(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	if !o.wait {
+		if a.json {
+			return a.printJSON(submitDocument{Job: job})
+		}
+		_, err := fmt.Fprintln(a.stdout, job)
+		return err
+	}
+	if !a.json {
+		fmt.Fprintln(a.stdout, job)
+	}
+	return c.await(ctx, a, o, job)
+}
+
+// submit prepares the data and hands the job over.
+func (c *client) submit(ctx context.Context, a *app, o *submitOptions) (string, error) {
+	temp, err := os.MkdirTemp("", "taxon-submit-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+	t := &training{a: a, o: &o.train, temp: temp}
+	if err := t.readStructure(ctx); err != nil {
+		return "", err
+	}
+	if err := t.openData(ctx); err != nil {
+		return "", err
+	}
+	defer t.set.Close()
+	if err := t.specify(); err != nil {
+		return "", err
+	}
+	if err := t.checkLengths(); err != nil {
+		return "", err
+	}
+	t.giveStructure()
+	if err := c.upload(ctx, t, o); err != nil {
+		return "", err
+	}
+	id := o.id
+	if id == "" {
+		id = "job-" + strings.ToLower(rand.Text()[:8]) // ours, so that a call made twice makes one job
+	}
+	var r *taxonv1.SubmitResult
+	err = cluster.Insist(ctx, o.patience, func() (err error) {
+		r, err = c.jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: id, Name: o.name, Replicas: uint32(o.replicas)})
+		return err
+	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet
+	if err != nil {
+		return "", c.fail(err)
+	}
+	return r.GetJob(), nil
+}
+
+// upload puts the data where workers find it.
+func (c *client) upload(ctx context.Context, t *training, o *submitOptions) error {
+	line := t.a.ui.StartBytes("upload", 0)
+	defer line.Done()
+	data := &cluster.DataStore{Shards: c.shards, Copies: o.replicas, Patience: o.patience}
+	path, err := cluster.Upload(ctx, data, t.dir, o.inPlace, func(done, total int64) {
+		line.Total(total)
+		line.Set(done)
+	})
+	if err != nil {
+		return err
+	}
+	t.spec.Data.Path = path
+	if !o.inPlace {
+		return nil
+	}
+	if t.spec.Data.Path, err = filepath.Abs(t.dir); err != nil {
+		return err
+	}
+	t.spec.Data.Names = path
+	return nil
+}
+
+// await follows a job to its end, fetches the model if asked to, and prints the report.
+func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string) error {
+	st, err := c.follow(ctx, a, job)
+	if err != nil {
+		if isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted) {
+			return interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
+		}
+		return err
+	}
+	switch st.GetState() {
+	case taxonv1.JobState_JOB_STATE_FAILED:
+		return fmt.Errorf("job %s failed in sweep %d: %s", job, st.GetSweep()+1, st.GetError())
+	case taxonv1.JobState_JOB_STATE_CANCELLED:
+		return interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
+	}
+	d := submitDocument{Job: job, State: stateName(st.GetState()), Report: reportOf(st)}
+	if d.Report.WeightsSHA256 == "" && st.GetError() != "" {
+		return fmt.Errorf("job %s: %s", job, st.GetError())
+	}
+	if o.train.out != "" {
+		if _, err := c.fetchModel(ctx, a, job, o.train.out); err != nil {
+			return err
+		}
+	}
+	if d.Report.StoppedBy != "gap" {
+		a.ui.Warn("%s", aboveGap(d.Report, o.train.gap))
+	}
+	if o.train.test != "" {
+		if d.Test, err = evaluate(ctx, a, testOptions(&o.train)); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		err = a.printJSON(d)
+	} else {
+		title := o.train.out
+		if title == "" {
+			title = job
+		}
+		printReport(a, title, d.Report)
+		if d.Test != nil {
+			printEval(a, testOptions(&o.train), o.train.test, d.Test)
+		}
+	}
+	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
+		return gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.gap)
+	}
+	return err
+}
+
+// maxJobFile bounds a job file.
+const maxJobFile = 1 << 20
+
+// readJobFile sets the flags that a job file names and the command line does not.
+func readJobFile(cmd *cobra.Command, path string) error {
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	if len(data) > maxJobFile {
+		return fs.Inputf(path, 0, "is no job file: it has %d bytes", len(data))
+	}
+	return parseJobFile(cmd, path, data)
+}

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Cache keeps the data sets that a worker has fetched on its disk, by fingerprint.
+// Several processes may share its folder. What was used longest ago goes first; files
+// that are mapped stay readable when they are removed.
+type Cache struct {
+	Dir   string
+	Bytes int64 // of all sets together
+	Store Reader
+	Roots Roots // where data that is not in the store may lie
+}
+
+// lockWait is how long to wait before looking again whether another process has
+// fetched a set.
+const lockWait = 50 * time.Millisecond
+
+// Open gives a job's data: from its place below one of the roots, or from the cache,
+// fetched before if it is not there. The data set's checksums have been compared. An
+// error need not come again, unless Refused says so.
+func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
+	if !Uploaded(d.GetPath()) {
+		return c.openInPlace(d)
+	}
+	if !isSum(d.GetFingerprint()) {
+		return nil, refusef("the job's data has no fingerprint")
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, fs.Explain(c.Dir, err)
+	}
+	dir := filepath.Join(c.Dir, d.GetFingerprint())
+	if set, err := c.use(dir); err == nil {
+		return set, nil
+	}
+	unlock, err := lockFile(ctx, dir+".lock")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if set, err := c.use(dir); err == nil { // fetched by another process meanwhile
+		return set, nil
+	}
+	if err := c.fetch(ctx, d, dir); err != nil {
+		return nil, err
+	}
+	return c.use(dir)
+}
+
+// use opens a set that is there and notes the use.
+func (c *Cache) use(dir string) (*dataset.Set, error) {
+	set, err := dataset.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // it only orders the removal
+	return set, nil
+}
+
+// fetch brings a set from the store; the caller holds its lock.
+func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
+	l, err := listing(ctx, c.Store, d)
+	if err != nil {
+		return err
+	}
+	need := int64(len(l.Manifest))
+	for _, f := range l.Files {
+		need += f.Bytes
+	}
+	if need > c.Bytes {
+		return refusef("data %.12s takes %d bytes of disk, the worker's cache may hold %d: give the worker a larger --cache", l.Fingerprint, need, c.Bytes)
+	}
+	if err := c.makeRoom(need, dir); err != nil {
+		return err
+	}
+	part := dir + ".part"
+	if err := errors.Join(os.RemoveAll(part), os.RemoveAll(dir), os.Mkdir(part, 0o755)); err != nil {
+		return fs.Explain(c.Dir, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(part)
+		}
+	}()
+	if err := fetchFiles(ctx, c.Store, l, part, func(string) bool { return true }); err != nil {
+		return err
+	}
+	return fs.Explain(c.Dir, os.Rename(part, dir))
+}
+
+// makeRoom removes the sets used longest ago until need more bytes fit.
+func (c *Cache) makeRoom(need int64, except string) error {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return fs.Explain(c.Dir, err)
+	}
+	type held struct {
+		path  string
+		bytes int64
+		used  time.Time
+	}
+	var sets []held
+	total := int64(0)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || !isSum(e.Name()) {
+			continue
+		}
+		s := held{path: filepath.Join(c.Dir, e.Name()), used: info.ModTime()}
+		s.bytes = folderBytes(s.path)
+		if s.path != except {
+			sets = append(sets, s)
+			total += s.bytes
+		}
+	}
+	slices.SortFunc(sets, func(a, b held) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) })
+	for _, s := range sets {
+		if total+need <= c.Bytes {
+			return nil
+		}
+		if err := os.RemoveAll(s.path); err != nil {
+			return fs.Explain(c.Dir, err)
+		}
+		total -= s.bytes
+	}
+	return nil
+}
+
+func folderBytes(dir string) int64 {
+	n := int64(0)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0 // another process has removed it
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// openInPlace opens data where it lies.
+func (c *Cache) openInPlace(d *taxonv1.Data) (*dataset.Set, error) {
+	if err := c.Roots.Check(d.GetPath()); err != nil {
+		return nil, &refusal{err}
+	}
+	set, err := dataset.Open(d.GetPath())
+	if err != nil && fs.IsInput(err) {
+		return nil, &refusal{err}
+	}
+	return set, err
+}
+
+// refusal is an error that the same request meets again anywhere.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+func refusef(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
+
+// Refused says whether err would come again on any worker of the same settings.
+func Refused(err error) bool {
+	var r *refusal
+	return errors.As(err, &r)
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/secure"
+)
+
+const (
+	// firstWait and maxWait bound the pause before a call is made again; it doubles.
+	firstWait = 20 * time.Millisecond
+	maxWait   = 500 * time.Millisecond
+	// connectWait bounds one attempt to connect.
+	connectWait = 5 * time.Second
+)
+
+// Dialer makes connections and keeps one for each address.
+type Dialer struct {
+	Security secure.Options
+	// Patience is how long a call that does not stream is made again and again while the
+	// other side is away; 0: not at all.
+	Patience time.Duration
+
+	mu    sync.Mutex
+	conns map[string]*grpc.ClientConn
+}
+
+// Conn is the connection to an address, host:port. It is made when it is first used, and
+// made again when it breaks. The Dialer closes it.
+func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.conns[addr]; c != nil {
+		return c, nil
+	}
+	options, err := d.Security.DialOptions()
+	if err != nil {
+		return nil, err
+	}
+	options = append(options,
+		grpc.WithConnectParams(grpc.ConnectParams{
+			// What is being replaced is back within half a second: look often.
+			Backoff:           backoff.Config{BaseDelay: firstWait, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxWait},
+			MinConnectTimeout: connectWait,
+		}),
+		grpc.WithDisableServiceConfig(),
+	)
+	if d.Patience > 0 {
+		options = append(options, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
+	}
+	c, err := grpc.NewClient("passthrough:///"+addr, options...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	if d.conns == nil {
+		d.conns = map[string]*grpc.ClientConn{}
+	}
+	d.conns[addr] = c
+	return c, nil
+}
+
+// Close closes the connections.
+func (d *Dialer) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, c := range d.conns { // the order of closing shows nowhere
+		errs = append(errs, c.Close())
+	}
+	d.conns = nil
+	return errors.Join(errs...)
+}
+
+// patient makes a call again while the other side is away, for as long as limit. All of
+// our calls may be made twice: those that change something are told apart by ids.
+func patient(limit time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		return Insist(ctx, limit, func() error { return call(ctx, method, req, reply, conn, options...) },
+			func(err error) bool { return status.Code(err) == codes.Unavailable })
+	}
+}
+
+// Insist makes an attempt again, after a pause that grows, while its error is one that
+// again accepts, for as long as limit (0: until ctx ends). The last error is returned.
+func Insist(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
+	began := time.Now()
+	for wait := firstWait; ; wait = min(2*wait, maxWait) {
+		err := attempt()
+		if err == nil || !again(err) || limit > 0 && time.Since(began) >= limit {
+			return err
+		}
+		if Pause(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// Pause waits for a time, or for the context's end, which is its error.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/storerpc"
+)
+
+// DataStore keeps data sets on all shards of a cluster. They outlive jobs and are there
+// before one, so no job's list of shards places them: each value has an order of all
+// shards (by rendezvous hashing), is put on the first ones that are up, and looked for
+// in that order. So shards may join, leave and come back.
+type DataStore struct {
+	Shards   *Shards
+	Copies   int           // of each value; 0: one
+	Patience time.Duration // with shards that are away; 0: until the context ends
+
+	mu      sync.Mutex
+	clients map[string]*storerpc.Client // by shard
+}
+
+// client is the client of one shard.
+func (d *DataStore) client(id string) (*storerpc.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.clients[id]; c != nil {
+		return c, nil
+	}
+	c, err := storerpc.NewClient([]storerpc.Endpoint{d.Shards.Endpoint(id)}, store.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	if d.clients == nil {
+		d.clients = map[string]*storerpc.Client{}
+	}
+	d.clients[id] = c
+	return c, nil
+}
+
+// order lists the shards in a key's order.
+func (d *DataStore) order(ctx context.Context, k store.Key) ([]*taxonv1.Shard, error) {
+	shards, err := d.Shards.Known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	draw := map[string][]byte{}
+	for _, s := range shards {
+		sum := sha256.Sum256(store.AppendKey(append([]byte(s.GetId()), 0), k))
+		draw[s.GetId()] = sum[:]
+	}
+	slices.SortFunc(shards, func(a, b *taxonv1.Shard) int {
+		return cmp.Or(bytes.Compare(draw[a.GetId()], draw[b.GetId()]), cmp.Compare(a.GetId(), b.GetId()))
+	})
+	return shards, nil
+}
+
+// Put stores values, several at a time.
+func (d *DataStore) Put(ctx context.Context, values []store.Value) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(batchParts)
+	for _, v := range values {
+		g.Go(func() error {
+			return Insist(ctx, d.Patience, func() error { return d.put(ctx, v) }, Away)
+		})
+	}
+	return g.Wait()
+}
+
+// put puts a value on as many shards as it shall have copies, or on all that answer.
+func (d *DataStore) put(ctx context.Context, v store.Value) error {
+	shards, err := d.order(ctx, v.Key)
+	if err != nil {
+		return err
+	}
+	done, errs := 0, []error(nil)
+	for _, down := range []bool{false, true} { // those said to be up first
+		for _, s := range shards {
+			if done == max(d.Copies, 1) {
+				return nil
+			}
+			if (s.GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN) != down {
+				continue
+			}
+			c, err := d.client(s.GetId())
+			if err != nil {
+				return err
+			}
+			switch err := c.Put(ctx, []store.Value{v}); {
+			case err == nil:
+				done++
+			case Away(err), errors.Is(err, store.ErrFull):
+				errs = append(errs, err)
+			default:
+				return err
+			}
+		}
+	}
+	if done > 0 {
+		return nil
+	}
+	return cmp.Or(errors.Join(errs...), fmt.Errorf("no shard takes %v: %w", v.Key, store.ErrUnavailable))
+}
+
+// Get looks for values, several at a time; nil for one that no shard has.
+func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	out := make([][]byte, len(keys))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(batchParts)
+	for i, k := range keys {
+		g.Go(func() error {
+			return Insist(ctx, d.Patience, func() (err error) {
+				out[i], err = d.get(ctx, k)
+				return err
+			}, Away)
+		})
+	}
+	return out, g.Wait()
+}
+
+// get asks the shards in the key's order. It is missing only if all of them say so; a
+// damaged copy counts as none.
+func (d *DataStore) get(ctx context.Context, k store.Key) ([]byte, error) {
+	shards, err := d.order(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	var away error
+	for _, s := range shards {
+		c, err := d.client(s.GetId())
+		if err != nil {
+			return nil, err
+		}
+		values, err := c.Get(ctx, []store.Key{k})
+		switch {
+		case err == nil && values[0] != nil:
+			return values[0], nil
+		case err != nil && (Away(err) || errors.Is(err, store.ErrCorrupt)):
+			away = err
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, away
+}
+
+// List calls yield for the values of a job that shards hold that answer; one that lies
+// on several shards comes several times.
+func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {
+	return Insist(ctx, d.Patience, func() error {
+		shards, err := d.Shards.Known(ctx)
+		if err != nil {
+			return err
+		}
+		for _, s := range shards {
+			c, err := d.client(s.GetId())
+			if err != nil {
+				return err
+			}
+			if err := c.List(ctx, job, yield); err != nil && !Away(err) {
+				return err
+			}
+		}
+		return nil
+	}, Away)
+}

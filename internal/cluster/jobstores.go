@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/storerpc"
+)
+
+// JobStores makes the store of each job: its values lie on the shards that were pinned
+// when it was submitted, in that order, wherever these run now.
+type JobStores struct {
+	Shards *Shards
+
+	mu    sync.Mutex
+	byJob map[string]*jobStore // by job
+	order []string             // used last last
+}
+
+type jobStore struct {
+	ids    []string
+	client *storerpc.Client
+}
+
+// maxJobStores bounds the clients that are kept. They own no connections.
+const maxJobStores = 64
+
+// Of is the store of a job on so many pinned shards and copies.
+func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*storerpc.Client, error) {
+	if len(shards) == 0 {
+		return nil, fmt.Errorf("job %s: no shard holds its values: %w", job, store.ErrUnavailable)
+	}
+	s.Shards.Learn(shards)
+	ids := make([]string, len(shards))
+	for i, sh := range shards {
+		ids[i] = sh.GetId()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.byJob[job]; j != nil && slices.Equal(j.ids, ids) {
+		return j.client, nil
+	}
+	ends := make([]storerpc.Endpoint, len(ids))
+	for i, id := range ids {
+		ends[i] = s.Shards.Endpoint(id)
+	}
+	c, err := newStoreClient(ends, replicas)
+	if err != nil {
+		return nil, err
+	}
+	if s.byJob == nil {
+		s.byJob = map[string]*jobStore{}
+	}
+	s.byJob[job] = &jobStore{ids, c}
+	if s.order = append(s.order, job); len(s.order) > maxJobStores {
+		delete(s.byJob, s.order[0])
+		s.order = s.order[1:]
+	}
+	return c, nil
+}
+
+// newStoreClient makes the client of a job's shards with so many copies of each value.
+func newStoreClient(ends []storerpc.Endpoint, _ uint32) (*storerpc.Client, error) {
+	return storerpc.NewClient(ends, store.Limits{})
+}

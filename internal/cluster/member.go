@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Member keeps a store shard known to the coordinator.
+type Member struct {
+	ID, Addr string
+	Capacity uint64 // bytes; 0: not told
+	Members  taxonv1.MembersClient
+	// Held tells the bytes of the values, and whether there are none at all; nil: not told.
+	Held   func() (bytes uint64, empty bool)
+	Joined func()      // called once, when the coordinator first knows the shard
+	Failed func(error) // told of calls that failed; nil: not told
+}
+
+// callTimeout bounds the calls that a member makes: they answer at once.
+const callTimeout = 5 * time.Second
+
+// Run joins, and says again and again that the shard lives, until ctx ends; then it
+// leaves. It returns nil.
+func (m *Member) Run(ctx context.Context) error {
+	joined := false
+	for wait := firstWait; ; {
+		r, err := m.join(ctx)
+		if err == nil {
+			wait = time.Duration(max(r.GetHeartbeatMs(), 10)) * time.Millisecond
+			if !joined {
+				joined = true
+				m.Joined()
+			}
+		} else {
+			wait = min(2*wait, maxWait)
+			if m.Failed != nil && ctx.Err() == nil {
+				m.Failed(fmt.Errorf("join the cluster: %w", err))
+			}
+		}
+		if Pause(ctx, wait) != nil {
+			break
+		}
+	}
+	call, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer done()
+	if _, err := m.Members.LeaveStore(call, &taxonv1.LeaveStoreRequest{Id: m.ID}); err != nil && m.Failed != nil {
+		m.Failed(fmt.Errorf("leave the cluster: %w", err))
+	}
+	return nil
+}
+
+func (m *Member) join(ctx context.Context) (*taxonv1.JoinStoreResult, error) {
+	call, done := context.WithTimeout(ctx, callTimeout)
+	defer done()
+	r := &taxonv1.JoinStoreRequest{Id: m.ID, Addr: m.Addr, Capacity: m.Capacity}
+	if m.Held != nil {
+		r.Bytes, r.Empty = m.Held()
+	}
+	return m.Members.JoinStore(call, r)
+}

@@ -1,0 +1,286 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"taxon/internal/fs"
+	"taxon/internal/jobspec"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+)
+
+// Sealer is the Jobs service in front of a coordinator's own: it puts a seal on each
+// finished job, the digest of its weights. Until that is made, once, the job is shown as
+// running, in phase seal: whoever sees a job done sees its digest. Close it before the
+// service behind it.
+type Sealer struct {
+	taxonv1.JobsServer
+	Dir   string // where seals are kept
+	Store func(job string) (worker.Store, error)
+	// Resident tells the most memory that this process has held, in bytes; nil: not told.
+	Resident func() uint64
+	Failed   func(error) // told what could not be done; nil: not told
+
+	mu     sync.Mutex
+	seals  map[string]*seal
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// Seal is what is kept of a finished job beside the coordinator's journal.
+type Seal struct {
+	WeightsSHA256 string `json:"weights_sha256"`
+	Nonzeros      uint64 `json:"nonzeros"`
+	PeakRSSBytes  uint64 `json:"peak_rss_bytes"`
+	Error         string `json:"error,omitempty"` // why there is no digest
+}
+
+// seal is one that is made or being made.
+type seal struct {
+	ready chan struct{} // closed when what follows is set
+	Seal
+}
+
+// phaseSeal is the phase of a job whose weights are being digested.
+const phaseSeal = "seal"
+
+// Start lets it work; Close ends it.
+func (s *Sealer) Start() {
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.seals = map[string]*seal{}
+}
+
+// Close waits for the work under way to end; what is not done will be done by the next life.
+func (s *Sealer) Close() {
+	s.cancel()
+	s.work.Wait()
+}
+
+// Registrar makes a Sealer stand before the Jobs service that is registered through it.
+func (s *Sealer) Registrar(g grpc.ServiceRegistrar) grpc.ServiceRegistrar { return &registrar{g, s} }
+
+type registrar struct {
+	grpc.ServiceRegistrar
+	sealer *Sealer
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r *registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	if jobs, ok := impl.(taxonv1.JobsServer); ok && desc.ServiceName == taxonv1.Jobs_ServiceDesc.ServiceName {
+		r.sealer.JobsServer = jobs
+		impl = r.sealer
+	}
+	r.ServiceRegistrar.RegisterService(desc, impl)
+}
+
+// Status implements the Jobs service.
+func (s *Sealer) Status(ctx context.Context, r *taxonv1.StatusRequest) (*taxonv1.JobStatus, error) {
+	st, err := s.JobsServer.Status(ctx, r)
+	if err == nil {
+		s.dress(st)
+	}
+	return st, err
+}
+
+// Cancel implements the Jobs service.
+func (s *Sealer) Cancel(ctx context.Context, r *taxonv1.CancelRequest) (*taxonv1.JobStatus, error) {
+	st, err := s.JobsServer.Cancel(ctx, r)
+	if err == nil {
+		s.dress(st)
+	}
+	return st, err
+}
+
+// ListJobs implements the Jobs service.
+func (s *Sealer) ListJobs(ctx context.Context, r *taxonv1.ListJobsRequest) (*taxonv1.ListJobsResult, error) {
+	list, err := s.JobsServer.ListJobs(ctx, r)
+	for _, j := range list.GetJobs() {
+		if j.State == taxonv1.JobState_JOB_STATE_DONE && s.get(j.Job) == nil {
+			j.State, j.Phase, j.EndedUnixMs = taxonv1.JobState_JOB_STATE_RUNNING, phaseSeal, 0
+		}
+	}
+	return list, err
+}
+
+// Watch implements the Jobs service.
+func (s *Sealer) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreamingServer[taxonv1.JobStatus]) error {
+	return s.JobsServer.Watch(r, &sealedStream{stream, s})
+}
+
+type sealedStream struct {
+	grpc.ServerStreamingServer[taxonv1.JobStatus]
+	sealer *Sealer
+}
+
+// Send passes a status on; one of a job that has just ended waits for its seal.
+func (w *sealedStream) Send(st *taxonv1.JobStatus) error {
+	if made := w.sealer.dress(st); made == nil {
+		return w.ServerStreamingServer.Send(st)
+	} else if err := w.ServerStreamingServer.Send(st); err != nil {
+		return err
+	} else {
+		select {
+		case <-made.ready:
+		case <-w.Context().Done():
+			return w.Context().Err()
+		case <-w.sealer.ctx.Done():
+			return w.sealer.ctx.Err()
+		}
+	}
+	st.State, st.Phase, st.Trace = taxonv1.JobState_JOB_STATE_DONE, "end", nil // the trace has gone already
+	w.sealer.dress(st)
+	return w.ServerStreamingServer.Send(st)
+}
+
+// dress puts the seal on the status of a finished job; one without a seal is shown as
+// running, and what is being made is returned.
+func (s *Sealer) dress(st *taxonv1.JobStatus) (missing *seal) {
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		return nil
+	}
+	made := s.get(st.Job)
+	if made == nil {
+		st.State, st.Phase = taxonv1.JobState_JOB_STATE_RUNNING, phaseSeal
+		return s.entry(st.Job)
+	}
+	st.WeightsSha256, st.Nonzeros, st.PeakRssBytes = made.WeightsSHA256, made.Nonzeros, made.PeakRSSBytes
+	if made.Error != "" && st.Error == "" {
+		st.Error = made.Error
+	}
+	return nil
+}
+
+// get is the seal of a finished job; nil: it is being made.
+func (s *Sealer) get(job string) *Seal {
+	e := s.entry(job)
+	select {
+	case <-e.ready:
+		return &e.Seal
+	default:
+		return nil
+	}
+}
+
+// entry finds the seal of a finished job, or begins to make it.
+func (s *Sealer) entry(job string) *seal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.seals[job]; e != nil {
+		return e
+	}
+	e := &seal{ready: make(chan struct{})}
+	s.seals[job] = e
+	if data, err := os.ReadFile(s.path(job)); err == nil && json.Unmarshal(data, &e.Seal) == nil {
+		close(e.ready)
+		return e
+	}
+	s.work.Go(func() { s.make(job, e) })
+	return e
+}
+
+func (s *Sealer) path(job string) string { return filepath.Join(s.Dir, job+".json") }
+
+// make digests the weights of a job, again and again while the store is away.
+func (s *Sealer) make(job string, e *seal) {
+	var sealed Seal
+	err := Insist(s.ctx, 0, func() (err error) {
+		sealed, err = s.digest(job)
+		if err != nil && Away(err) && s.Failed != nil {
+			s.Failed(fmt.Errorf("job %s: digest of its weights: %w", job, err))
+		}
+		return err
+	}, Away)
+	if s.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		sealed.Error = fmt.Sprintf("the job is done, but its weights can't be read: %v", err)
+	} else {
+		err = s.keep(job, sealed)
+	}
+	if err != nil && s.Failed != nil {
+		s.Failed(fmt.Errorf("job %s: seal: %w", job, err))
+	}
+	e.Seal = sealed
+	close(e.ready)
+}
+
+func (s *Sealer) keep(job string, sealed Seal) error {
+	data, err := json.Marshal(sealed)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(s.Dir, 0o700), fs.WriteFile(s.path(job), append(data, '\n')))
+}
+
+// digest reads the weights of a job and names them.
+func (s *Sealer) digest(job string) (Seal, error) {
+	r, err := s.JobsServer.Describe(s.ctx, &taxonv1.JobRequest{Job: job})
+	if err != nil {
+		return Seal{}, err
+	}
+	st, err := s.JobsServer.Status(s.ctx, &taxonv1.StatusRequest{Job: job})
+	if err != nil {
+		return Seal{}, err
+	}
+	tree, _, err := jobspec.Tree(r.GetSpec())
+	if err != nil {
+		return Seal{}, err
+	}
+	src, err := s.Store(job)
+	if err != nil {
+		return Seal{}, err
+	}
+	columns := int(r.GetSpec().GetData().GetFeatures())
+	if r.GetSpec().GetOptions().GetBias() > 0 {
+		columns++
+	}
+	d := model.NewDigest(tree, columns)
+	if err := worker.Weights(s.ctx, src, tree, r.GetPlan(), st, d.WriteNode); err != nil {
+		return Seal{}, err
+	}
+	sum, err := d.Sum()
+	sealed := Seal{WeightsSHA256: sum, Nonzeros: r.GetSpec().GetData().GetNonzeros()}
+	if s.Resident != nil {
+		sealed.PeakRSSBytes = s.Resident()
+	}
+	return sealed, err
+}
+
+// Keeper carries a coordinator's orders to the shards of each job. Orders only free
+// space, so a shard that is away is not waited for longer than Patience: what it keeps
+// too long goes with the job.
+type Keeper struct {
+	// Of gives the store of a job.
+	Of func(job string) (store.Store, error)
+}
+
+// Commit implements coordinator.Store.
+func (k *Keeper) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
+	st, err := k.Of(job)
+	if err != nil {
+		return err
+	}
+	return st.Commit(ctx, job, step, attempts)
+}
+
+// Drop implements coordinator.Store.
+func (k *Keeper) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
+	st, err := k.Of(job)
+	if err != nil {
+		return err
+	}
+	_, err = st.Drop(ctx, store.DropSpec{Job: job, Keep: keep, Before: before})
+	return err
+}

@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/storerpc"
+)
+
+// Shards knows where the store's shards are. A shard is known by its id; its address may
+// change, so calls go to where it was last seen, and a call that does not get through
+// makes Shards ask again.
+type Shards struct {
+	Dialer *Dialer // of connections to the shards
+	// List asks who is there: Jobs.Stores of the coordinator.
+	List func(ctx context.Context) (*taxonv1.StoresResult, error)
+
+	mu     sync.Mutex
+	known  []*taxonv1.Shard // in order of joining
+	asked  time.Time
+	asking sync.Mutex
+}
+
+// askEvery is the least time between two questions that failed calls cause.
+const askEvery = 100 * time.Millisecond
+
+// Learn takes over news about shards that came with another answer.
+func (s *Shards) Learn(shards []*taxonv1.Shard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range shards {
+		i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == n.GetId() })
+		switch {
+		case i < 0:
+			s.known = append(s.known, n)
+		case n.GetAddr() != "":
+			s.known[i] = n
+		}
+	}
+}
+
+// Refresh asks where the shards are, unless that was done just before.
+func (s *Shards) Refresh(ctx context.Context) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if time.Since(s.asked) < askEvery {
+		return nil
+	}
+	r, err := s.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list of store shards: %w", err)
+	}
+	s.asked = time.Now()
+	s.Learn(r.GetShards())
+	return nil
+}
+
+// Known lists the shards, in order of joining. It asks if it knows none.
+func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
+	s.mu.Lock()
+	known := slices.Clone(s.known)
+	s.mu.Unlock()
+	if len(known) > 0 {
+		return known, nil
+	}
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) == 0 {
+		return nil, fmt.Errorf("the cluster has no store: %w", store.ErrUnavailable)
+	}
+	return slices.Clone(s.known), nil
+}
+
+// Endpoint is the shard of an id, wherever it runs.
+func (s *Shards) Endpoint(id string) storerpc.Endpoint {
+	return storerpc.Endpoint{Name: id, Conn: &shardConn{shards: s, id: id}}
+}
+
+// addr is where a shard was last seen.
+func (s *Shards) addr(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.known {
+		if k.GetId() == id {
+			return k.GetAddr()
+		}
+	}
+	return ""
+}
+
+// shardConn is a connection to a shard that follows it when it moves.
+type shardConn struct {
+	shards *Shards
+	id     string
+}
+
+// conn is the connection to where the shard is now thought to be.
+func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
+	addr := c.shards.addr(c.id)
+	if addr == "" {
+		if err := c.shards.Refresh(ctx); err != nil {
+			return nil, status.Error(codes.Unavailable, err.Error())
+		}
+		if addr = c.shards.addr(c.id); addr == "" {
+			return nil, status.Errorf(codes.Unavailable, "shard %s is not known to the coordinator (yet)", c.id)
+		}
+	}
+	return c.shards.Dialer.Conn(addr)
+}
+
+// failed asks anew where the shard is after a call that did not get through.
+func (c *shardConn) failed(ctx context.Context, err error) {
+	if status.Code(err) == codes.Unavailable {
+		_ = c.shards.Refresh(ctx) // the caller meets the same error again, and says it
+	}
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (c *shardConn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+	conn, err := c.conn(ctx)
+	if err != nil {
+		return err
+	}
+	err = conn.Invoke(ctx, method, args, reply, options...)
+	c.failed(ctx, err)
+	return err
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (c *shardConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	conn, err := c.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := conn.NewStream(ctx, desc, method, options...)
+	if err != nil {
+		c.failed(ctx, err)
+		return nil, err
+	}
+	return &shardStream{ClientStream: stream, conn: c, ctx: ctx}, nil
+}
+
+// shardStream notices that the shard went away within a call.
+type shardStream struct {
+	grpc.ClientStream
+	conn *shardConn
+	ctx  context.Context
+}
+
+func (s *shardStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	s.conn.failed(s.ctx, err)
+	return err
+}
+
+// Steady is a store whose calls are made again while a shard is away, for as long as
+// Patience (0: until the call's context ends).
+type Steady struct {
+	Store interface {
+		Put(ctx context.Context, values []store.Value) error
+		Get(ctx context.Context, keys []store.Key) ([][]byte, error)
+	}
+	Patience time.Duration
+}
+
+// Put implements worker.Store.
+func (s *Steady) Put(ctx context.Context, values []store.Value) error {
+	return Insist(ctx, s.Patience, func() error { return s.Store.Put(ctx, values) }, Away)
+}
+
+// Get implements worker.Store.
+func (s *Steady) Get(ctx context.Context, keys []store.Key) (out [][]byte, err error) {
+	err = Insist(ctx, s.Patience, func() error {
+		out, err = s.Store.Get(ctx, keys)
+		return err
+	}, Away)
+	return out, err
+}
+
+// Away says whether an error means that a shard could not be reached.
+func Away(err error) bool { return errors.Is(err, store.ErrUnavailable) }

@@ -1,0 +1,114 @@
+//go:build unix
+
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"taxon/internal/fs"
+)
+
+// ErrRunning is in the chain of Lock's error while a supervisor lives.
+var ErrRunning = errors.New("a cluster runs here already")
+
+// Lock takes the supervisor's lock of dir, making the folder; it ends with the process
+// or with Close.
+func Lock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fs.Explain(dir, err)
+	}
+	f, err := os.OpenFile(lockPath(dir), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fs.Explain(dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", dir, ErrRunning)
+	}
+	return f, nil
+}
+
+// Running says whether a supervisor lives in dir.
+func Running(dir string) bool {
+	f, err := os.Open(lockPath(dir))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
+}
+
+// Detach starts a supervisor as a session of its own, with no terminal, its output in
+// the folder's logs. The process is the caller's to wait for, if it cares.
+func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
+	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
+		return nil, fs.Explain(dir, err)
+	}
+	log, err := os.OpenFile(filepath.Join(LogDir(dir), "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fs.Explain(dir, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, cmd.Start()
+}
+
+// Reload tells the supervisor of dir that what is wanted has changed.
+func Reload(dir string) error { return signal(dir, unix.SIGHUP) }
+
+// End tells the supervisor of dir to end its processes and itself.
+func End(dir string) error { return signal(dir, unix.SIGTERM) }
+
+// Kill ends the supervisor of dir at once; see Sweep.
+func Kill(dir string) error { return signal(dir, unix.SIGKILL) }
+
+func signal(dir string, s unix.Signal) error {
+	st, err := ReadState(dir)
+	if err != nil {
+		return err
+	}
+	if err := unix.Kill(st.Supervisor, s); err != nil {
+		return fmt.Errorf("signal the supervisor (process %d): %w", st.Supervisor, err)
+	}
+	return nil
+}
+
+// terminate asks a process to end, also a stopped one.
+func terminate(pid int) {
+	_ = unix.Kill(pid, unix.SIGTERM) // it may have ended
+	_ = unix.Kill(pid, unix.SIGCONT)
+}
+
+func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
+
+// startOf is when a process began, in clock ticks since the system's start; 0 where the
+// system does not tell, or if there is no such process.
+func startOf(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]) // the name may hold blanks
+	const startField = 19                                           // the 22nd, 2 before the name's end
+	if len(fields) <= startField || string(fields[0]) == "Z" {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(fields[startField]), 10, 64)
+	return n
+}
+
+// same says whether a pid is still the process that began then.
+func same(pid int, started int64) bool {
+	return pid > 0 && started != 0 && startOf(pid) == started
+}

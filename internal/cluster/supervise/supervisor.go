@@ -1,0 +1,324 @@
+package supervise
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"taxon/internal/fs"
+)
+
+const (
+	// quick is a life so short that the next start waits, a little longer each time, at
+	// most maxPause: what dies is back within half a second.
+	quick      = 5 * time.Second
+	firstPause = 50 * time.Millisecond
+	maxPause   = 350 * time.Millisecond
+	// grace is how long a process may take to end in good order before it is killed.
+	grace = 10 * time.Second
+	// readyMark is in the line that a process prints when it is ready.
+	readyMark = ": ready on "
+	// listenFD is the listening socket's number in a child, see exec.Cmd.ExtraFiles.
+	listenFD = 3
+)
+
+// Supervisor runs the cluster in Dir until its context ends. Log gets a line about each
+// thing that happens.
+type Supervisor struct {
+	Dir string
+	Log io.Writer
+
+	mu      sync.Mutex
+	wanted  *Wanted
+	coord   *child
+	stores  []*child
+	workers []*child
+}
+
+// child is a process that is kept running. Its fields but the first four are guarded by
+// the supervisor's mu.
+type child struct {
+	role, id string
+	args     func() []string
+	socket   *os.File // nil: it does not listen
+	end      context.CancelFunc
+	ended    chan struct{}
+
+	view Process
+}
+
+// Run works until ctx ends, then ends all processes, workers first. reload announces
+// changes of what is wanted. An error means that it could not begin.
+func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err error) {
+	lock, err := Lock(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if n, err := Sweep(s.Dir); err != nil {
+		return err
+	} else if n > 0 {
+		s.logf("ended %d processes that were left behind", n)
+	}
+	if err := os.MkdirAll(LogDir(s.Dir), 0o755); err != nil {
+		return fs.Explain(s.Dir, err)
+	}
+	defer s.stop()
+	if err := s.begin(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-reload:
+			if err := s.adapt(); err != nil {
+				s.logf("%v", err)
+			}
+		}
+	}
+}
+
+// begin starts what is wanted at first.
+func (s *Supervisor) begin() (err error) {
+	if s.wanted, err = ReadWanted(s.Dir); err != nil {
+		return err
+	}
+	if s.coord, err = s.newChild(Coordinator, Coordinator, true); err != nil {
+		return err
+	}
+	for i := range s.wanted.Stores {
+		c, err := s.newChild(Store, fmt.Sprintf("store-%d", i), true)
+		if err != nil {
+			return err
+		}
+		s.stores = append(s.stores, c)
+	}
+	if err := s.scale(); err != nil {
+		return err
+	}
+	for _, c := range append([]*child{s.coord}, s.stores...) {
+		s.start(c)
+	}
+	s.publish()
+	return nil
+}
+
+// adapt follows a change of what is wanted. Only the number of workers can change.
+func (s *Supervisor) adapt() error {
+	w, err := ReadWanted(s.Dir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.wanted = w
+	s.mu.Unlock()
+	err = s.scale()
+	s.publish()
+	return err
+}
+
+// scale starts or ends workers; those that came last go first.
+func (s *Supervisor) scale() error {
+	for len(s.workers) > s.wanted.Workers {
+		last := s.workers[len(s.workers)-1]
+		s.mu.Lock()
+		s.workers = s.workers[:len(s.workers)-1]
+		s.mu.Unlock()
+		last.end() // it gives its tasks back; nobody needs to wait for it
+	}
+	for len(s.workers) < s.wanted.Workers {
+		c, err := s.newChild(Worker, fmt.Sprintf("worker-%d", len(s.workers)), false)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.workers = append(s.workers, c)
+		s.mu.Unlock()
+		s.start(c)
+	}
+	return nil
+}
+
+// stop ends everything: workers first, so that they can give their tasks back.
+func (s *Supervisor) stop() {
+	for _, group := range [][]*child{s.workers, s.stores, {s.coord}} {
+		for _, c := range group {
+			if c != nil && c.end != nil {
+				c.end()
+			}
+		}
+		for _, c := range group {
+			if c != nil && c.ended != nil {
+				<-c.ended
+			}
+		}
+	}
+	_ = os.Remove(statePath(s.Dir))
+	s.logf("all processes have ended")
+}
+
+// newChild describes a process; start makes it.
+func (s *Supervisor) newChild(role, id string, listens bool) (*child, error) {
+	c := &child{role: role, id: id, view: Process{Role: role, ID: id}}
+	c.args = func() []string { return s.arguments(c) }
+	if !listens {
+		return c, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", id, err)
+	}
+	defer l.Close() // the file is a copy that stays open
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return nil, fmt.Errorf("%s: %T has no file", id, l)
+	}
+	if c.socket, err = tcp.File(); err != nil {
+		return nil, fmt.Errorf("%s: %w", id, err)
+	}
+	c.view.Addr = l.Addr().String()
+	return c, nil
+}
+
+// arguments is the command line of a process.
+func (s *Supervisor) arguments(c *child) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	args := []string{c.role, "--name", c.id}
+	if c.socket != nil {
+		args = append(args, "--listen-fd", fmt.Sprint(listenFD), "--dir", filepath.Join(s.Dir, c.id))
+	}
+	switch c.role {
+	case Coordinator:
+		return append(args[:1], append(args[3:], s.wanted.Coordinator...)...)
+	case Store:
+		return append(append(args, "--coordinator", s.coord.view.Addr), s.wanted.Store...)
+	default: // workers of one machine share what they have fetched
+		return append(append(args, "--coordinator", s.coord.view.Addr, "--dir", filepath.Join(s.Dir, "cache")), s.wanted.Worker...)
+	}
+}
+
+// start keeps a process running until its end is called.
+func (s *Supervisor) start(c *child) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.end, c.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(c.ended)
+		s.keep(ctx, c)
+	}()
+}
+
+func (s *Supervisor) keep(ctx context.Context, c *child) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.once(ctx, c)
+		if ctx.Err() != nil {
+			break
+		}
+		s.logf("%s ended (%v): starting it again", c.id, err)
+		s.mu.Lock()
+		c.view.PID, c.view.Ready = 0, false
+		c.view.Restarts++
+		s.mu.Unlock()
+		s.publish()
+		if time.Since(began) > quick {
+			pause = firstPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxPause)
+	}
+	s.publish()
+}
+
+// once runs a process to its end.
+func (s *Supervisor) once(ctx context.Context, c *child) error {
+	log, err := os.OpenFile(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.mu.Lock()
+	program := s.wanted.Program
+	s.mu.Unlock()
+	cmd := exec.Command(program, c.args()...)
+	cmd.Stderr = log
+	if c.socket != nil {
+		cmd.ExtraFiles = []*os.File{c.socket}
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	c.view.PID, c.view.Started = cmd.Process.Pid, startOf(cmd.Process.Pid)
+	s.mu.Unlock()
+	s.publish()
+	done := make(chan struct{})
+	over := make(chan struct{})
+	go func() { // ends it when asked to
+		defer close(over)
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		terminate(cmd.Process.Pid)
+		select {
+		case <-done:
+		case <-time.After(grace):
+			_ = cmd.Process.Kill()
+		}
+	}()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		fmt.Fprintln(log, lines.Text())
+		if strings.Contains(lines.Text(), readyMark) {
+			s.mu.Lock()
+			c.view.Ready = true
+			s.mu.Unlock()
+			s.publish()
+		}
+	}
+	err = cmd.Wait()
+	close(done)
+	<-over
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	return err
+}
+
+// publish writes the state.
+func (s *Supervisor) publish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := State{Supervisor: os.Getpid(), Coordinator: s.coord.view.Addr, Version: s.wanted.Version}
+	for _, c := range slices.Concat([]*child{s.coord}, s.stores, s.workers) {
+		st.Processes = append(st.Processes, c.view)
+	}
+	if err := writeJSON(statePath(s.Dir), &st); err != nil {
+		fmt.Fprintf(s.Log, "%v\n", err)
+	}
+}
+
+func (s *Supervisor) logf(format string, args ...any) {
+	fmt.Fprintf(s.Log, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), fmt.Sprintf(format, args...))
+}

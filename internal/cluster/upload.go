@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"taxon/internal/dataset"
+	"taxon/store"
+)
+
+const (
+	// partBytes is the size of the values that a file is cut into.
+	partBytes = 4 << 20
+	// batchParts are put or fetched in one call.
+	batchParts = 4
+	// uploaded begins the path of a job's data that lies in the store; the SHA-256 of its
+	// manifest follows.
+	uploaded = "store:"
+)
+
+// dataStep is the one step under which the values of a data set lie.
+const dataStep = 1
+
+// dataJob is the store's job id of a data set: as much of its fingerprint as fits.
+func dataJob(fingerprint string) string {
+	return "data-" + fingerprint[:min(len(fingerprint), store.MaxJobBytes-len("data-"))]
+}
+
+// partKey names part k of file number n of a data set.
+func partKey(fingerprint string, n, k int) store.Key {
+	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1, Name: fmt.Sprintf("part/%d", k)}
+}
+
+// manifestKey names a manifest. Several may belong to one fingerprint: they differ in
+// what they say about where the data came from.
+func manifestKey(fingerprint, sum string) store.Key {
+	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: 0, Attempt: 1, Name: "manifest/" + sum}
+}
+
+// Writer is what uploading needs of a store: see DataStore.
+type Writer interface {
+	Put(ctx context.Context, values []store.Value) error
+	List(ctx context.Context, job string, yield func(store.Info) error) error
+}
+
+// Upload puts the data set in the folder dir into the store, as far as it is not there
+// yet, and returns the path that a job names it by. With namesOnly only the files
+// that hold names go (dataset.HoldsNames): for data that the workers see themselves, so
+// that its models can be fetched from anywhere. Progress is told the bytes done, those
+// that were there included, and all bytes; nil: nobody.
+func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress func(done, total int64)) (path string, err error) {
+	l, err := dataset.List(dir)
+	if err != nil {
+		return "", err
+	}
+	u := &upload{store: st, dir: dir, list: l, progress: progress, there: map[store.Key]uint64{}}
+	err = st.List(ctx, dataJob(l.Fingerprint), func(i store.Info) error {
+		u.there[i.Key] = i.Bytes
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("upload of %s: %w", dir, err)
+	}
+	for _, f := range l.Files {
+		if !namesOnly || dataset.HoldsNames(f.Name) {
+			u.total += f.Bytes
+		}
+	}
+	for n, f := range l.Files {
+		if namesOnly && !dataset.HoldsNames(f.Name) {
+			continue
+		}
+		if err := u.file(ctx, n, f); err != nil {
+			return "", fmt.Errorf("upload of %s: %w", filepath.Join(dir, f.Name), err)
+		}
+	}
+	// The manifest comes last: where it is, the files are.
+	sum := sha256.Sum256(l.Manifest)
+	name := hex.EncodeToString(sum[:])
+	key := manifestKey(l.Fingerprint, name)
+	if err := st.Put(ctx, []store.Value{{Key: key, Data: l.Manifest}}); err != nil {
+		return "", fmt.Errorf("upload of %s: %w", dir, err)
+	}
+	return uploaded + name, nil
+}
+
+// upload is one run of Upload.
+type upload struct {
+	store       Writer
+	dir         string
+	list        *dataset.Listing
+	progress    func(done, total int64)
+	there       map[store.Key]uint64 // bytes by key
+	done, total int64
+	batch       []store.Value
+	batchBytes  int64
+}
+
+// file puts the missing parts of a file.
+func (u *upload) file(ctx context.Context, n int, f dataset.File) error {
+	in, err := os.Open(filepath.Join(u.dir, f.Name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for k := range parts(f.Bytes) {
+		size := min(partBytes, f.Bytes-int64(k)*partBytes)
+		key := partKey(u.list.Fingerprint, n, k)
+		if have, ok := u.there[key]; ok && have == uint64(size) {
+			u.tell(size)
+			continue
+		}
+		data := make([]byte, size) // the store may keep it
+		if _, err := in.ReadAt(data, int64(k)*partBytes); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		u.batch = append(u.batch, store.Value{Key: key, Data: data})
+		u.batchBytes += size
+		if len(u.batch) == batchParts {
+			if err := u.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return u.flush(ctx)
+}
+
+func (u *upload) flush(ctx context.Context) error {
+	if len(u.batch) == 0 {
+		return nil
+	}
+	if err := u.store.Put(ctx, u.batch); err != nil {
+		return err
+	}
+	u.tell(u.batchBytes)
+	u.batch, u.batchBytes = nil, 0
+	return nil
+}
+
+func (u *upload) tell(bytes int64) {
+	u.done += bytes
+	if u.progress != nil {
+		u.progress(u.done, u.total)
+	}
+}
+
+// parts is the number of values that a file of so many bytes is cut into.
+func parts(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) }
+
+// manifestOf gives the name of the manifest in the path of uploaded data.
+func manifestOf(path string) (sum string, ok bool) {
+	sum, ok = strings.CutPrefix(path, uploaded)
+	return sum, ok && isSum(sum)
+}
+
+// isSum says whether s is a SHA-256 in hex.
+func isSum(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
+}
+
+// Uploaded says whether a job's data path names data in the store.
+func Uploaded(path string) bool { return strings.HasPrefix(path, uploaded) }
