@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func mustOpen(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := Open(Options{Dir: dir, MemTableBytes: 8 << 20})
+	s, err := Open(Options{Dir: dir, Memory: minMemory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +33,7 @@ func TestConformance(t *testing.T) {
 		New:      func(t *testing.T) store.Store { return mustOpen(t, t.TempDir()) },
 		Corrupt:  corrupt,
 		BigBytes: 9 << 20,
+		Full:     fullDisk(),
 		Reopen: func(t *testing.T, s store.Store) store.Store {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -95,8 +96,8 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := Open(Options{}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("no directory: %v", err)
 	}
-	if _, err := Open(Options{Dir: t.TempDir(), MemTableBytes: 1}); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("tiny memory tables: %v", err)
+	if _, err := Open(Options{Dir: t.TempDir(), Memory: 1}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("tiny memory: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {

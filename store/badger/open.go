@@ -16,22 +16,39 @@ import (
 // stripes is how many locks the keys share in Put; more than writers at once.
 const stripes = 256
 
-// defaultMemTableBytes: three tables at most are in memory, and a write batch may
-// hold 15 % of one.
-const defaultMemTableBytes = 32 << 20
+const (
+	// A memory table takes its size once as the table and once as its log's pages; three
+	// at most are in memory (one written to, two waiting to be flushed), a write batch may
+	// hold 15 % of one, and two compactors build tables of a quarter to one of them. So
+	// memory is at most 8 tables.
+	tablesInMemory = 8
+
+	minTableBytes = 8 << 20
+	maxTableBytes = 64 << 20
+
+	defaultMemory = 256 << 20
+	minMemory     = tablesInMemory * minTableBytes
+)
 
 // Options of a shard. Dir is required.
 type Options struct {
-	Dir           string // made if it is not there; one opener at a time
-	MemTableBytes int64  // size of a memory table, 8 MiB or more; default 32 MiB
-	Limits        store.Limits
+	Dir string // made if it is not there; one opener at a time
+	ID  string // of the shard, when it is new; default random. See store.ShardID
+	// Memory bounds what the shard takes, beside values on their way; 64 MiB or more,
+	// default 256 MiB. An eighth of it, at most 64 MiB, is the size of a memory table.
+	// 16 tables of disk (512 MiB by default) stay free: see store.ErrFull.
+	Memory uint64
+	Limits store.Limits
 }
 
 // Store is a durable store.Shard. Make it with Open.
 type Store struct {
-	dir    string
-	limits store.Limits
-	codec  *codec
+	dir     string
+	id      string
+	limits  store.Limits
+	codec   *codec
+	reserve uint64                           // bytes of disk that stay free
+	free    func(dir string) (uint64, error) // bytes of disk
 
 	// mu is held for reading by every call and for writing by Drop and Close:
 	// dropping a prefix blocks Badger's writes, which would fail them.
@@ -45,52 +62,80 @@ type Store struct {
 var _ store.Shard = (*Store)(nil)
 
 // Open opens or makes the shard in a directory. ErrLocked if it is open already,
-// here or in another process.
+// here or in another process; ErrCorrupt if its files are damaged beyond single values;
+// ErrFull if the disk has no room to read its log back.
 func Open(o Options) (*Store, error) {
 	if o.Dir == "" {
 		return nil, fmt.Errorf("open store: %w: no directory", store.ErrInvalid)
 	}
-	if o.MemTableBytes == 0 {
-		o.MemTableBytes = defaultMemTableBytes
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
 	}
-	if o.MemTableBytes < 8<<20 {
-		return nil, fmt.Errorf("open store %s: %w: memory tables of %d bytes, at least %d", o.Dir, store.ErrInvalid, o.MemTableBytes, 8<<20)
+	if o.Memory < minMemory {
+		return nil, fmt.Errorf("open store %s: %w: %d MiB of memory, at least %d", o.Dir, store.ErrInvalid, o.Memory>>20, minMemory>>20)
 	}
-	c, err := newCodec()
+	s, err := open(o)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
-	}
-	db, err := bdg.Open(badgerOptions(o))
-	if err != nil {
-		// Badger wraps the system's error beyond the reach of errors.Is.
-		if strings.Contains(err.Error(), "Cannot acquire directory lock") {
-			err = fmt.Errorf("%w by another opener: end that process or choose another directory", store.ErrLocked)
-		}
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), c.close())
-	}
-	s := &Store{dir: o.Dir, limits: o.Limits.WithDefaults(), codec: c, db: db}
-	if err := s.checkFormat(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), s.Close())
 	}
 	return s, nil
 }
 
+func open(o Options) (*Store, error) {
+	table := int64(min(o.Memory/tablesInMemory, maxTableBytes))
+	s := &Store{dir: o.Dir, limits: o.Limits.WithDefaults(), reserve: reserveTables * uint64(table), free: freeBytes}
+	if err := roomToOpen(o.Dir, s.free); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.db, err = openBadger(badgerOptions(o.Dir, table)); err != nil {
+		return nil, err
+	}
+	if s.codec, err = newCodec(); err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	if err := s.checkFormat(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	// Behind the database's lock, so that two first openers don't make two.
+	if s.id, err = store.ShardID(o.Dir, o.ID); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func openBadger(o bdg.Options) (db *bdg.DB, err error) {
+	defer caught(&err)
+	if db, err = bdg.Open(o); err == nil {
+		return db, nil
+	}
+	// Badger wraps the system's error beyond the reach of errors.Is.
+	if strings.Contains(err.Error(), "Cannot acquire directory lock") {
+		return nil, fmt.Errorf("%w by another opener: end that process or choose another directory", store.ErrLocked)
+	}
+	if full := explain(err); full != err {
+		return nil, full
+	}
+	return nil, errors.New(oneLine(err))
+}
+
 // badgerOptions caps what Badger would take; the package comment says why.
-func badgerOptions(o Options) bdg.Options {
-	return bdg.DefaultOptions(o.Dir).
+func badgerOptions(dir string, table int64) bdg.Options {
+	return bdg.DefaultOptions(dir).
 		WithSyncWrites(true).
 		WithLogger(nil).
 		WithMetricsEnabled(false).
 		WithDetectConflicts(false). // keys are locked here
-		WithMemTableSize(o.MemTableBytes).
+		WithMemTableSize(table).
 		WithNumMemtables(2).
-		WithBaseTableSize(8 << 20).
-		WithBaseLevelSize(64 << 20).
+		WithBaseTableSize(table / 4).
+		WithBaseLevelSize(2 * table).
 		WithNumLevelZeroTables(4).
 		WithNumLevelZeroTablesStall(8).
 		WithNumCompactors(2). // the least that Badger takes
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(8 << 20). // unused, but twice this is mapped
+		WithChecksumVerificationMode(options.OnBlockRead).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
 		WithIndexCacheSize(0).
@@ -99,7 +144,8 @@ func badgerOptions(o Options) bdg.Options {
 }
 
 // checkFormat writes the version into an empty store and compares it in others.
-func (s *Store) checkFormat() error {
+func (s *Store) checkFormat() (err error) {
+	defer caught(&err)
 	return s.db.Update(func(txn *bdg.Txn) error {
 		item, err := txn.Get([]byte(formatKey))
 		if errors.Is(err, bdg.ErrKeyNotFound) {
@@ -127,10 +173,15 @@ func empty(txn *bdg.Txn) bool {
 	return !it.Valid()
 }
 
+// ID is the shard's own, for good: see store.ShardID.
+func (s *Store) ID() string { return s.id }
+
 // Limits are those that the shard enforces.
 func (s *Store) Limits() store.Limits { return s.limits }
 
-// Close syncs and releases the directory; see store.Store.
+// Close flushes and releases the directory; see store.Store. Where the disk is too full
+// for that it is left as it is, with ErrFull: nothing is lost, the log is read back when
+// the shard is opened by another process.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,6 +189,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	if err := s.roomToDelete(); err != nil {
+		return err
+	}
 	if err := errors.Join(s.db.Close(), s.codec.close()); err != nil {
 		return fmt.Errorf("close store %s: %w", s.dir, err)
 	}

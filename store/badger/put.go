@@ -58,6 +58,13 @@ func (s *Store) put(ctx context.Context, values []store.Summed) error {
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
+	var size uint64
+	for _, i := range fresh {
+		size += uint64(len(keys[i]) + len(values[i].Data))
+	}
+	if err := s.room(size); err != nil {
+		return err
+	}
 	wb := s.db.NewWriteBatch()
 	defer wb.Cancel() // no effect after Flush
 	for _, i := range fresh {
@@ -65,11 +72,11 @@ func (s *Store) put(ctx context.Context, values []store.Summed) error {
 			return err
 		}
 		if err := s.write(wb, keys[i], values[i]); err != nil {
-			return fmt.Errorf("store %s: %w", s.dir, err)
+			return fmt.Errorf("store %s: %w", s.dir, explain(err))
 		}
 	}
 	if err := wb.Flush(); err != nil {
-		return fmt.Errorf("store %s: %w", s.dir, err)
+		return fmt.Errorf("store %s: %w", s.dir, explain(err))
 	}
 	return nil
 }
@@ -123,7 +130,7 @@ func (s *Store) fresh(ctx context.Context, keys [][]byte, values []store.Summed)
 // compare tells whether the value is stored whole; with other bytes: ErrConflict. A
 // damaged one is as good as none if, for what can be told, it was this one.
 func (s *Store) compare(key []byte, v store.Summed) (there bool, err error) {
-	err = s.db.View(func(txn *bdg.Txn) error {
+	err = s.view(func(txn *bdg.Txn) error {
 		h, data, err := s.load(txn, key, v.Key, func(h head) bool {
 			return h.size == uint64(len(v.Data)) && h.crc32c == v.CRC32C
 		})

@@ -39,6 +39,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
 			return err
 		}
+		v.Checked = v.Data != nil
 		if err := yield(i, v); err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 	}
 	defer s.mu.RUnlock()
 	v := store.Summed{Key: k}
-	err := s.db.View(func(txn *bdg.Txn) error {
+	err := s.view(func(txn *bdg.Txn) error {
 		h, data, err := s.load(txn, headKey(k), k, func(head) bool { return true })
 		v.Data, v.CRC32C = data, h.crc32c
 		return err
@@ -71,6 +72,12 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 		return store.Summed{}, &store.KeyError{Op: "get", Key: k, Err: err}
 	}
 	return v, nil
+}
+
+// view runs f in a transaction that reads. Damage that Badger finds is ErrCorrupt.
+func (s *Store) view(f func(txn *bdg.Txn) error) (err error) {
+	defer caught(&err)
+	return explain(s.db.View(f))
 }
 
 // load reads a value's head and, if want says so, its data, verified; else nil.

@@ -39,15 +39,18 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 	if err != nil || len(stale) == 0 {
 		return err
 	}
+	if err := s.roomToDelete(); err != nil {
+		return err
+	}
 	wb := s.db.NewWriteBatch()
 	defer wb.Cancel()
 	for _, key := range stale {
 		if err := wb.Delete(key); err != nil {
-			return fmt.Errorf("store %s: commit: %w", s.dir, err)
+			return fmt.Errorf("store %s: commit: %w", s.dir, explain(err))
 		}
 	}
 	if err := wb.Flush(); err != nil {
-		return fmt.Errorf("store %s: commit: %w", s.dir, err)
+		return fmt.Errorf("store %s: commit: %w", s.dir, explain(err))
 	}
 	return nil
 }
@@ -84,8 +87,11 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err != nil || len(prefixes) == 0 {
 		return 0, err
 	}
+	if err := s.roomToDelete(); err != nil {
+		return 0, err
+	}
 	if err := s.db.DropPrefix(prefixes...); err != nil {
-		return 0, fmt.Errorf("store %s: drop: %w", s.dir, err)
+		return 0, fmt.Errorf("store %s: drop: %w", s.dir, explain(err))
 	}
 	return values, nil
 }
@@ -93,7 +99,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 // scan calls f for the entries below a prefix, in order, from a key on (nil: from
 // the first), without reading their values. The caller holds the lock.
 func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key, chunk uint32) error) error {
-	return s.db.View(func(txn *bdg.Txn) error {
+	return s.view(func(txn *bdg.Txn) error {
 		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})
 		defer it.Close()
 		if from == nil {

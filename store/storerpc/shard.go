@@ -75,8 +75,8 @@ func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, 
 // requestKeys is how many keys one Get names: less than 2 MiB at the longest.
 const requestKeys = 8192
 
-// missingHere stands for an answer that a shard holds no such value.
-var missingHere = fmt.Errorf("%w here", store.ErrMissing)
+// errMissingHere stands for an answer that a shard holds no such value.
+var errMissingHere = fmt.Errorf("%w here", store.ErrMissing)
 
 // getResult says what came of the keys of a get.
 type getResult struct {
@@ -87,7 +87,7 @@ type getResult struct {
 // badCopy is a key that has no whole value in a shard.
 type badCopy struct {
 	position int32
-	err      error // missingHere, or wraps store.ErrCorrupt
+	err      error // errMissingHere, or wraps store.ErrCorrupt
 }
 
 // get fetches keys[p] into out[p] for the positions p. What is neither in out nor bad
@@ -173,7 +173,7 @@ func (g *getStream) add(c *taxonv1.GetChunk) error {
 		g.value = assembler{}
 		g.forget()
 		g.next++
-		cause := missingHere
+		cause := errMissingHere
 		if c.GetCorrupt() {
 			cause = fmt.Errorf("store shard %s: %w", g.shard.name, store.ErrCorrupt)
 		}
