@@ -170,7 +170,7 @@ func TestTaskErrors(t *testing.T) {
 		"another format": {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_MAP, Map: &taxonv1.MapTask{Dual: first,
 			X: zeros(ranges), XPrev: zeros(ranges)}}, true, "written by a different version"},
 		"lost": {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_MAP, Map: &taxonv1.MapTask{Dual: &taxonv1.Ref{Step: 2, Task: 0, Attempt: 1},
-			X: zeros(ranges), XPrev: zeros(ranges)}}, false, "the store has lost it"},
+			X: zeros(ranges), XPrev: zeros(ranges)}}, false, "no such value"},
 	} {
 		trainer := &Trainer{Store: shard, Open: of(small.Set)}
 		c.lease.Job, c.lease.Step, c.lease.Attempt = "j", 3, 1

@@ -197,45 +197,20 @@ func (k *task) keyAt(p taxonv1.Place, name string) store.Key {
 // get reads values that must be there. A missing one is no fault of the task: the
 // store lost it, which the coordinator has to know.
 func (k *task) get(ctx context.Context, keys []store.Key) ([][]byte, error) {
-	values, err := k.store.Get(ctx, keys)
+	values, err := store.Need(ctx, k.store, keys)
 	if err != nil {
 		return nil, err
 	}
-	var gone []store.Key
-	for i, v := range values {
-		if v == nil {
-			gone = append(gone, keys[i])
-		}
+	for _, v := range values {
 		k.stats.BytesRead += uint64(len(v))
-	}
-	if len(gone) > 0 {
-		return nil, &lostError{gone}
 	}
 	return values, nil
 }
 
-// lostError says that the store does not hold values that must be there.
-type lostError struct{ keys []store.Key }
-
-func (e *lostError) Error() string {
-	if n := len(e.keys) - 1; n > 0 {
-		return fmt.Sprintf("read %v and %d more: the store has lost them", e.keys[0], n)
-	}
-	return fmt.Sprintf("read %v: the store has lost it", e.keys[0])
-}
-
 // lost names the tasks whose values an error found missing or damaged, each once.
 func lost(err error) []*taxonv1.Ref {
-	var keys []store.Key
-	var gone *lostError
-	var damaged *store.KeyError
-	switch {
-	case errors.As(err, &gone):
-		keys = gone.keys
-	case errors.Is(err, store.ErrCorrupt) && errors.As(err, &damaged):
-		keys = []store.Key{damaged.Key}
-	}
 	var refs []*taxonv1.Ref
+	keys := store.Lost(err)
 	for i, k := range keys {
 		if i == 0 || k.Step != keys[i-1].Step || k.Task != keys[i-1].Task || k.Attempt != keys[i-1].Attempt {
 			refs = append(refs, taxonv1.Place{Step: k.Step, Task: k.Task, Attempt: k.Attempt}.Ref())

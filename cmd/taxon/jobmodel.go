@@ -88,12 +88,12 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 		return nil, err
 	}
 	defer t.set.Close()
-	stores := &cluster.JobStores{Shards: c.shards}
+	stores := &cluster.JobStores{Shards: c.shards, Patience: c.dialer.Patience}
 	src, err := stores.Of(job, r.GetShards(), r.GetReplicas())
 	if err != nil {
 		return nil, err
 	}
-	got, err := t.writeWeights(ctx, dir, &cluster.Steady{Store: src, Patience: c.dialer.Patience}, r.GetPlan(), st, *report)
+	got, err := t.writeWeights(ctx, dir, src, r.GetPlan(), st, *report)
 	if err == nil && got.WeightsSHA256 != report.WeightsSHA256 {
 		return nil, fmt.Errorf("%s: job %s: the weights that came have digest %.12s, the job says %.12s", c.verb, job, got.WeightsSHA256, report.WeightsSHA256)
 	}

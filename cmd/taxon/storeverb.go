@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"crypto/rand"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -101,29 +98,12 @@ func (o *storeOptions) identify() error {
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return fs.Explain(o.dir, err)
 	}
-	path := filepath.Join(o.dir, "shard-id")
-	data, err := os.ReadFile(path)
-	if err == nil {
-		id := strings.TrimSpace(string(data))
-		if err := store.ValidateJob(id); err != nil { // the same rule
-			return usagef("%s: damaged: %w", path, err)
-		}
-		if o.name != "" && o.name != id {
-			return usagef("store: --name %s: the shard in %s is named %s", o.name, o.dir, id)
-		}
-		o.name = id
-		return nil
+	id, err := store.ShardID(o.dir, o.name)
+	if err != nil {
+		return usagef("store: %w", err)
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return fs.Explain(path, err)
-	}
-	if o.name == "" {
-		o.name = "shard-" + strings.ToLower(rand.Text()[:10])
-	}
-	if err := store.ValidateJob(o.name); err != nil {
-		return usagef("store: --name %s: %w", quoteIfOdd(o.name), err)
-	}
-	return fs.WriteFile(path, []byte(o.name+"\n"))
+	o.name = id
+	return nil
 }
 
 // openWait is how long a shard waits for its folder: whoever had it may still be ending.
@@ -136,7 +116,7 @@ func (o *storeOptions) open(ctx context.Context) (s store.Shard, err error) {
 	}
 	err = cluster.Insist(ctx, openWait, func() error {
 		var b *badger.Store
-		b, err := badger.Open(badger.Options{Dir: filepath.Join(o.dir, "values")})
+		b, err := badger.Open(badger.Options{Dir: filepath.Join(o.dir, "values"), ID: o.name})
 		s = b
 		return err
 	}, func(err error) bool { return errors.Is(err, store.ErrLocked) })

@@ -132,10 +132,6 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 	return err
 }
 
-// storePatience is how long a task waits for a shard that is away before it is given
-// back; the coordinator then decides when it is tried again.
-const storePatience = 20 * time.Second
-
 // trainer computes on data from the cache and values from each job's shards.
 func (o *workerOptions) trainer(cache *cluster.Cache, stores *cluster.JobStores) *worker.Trainer {
 	return &worker.Trainer{
@@ -148,11 +144,7 @@ func (o *workerOptions) trainer(cache *cluster.Cache, stores *cluster.JobStores)
 		},
 		Release: func(s *dataset.Set) { _ = s.Close() }, // nothing was written
 		Stores: func(job string, r *taxonv1.JobResult) (worker.Store, error) {
-			st, err := stores.Of(job, r.GetShards(), r.GetReplicas())
-			if err != nil {
-				return nil, err
-			}
-			return &cluster.Steady{Store: st, Patience: storePatience}, nil
+			return stores.Of(job, r.GetShards(), r.GetReplicas())
 		},
 	}
 }

@@ -38,7 +38,7 @@ func (d *DataStore) client(id string) (*storerpc.Client, error) {
 	if c := d.clients[id]; c != nil {
 		return c, nil
 	}
-	c, err := storerpc.NewClient([]storerpc.Endpoint{d.Shards.Endpoint(id)}, store.Limits{})
+	c, err := storerpc.New([]storerpc.Endpoint{d.Shards.Endpoint(id)}, storerpc.Options{Patience: -1})
 	if err != nil {
 		return nil, err
 	}

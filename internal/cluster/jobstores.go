@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -13,7 +14,8 @@ import (
 // JobStores makes the store of each job: its values lie on the shards that were pinned
 // when it was submitted, in that order, wherever these run now.
 type JobStores struct {
-	Shards *Shards
+	Shards   *Shards
+	Patience time.Duration // with shards that are away; 0: the client's own
 
 	mu    sync.Mutex
 	byJob map[string]*jobStore // by job
@@ -47,9 +49,9 @@ func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*s
 	for i, id := range ids {
 		ends[i] = s.Shards.Endpoint(id)
 	}
-	c, err := newStoreClient(ends, replicas)
+	c, err := storerpc.New(ends, storerpc.Options{Replicas: int(replicas), Patience: s.Patience})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("job %s: %w", job, err)
 	}
 	if s.byJob == nil {
 		s.byJob = map[string]*jobStore{}
@@ -60,9 +62,4 @@ func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*s
 		s.order = s.order[1:]
 	}
 	return c, nil
-}
-
-// newStoreClient makes the client of a job's shards with so many copies of each value.
-func newStoreClient(ends []storerpc.Endpoint, _ uint32) (*storerpc.Client, error) {
-	return storerpc.NewClient(ends, store.Limits{})
 }

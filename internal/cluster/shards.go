@@ -166,29 +166,5 @@ func (s *shardStream) RecvMsg(m any) error {
 	return err
 }
 
-// Steady is a store whose calls are made again while a shard is away, for as long as
-// Patience (0: until the call's context ends).
-type Steady struct {
-	Store interface {
-		Put(ctx context.Context, values []store.Value) error
-		Get(ctx context.Context, keys []store.Key) ([][]byte, error)
-	}
-	Patience time.Duration
-}
-
-// Put implements worker.Store.
-func (s *Steady) Put(ctx context.Context, values []store.Value) error {
-	return Insist(ctx, s.Patience, func() error { return s.Store.Put(ctx, values) }, Away)
-}
-
-// Get implements worker.Store.
-func (s *Steady) Get(ctx context.Context, keys []store.Key) (out [][]byte, err error) {
-	err = Insist(ctx, s.Patience, func() error {
-		out, err = s.Store.Get(ctx, keys)
-		return err
-	}, Away)
-	return out, err
-}
-
 // Away says whether an error means that a shard could not be reached.
 func Away(err error) bool { return errors.Is(err, store.ErrUnavailable) }
