@@ -78,7 +78,9 @@ const (
 	// workingBand: rows within this of their margin's bound join the working sets that a
 	// pricing pass draws; at 0 unpriced sweeps diverge, 0.3 visits three times the rows of
 	// 0.15 for the same gaps. firstBand is the first sweep's: half of all rows lie within
-	// 0.15 of their margin before the hierarchy's bias has settled.
+	// 0.15 of their margin before the hierarchy's bias has settled. Without a hierarchy every
+	// sweep is priced and nothing moves but a block's own duals: no band (wordnet-freq, C = 1:
+	// 5.2 CPU s for a gap of 4e-3; 6.0, 7.4, 11.6 with 0.005, 0.02, 0.15).
 	workingBand = 0.15
 	firstBand   = 0.02
 	// jacobiDamping: share of the way to the mean that jacobi's internals go.
@@ -96,6 +98,8 @@ func (o *outer) band() float64 {
 	switch {
 	case o.Earnest:
 		return math.MaxFloat64
+	case o.flat:
+		return 0
 	case o.Sweep == 1:
 		return firstBand
 	}
