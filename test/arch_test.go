@@ -35,6 +35,7 @@ var imports = map[string][]string{
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
 	"internal/model":    {"internal/fs", "internal/taxonomy"},
+	"internal/export":   {"internal/model", "internal/taxonomy"},
 	"internal/generate": {"internal/fs"},
 
 	"store":           {},
@@ -72,7 +73,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/pflag":         {"internal/secure", "internal/metrics", "cmd/taxon"},
 	"golang.org/x/term":              {"cmd/taxon"},
 	"golang.org/x/text":              {"internal/dataset"},
-	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/model", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/model", "store/storerpc", "worker", "cmd/taxon"},
 	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "mapper", "worker", "cmd/taxon"},
 }
 

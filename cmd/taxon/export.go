@@ -1,17 +1,22 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io"
 	iofs "io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/export"
 	"taxon/internal/fs"
+	"taxon/internal/model"
 )
 
 // exportOptions are the flags of export.
@@ -19,38 +24,74 @@ type exportOptions struct {
 	model     string
 	format    string
 	out       string
-	threshold float64
+	threshold thresholdValue
+	values    string
+	loss      float64 // points of micro-F1 that --threshold auto may cost
+	rows      rowOptions
 	threads   int
 }
 
 // exportFormats lists the formats there are.
-var exportFormats = []string{"text"}
+var exportFormats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
 
 func newExportCmd(a *app) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
-		Use:     "export --model DIR --format text --out PATH",
+		Use:     "export --model DIR --format NAME --out PATH",
 		GroupID: groupModel,
-		Short:   "write a model's weights for other programs",
-		Long: "Writes the weights of every node, internal ones too. Format text is a line a node in node order, KIND NAME idx:val ... [bias:val]: " +
-			"KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual (NAME is -), indices are those of the input, " +
-			"counted from 1, and only nonzero weights stand there, as the shortest decimals that read back to the same float32. " +
+		Short:   "write a model's weights for other programs, or a small one for prediction",
+		Long: "Writes the weights of a model. Format text is a line a node in node order, internal ones too, KIND NAME idx:val ... [bias:val]: " +
+			"KIND is node, spawned (the leaf spawned under the internal label NAME), virtual (NAME is -) or dummy, indices are those of the input, " +
+			"counted from 1, and only nonzero weights stand there, as the shortest decimals that read back to the same float32; parquet has the same in long form. " +
+			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (and, for text, a features.txt with the words). " +
+			"Format model is a pruned model that predict, eval, info and export read: differences from the parent below --threshold are left out, so every weight " +
+			"stays within it of the trained one; --threshold auto takes the largest one that costs at most --prune-loss points of micro F1 on --data. " +
 			"--out FILE gets one file; --out DIR/ gets parts, one a weight shard, and _SUCCESS.",
-		Example: "taxon export --model model --format text --out weights.txt\n" +
-			"taxon export --model model --format text --out - | head -3",
-		RunE: func(cmd *cobra.Command, _ []string) error { return runExport(cmd, a, o) },
+		Example: "taxon export --model model --format npz --out weights.npz\n" +
+			"taxon export --model model --format model --threshold auto --data test.svm.xz --out small",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.rows.threads, o.rows.asTrained = o.threads, true
+			return runExport(cmd, a, o)
+		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.model, "model", "", "the `DIR` of a model")
+		f.StringVar(&o.rows.path, "data", "", "labelled instances to measure --threshold auto on, best not those of the training: a `FILE` or a folder made by ingest")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.format, "format", "text", exportFormats, "format of the weights: `NAME` is "+strings.Join(exportFormats, ", "))
 		f.StringVar(&o.out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
-		floatFlag(f, &o.threshold, "threshold", 0, "leave out weights smaller than `T` in absolute value", atLeast0)
+		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value (model: differences from the parent; auto: measured on --data)")
+		choiceFlag(f, &o.values, "values", "float32", []string{"float32", "float16"}, "of a pruned model: float16 halves it and rounds")
+		floatFlag(f, &o.loss, "prune-loss", 0.1, "with --threshold auto: points of micro F1, in percent, that pruning may cost", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.threads) })
 	require(cmd, "model", "out")
 	return cmd
+}
+
+// thresholdValue is the flag --threshold: a number >= 0, or auto.
+type thresholdValue struct {
+	at   float64
+	auto bool
+}
+
+func (v *thresholdValue) String() string {
+	if v.auto {
+		return "auto"
+	}
+	return (&floatValue{p: &v.at}).String()
+}
+
+func (v *thresholdValue) Type() string { return "number" }
+
+func (v *thresholdValue) Set(s string) error {
+	if s == "auto" {
+		v.auto = true
+		return nil
+	}
+	v.auto = false
+	return (&floatValue{p: &v.at, check: atLeast0}).Set(s)
 }
 
 // exportReport is `taxon export --json`.
@@ -58,44 +99,55 @@ type exportReport struct {
 	Out     string  `json:"out"`
 	Format  string  `json:"format"`
 	Nodes   int     `json:"nodes"`
-	Bytes   int64   `json:"bytes,omitempty"` // of one file
+	Bytes   int64   `json:"bytes,omitempty"` // of one file, or of a pruned model's folder
 	Seconds float64 `json:"seconds"`
+
+	*pruneReport // format model only
+}
+
+// check refuses what does not go together.
+func (o *exportOptions) check(a *app) error {
+	pruning := o.format == "model"
+	switch {
+	case o.out == fs.Stdin && a.json:
+		return usagef("export: --json prints to standard output: name a file for the weights with --out")
+	case o.out == "":
+		return usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+	case pruning && o.out == fs.Stdin:
+		return usagef("export: a model is a folder: name it with --out")
+	case !pruning && o.values != "float32":
+		return usagef("export: --values %s goes with --format model", o.values)
+	case !pruning && o.threshold.auto:
+		return usagef("export: --threshold auto goes with --format model: give a number")
+	case o.threshold.auto && o.rows.path == "":
+		return usagef("export: --threshold auto measures what pruning costs: add --data FILE with labelled instances")
+	case o.rows.path == fs.Stdin:
+		return usagef("export: --data is read several times: give a file instead of standard input")
+	case !o.threshold.auto && o.rows.path != "":
+		return usagef("export: --data goes with --threshold auto")
+	}
+	return nil
 }
 
 func runExport(cmd *cobra.Command, a *app, o exportOptions) error {
-	if o.out == fs.Stdin && a.json {
-		return usagef("export: --json prints to standard output: name a file for the weights with --out")
-	}
-	if o.out == "" {
-		return usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+	if err := o.check(a); err != nil {
+		return err
 	}
 	m, err := openModel(o.model)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	if err := checkOut("export", o.out, "", o.model); err != nil {
-		return err
-	}
-	e, err := m.NewTextExporter(o.threshold)
-	if err != nil {
+	if err := checkOut("export", o.out, o.rows.path, o.model); err != nil {
 		return err
 	}
 	began := time.Now()
 	r := exportReport{Out: o.out, Format: o.format, Nodes: m.Tree.Len()}
-	line := a.ui.StartBytes("export", 0)
-	defer line.Done()
-	if o.out != fs.Stdin && isFolder(o.out) {
-		if entries, _ := os.ReadDir(o.out); len(entries) > 0 {
-			return fs.Inputf(o.out, 0, "exists already: choose another --out")
-		}
-		err = e.WriteParts(cmd.Context(), o.out, workers(o.threads))
+	if o.format == "model" {
+		err = a.exportPruned(cmd.Context(), m, o, &r)
 	} else {
-		err = a.writeOut(o.out, func(w io.Writer) error {
-			return e.Write(cmd.Context(), &countWriter{w: w, n: &r.Bytes, line: line}, workers(o.threads))
-		})
+		err = a.exportWeights(cmd.Context(), m, o, &r)
 	}
-	line.Done()
 	if err != nil {
 		return err
 	}
@@ -103,7 +155,126 @@ func runExport(cmd *cobra.Command, a *app, o exportOptions) error {
 	if a.json {
 		return a.printJSON(r)
 	}
+	if p := r.pruneReport; p != nil {
+		a.ui.Note("%s of %s weights kept at threshold %g, %s on disk, in %s", formatCount(p.Entries), formatCount(int64(m.Manifest.Counts.Overrides)),
+			p.Threshold, formatBytes(r.Bytes), formatSeconds(r.Seconds))
+		return nil
+	}
 	a.ui.Note("%s nodes written in %s", formatCount(int64(r.Nodes)), formatSeconds(r.Seconds))
+	return nil
+}
+
+// weightFormat is a format of one file or of parts.
+type weightFormat struct {
+	ext    string
+	matrix bool // classes x features: labels stand beside it
+	whole  bool // cannot be cut
+	write  func(ctx context.Context, w io.Writer, first, last, threads int) error
+}
+
+func formatOf(name string, m *model.Model, s *export.Source, threshold float64) (weightFormat, error) {
+	switch name {
+	case "liblinear":
+		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _, threads int) error {
+			return s.Liblinear(ctx, w, threads)
+		}}, nil
+	case "npz":
+		return weightFormat{ext: ".npz", matrix: true, write: s.NPZ}, nil
+	case "safetensors":
+		return weightFormat{ext: ".safetensors", matrix: true, write: s.Safetensors}, nil
+	case "parquet":
+		return weightFormat{ext: ".parquet", write: s.Parquet}, nil
+	}
+	t, err := m.NewTextExporter(threshold)
+	return weightFormat{ext: ".txt", write: t.WriteRange}, err
+}
+
+// exportWeights writes every format but a model.
+func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
+	s, err := export.NewSource(m, o.threshold.at)
+	if err != nil {
+		return err
+	}
+	f, err := formatOf(o.format, m, s, o.threshold.at)
+	if err != nil {
+		return err
+	}
+	beside := map[string][]byte{}
+	if f.matrix {
+		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
+		if words := s.Words(); words != nil {
+			beside["features.txt"] = words
+		}
+	}
+	line := a.ui.StartBytes("export", 0)
+	defer line.Done()
+	if o.out != fs.Stdin && isFolder(o.out) {
+		if entries, _ := os.ReadDir(o.out); len(entries) > 0 {
+			return fs.Inputf(o.out, 0, "exists already: choose another --out")
+		}
+		parts := m.Parts()
+		if f.whole {
+			parts = []int{0, m.Tree.Len()}
+		}
+		n := workers(o.threads)
+		each := max(1, n/(len(parts)-1)) // threads of a part
+		return model.WriteParts(ctx, o.out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
+			return f.write(ctx, w, first, last, each)
+		}, beside)
+	}
+	if err := checkBeside(o.out, beside); err != nil {
+		return err
+	}
+	if err := a.writeOut(o.out, func(w io.Writer) error {
+		return f.write(ctx, &countWriter{w: w, n: &r.Bytes, line: line}, 0, m.Tree.Len(), workers(o.threads))
+	}); err != nil {
+		return err
+	}
+	return a.writeBeside(o.out, beside)
+}
+
+// checkBeside refuses to replace a file of the user's by one that stands beside the
+// weights: one of the same content may stay.
+func checkBeside(out string, files map[string][]byte) error {
+	if out == fs.Stdin {
+		return nil
+	}
+	for name, content := range files {
+		path := filepath.Join(filepath.Dir(out), name)
+		if path == filepath.Clean(out) {
+			return usagef("export: --out %s is the name of the file that goes beside the weights: choose another", out)
+		}
+		had, err := os.ReadFile(path)
+		if errors.Is(err, iofs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fs.Explain(path, err)
+		}
+		if !bytes.Equal(had, content) {
+			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an --out in another folder, or a new folder with / at its end", name)
+		}
+	}
+	return nil
+}
+
+// writeBeside writes the files that go beside the weights.
+func (a *app) writeBeside(out string, files map[string][]byte) error {
+	if out == fs.Stdin {
+		return nil
+	}
+	for _, name := range []string{"labels.txt", "features.txt"} {
+		content, ok := files[name]
+		if !ok {
+			continue
+		}
+		if err := a.writeOut(filepath.Join(filepath.Dir(out), name), func(w io.Writer) error {
+			_, err := w.Write(content)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

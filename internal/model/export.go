@@ -1,18 +1,13 @@
 package model
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
-
-	"taxon/internal/fs"
 	"taxon/internal/taxonomy"
 )
 
@@ -66,128 +61,19 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 	return append(b, '\n')
 }
 
-// exportChunk is how many nodes a goroutine renders at once: enough that finding the
-// path to the first one costs little, few enough that the text of all threads' chunks
-// stays small (a line may have 100 KB).
-const exportChunk = 8
-
 // Write writes all nodes in node order, rendered by `threads` goroutines.
 func (e *TextExporter) Write(ctx context.Context, w io.Writer, threads int) error {
-	return e.write(ctx, w, 0, e.m.Tree.Len(), threads)
+	return e.m.Render(ctx, w, 0, e.m.Tree.Len(), threads, e.appendNode)
 }
 
-func (e *TextExporter) write(ctx context.Context, w io.Writer, first, last, threads int) error {
-	if threads < 1 {
-		return fmt.Errorf("export: %d threads: must be at least 1", threads)
-	}
-	type chunk struct {
-		first, last int
-		text        []byte
-		done        chan struct{}
-	}
-	free := make(chan *chunk, 2*threads)
-	for range cap(free) {
-		free <- &chunk{}
-	}
-	work, order := make(chan *chunk, cap(free)), make(chan *chunk, cap(free))
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(work)
-		defer close(order)
-		for at := first; at < last; at += exportChunk {
-			select {
-			case c := <-free:
-				c.first, c.last, c.done = at, min(at+exportChunk, last), make(chan struct{})
-				work <- c // both have room for every chunk there is
-				order <- c
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return nil
-	})
-	for range threads {
-		g.Go(func() error {
-			for c := range work {
-				c.text = c.text[:0]
-				if err := e.m.WalkVectors(c.first, c.last, func(n int, w []float32) error {
-					c.text = e.appendNode(c.text, n, w)
-					return ctx.Err()
-				}); err != nil {
-					return err
-				}
-				close(c.done)
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		for c := range order {
-			select {
-			case <-c.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if _, err := w.Write(c.text); err != nil {
-				return err
-			}
-			free <- c
-		}
-		return nil
-	})
-	return g.Wait()
+// WriteRange writes nodes [first, last).
+func (e *TextExporter) WriteRange(ctx context.Context, w io.Writer, first, last, threads int) error {
+	return e.m.Render(ctx, w, first, last, threads, e.appendNode)
 }
 
-// successName marks a folder of parts as complete, as Hadoop's tools expect.
-const successName = "_SUCCESS"
-
-// WriteParts makes the folder dir with part-00000.txt, ..., one a weight shard, `threads`
-// at a time, and an empty _SUCCESS. The folder must not exist or be empty; it appears under
-// its name when it is whole.
+// WriteParts writes all nodes into the folder dir in parts, see model.WriteParts.
 func (e *TextExporter) WriteParts(ctx context.Context, dir string, threads int) error {
-	if threads < 1 {
-		return fmt.Errorf("export: %d threads: must be at least 1", threads)
-	}
-	out, err := fs.CreateDir(dir, false)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(threads)
-	part := 0
-	for _, f := range e.m.Manifest.Files {
-		if f.Nodes == 0 {
-			continue
-		}
-		name := fmt.Sprintf("part-%05d.txt", part)
-		part++
-		g.Go(func() error { return fs.Explain(dir, e.writePart(gctx, out.Join(name), f)) })
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	if err := os.WriteFile(out.Join(successName), nil, 0o666); err != nil {
-		return fs.Explain(dir, err)
-	}
-	return out.Commit()
-}
-
-func (e *TextExporter) writePart(ctx context.Context, name string, f File) error {
-	out, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	buf := bufio.NewWriterSize(out, 1<<20)
-	if err := e.write(ctx, buf, f.FirstNode, f.FirstNode+f.Nodes, 1); err != nil {
-		return err
-	}
-	if err := buf.Flush(); err != nil {
-		return err
-	}
-	if err := out.Sync(); err != nil {
-		return err
-	}
-	return out.Close()
+	return WriteParts(ctx, dir, ".txt", e.m.Parts(), threads, func(ctx context.Context, w io.Writer, first, last int) error {
+		return e.m.Render(ctx, w, first, last, 1, e.appendNode)
+	}, nil)
 }

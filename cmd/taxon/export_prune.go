@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+)
+
+// pruneReport is what export tells of a pruned model.
+type pruneReport struct {
+	Threshold float64 `json:"threshold"`
+	Values    string  `json:"values"`
+	Entries   int64   `json:"entries"`
+	// With --threshold auto: micro F1 on --data before and after.
+	MicroF1       *float64 `json:"micro_f1,omitempty"`
+	MicroF1Pruned *float64 `json:"micro_f1_pruned,omitempty"`
+}
+
+// exportPruned writes a pruned model.
+func (a *app) exportPruned(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
+	dir := strings.TrimRight(o.out, "/")
+	if dir == "" {
+		dir = o.out
+	}
+	if err := model.Replaceable(dir); err != nil {
+		return err
+	}
+	p := model.PruneOptions{Threshold: o.threshold.at, Half: o.values == "float16"}
+	r.pruneReport = &pruneReport{Values: o.values}
+	if o.threshold.auto {
+		s := pruneSearch{a: a, m: m, o: o, p: p, trial: dir + ".trial"}
+		if err := s.run(ctx); err != nil {
+			return err
+		}
+		p.Threshold = s.best
+		r.MicroF1, r.MicroF1Pruned = &s.whole, &s.bestF1
+	}
+	man, err := m.WritePruned(ctx, dir, p, workers(o.threads))
+	if err != nil {
+		return err
+	}
+	r.Threshold, r.Entries = p.Threshold, man.Pruned.Entries
+	r.Bytes = folderBytes(dir)
+	return nil
+}
+
+// pruneSearch finds the largest threshold whose micro F1 on the data is at most so many
+// points below that of the whole model. It goes down from the largest weight, by halves
+// while the loss is far from what is allowed, then by eighths of a doubling from the half
+// before: measured scores are not quite monotone, and large thresholds make small models,
+// which are the cheap ones to try.
+type pruneSearch struct {
+	a     *app
+	m     *model.Model
+	o     exportOptions
+	p     model.PruneOptions
+	trial string // folder for the models tried
+
+	whole  float64 // micro F1 of the model as it is
+	best   float64
+	bestF1 float64
+}
+
+// pruneSteps bounds the search: a threshold 2^-40 of the largest weight prunes nothing
+// that float32 sums would show.
+const pruneSteps = 40
+
+// pruneFar is how many points more than allowed count as far from it.
+const pruneFar = 2
+
+func (s *pruneSearch) run(ctx context.Context) (err error) {
+	line := s.a.ui.Start("prune: thresholds tried", 0)
+	defer line.Done()
+	if s.whole, err = s.microF1(ctx, s.m.Dir); err != nil {
+		return err
+	}
+	tried := int64(0)
+	excess := func(t float64) (float64, error) { // points lost beyond those allowed
+		s.best = t
+		s.bestF1, err = s.try(ctx, t)
+		tried++
+		line.Set(tried)
+		return 100*(s.whole-s.bestF1) - s.o.loss, err
+	}
+	t := s.largest()
+	for range pruneSteps {
+		far, err := excess(t)
+		if err != nil {
+			return err
+		}
+		if far <= pruneFar {
+			break
+		}
+		t /= 2
+	}
+	for k := 7; k > -8*pruneSteps; k-- {
+		over, err := excess(t * math.Exp2(float64(k)/8))
+		if err != nil || over <= 1e-9 {
+			return err
+		}
+	}
+	_, err = excess(0)
+	return err
+}
+
+// largest is the largest weight, as a power of two at or above it.
+func (s *pruneSearch) largest() float64 {
+	w := 0.0
+	for n := range s.m.Tree.Len() {
+		_, values := s.m.Overrides(n)
+		for _, v := range values {
+			w = max(w, math.Abs(float64(v)))
+		}
+	}
+	return math.Exp2(math.Ceil(math.Log2(max(w, math.SmallestNonzeroFloat32))))
+}
+
+// try writes a model pruned at t and measures it.
+func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
+	if err := model.Replaceable(s.trial); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(s.trial)
+	p := s.p
+	p.Threshold = t
+	if _, err := s.m.WritePruned(ctx, s.trial, p, workers(s.o.threads)); err != nil {
+		return 0, err
+	}
+	return s.microF1(ctx, s.trial)
+}
+
+func (s *pruneSearch) microF1(ctx context.Context, dir string) (float64, error) {
+	quiet := *s.a
+	quiet.ui = newUI(io.Discard)
+	quiet.ui.quiet = true
+	r, err := evaluate(ctx, &quiet, evalOptions{model: dir, rows: s.o.rows})
+	if err != nil {
+		return 0, err
+	}
+	if r.MicroF1 == 0 && dir == s.m.Dir {
+		return 0, fs.Inputf(filepath.Clean(s.o.rows.path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
+	}
+	return r.MicroF1, nil
+}

@@ -1,0 +1,13 @@
+// Package export writes a model's weights in the formats of other programs: SciPy's npz,
+// safetensors, LIBLINEAR's model file and Parquet. (The text form is package model's.)
+//
+// Matrices hold the classes one can predict, the tree's terminals in node order, by the
+// features of the input in ascending order, the bias last: column j is feature j+1 of an
+// input that counts from 1. Weights are effective ones, not differences; those below a
+// threshold in absolute value are left out, the bias never. Parquet holds internal nodes
+// too.
+//
+// Every format streams: a pass that counts where the format wants sizes first, then a pass
+// for each array, all by package model's parallel walk, so memory is that of a few vectors
+// and eight bytes a class whatever the size of the export.
+package export

@@ -1,0 +1,156 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// blockBytes bounds the weights held at once while the model is turned from nodes to features.
+const blockBytes = 128 << 20
+
+// Liblinear writes all terminals as a model file of LIBLINEAR 2: a line a feature with a
+// weight a class, dense, as its program wants it. Classes stand in node order, so that
+// equal scores fall to the same one as in taxon. Their numbers are those of ClassNumbers.
+// Weights are written as the exact value of the float32, shortest double.
+//
+// The model is walked once for every block of features that fits into blockBytes.
+func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error {
+	if threads < 1 {
+		return fmt.Errorf("export: %d threads: must be at least 1", threads)
+	}
+	terminals := s.m.Tree.Terminals()
+	head := fmt.Appendf(nil, "solver_type %s\nnr_class %d\nlabel", s.solver(len(terminals)), len(terminals))
+	for _, n := range s.ClassNumbers() {
+		head = strconv.AppendInt(append(head, ' '), n, 10)
+	}
+	bias := -1.0
+	if s.hasBias() {
+		bias = float64(float32(s.m.Options.Bias))
+	}
+	head = fmt.Appendf(head, "\nnr_feature %d\nbias %s\nw\n", s.width, strconv.FormatFloat(bias, 'g', -1, 64))
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	t := &transposer{s: s, classes: len(terminals), class: make([]int32, s.m.Tree.Len())}
+	for k, n := range terminals {
+		t.class[n] = int32(k)
+	}
+	step := max(1, blockBytes/4/max(1, t.classes))
+	for first := 0; first < s.columns(); first += step {
+		if err := t.block(ctx, w, first, min(first+step, s.columns()), threads); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// solver is the name under which LIBLINEAR predicts as taxon does. With two classes all
+// others keep one vector and look at its sign.
+func (s *Source) solver(classes int) string {
+	switch {
+	case classes == 2:
+		return "MCSVM_CS"
+	case s.m.Options.Loss == "squared-hinge":
+		return "L2R_L2LOSS_SVC_DUAL"
+	case s.m.Options.Loss == "logistic":
+		return "L2R_LR_DUAL"
+	}
+	return "L2R_L1LOSS_SVC_DUAL"
+}
+
+// ClassNumbers are the numbers that stand for the terminals in a LIBLINEAR file: the labels
+// themselves if all are whole numbers as LIBLINEAR prints them, else the lines of Labels
+// counted from 1.
+func (s *Source) ClassNumbers() []int64 {
+	var numbers, lines []int64
+	for n, leaf := range s.m.Tree.Leaf {
+		if !leaf {
+			continue
+		}
+		lines = append(lines, int64(len(lines)+1))
+		v, err := strconv.ParseInt(s.m.Tree.Name[n], 10, 32)
+		if err == nil && strconv.FormatInt(v, 10) == s.m.Tree.Name[n] {
+			numbers = append(numbers, v)
+		}
+	}
+	if len(numbers) == len(lines) {
+		return numbers
+	}
+	return lines
+}
+
+// transposer gathers the weights of a block of columns from all terminals.
+type transposer struct {
+	s       *Source
+	classes int
+	class   []int32 // node -> class
+	weights []float32
+	lines   [][]byte
+}
+
+// block writes the lines of columns [first, last) of the matrix.
+func (t *transposer) block(ctx context.Context, w io.Writer, first, last, threads int) error {
+	n := (last - first) * t.classes
+	if cap(t.weights) < n {
+		t.weights = make([]float32, n)
+	}
+	t.weights = t.weights[:n]
+	clear(t.weights)
+	leaf := t.s.m.Tree.Leaf
+	if err := t.s.m.Render(ctx, io.Discard, 0, t.s.m.Tree.Len(), threads, func(b []byte, n int, vector []float32) []byte {
+		if leaf[n] {
+			k := int(t.class[n])
+			t.s.each(vector, func(column uint32, v float32) {
+				if c := int(column); c >= first && c < last {
+					t.weights[(c-first)*t.classes+k] = v // a class is rendered by one goroutine
+				}
+			})
+		}
+		return b
+	}); err != nil {
+		return err
+	}
+	return t.writeLines(ctx, w, last-first, threads)
+}
+
+// lineChunk is how many lines a goroutine renders at once.
+const lineChunk = 64
+
+func (t *transposer) writeLines(ctx context.Context, w io.Writer, lines, threads int) error {
+	for len(t.lines) < threads {
+		t.lines = append(t.lines, nil)
+	}
+	for at := 0; at < lines; at += threads * lineChunk {
+		g, gctx := errgroup.WithContext(ctx)
+		for k := range threads {
+			g.Go(func() error {
+				b := t.lines[k][:0]
+				for i := at + k*lineChunk; i < min(at+(k+1)*lineChunk, lines); i++ {
+					for _, v := range t.weights[i*t.classes : (i+1)*t.classes] {
+						if v == 0 {
+							b = append(b, '0', ' ')
+							continue
+						}
+						b = append(strconv.AppendFloat(b, float64(v), 'g', -1, 64), ' ')
+					}
+					b = append(b, '\n')
+				}
+				t.lines[k] = b
+				return gctx.Err()
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		for k := range threads {
+			if _, err := w.Write(t.lines[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package export
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// NPZ writes the terminals among nodes [first, last) as the archive that SciPy's
+// save_npz makes of a csr_matrix: the arrays indices (int32), indptr (int64), format, shape
+// (int64) and data (float32) as npy files in an uncompressed zip, whose sizes stand behind
+// each, so that nothing needs to seek. Shape: terminals x (features of the input, and the
+// bias last).
+func (s *Source) NPZ(ctx context.Context, w io.Writer, first, last, threads int) error {
+	r, err := s.count(ctx, first, last, threads)
+	if err != nil {
+		return err
+	}
+	z := zip.NewWriter(w)
+	for _, a := range []struct {
+		name, dtype, shape string
+		write              func(io.Writer) error
+	}{
+		{"indices", "<i4", fmt.Sprintf("(%d,)", r.entries()), func(w io.Writer) error { return r.writeIndices(ctx, w) }},
+		{"indptr", "<i8", fmt.Sprintf("(%d,)", len(r.begin)), r.writeBegin},
+		{"format", "|S3", "()", func(w io.Writer) error { _, err := io.WriteString(w, "csr"); return err }},
+		{"shape", "<i8", "(2,)", func(w io.Writer) error {
+			return binary.Write(w, binary.LittleEndian, []int64{int64(r.len()), int64(s.columns())})
+		}},
+		{"data", "<f4", fmt.Sprintf("(%d,)", r.entries()), func(w io.Writer) error { return r.writeValues(ctx, w) }},
+	} {
+		f, err := z.CreateHeader(&zip.FileHeader{Name: a.name + ".npy", Method: zip.Store})
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(npyHeader(a.dtype, a.shape)); err != nil {
+			return err
+		}
+		if err := a.write(f); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// npyHeader is the head of an npy file, version 1.0: magic, version, the length of the
+// description (u16) and the description, a Python literal padded with blanks so that the
+// data begin at a multiple of 64.
+func npyHeader(dtype, shape string) []byte {
+	const head = 10
+	d := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype, shape)
+	d += strings.Repeat(" ", (64-(head+len(d)+1)%64)%64) + "\n"
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(d)), byte(len(d)>>8))
+	return append(b, d...)
+}

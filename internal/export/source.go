@@ -1,0 +1,160 @@
+package export
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"taxon/internal/model"
+)
+
+// Source is what all formats read: a model, thresholded, its columns in input order.
+type Source struct {
+	m         *model.Model
+	threshold float32
+	order     []uint32 // the model's columns by ascending input index
+	width     int      // features of the input: the highest index
+}
+
+// NewSource prepares the weights of m; weights smaller than threshold in absolute value
+// are left out, the bias never.
+func NewSource(m *model.Model, threshold float64) (*Source, error) {
+	if !(threshold >= 0) || math.IsInf(threshold, 0) {
+		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
+	}
+	s := &Source{m: m, threshold: float32(threshold), order: make([]uint32, len(m.Feature))}
+	for c := range s.order {
+		s.order[c] = uint32(c)
+		s.width = max(s.width, int(m.Feature[c]))
+	}
+	slices.SortFunc(s.order, func(a, b uint32) int { return int(int64(m.Feature[a]) - int64(m.Feature[b])) })
+	return s, nil
+}
+
+// hasBias says whether the matrix has a last column for the bias.
+func (s *Source) hasBias() bool { return s.m.Columns() > len(s.order) }
+
+// columns is the width of a matrix: the features of the input, and the bias if there is one.
+func (s *Source) columns() int {
+	if s.hasBias() {
+		return s.width + 1
+	}
+	return s.width
+}
+
+// keeps says whether weight v of a feature is exported.
+func (s *Source) keeps(v float32) bool {
+	return v != 0 && float32(math.Abs(float64(v))) >= s.threshold
+}
+
+// each calls visit with the column in a matrix and the weight of everything that is
+// exported of a vector, columns ascending.
+func (s *Source) each(vector []float32, visit func(column uint32, v float32)) {
+	for _, c := range s.order {
+		if v := vector[c]; s.keeps(v) {
+			visit(s.m.Feature[c]-1, v)
+		}
+	}
+	if s.hasBias() {
+		if v := vector[len(vector)-1]; v != 0 {
+			visit(uint32(s.width), v)
+		}
+	}
+}
+
+// Labels are the names of the terminals among nodes [first, last), a line each: the rows of a matrix.
+func (s *Source) Labels(first, last int) []byte {
+	var b []byte
+	for n := first; n < last; n++ {
+		if s.m.Tree.Leaf[n] {
+			b = append(append(b, s.m.Tree.Name[n]...), '\n')
+		}
+	}
+	return b
+}
+
+// Words are the words of a text model, a line each: the columns of a matrix without the
+// bias; empty lines where the vocabulary has no such index. Nil if the model has none.
+func (s *Source) Words() []byte {
+	if s.m.Text == nil {
+		return nil
+	}
+	b := []byte{}
+	line := 0
+	for _, c := range s.order {
+		for ; line < int(s.m.Feature[c])-1; line++ {
+			b = append(b, '\n')
+		}
+		b = append(append(b, s.m.Text.Vocabulary[c]...), '\n')
+		line++
+	}
+	return b
+}
+
+// rows is a range of nodes whose terminals are the rows of one matrix, with the beginnings
+// of the rows: begin has one entry more than rows.
+type rows struct {
+	s           *Source
+	first, last int
+	threads     int
+	begin       []int64
+}
+
+// count walks the nodes once to find how many weights each row has.
+func (s *Source) count(ctx context.Context, first, last, threads int) (*rows, error) {
+	r := &rows{s: s, first: first, last: last, threads: threads}
+	counts := make([]int64, last-first)
+	leaf := s.m.Tree.Leaf
+	if err := s.m.Render(ctx, io.Discard, first, last, threads, func(b []byte, n int, vector []float32) []byte {
+		if leaf[n] {
+			s.each(vector, func(uint32, float32) { counts[n-first]++ })
+		}
+		return b
+	}); err != nil {
+		return nil, err
+	}
+	r.begin = []int64{0}
+	for i, n := range counts {
+		if leaf[first+i] {
+			r.begin = append(r.begin, r.begin[len(r.begin)-1]+n)
+		}
+	}
+	return r, nil
+}
+
+func (r *rows) len() int       { return len(r.begin) - 1 }
+func (r *rows) entries() int64 { return r.begin[len(r.begin)-1] }
+
+// writeIndices writes the columns of all entries, int32, row by row.
+func (r *rows) writeIndices(ctx context.Context, w io.Writer) error {
+	return r.write(ctx, w, func(b []byte, column uint32, _ float32) []byte { return binary.LittleEndian.AppendUint32(b, column) })
+}
+
+// writeValues writes the weights of all entries, float32, row by row.
+func (r *rows) writeValues(ctx context.Context, w io.Writer) error {
+	return r.write(ctx, w, func(b []byte, _ uint32, v float32) []byte {
+		return binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	})
+}
+
+func (r *rows) write(ctx context.Context, w io.Writer, entry func(b []byte, column uint32, v float32) []byte) error {
+	return r.s.m.Render(ctx, w, r.first, r.last, r.threads, func(b []byte, n int, vector []float32) []byte {
+		if r.s.m.Tree.Leaf[n] {
+			r.s.each(vector, func(column uint32, v float32) { b = entry(b, column, v) })
+		}
+		return b
+	})
+}
+
+// writeBegin writes the beginnings of the rows and the end, int64.
+func (r *rows) writeBegin(w io.Writer) error {
+	b := make([]byte, 0, 8*len(r.begin))
+	for _, n := range r.begin {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	_, err := w.Write(b)
+	return err
+}

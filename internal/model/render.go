@@ -1,0 +1,101 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// renderChunk is how many nodes a goroutine renders at once: enough that finding the
+// path to the first one costs little, few enough that the bytes of all threads' chunks
+// stays small (a line of text may have 100 KB).
+const renderChunk = 8
+
+// Render calls render with the effective vector of each node in [first, last), by `threads`
+// goroutines, and writes what it appends to b, in node order: one Write holds whole nodes.
+// The vector is valid during the call only. Memory: a vector a thread and the bytes of a
+// few chunks.
+func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
+	if threads < 1 {
+		return fmt.Errorf("export: %d threads: must be at least 1", threads)
+	}
+	type chunk struct {
+		first, last int
+		bytes       []byte
+		done        chan struct{}
+	}
+	free := make(chan *chunk, 2*threads)
+	for range cap(free) {
+		free <- &chunk{}
+	}
+	work, order := make(chan *chunk, cap(free)), make(chan *chunk, cap(free))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(work)
+		defer close(order)
+		for at := first; at < last; at += renderChunk {
+			select {
+			case c := <-free:
+				c.first, c.last, c.done = at, min(at+renderChunk, last), make(chan struct{})
+				work <- c // both have room for every chunk there is
+				order <- c
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	for range threads {
+		g.Go(func() error {
+			for c := range work {
+				c.bytes = c.bytes[:0]
+				if err := m.WalkVectors(c.first, c.last, func(n int, vector []float32) error {
+					c.bytes = render(c.bytes, n, vector)
+					return ctx.Err()
+				}); err != nil {
+					return err
+				}
+				close(c.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		for c := range order {
+			select {
+			case <-c.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if _, err := w.Write(c.bytes); err != nil {
+				return err
+			}
+			free <- c
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// Parts cuts the nodes into ranges for an export in parts: its weight shards, or about
+// as many nodes each if it is pruned and has none. Part i holds nodes parts[i] up to parts[i+1].
+func (m *Model) Parts() []int {
+	parts := []int{0}
+	if m.Manifest.Pruned != nil {
+		for at := prunedPart; at < m.Tree.Len(); at += prunedPart {
+			parts = append(parts, at)
+		}
+		return append(parts, m.Tree.Len())
+	}
+	for _, f := range m.Manifest.Files {
+		if f.Nodes > 0 {
+			parts = append(parts, f.FirstNode+f.Nodes)
+		}
+	}
+	return parts
+}
+
+// prunedPart is how many nodes of a pruned model go into one part of an export.
+const prunedPart = 4096
