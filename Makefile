@@ -61,14 +61,31 @@ test-memory-short: ## the same with a bound and an input ten times smaller
 test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
 	TAXON_TEST_EXACT=full go test -count=1 ./test/exact
 
+# The readers' Python environment stays outside the repository.
+FORMATS_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/formats
+
+test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow and LIBLINEAR (builds a Python environment in the user's cache)
+	@test -x $(FORMATS_ENV)/bin/python || python3 -m venv $(FORMATS_ENV)
+	$(FORMATS_ENV)/bin/pip install -q --disable-pip-version-check -r test/formats/requirements.txt
+	TAXON_TEST_FORMATS=1 TAXON_FORMATS_PYTHON=$(FORMATS_ENV)/bin/python go test -count=1 -v ./test/formats
+
 ci-long: lint generate-check race fuzz-short test-memory-short test-exact ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
 	go -C internal/tools/deploycheck test .
 	go -C internal/tools/deploycheck run . -root ../../..
 
-bench: ## Go benchmarks
+bench-go: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-env: ## a Python environment with scikit-learn, PECOS and omikuji for `bench`
+	test/bench/versus/bench-env.sh
+
+# CASE=flat-hinge-news20 measures one claim; go run ./test/bench/versus -list names all.
+CASE ?= all
+
+bench: ## every claim about speed against other programs, both sides in one run: TAXON_DATA=DIR make bench
+	go run ./test/bench/versus -case '$(CASE)' -write
 
 convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA=DIR make convergence
 	go run ./test/bench/convergence

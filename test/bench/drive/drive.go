@@ -56,9 +56,17 @@ type Driver struct {
 
 // New builds the binary. The caller must Close.
 func New(ctx context.Context) (*Driver, error) {
+	return NewFrom(ctx, "")
+}
+
+// NewFrom takes a binary that is there; "" builds one.
+func NewFrom(ctx context.Context, binary string) (*Driver, error) {
 	dir, err := os.MkdirTemp("", "taxon-bench-")
 	if err != nil {
 		return nil, err
+	}
+	if binary != "" {
+		return &Driver{binary: binary, dir: dir}, nil
 	}
 	d := &Driver{binary: filepath.Join(dir, "taxon"), dir: dir}
 	build := exec.CommandContext(ctx, "go", "build", "-o", d.binary, "taxon/cmd/taxon")
@@ -73,32 +81,68 @@ func (d *Driver) Close() error { return os.RemoveAll(d.dir) }
 
 // Train trains on s, evaluates on its test data and removes the model.
 func (d *Driver) Train(ctx context.Context, s Set, flags ...string) (*Report, error) {
+	return d.TrainFiles(ctx, Files{filepath.Join(s.Dir, "train.svm.xz"), filepath.Join(s.Dir, "test.svm.xz"), filepath.Join(s.Dir, s.Tree)}, flags...)
+}
+
+// Files are the inputs of a training; Tree is "" for none.
+type Files struct{ Train, Test, Tree string }
+
+// TrainFiles is Train on single files.
+func (d *Driver) TrainFiles(ctx context.Context, f Files, flags ...string) (*Report, error) {
 	model := filepath.Join(d.dir, "model")
-	args := append([]string{
-		"train", "--data", filepath.Join(s.Dir, "train.svm.xz"), "--test", filepath.Join(s.Dir, "test.svm.xz"),
-		"--hierarchy", filepath.Join(s.Dir, s.Tree), "--out", model, "--force", "--json", "--quiet",
-	}, flags...)
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, d.binary, args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("taxon %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(errs.Bytes()))
+	r, err := d.TrainTo(ctx, model, f, flags...)
+	return r, errors.Join(err, os.RemoveAll(model))
+}
+
+// TrainTo leaves the model behind.
+func (d *Driver) TrainTo(ctx context.Context, model string, f Files, flags ...string) (*Report, error) {
+	args := append([]string{"train", "--data", f.Train, "--test", f.Test, "--out", model, "--force", "--json", "--quiet"}, flags...)
+	if f.Tree != "" {
+		args = append(args, "--hierarchy", f.Tree)
+	}
+	out, _, err := d.exec(ctx, args...)
+	if err != nil {
+		return nil, err
 	}
 	r := &Report{}
-	if err := json.Unmarshal(out.Bytes(), r); err != nil {
+	if err := json.Unmarshal(out, r); err != nil {
 		return nil, fmt.Errorf("taxon train --json: %w", err)
 	}
 	if r.Gap == nil {
 		return nil, errors.New("taxon train --json: no gap in the report")
 	}
-	var err error
 	if r.ModelBytes, err = size(model); err != nil {
 		return nil, err
 	}
 	if r.Trace, err = trace(filepath.Join(model, "trace.jsonl")); err != nil {
 		return nil, err
 	}
-	return r, os.RemoveAll(model)
+	return r, nil
+}
+
+// CPU runs a verb and returns the seconds of CPU, user and system, that it took.
+func (d *Driver) CPU(ctx context.Context, args ...string) (float64, error) {
+	_, state, err := d.exec(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return (state.UserTime() + state.SystemTime()).Seconds(), nil
+}
+
+// Has reports whether a verb's help names a flag.
+func (d *Driver) Has(ctx context.Context, verb, flag string) bool {
+	out, _, err := d.exec(ctx, verb, "--help")
+	return err == nil && bytes.Contains(out, []byte("  "+flag+" "))
+}
+
+func (d *Driver) exec(ctx context.Context, args ...string) ([]byte, *os.ProcessState, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, d.binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, nil, fmt.Errorf("taxon %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(errs.Bytes()))
+	}
+	return out.Bytes(), cmd.ProcessState, nil
 }
 
 func trace(path string) (sweeps []Sweep, err error) {

@@ -1,0 +1,93 @@
+package main
+
+import "slices"
+
+// what a case compares.
+type measure int
+
+const (
+	flatTime  measure = iota // the peer's training CPU over ours, at the peer's gap or below
+	jointTime                // ours, joint training to a fixed gap, over the peer's flat training
+	jointF1                  // ours, to within 0.3 points of its own converged F1, over the peer's training
+	twoCores                 // wall time on one thread over that on two
+	docs                     // documents a second of ours; the peer's beside it
+	memory                   // peak bytes of a training
+)
+
+// claim is one line of the table: what is run on both sides, and what it should reach.
+type claim struct {
+	name  string
+	what  measure
+	set   string
+	peer  string   // of peers.py; "" for none
+	loss  string   // of both sides
+	args  []string // further flags of taxon train
+	gap   float64  // ours, where it is not the peer's
+	goal  float64
+	reach float64 // the stretch goal
+}
+
+// less reports whether a smaller figure is better.
+func (c claim) less() bool { return c.what == jointTime || c.what == jointF1 || c.what == memory }
+
+// unit of the figure.
+func (c claim) unit() string {
+	switch c.what {
+	case docs:
+		return "documents/s"
+	case memory:
+		return "MB"
+	}
+	return "x"
+}
+
+func (c claim) meaning() string {
+	switch c.what {
+	case flatTime:
+		return c.peer + "'s CPU time / ours, flat " + c.loss + ", at its gap or below"
+	case jointTime:
+		return "our CPU time for the joint problem / " + c.peer + "'s for the flat one, " + c.loss
+	case jointF1:
+		return "our CPU time to within 0.3 points of converged F1 / " + c.peer + "'s"
+	case twoCores:
+		return "time on 1 thread / on 2"
+	case docs:
+		return "predicted, exact top 5, one thread"
+	}
+	return "peak memory of a training"
+}
+
+// trees names each set's structure; where there are two, the one that is a tree.
+var trees = map[string]string{"clef": "hierarchy.txt", "news20": "hierarchy.txt", "wordnet-freq": "tree.txt", "wordnet": "tree.txt"}
+
+// claims are all cases, in the table's order.
+func claims() []claim {
+	weighted := []string{"--method", "rr-svm", "--C", "0.15", "--positive-weight", "8"}
+	joint := []string{"--method", "rr-svm"}
+	var out []claim
+	for _, set := range []string{"wordnet-freq", "news20", "clef"} {
+		hinge, squared := claim{goal: 4, reach: 6}, claim{goal: 8, reach: 16}
+		if set == "wordnet-freq" {
+			hinge = claim{goal: 10, reach: 20}
+		}
+		out = append(out,
+			claim{name: "flat-hinge-" + set, set: set, peer: "liblinear", loss: "hinge", goal: hinge.goal, reach: hinge.reach},
+			claim{name: "flat-squared-" + set, set: set, peer: "liblinear", loss: "squared-hinge", goal: squared.goal, reach: squared.reach},
+			claim{name: "sklearn-hinge-" + set, set: set, peer: "sklearn", loss: "hinge"})
+	}
+	return append(out,
+		claim{name: "rr-1e-2-wordnet-freq", what: jointTime, set: "wordnet-freq", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2, goal: 0.25, reach: 0.1},
+		claim{name: "rr-1e-4-wordnet-freq", what: jointTime, set: "wordnet-freq", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-4, goal: 1, reach: 0.4},
+		claim{name: "rr-1e-2-news20", what: jointTime, set: "news20", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2},
+		claim{name: "rr-1e-2-clef", what: jointTime, set: "clef", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2},
+		claim{name: "rr-f1-wordnet-freq", what: jointF1, set: "wordnet-freq", peer: "omikuji", loss: "squared-hinge", args: weighted, goal: 4, reach: 1},
+		claim{name: "rr-f1-news20", what: jointF1, set: "news20", peer: "omikuji", loss: "squared-hinge", args: weighted},
+		claim{name: "threads-wordnet-freq", what: twoCores, set: "wordnet-freq", loss: "hinge", args: joint, gap: 1e-2, goal: 1.85, reach: 1.95},
+		claim{name: "threads-news20", what: twoCores, set: "news20", loss: "hinge", args: joint, gap: 1e-2},
+		claim{name: "predict-wordnet-freq", what: docs, set: "wordnet-freq", peer: "pecos", loss: "squared-hinge", args: []string{"--method", "bsvm"}, gap: 1e-2, goal: 18_000, reach: 35_000},
+		claim{name: "predict-news20", what: docs, set: "news20", peer: "pecos", loss: "squared-hinge", args: []string{"--method", "bsvm"}, gap: 1e-2},
+		claim{name: "memory-wordnet-freq", what: memory, set: "wordnet-freq", loss: "hinge", args: joint, gap: 1e-2, goal: 1500, reach: 600},
+		claim{name: "memory-news20", what: memory, set: "news20", loss: "hinge", args: joint, gap: 1e-2},
+		claim{name: "wordnet-2-cores", what: memory, set: "wordnet", loss: "hinge", args: append(slices.Clone(joint), "--threads", "2"), gap: 1e-2},
+	)
+}

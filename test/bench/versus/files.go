@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"taxon/internal/fs"
+)
+
+// files are the inputs of one case, plain text, the same for both sides.
+type files struct {
+	train, test, tree string
+}
+
+// files unpacks a set and keeps its rows of exactly one label, since LIBLINEAR and
+// scikit-learn take no others.
+func (b *bench) files(set string) (*files, error) {
+	f := &files{train: filepath.Join(b.dir, set+".train.svm"), test: filepath.Join(b.dir, set+".test.svm"), tree: filepath.Join(b.data, set, trees[set])}
+	for from, to := range map[string]string{"train.svm.xz": f.train, "test.svm.xz": f.test} {
+		if _, err := os.Stat(to); err == nil {
+			continue
+		}
+		if err := singleLabel(filepath.Join(b.data, set, from), to); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func singleLabel(from, to string) error {
+	in, err := fs.Open(context.Background(), fs.Local{}, from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(out)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<26)
+	for lines.Scan() {
+		label, _, _ := bytes.Cut(lines.Bytes(), []byte(" "))
+		if len(label) > 0 && !bytes.ContainsRune(label, ',') {
+			w.Write(lines.Bytes())
+			w.WriteByte('\n')
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// repeatFile writes copies of a file behind one another and counts the lines of one.
+func repeatFile(from, to string, copies int) (lines int, err error) {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return 0, err
+	}
+	return bytes.Count(b, []byte("\n")), os.WriteFile(to, bytes.Repeat(b, copies), 0o600)
+}
