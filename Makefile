@@ -69,7 +69,13 @@ test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow
 	$(FORMATS_ENV)/bin/pip install -q --disable-pip-version-check -r test/formats/requirements.txt
 	TAXON_TEST_FORMATS=1 TAXON_FORMATS_PYTHON=$(FORMATS_ENV)/bin/python go test -count=1 -v ./test/formats
 
-ci-long: lint generate-check race fuzz-short test-memory-short test-exact ## what CI runs behind the tests
+sim: ## a thousand simulated clusters with every fault; SIM_SEED=n plays one again
+	SIM_SEEDS=1000 go test -count=1 -v -run TestSimulation ./test/sim
+
+sim-mutants: ## bugs planted on purpose, each of which the simulation must find
+	go test -count=1 -tags mutant -v -run TestMutants ./test/sim
+
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
 	go -C internal/tools/deploycheck test .

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,8 @@ const blockBytes = 128 << 20
 // Liblinear writes all terminals as a model file of LIBLINEAR 2: a line a feature with a
 // weight a class, dense, as its program wants it. Classes stand in node order, so that
 // equal scores fall to the same one as in taxon. Their numbers are those of ClassNumbers.
+// Of two classes LIBLINEAR keeps one vector and gives its first class where the score is
+// above 0, so there the second class stands first, with the difference of the two.
 // Weights are written as the exact value of the float32, shortest double.
 //
 // The model is walked once for every block of features that fits into blockBytes.
@@ -23,8 +26,12 @@ func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error 
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
 	}
 	terminals := s.m.Tree.Terminals()
-	head := fmt.Appendf(nil, "solver_type %s\nnr_class %d\nlabel", s.solver(len(terminals)), len(terminals))
-	for _, n := range s.ClassNumbers() {
+	head := fmt.Appendf(nil, "solver_type %s\nnr_class %d\nlabel", s.solver(), len(terminals))
+	numbers := s.ClassNumbers()
+	if len(numbers) == 2 {
+		slices.Reverse(numbers)
+	}
+	for _, n := range numbers {
 		head = strconv.AppendInt(append(head, ' '), n, 10)
 	}
 	bias := -1.0
@@ -48,15 +55,12 @@ func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error 
 	return nil
 }
 
-// solver is the name under which LIBLINEAR predicts as taxon does. With two classes all
-// others keep one vector and look at its sign.
-func (s *Source) solver(classes int) string {
-	switch {
-	case classes == 2:
-		return "MCSVM_CS"
-	case s.m.Options.Loss == "squared-hinge":
+// solver is LIBLINEAR's name of the loss; it says nothing to its predict.
+func (s *Source) solver() string {
+	switch s.m.Options.Loss {
+	case "squared-hinge":
 		return "L2R_L2LOSS_SVC_DUAL"
-	case s.m.Options.Loss == "logistic":
+	case "logistic":
 		return "L2R_LR_DUAL"
 	}
 	return "L2R_L1LOSS_SVC_DUAL"
@@ -130,13 +134,7 @@ func (t *transposer) writeLines(ctx context.Context, w io.Writer, lines, threads
 			g.Go(func() error {
 				b := t.lines[k][:0]
 				for i := at + k*lineChunk; i < min(at+(k+1)*lineChunk, lines); i++ {
-					for _, v := range t.weights[i*t.classes : (i+1)*t.classes] {
-						if v == 0 {
-							b = append(b, '0', ' ')
-							continue
-						}
-						b = append(strconv.AppendFloat(b, float64(v), 'g', -1, 64), ' ')
-					}
+					b = t.appendLine(b, t.weights[i*t.classes:(i+1)*t.classes])
 					b = append(b, '\n')
 				}
 				t.lines[k] = b
@@ -153,4 +151,19 @@ func (t *transposer) writeLines(ctx context.Context, w io.Writer, lines, threads
 		}
 	}
 	return nil
+}
+
+// appendLine appends the weights of one feature.
+func (t *transposer) appendLine(b []byte, weights []float32) []byte {
+	if len(weights) == 2 {
+		return append(strconv.AppendFloat(b, float64(weights[1])-float64(weights[0]), 'g', -1, 64), ' ')
+	}
+	for _, v := range weights {
+		if v == 0 {
+			b = append(b, '0', ' ')
+			continue
+		}
+		b = append(strconv.AppendFloat(b, float64(v), 'g', -1, 64), ' ')
+	}
+	return b
 }

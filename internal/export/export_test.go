@@ -1,0 +1,290 @@
+package export
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"taxon/internal/model"
+	"taxon/internal/taxonomy"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// animals: features 7, 2 and 4 of the input; column 3 is the bias.
+//
+//	virtual -> animal -> (spawned leaf of animal), cat ; car
+func animals(t *testing.T, words []string) *model.Model {
+	t.Helper()
+	meta := model.Meta{
+		Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
+		Data:    model.DataInfo{Fingerprint: "f00d", Instances: 10, Positives: 10, Text: words != nil},
+		Tree: &taxonomy.Tree{
+			Parent: []int32{-1, 0, 1, 1, 0},
+			Kind:   []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Spawned, taxonomy.Node, taxonomy.Node},
+			Name:   []string{"", "animal", "animal", "cat", "car"},
+			Label:  []int32{-1, -1, 0, 1, 2},
+			Depth:  []int32{0, 1, 2, 2, 1},
+			Leaf:   []bool{false, false, true, true, true},
+		},
+		Labels: []string{"animal", "cat", "car"}, LabelCounts: []uint32{2, 4, 1}, Feature: []uint32{7, 2, 4},
+	}
+	if words != nil {
+		meta.Text = &model.Text{Vocabulary: words, IDF: []float64{1, 1, 1}}
+	}
+	dir := filepath.Join(t.TempDir(), "m")
+	w, err := model.NewWriter(dir, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, x := range []struct {
+		columns []uint32
+		values  []float32
+	}{
+		{[]uint32{0, 3}, []float32{0.5, -1}},
+		{[]uint32{0, 1}, []float32{0.25, 1.5}},
+		{},
+		{[]uint32{0, 2}, []float32{0, 0.1}},
+		{[]uint32{0, 3}, []float32{-2, 3}},
+	} {
+		if err := w.WriteNode(n, x.columns, x.values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Close(model.Report{Method: "rr-svm", StoppedBy: "gap"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func source(t *testing.T, m *model.Model, threshold float64) *Source {
+	t.Helper()
+	s, err := NewSource(m, threshold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func bytesOf(t *testing.T, write func(io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The matrix of animals, by rows: animal, cat, car; 7 features and the bias.
+var (
+	wantBegin   = []int64{0, 3, 6, 8}
+	wantIndices = []int32{1, 6, 7, 1, 3, 7, 6, 7}
+	wantData    = []float32{1.5, 0.25, -1, 1.5, 0.1, -1, -2, 3}
+)
+
+func numbers[T any](t *testing.T, b []byte) []T {
+	t.Helper()
+	var zero T
+	out := make([]T, len(b)/binary.Size(zero))
+	if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func equal[T comparable](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %v, want %v", what, got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("%s: %v, want %v", what, got, want)
+		}
+	}
+}
+
+func TestNPZ(t *testing.T) {
+	s := source(t, animals(t, nil), 0)
+	b := bytesOf(t, func(w io.Writer) error { return s.NPZ(t.Context(), w, 0, 5, 2) })
+	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays := map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := 10 + int(binary.LittleEndian.Uint16(a[8:]))
+		if head%64 != 0 || a[head-1] != '\n' || !bytes.HasPrefix(a, []byte("\x93NUMPY\x01\x00{'descr': '")[:8]) {
+			t.Errorf("%s: header %q", f.Name, a[:head])
+		}
+		arrays[f.Name] = a[head:]
+	}
+	equal(t, "indptr", numbers[int64](t, arrays["indptr.npy"]), wantBegin)
+	equal(t, "indices", numbers[int32](t, arrays["indices.npy"]), wantIndices)
+	equal(t, "data", numbers[float32](t, arrays["data.npy"]), wantData)
+	equal(t, "shape", numbers[int64](t, arrays["shape.npy"]), []int64{3, 8})
+	if string(arrays["format.npy"]) != "csr" || len(arrays) != 5 {
+		t.Errorf("format %q, %d arrays", arrays["format.npy"], len(arrays))
+	}
+}
+
+func TestSafetensors(t *testing.T) {
+	s := source(t, animals(t, nil), 0)
+	b := bytesOf(t, func(w io.Writer) error { return s.Safetensors(t.Context(), w, 0, 5, 2) })
+	n := binary.LittleEndian.Uint64(b)
+	var header map[string]struct {
+		Offsets []int64 `json:"data_offsets"`
+		Shape   any     `json:"shape"`
+	}
+	if err := json.Unmarshal(b[8:8+n], &header); err != nil || n%8 != 0 {
+		t.Fatalf("header of %d bytes: %v", n, err)
+	}
+	if header["__metadata__"].Shape != "3,8" {
+		t.Errorf("metadata %v", header["__metadata__"])
+	}
+	data := b[8+n:]
+	part := func(name string) []byte { o := header[name].Offsets; return data[o[0]:o[1]] }
+	equal(t, "indptr", numbers[int64](t, part("indptr")), wantBegin)
+	equal(t, "indices", numbers[int32](t, part("indices")), wantIndices)
+	equal(t, "data", numbers[float32](t, part("data")), wantData)
+	if header["data"].Offsets[1] != int64(len(data)) {
+		t.Errorf("%d bytes of tensors, the header says %d", len(data), header["data"].Offsets[1])
+	}
+}
+
+// A part holds the classes of its nodes; a threshold spares the bias.
+func TestRangeAndThreshold(t *testing.T) {
+	s := source(t, animals(t, nil), 1.2)
+	r, err := s.count(t.Context(), 3, 5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "begin", r.begin, []int64{0, 2, 4})
+	b := bytesOf(t, func(w io.Writer) error { return r.writeIndices(t.Context(), w) })
+	equal(t, "indices", numbers[int32](t, b), []int32{1, 7, 6, 7})
+	if l := string(s.Labels(3, 5)); l != "cat\ncar\n" {
+		t.Errorf("labels %q", l)
+	}
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := NewSource(s.m, bad); err == nil {
+			t.Errorf("threshold %v accepted", bad)
+		}
+	}
+}
+
+func TestLiblinear(t *testing.T) {
+	s := source(t, animals(t, nil), 0)
+	got := string(bytesOf(t, func(w io.Writer) error { return s.Liblinear(t.Context(), w, 3) }))
+	want := "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 3\nlabel 1 2 3\nnr_feature 7\nbias 1\nw\n" +
+		"0 0 0 \n1.5 1.5 0 \n0 0 0 \n0 0.10000000149011612 0 \n0 0 0 \n0 0 0 \n0.25 0 -2 \n-1 -1 3 \n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if err := s.Liblinear(t.Context(), io.Discard, 0); err == nil {
+		t.Error("no threads accepted")
+	}
+}
+
+// The golden files are what the real readers have opened (test/formats).
+func TestGolden(t *testing.T) {
+	words := animals(t, []string{"räder", "fell", "日本"})
+	for name, write := range map[string]func(io.Writer) error{
+		"animals.parquet":   func(w io.Writer) error { return source(t, animals(t, nil), 0).Parquet(t.Context(), w, 0, 5, 2) },
+		"words.parquet":     func(w io.Writer) error { return source(t, words, 0).Parquet(t.Context(), w, 0, 5, 2) },
+		"animals.npz":       func(w io.Writer) error { return source(t, animals(t, nil), 0).NPZ(t.Context(), w, 0, 5, 1) },
+		"words.safetensors": func(w io.Writer) error { return source(t, words, 0).Safetensors(t.Context(), w, 0, 5, 1) },
+	} {
+		path := filepath.Join("testdata", name)
+		got := bytesOf(t, write)
+		if *rewrite {
+			if err := os.WriteFile(path, got, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s differs from the golden file", name)
+		}
+	}
+	if got := string(source(t, words, 0).Words()); got != "\nfell\n\n日本\n\n\nräder\n" {
+		t.Errorf("words %q", got)
+	}
+}
+
+// A row group is written when it is full, and the groups add up.
+func TestParquetGroups(t *testing.T) {
+	s := source(t, animals(t, nil), 0)
+	var b bytes.Buffer
+	p := newParquet(s, &b)
+	nodes := s.appendNode(nil, 3, s.m.Vector(3))
+	for range groupRows/3 + 5 {
+		if _, err := p.Write(nodes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(p.groups) != 1 || p.groups[0].rows < groupRows || p.groups[0].rows > groupRows+3 || p.rows == 0 {
+		t.Errorf("%d groups, %d rows left", len(p.groups), p.rows)
+	}
+}
+
+func TestClassNumbers(t *testing.T) {
+	s := source(t, animals(t, nil), 0)
+	equal(t, "names", s.ClassNumbers(), []int64{1, 2, 3})
+	copy(s.m.Tree.Name, []string{"", "7", "7", "-3", "12"})
+	equal(t, "numbers", s.ClassNumbers(), []int64{7, -3, 12})
+	s.m.Tree.Name[3] = "03"
+	equal(t, "not as printed", s.ClassNumbers(), []int64{1, 2, 3})
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestErrors(t *testing.T) {
+	s := source(t, animals(t, nil), 0)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, write := range map[string]func(context.Context, io.Writer) error{
+		"npz":         func(ctx context.Context, w io.Writer) error { return s.NPZ(ctx, w, 0, 5, 2) },
+		"safetensors": func(ctx context.Context, w io.Writer) error { return s.Safetensors(ctx, w, 0, 5, 2) },
+		"parquet":     func(ctx context.Context, w io.Writer) error { return s.Parquet(ctx, w, 0, 5, 2) },
+		"liblinear":   func(ctx context.Context, w io.Writer) error { return s.Liblinear(ctx, w, 2) },
+	} {
+		if err := write(t.Context(), fullDisk{}); err == nil || !strings.Contains(err.Error(), "disk full") {
+			t.Errorf("%s on a full disk: %v", name, err)
+		}
+		if err := write(cancelled, io.Discard); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s cancelled: %v", name, err)
+		}
+	}
+}
