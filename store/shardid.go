@@ -34,16 +34,18 @@ func ShardID(dir, want string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("shard id: %w", err)
 	}
-	id, ok := strings.CutPrefix(string(b), idHead)
-	id, ended := strings.CutSuffix(id, "\n")
-	if !ok || !ended || ValidateJob(id) != nil {
-		return "", fmt.Errorf("%s: %w: this is no shard id of version 1: write %q and the id into it, or take a new folder", path, ErrCorrupt, idHead)
+	id, _, _ := strings.Cut(strings.TrimPrefix(string(b), idHead), " ")
+	if string(b) != idText(id) || ValidateJob(id) != nil {
+		return "", fmt.Errorf("%s: %w: the shard's id is damaged, or of a later version than 1: take a new folder", path, ErrCorrupt)
 	}
 	if want != "" && want != id {
 		return "", fmt.Errorf("%s: %w: the folder is that of shard %s, not of %s: take another folder", path, ErrInvalid, id, want)
 	}
 	return id, nil
 }
+
+// idText is the file's content; its end is the CRC32C of the id.
+func idText(id string) string { return fmt.Sprintf("%s%s %08x\n", idHead, id, Checksum([]byte(id))) }
 
 func makeID(dir, path, id string) (string, error) {
 	if id == "" {
@@ -61,7 +63,7 @@ func writeID(dir, path, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(idHead + id + "\n")
+	_, err = f.WriteString(idText(id))
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}

@@ -11,13 +11,10 @@ import (
 	"testing"
 
 	bdg "github.com/dgraph-io/badger/v4"
-	"go.uber.org/goleak"
 
 	"taxon/store"
 	"taxon/store/storetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func mustOpen(t *testing.T, dir string) *Store {
 	t.Helper()

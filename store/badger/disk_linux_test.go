@@ -11,7 +11,7 @@ import (
 	"taxon/store"
 )
 
-// mountSmall mounts a file system of 200 MiB, of which the shard leaves 128 free, and
+// mountSmall mounts a file system of 120 MiB, of which the shard leaves 64 free, and
 // gives what makes it larger.
 func mountSmall(t *testing.T) (dir string, grow func()) {
 	t.Helper()
@@ -19,7 +19,7 @@ func mountSmall(t *testing.T) (dir string, grow func()) {
 		t.Skip("only root can mount a small file system")
 	}
 	dir = t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=200m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=120m"); err != nil {
 		t.Skipf("this system mounts no tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
@@ -28,7 +28,7 @@ func mountSmall(t *testing.T) (dir string, grow func()) {
 		}
 	})
 	return dir, func() {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=400m"); err != nil {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=240m"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +131,7 @@ func unread(t *testing.T, disk string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.Truncate(16<<20), f.Close()); err != nil {
+	if err := errors.Join(f.Truncate(8<<20), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return dir

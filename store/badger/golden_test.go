@@ -16,7 +16,11 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-const goldenPath = "testdata/badger-v1.zip"
+const (
+	goldenPath  = "testdata/badger-v1-id.zip" // as written today
+	beforeIDs   = "testdata/badger-v1.zip"    // before shards had ids in their folders
+	goldenShard = "golden-shard"
+)
 
 // goldenValues lie in the golden directory: empty, small, just inline, chunked.
 func goldenValues() []store.Value {
@@ -37,7 +41,14 @@ func TestGolden(t *testing.T) {
 	if *rewrite {
 		writeGolden(t)
 	}
-	archive, err := zip.OpenReader(goldenPath)
+	for path, id := range map[string]string{goldenPath: goldenShard, beforeIDs: ""} {
+		t.Run(filepath.Base(path), func(t *testing.T) { readGolden(t, path, id) })
+	}
+}
+
+// readGolden opens a golden directory of a shard; id "": it has none yet.
+func readGolden(t *testing.T, path, id string) {
+	archive, err := zip.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +59,9 @@ func TestGolden(t *testing.T) {
 	}
 	s := mustOpen(t, dir)
 	defer s.Close()
+	if s.ID() == "" || id != "" && s.ID() != id {
+		t.Errorf("shard %q", s.ID())
+	}
 	for _, v := range goldenValues() {
 		got, err := s.Get(t.Context(), []store.Key{v.Key})
 		if err != nil || !bytes.Equal(got[0], v.Data) || got[0] == nil {
@@ -102,7 +116,10 @@ func entries(t *testing.T, s *Store) map[string]string {
 func writeGolden(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	s := mustOpen(t, dir)
+	s, err := Open(Options{Dir: dir, ID: goldenShard, Memory: minMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Put(t.Context(), goldenValues()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +128,7 @@ func writeGolden(t *testing.T) {
 	}
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
