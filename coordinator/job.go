@@ -105,6 +105,7 @@ type jobState struct {
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
 
 	Speculated, Remade, Rollbacks uint32            `json:",omitempty"`
+	RolledTo                      uint32            `json:",omitempty"` // sweep that the last rollback went back to
 	Failed                        *failedTask       `json:",omitempty"` // where it failed
 	Past                          []pastStep        `json:",omitempty"` // steps that are referred to, see remake.go
 	Remakes                       map[uint64]uint32 `json:",omitempty"` // how often a task was made again, by remakeKey
@@ -225,6 +226,9 @@ func (j *job) encode() []byte {
 // be to make those again.
 func (j *job) keepSteps() []uint32 {
 	steps := append(j.referred(), j.FinalStep)
+	if planted("drop too early") {
+		steps = append(sortedSteps(stepsOf(j.Dual, j.X)), j.FinalStep)
+	}
 	for _, p := range j.Past {
 		steps = append(steps, stepsOf(p.Dual, p.X, p.XPrev)...)
 	}

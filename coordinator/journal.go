@@ -115,6 +115,25 @@ func seek(f *os.File, at int64) error {
 	return err
 }
 
+// DecodeJournal reads the bytes of a journal's file: a snapshot (nil if there is none),
+// the records behind it, and the length of what is whole. What follows that was cut short
+// and never acknowledged. Other damage is an error that wraps ErrJournalDamaged.
+func DecodeJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
+	return readJournal(data)
+}
+
+// EncodeJournal is the file of a journal that holds a snapshot only; nil: nothing.
+func EncodeJournal(snapshot []byte) []byte {
+	out := []byte(journalMagic)
+	if snapshot != nil {
+		out = appendEntry(out, kindSnapshot, snapshot)
+	}
+	return out
+}
+
+// AppendJournal adds a record to the bytes of a journal's file.
+func AppendJournal(out, record []byte) []byte { return appendEntry(out, kindRecord, record) }
+
 // readJournal decodes a journal's bytes; whole is the length without a cut-off end.
 func readJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
 	if len(data) < len(journalMagic) {
@@ -129,6 +148,9 @@ func readJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, e
 	at := int64(len(journalMagic))
 	for first := true; ; first = false {
 		body, n, err := readEntry(data[at:])
+		if err != nil && torn(data[at:]) {
+			n, err = 0, nil
+		}
 		if err != nil {
 			return nil, nil, 0, fmt.Errorf("%w at byte %d: %w; restore it from a copy, or remove it to start without jobs", ErrJournalDamaged, at, err)
 		}
@@ -168,6 +190,19 @@ func readEntry(data []byte) (body []byte, n int64, err error) {
 		return nil, 0, errors.New("checksum is wrong")
 	}
 	return body, entryHeader + int64(length), nil
+}
+
+// torn says whether a bad entry is one that a crash cut: the file had been lengthened, and
+// only a part of the entry's bytes had arrived, so that it ends in the zeros that the file
+// ends in. Whatever had been acknowledged is whole.
+func torn(data []byte) bool {
+	arrived := len(bytes.TrimRight(data, "\x00"))
+	if arrived <= entryHeader {
+		return arrived < len(data)
+	}
+	length := binary.LittleEndian.Uint32(data)
+	return crc32.Checksum(data[:4], castagnoli) == binary.LittleEndian.Uint32(data[4:]) &&
+		uint64(arrived) < entryHeader+uint64(length)
 }
 
 // appendEntry codes an entry behind out.

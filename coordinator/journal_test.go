@@ -101,6 +101,25 @@ func TestJournalZeroTail(t *testing.T) {
 	}
 }
 
+// A file that was lengthened before its last bytes arrived ends in a part of an entry and
+// zeros: the part was never acknowledged.
+func TestJournalTornByZeros(t *testing.T) {
+	whole := writeRecords(t, t.TempDir(), 2)
+	_, _, one, err := readJournal(writeRecords(t, t.TempDir(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := int(one); cut < len(whole); cut++ {
+		for _, zeros := range []int{1, 5, 100} {
+			data := append(slices.Clone(whole[:cut]), make([]byte, zeros)...)
+			_, records, end, err := readJournal(data)
+			if err != nil || len(records) != 1 || end != one {
+				t.Fatalf("%d bytes and %d zeros: %d records to byte %d, %v", cut, zeros, len(records), end, err)
+			}
+		}
+	}
+}
+
 // A flipped bit is never taken for a file that was cut short.
 func TestJournalFlippedBit(t *testing.T) {
 	whole := writeRecords(t, t.TempDir(), 3)

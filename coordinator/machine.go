@@ -1,15 +1,11 @@
 package coordinator
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	taxonv1 "taxon/proto/taxon/v1"
-
-	"google.golang.org/protobuf/proto"
 )
 
 // Tick is a time in nanoseconds since a start that the shell chooses. It never falls.
@@ -211,221 +207,16 @@ func (m *Machine) hear(id string) bool {
 
 func (m *Machine) refuse(err error) { m.out = append(m.out, Refused{Err: err}) }
 
-// prepareBytes is prepare of a serialised specification.
-func prepareBytes(data []byte) (*prepared, error) {
-	spec := &taxonv1.JobSpec{}
-	if err := proto.Unmarshal(data, spec); err != nil {
-		return nil, fmt.Errorf("specification: %w", err)
-	}
-	return prepare(spec)
-}
-
-func (m *Machine) submit(e Submit) {
-	p := e.prepared
-	if p == nil {
-		var err error
-		if p, err = prepare(e.Spec); err != nil {
-			m.refuse(err)
-			return
-		}
-	}
-	id := e.ID
-	if id == "" {
-		id = m.freeID()
-	}
-	j, err := newJob(id, p)
-	if err != nil {
-		m.refuse(err)
-		return
-	}
-	if old := m.find(id); old != nil {
-		if slices.Equal(old.Spec, j.Spec) {
-			m.out = append(m.out, Submitted{Job: id})
-		} else {
-			m.refuse(fmt.Errorf("job %s: %w", id, ErrJobExists))
-		}
-		return
-	}
-	if m.full() {
-		return
-	}
-	if err := m.tooLarge(p, e.Replicas); err != nil {
-		m.refuse(err)
-		return
-	}
-	shards, err := m.pin(e.Replicas)
-	if err != nil {
-		m.refuse(err)
-		return
-	}
-	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
-	m.out = append(m.out, Submitted{Job: id})
-}
-
-func (m *Machine) freeID() string {
-	for n := m.lastJob + 1; ; n++ {
-		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil {
-			return id
-		}
-	}
-}
-
-// full refuses another job if the queue is.
-func (m *Machine) full() bool {
-	if m.openJobs() < m.limits.MaxRunning+m.limits.MaxQueued {
-		return false
-	}
-	m.refuse(fmt.Errorf("%d jobs run or wait, the most there may be: %w", m.limits.MaxRunning+m.limits.MaxQueued, ErrTooManyJobs))
-	return true
-}
-
-func (m *Machine) openJobs() int {
-	n := 0
-	for _, j := range m.jobs {
-		if !j.ended() {
-			n++
-		}
-	}
-	return n
-}
-
-func (m *Machine) resume(e Resume) {
-	j, err := reviveJob(e.State)
-	if err != nil {
-		m.refuse(err)
-		return
-	}
-	if m.find(j.ID) != nil {
-		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
-		return
-	}
-	if m.full() {
-		return
-	}
-	shards, err := m.pin(j.Replicas)
-	if err != nil {
-		m.refuse(err)
-		return
-	}
-	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: shards, restored: j})
-	m.out = append(m.out, Submitted{Job: j.ID})
-}
-
-// reopen queues a job again that was cancelled or failed.
-func (m *Machine) reopen(id string) {
-	j := m.find(id)
-	switch {
-	case j == nil:
-		m.refuse(fmt.Errorf("job %s: %w", id, ErrUnknownJob))
-	case !j.ended(): // it goes on anyway
-	case !j.resumable():
-		m.refuse(fmt.Errorf("job %s: %w", id, ErrNotResumable))
-	case m.full():
-	default:
-		m.decide(Record{Kind: recordReopen, Job: id})
-	}
-}
-
-// drain lets a worker finish what it has and gives it no more.
-func (m *Machine) drain(id string) {
-	w, err := m.namedWorker(id)
-	if err != nil {
-		m.refuse(err)
-		return
-	}
-	if !w.draining {
-		m.decide(Record{Kind: recordDrain, Worker: w.id})
-	}
-	m.out = append(m.out, Registered{Worker: w.id}, Wake{})
-}
-
-// startQueued starts queued jobs, oldest first, while fewer than MaxRunning run.
-func (m *Machine) startQueued() {
-	running := 0
-	for _, j := range m.jobs {
-		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
-			running++
-		}
-	}
-	for _, j := range m.jobs {
-		if running >= m.limits.MaxRunning {
-			return
-		}
-		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
-			running++
-			m.decide(Record{Kind: recordStart, Job: j.ID})
-		}
-	}
-}
-
-// leastUsed is what a job that starts begins with: no more rights than the others have.
-func (m *Machine) leastUsed(but *job) float64 {
-	least, found := but.used, false
-	for _, j := range m.jobs {
-		if j != but && j.inFlight() && (!found || j.used < least) {
-			least, found = j.used, true
-		}
-	}
-	return least
-}
-
-// grant hands a task to a worker: of the running job with the fewest live leases that has
-// one waiting; among equals of the one that has had the fewest slot-seconds, then of the
-// oldest. So each running job has its share of the slots at any time, and over time, too,
-// where there are fewer slots than jobs. What waits for nobody may still straggle.
-func (m *Machine) grant(worker string) {
-	w := m.worker(worker)
-	if w.draining {
-		return
-	}
-	var few [8]*job
-	candidates := few[:0]
-	for _, j := range m.jobs {
-		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.fits(j, w) {
-			candidates = append(candidates, j)
-		}
-	}
-	slices.SortStableFunc(candidates, func(a, b *job) int {
-		return cmp.Or(a.leases-b.leases, cmp.Compare(a.used, b.used))
-	})
-	for _, j := range candidates {
-		if len(j.remakes) > 0 { // others may need what is made again
-			if r := j.dueRemake(m.now); r != nil {
-				m.handOut(j, r.Step, r.Task, worker)
-				return
-			}
-			continue
-		}
-		s := j.step
-		n, ok := s.queue.pop(worker,
-			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0 },
-			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].notBefore <= m.now })
-		if !ok {
-			continue
-		}
-		m.handOut(j, s.number, n, worker)
-		return
-	}
-	if len(m.workers) > 1 {
-		m.speculate(worker)
-	}
-}
-
-// handOut leases a task of the step under way, or of a past one, to a worker.
-func (m *Machine) handOut(j *job, number, n uint32, worker string) {
-	epoch := m.lastEpoch + 1
-	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch})
-	s := j.step
-	if number != s.number {
-		s = j.past(number).bringBack()
-		s.tasks[n].epoch = epoch
-	}
-	m.out = append(m.out, Grant{Lease: s.lease(j, n)})
-}
-
 // held is the live lease that an id names, if the worker holds it.
 func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 	l := m.leases[id.GetEpoch()]
+	if planted("skip fencing") {
+		for _, e := range m.epochs() {
+			if k := m.leases[e]; k.job.ID == id.GetJob() && k.step == id.GetStep() && k.task == id.GetTask() {
+				return k
+			}
+		}
+	}
 	if l == nil || l.worker != worker || l.job.ID != id.GetJob() || l.task != id.GetTask() ||
 		l.step != id.GetStep() || l.attempt != id.GetAttempt() {
 		return nil
@@ -472,6 +263,10 @@ func (m *Machine) committed(e Report) bool {
 		return false
 	}
 	t := &j.step.tasks[e.Lease.GetTask()]
+	if planted("commit twice") && t.state == taskDone && e.Error == "" && !e.Returned {
+		t.committed = e.Lease.GetAttempt()
+		return true
+	}
 	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.committed == e.Lease.GetAttempt()
 }
 
@@ -523,114 +318,4 @@ func (s *Sums) finite(cpu float64) bool {
 
 func (m *Machine) fail(j *job, reason string) {
 	m.decide(Record{Kind: recordFail, Job: j.ID, Reason: reason})
-}
-
-// epochs lists the live leases' epochs, ascending.
-func (m *Machine) epochs() []uint64 {
-	out := make([]uint64, 0, len(m.leases))
-	for e := range m.leases {
-		out = append(out, e)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// time lets the clock strike: silent workers, expired leases, tasks whose back-off is
-// over, jobs whose time is up.
-func (m *Machine) time() {
-	for _, w := range slices.Clone(m.workers) {
-		if w.seen+m.limits.Lease <= m.now {
-			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "silent"})
-		}
-	}
-	m.missShards()
-	for _, e := range m.epochs() {
-		if l := m.leases[e]; l != nil && l.expires <= m.now {
-			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task,
-				Epoch: e, Loss: lossExpired, Reason: "lease expired"})
-		}
-	}
-	for _, j := range m.jobs {
-		if !j.running() {
-			continue
-		}
-		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.outer.Force && j.spentAt(m.now).Seconds() >= limit {
-			m.decide(Record{Kind: recordTime, Job: j.ID})
-		}
-		m.checkLosses(j)
-	}
-	m.callForHelp()
-	m.retire()
-}
-
-// checkLosses fails a job whose task loses every worker it goes to, and wakes askers for
-// tasks whose back-off is over.
-func (m *Machine) checkLosses(j *job) {
-	if j.step == nil { // its time was up, or it has failed
-		return
-	}
-	for _, r := range j.remakes {
-		if r.Losses > m.limits.MaxLosses {
-			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, lost its worker %d times", r.Task, r.Step, r.Losses))
-			return
-		}
-		if r.Epoch == 0 && r.NotBefore <= m.now {
-			m.out = append(m.out, Wake{})
-		}
-	}
-	for _, n := range j.step.queue.again {
-		t := &j.step.tasks[n]
-		if t.losses > m.limits.MaxLosses {
-			m.fail(j, fmt.Sprintf("step %d (%s), task %d lost its worker %d times: look at the workers' memory and logs",
-				j.step.number, j.step.spec.Phase, n, t.losses))
-			return
-		}
-		if t.notBefore <= m.now {
-			m.out = append(m.out, Wake{})
-		}
-	}
-}
-
-// cancel stops a job. Discarded, an ended one loses its values too.
-func (m *Machine) cancel(e Cancel) {
-	j := m.find(e.Job)
-	switch {
-	case j == nil:
-		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
-	case j.ended() || j.closing && !e.Discard:
-		if e.Discard && !j.Dropped {
-			m.decide(Record{Kind: recordDiscard, Job: e.Job})
-		}
-	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && !j.rolling:
-		m.decide(Record{Kind: recordCancel, Job: e.Job})
-		m.out = append(m.out, m.save(j, m.now, true))
-	default:
-		m.decide(Record{Kind: recordCancelOK, Job: e.Job})
-		if e.Discard {
-			m.decide(Record{Kind: recordDiscard, Job: e.Job})
-		}
-	}
-}
-
-func (m *Machine) saved(e Saved) {
-	j := m.find(e.Job)
-	switch {
-	case j == nil || j.ended():
-	case e.Err != "":
-		m.fail(j, "checkpoint: "+e.Err)
-	case e.Final && j.closing:
-		m.decide(Record{Kind: recordCancelOK, Job: j.ID})
-	}
-}
-
-// shown lets a job go on whose weights have been evaluated.
-func (m *Machine) shown(e Shown) {
-	j := m.find(e.Job)
-	switch {
-	case j == nil || !j.showing: // cancelled meanwhile
-	case e.Err != "":
-		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.outer.Sweep, e.Err))
-	default:
-		m.decide(Record{Kind: recordShown, Job: j.ID})
-	}
 }

@@ -81,7 +81,9 @@ const (
 // decide journals a transition and makes it.
 func (m *Machine) decide(r Record) {
 	r.At = m.now
-	m.out = append(m.out, Persist{Record: r})
+	if !planted("forget the record of a loss") || r.Kind != recordLost {
+		m.out = append(m.out, Persist{Record: r})
+	}
 	// What Step decides on is checked before; only a foreign journal can be inconsistent.
 	if err := m.apply(&r); err != nil {
 		m.out = append(m.out, Refused{Err: err})
@@ -350,7 +352,9 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 
 // drop forgets a live lease.
 func (m *Machine) drop(l *lease, at Tick) {
-	delete(m.leases, l.epoch)
+	if !planted("keep lost leases") || l.expires > at {
+		delete(m.leases, l.epoch)
+	}
 	l.job.leases--
 	l.job.used += (at - l.granted).Seconds()
 }
@@ -381,7 +385,9 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	s := j.step
 	attempts := make([]uint32, len(s.tasks))
 	for n := range s.tasks {
-		attempts[n] = s.tasks[n].committed
+		if attempts[n] = s.tasks[n].committed; planted("commit the last attempt") {
+			attempts[n] = s.tasks[n].attempt
+		}
 	}
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts
@@ -414,6 +420,7 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	j.takeValues(s, result)
 	if m.limits.KeepInputs {
 		j.keepPast(s, before, j.lastAttempts)
+		m.dropRemakes(j, at)
 	}
 	if final {
 		j.FinalStep, j.FinalAttempts = s.number, j.lastAttempts

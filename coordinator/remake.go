@@ -137,6 +137,20 @@ func (m *Machine) applyMissing(j *job, r *Record) error {
 	return nil
 }
 
+// dropRemakes gives up remakes of steps that nothing refers to any more: the step under way
+// got done without them, by attempts that had read the values before they were lost.
+func (m *Machine) dropRemakes(j *job, at Tick) {
+	j.remakes = slices.DeleteFunc(j.remakes, func(r remake) bool {
+		if j.past(r.Step) != nil {
+			return false
+		}
+		if l := m.leases[r.Epoch]; l != nil {
+			m.drop(l, at)
+		}
+		return true
+	})
+}
+
 // dueRemake is the remake to hand out next: the one that came up last, as those before it
 // may need what it makes.
 func (j *job) dueRemake(now Tick) *remake {

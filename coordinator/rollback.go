@@ -14,7 +14,12 @@ func (m *Machine) rollBack(j *job, reason string) {
 		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times already: look after the store", reason, j.Rollbacks))
 		return
 	}
+	again := j.Rollbacks > 0 && j.RolledTo == j.outer.Sweep
 	m.decide(Record{Kind: recordRollback, Job: j.ID, Reason: clip(reason, maxLineBytes)})
+	if again { // not one sweep since the last one: the checkpoint itself lacks values
+		m.decide(Record{Kind: recordRolled, Job: j.ID})
+		return
+	}
 	m.out = append(m.out, LoadJob{Job: j.ID})
 }
 
@@ -66,10 +71,12 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	force := j.outer.Force
 	j.outer.outerState, j.Dual, j.X, j.XPrev, j.Past = back.outer.outerState, back.Dual, back.X, back.XPrev, back.Past
 	j.outer.Force = j.outer.Force || force
-	j.StepNo = max(j.StepNo, back.StepNo)
+	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
+		j.StepNo = back.StepNo
+	}
 	j.FinalStep, j.FinalAttempts, j.Remakes = 0, nil, nil
 	j.lastCommitted, j.lastAttempts = 0, nil
-	j.rolling = false
+	j.rolling, j.RolledTo = false, j.outer.Sweep
 	j.note(r.At, levelWarn, "goes on behind sweep %d", j.outer.Sweep-1)
 	m.openStep(j, r.At)
 	m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})

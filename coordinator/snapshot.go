@@ -121,6 +121,9 @@ func (m *Machine) Restore(snapshot []byte) error {
 		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d", s.Version, snapshotVersion)
 	}
 	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
+	if planted("forget the epoch in a snapshot") {
+		m.lastEpoch = 0
+	}
 	for _, w := range s.Workers {
 		m.workers = append(m.workers, &workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
 	}

@@ -1,0 +1,151 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// drain lets a worker finish what it has and gives it no more.
+func (m *Machine) drain(id string) {
+	w, err := m.namedWorker(id)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	if !w.draining {
+		m.decide(Record{Kind: recordDrain, Worker: w.id})
+	}
+	m.out = append(m.out, Registered{Worker: w.id}, Wake{})
+}
+
+// leastUsed is what a job that starts begins with: no more rights than the others have.
+func (m *Machine) leastUsed(but *job) float64 {
+	least, found := but.used, false
+	for _, j := range m.jobs {
+		if j != but && j.inFlight() && (!found || j.used < least) {
+			least, found = j.used, true
+		}
+	}
+	return least
+}
+
+// grant hands a task to a worker: of the running job with the fewest live leases that has
+// one waiting; among equals of the one that has had the fewest slot-seconds, then of the
+// oldest. So each running job has its share of the slots at any time, and over time, too,
+// where there are fewer slots than jobs. What waits for nobody may still straggle.
+func (m *Machine) grant(worker string) {
+	w := m.worker(worker)
+	if w.draining {
+		return
+	}
+	var few [8]*job
+	candidates := few[:0]
+	for _, j := range m.jobs {
+		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.fits(j, w) {
+			candidates = append(candidates, j)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b *job) int {
+		return cmp.Or(a.leases-b.leases, cmp.Compare(a.used, b.used))
+	})
+	for _, j := range candidates {
+		if len(j.remakes) > 0 { // others may need what is made again
+			if r := j.dueRemake(m.now); r != nil {
+				m.handOut(j, r.Step, r.Task, worker)
+				return
+			}
+			continue
+		}
+		s := j.step
+		n, ok := s.queue.pop(worker,
+			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0 },
+			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].notBefore <= m.now })
+		if !ok {
+			continue
+		}
+		m.handOut(j, s.number, n, worker)
+		return
+	}
+	if len(m.workers) > 1 {
+		m.speculate(worker)
+	}
+}
+
+// handOut leases a task of the step under way, or of a past one, to a worker.
+func (m *Machine) handOut(j *job, number, n uint32, worker string) {
+	epoch := m.lastEpoch + 1
+	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch})
+	s := j.step
+	if number != s.number {
+		s = j.past(number).bringBack()
+		s.tasks[n].epoch = epoch
+	}
+	m.out = append(m.out, Grant{Lease: s.lease(j, n)})
+}
+
+// epochs lists the live leases' epochs, ascending.
+func (m *Machine) epochs() []uint64 {
+	out := make([]uint64, 0, len(m.leases))
+	for e := range m.leases {
+		out = append(out, e)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// time lets the clock strike: silent workers, expired leases, tasks whose back-off is
+// over, jobs whose time is up.
+func (m *Machine) time() {
+	for _, w := range slices.Clone(m.workers) {
+		if w.seen+m.limits.Lease <= m.now {
+			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "silent"})
+		}
+	}
+	m.missShards()
+	for _, e := range m.epochs() {
+		if l := m.leases[e]; l != nil && l.expires <= m.now {
+			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task,
+				Epoch: e, Loss: lossExpired, Reason: "lease expired"})
+		}
+	}
+	for _, j := range m.jobs {
+		if !j.running() {
+			continue
+		}
+		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.outer.Force && j.spentAt(m.now).Seconds() >= limit {
+			m.decide(Record{Kind: recordTime, Job: j.ID})
+		}
+		m.checkLosses(j)
+	}
+	m.callForHelp()
+	m.retire()
+}
+
+// checkLosses fails a job whose task loses every worker it goes to, and wakes askers for
+// tasks whose back-off is over.
+func (m *Machine) checkLosses(j *job) {
+	if j.step == nil { // its time was up, or it has failed
+		return
+	}
+	for _, r := range j.remakes {
+		if r.Losses > m.limits.MaxLosses {
+			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, lost its worker %d times", r.Task, r.Step, r.Losses))
+			return
+		}
+		if r.Epoch == 0 && r.NotBefore <= m.now {
+			m.out = append(m.out, Wake{})
+		}
+	}
+	for _, n := range j.step.queue.again {
+		t := &j.step.tasks[n]
+		if t.losses > m.limits.MaxLosses {
+			m.fail(j, fmt.Sprintf("step %d (%s), task %d lost its worker %d times: look at the workers' memory and logs",
+				j.step.number, j.step.spec.Phase, n, t.losses))
+			return
+		}
+		if t.notBefore <= m.now {
+			m.out = append(m.out, Wake{})
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"taxon/coordinator"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// checker holds what the outside has seen, and compares.
+type checker struct {
+	w        *world
+	grants   map[uint64]string // epoch -> lease
+	attempts map[string]uint32 // job/step/task -> committed attempt
+	reports  map[string]bool   // job/step/task/attempt whose report was accepted
+	status   map[string]*taxonv1.JobStatus
+	replayed int
+}
+
+func newChecker(w *world) *checker {
+	return &checker{w: w, grants: map[uint64]string{}, attempts: map[string]uint32{}, reports: map[string]bool{},
+		status: map[string]*taxonv1.JobStatus{}}
+}
+
+// granted: no epoch is granted twice.
+func (c *checker) granted(l *taxonv1.Lease) {
+	what := fmt.Sprintf("%s step %d task %d attempt %d", l.Job, l.Step, l.Task, l.Attempt)
+	if old, there := c.grants[l.Epoch]; there {
+		c.w.fail("epoch %d was granted for %s and again for %s", l.Epoch, old, what)
+	}
+	c.grants[l.Epoch] = what
+}
+
+func (c *checker) accepted(id *taxonv1.LeaseId) {
+	c.reports[fmt.Sprintf("%s/%d/%d/%d", id.Job, id.Step, id.Task, id.Attempt)] = true
+	task := fmt.Sprintf("%s/%d/%d", id.Job, id.Step, id.Task)
+	if old, there := c.attempts[task+"?"]; there && old != id.Attempt {
+		c.w.fail("%s: attempts %d and %d were both accepted", task, old, id.Attempt)
+	}
+	c.attempts[task+"?"] = id.Attempt
+}
+
+// committed: one attempt of each task counts, for good, and its report was accepted.
+func (c *checker) committed(s coordinator.CommitStep) {
+	for n, attempt := range s.Attempts {
+		task := fmt.Sprintf("%s/%d/%d", s.Job, s.Step, n)
+		if old, there := c.attempts[task]; there && old != attempt {
+			c.w.fail("%s: attempts %d and %d were both committed", task, old, attempt)
+		}
+		c.attempts[task] = attempt
+		if last, there := c.attempts[task+"?"]; there && last != attempt {
+			c.w.fail("%s: attempt %d was accepted, %d committed", task, last, attempt)
+		}
+	}
+}
+
+// told: what users are told never goes back.
+func (c *checker) told(k *coord) {
+	for _, j := range k.machine.Jobs(k.clock()) {
+		st, err := k.machine.Status(j.Job, k.clock(), 0)
+		if err != nil {
+			c.w.fail("status: %v", err)
+			return
+		}
+		old := c.status[j.Job]
+		c.status[j.Job] = st
+		if old == nil || k.synced < len(k.file) { // the real shell answers when it is synced
+			if old != nil {
+				c.status[j.Job] = old
+			}
+			continue
+		}
+		if st.Sweep < old.Sweep || st.State < old.State || st.Rollbacks < old.Rollbacks || len(st.Trace) < len(old.Trace) {
+			c.w.fail("job %s: told sweep %d %v, then sweep %d %v", j.Job, old.Sweep, old.State, st.Sweep, st.State)
+		}
+		if k.w.faults.Rot+k.w.faults.Wipe == 0 && st.Remade+st.Rollbacks > 0 {
+			c.w.fail("job %s: %d values were made again and %d rollbacks, but no fault took any", j.Job, st.Remade, st.Rollbacks)
+		}
+	}
+}
+
+// replays: the machine that the journal gives is the machine.
+func (c *checker) replays(k *coord) {
+	m, _, err := rebuild(k.limits, k.file)
+	if err != nil {
+		c.w.fail("the journal can't be replayed: %v", err)
+		return
+	}
+	c.replayed++
+	if a, b := essence(m.Snapshot()), essence(k.machine.Snapshot()); !bytes.Equal(a, b) {
+		c.w.fail("replayed, the machine is\n%s\nnot\n%s", a, b)
+	}
+}
+
+// essence strips a snapshot of what replaying does not restore: the time of the last event,
+// and tasks that are still listed as returned after they went out again.
+func essence(snapshot []byte) []byte {
+	var s map[string]any
+	if err := json.Unmarshal(snapshot, &s); err != nil {
+		return []byte(err.Error())
+	}
+	delete(s, "Now")
+	if jobs, ok := s["Jobs"].([]any); ok {
+		for _, j := range jobs {
+			delete(j.(map[string]any), "Again")
+		}
+	}
+	out, err := json.Marshal(s)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return out
+}
+
+func sortKeys(keys []key) { slices.SortFunc(keys, compareKeys) }

@@ -1,0 +1,295 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"taxon/coordinator"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// coord is the coordinator's shell around the real machine, with its journal's file.
+type coord struct {
+	process
+	w       *world
+	limits  coordinator.Limits
+	machine *coordinator.Machine
+	offset  coordinator.Tick // of its wall clock
+	slow    coordinator.Tick // disk
+	bug     string
+
+	file    []byte // the journal as the process wrote it
+	synced  int    // bytes that outlive a crash
+	syncing bool
+	held    []held // what waits for a sync
+
+	store    *client
+	errands  map[string][]func(next func())
+	archive  map[string]checkpoint // on another file system, which does not fail
+	check    *checker
+	restarts int
+	compacts int
+}
+
+// held is what may be done once the journal is durable up to a length.
+type held struct {
+	upto int
+	do   func()
+}
+
+// checkpoint is what SaveJob keeps.
+type checkpoint struct {
+	state  []byte
+	values map[key]uint64
+}
+
+// answer is what an event is answered with.
+type answer struct {
+	err       error
+	worker    string
+	lease     *taxonv1.Lease
+	lost      []*taxonv1.LeaseId
+	accepted  bool
+	dismissed bool
+}
+
+// clock is the coordinator's wall time.
+func (c *coord) clock() coordinator.Tick {
+	return 1000*second + c.offset + coordinator.Tick(float64(c.w.now-1000*second)*c.rate)
+}
+
+// start rebuilds the machine from the journal's file.
+func (c *coord) start() {
+	c.up, c.syncing, c.held, c.errands = true, false, nil, map[string][]func(func()){}
+	m, whole, err := rebuild(c.limits, c.file)
+	if err != nil {
+		c.w.fail("the journal can't be read: %v", err)
+		return
+	}
+	c.machine, c.file = m, c.file[:whole]
+	if whole == 0 {
+		c.file = coordinator.EncodeJournal(nil)
+	}
+	c.synced = min(c.synced, len(c.file))
+	c.carryOut(m.Recover(c.clock()))
+	c.tick()
+}
+
+// rebuild makes the machine of a journal's bytes.
+func rebuild(limits coordinator.Limits, file []byte) (*coordinator.Machine, int64, error) {
+	snapshot, records, whole, err := coordinator.DecodeJournal(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	m := coordinator.NewMachine(limits)
+	if snapshot != nil {
+		if err := m.Restore(snapshot); err != nil {
+			return nil, 0, err
+		}
+	}
+	for n, data := range records {
+		var r coordinator.Record
+		if err := json.Unmarshal(data, &r); err != nil {
+			return nil, 0, err
+		}
+		if err := m.Replay(r); err != nil {
+			return nil, 0, fmt.Errorf("record %d: %w", n, err)
+		}
+	}
+	return m, whole, nil
+}
+
+// crash loses what was not synced, but for a part that the disk had taken anyway.
+func (c *coord) crash() {
+	end := c.synced + c.w.rng.IntN(len(c.file)-c.synced+1)
+	c.file = c.file[:end:end]
+	if c.w.chance(0.3) { // the file was lengthened before its bytes arrived
+		c.file = append(c.file, make([]byte, c.w.rng.IntN(40))...)
+	}
+	c.synced = end
+}
+
+// tick lets the machine see the time, and shortens a long journal.
+func (c *coord) tick() {
+	c.w.after(&c.process, 50*ms, func() {
+		c.step(coordinator.Time{}, func(answer) {})
+		if len(c.file) > 24<<10 && c.synced == len(c.file) && len(c.held) == 0 && c.w.chance(0.2) {
+			c.check.replays(c)
+			c.file = coordinator.EncodeJournal(c.machine.Snapshot())
+			c.synced = len(c.file)
+			c.compacts++
+		}
+		c.check.told(c)
+		c.tick()
+	})
+}
+
+// step gives the machine an event; then is called when the records behind the answer are durable.
+func (c *coord) step(e coordinator.Event, then func(answer)) {
+	a := c.carryOut(c.machine.Step(c.clock(), e))
+	c.hold(func() {
+		if a.lease != nil {
+			c.check.granted(a.lease)
+		}
+		if r, ok := e.(coordinator.Report); ok && a.accepted && r.Error == "" && !r.Returned {
+			c.check.accepted(r.Lease)
+		}
+		then(a)
+	})
+}
+
+// carryOut does what the shell would.
+func (c *coord) carryOut(actions []coordinator.Action) (a answer) {
+	for _, action := range actions {
+		switch x := action.(type) {
+		case coordinator.Persist:
+			data, err := json.Marshal(&x.Record)
+			if err != nil {
+				c.w.fail("record %s: %v", x.Record.Kind, err)
+				return a
+			}
+			c.file = coordinator.AppendJournal(c.file, data)
+		case coordinator.Registered:
+			a.worker = x.Worker
+		case coordinator.Grant:
+			a.lease = x.Lease
+		case coordinator.Lost:
+			a.lost = x.Leases
+		case coordinator.Accepted:
+			a.accepted = true
+		case coordinator.Dismissed:
+			a.dismissed = true
+		case coordinator.Refused:
+			a.err = x.Err
+		case coordinator.CommitStep:
+			c.errand(x.Job, func(next func()) {
+				c.check.committed(x)
+				c.all(func(s *shard) { s.commit(x.Job, x.Step, x.Attempts) }, next)
+			})
+		case coordinator.DropSteps:
+			c.errand(x.Job, func(next func()) { c.all(func(s *shard) { s.drop(x.Job, x.Keep, x.Before) }, next) })
+		case coordinator.SaveJob:
+			c.errand(x.Job, func(next func()) { c.save(x, next) })
+		case coordinator.LoadJob:
+			c.errand(x.Job, func(next func()) { c.load(x.Job, next) })
+		}
+	}
+	return a
+}
+
+// hold does something once everything written so far is durable.
+func (c *coord) hold(do func()) {
+	if c.bug == "coordinator acknowledges before sync" || c.synced >= len(c.file) && len(c.held) == 0 {
+		do()
+		c.sync()
+		return
+	}
+	c.held = append(c.held, held{len(c.file), do})
+	c.sync()
+}
+
+// sync makes the file durable, as often as it takes.
+func (c *coord) sync() {
+	if c.syncing || c.synced >= len(c.file) {
+		return
+	}
+	c.syncing = true
+	upto := len(c.file)
+	c.w.after(&c.process, c.w.between(ms/2, 3*ms)+c.slow, func() {
+		c.syncing, c.synced = false, upto
+		for len(c.held) > 0 && c.held[0].upto <= c.synced {
+			do := c.held[0].do
+			c.held = c.held[1:]
+			do()
+		}
+		c.sync()
+	})
+}
+
+// errand queues something behind the records so far and the job's other errands.
+func (c *coord) errand(job string, do func(next func())) {
+	c.hold(func() {
+		c.errands[job] = append(c.errands[job], do)
+		if len(c.errands[job]) == 1 {
+			c.nextErrand(job)
+		}
+	})
+}
+
+func (c *coord) nextErrand(job string) {
+	c.errands[job][0](func() {
+		c.errands[job] = c.errands[job][1:]
+		if len(c.errands[job]) > 0 {
+			c.nextErrand(job)
+		}
+	})
+}
+
+// all has every shard do something, however long that takes.
+func (c *coord) all(do func(*shard), done func()) {
+	left := len(c.store.shards)
+	for _, s := range c.store.shards {
+		c.insist(s, do, func() {
+			if left--; left == 0 {
+				done()
+			}
+		})
+	}
+}
+
+func (c *coord) insist(s *shard, do func(*shard), done func()) {
+	c.store.try(s, storeTries, func(answer func(bool)) { do(s); answer(true) }, func(ok bool) {
+		if !ok {
+			c.insist(s, do, done)
+			return
+		}
+		done()
+	})
+}
+
+// save copies the values that a checkpoint needs, once all shards are up.
+func (c *coord) save(x coordinator.SaveJob, next func()) {
+	values := map[key]uint64{}
+	for _, s := range c.store.shards {
+		if !s.up {
+			c.w.after(&c.process, 100*ms, func() { c.save(x, next) })
+			return
+		}
+		for k, v := range s.values {
+			for _, step := range x.Keep {
+				if k.job == x.Job && k.step == step && v.good() {
+					values[k] = v.hash
+				}
+			}
+		}
+	}
+	c.archive[x.Job] = checkpoint{state: x.State, values: values}
+	c.step(coordinator.Saved{Job: x.Job, Final: x.Final}, func(answer) {})
+	next()
+}
+
+// load brings a job's last checkpoint back.
+func (c *coord) load(job string, next func()) {
+	saved := c.archive[job]
+	var keys []key
+	for k := range saved.values {
+		keys = append(keys, k)
+	}
+	sortKeys(keys)
+	var put func(i int)
+	put = func(i int) {
+		if i == len(keys) {
+			c.step(coordinator.Loaded{Job: job, State: saved.state}, func(answer) {})
+			next()
+			return
+		}
+		c.store.put(keys[i], saved.values[keys[i]], func(ok bool) {
+			if !ok {
+				put(i)
+				return
+			}
+			put(i + 1)
+		})
+	}
+	put(0)
+}

@@ -1,0 +1,173 @@
+package sim
+
+import "taxon/coordinator"
+
+// Faults says what goes wrong, for how long. Times are means between two faults of a kind; 0: never.
+type Faults struct {
+	For  coordinator.Tick // faults end then; the rest is calm
+	Skew bool             // clocks of different rates, and jumps at restarts
+
+	Lose, Double, Late float64 // chances of each message
+	Straggle           float64 // chance of a task to take very long
+
+	KillCoordinator, KillWorker, KillShard coordinator.Tick
+	Cut                                    coordinator.Tick // two processes can't talk for a while
+	Pause                                  coordinator.Tick // a process is stopped, often for longer than a lease
+	Slow                                   coordinator.Tick // a disk is slow for a while
+	Rot                                    coordinator.Tick // a stored value goes bad
+	Wipe                                   coordinator.Tick // a shard is replaced by an empty one
+	Archive                                bool             // checkpoints are kept elsewhere
+}
+
+// Draw chooses faults by a seed: usually several kinds, sometimes few, so that each kind is
+// met alone and together with others.
+func Draw(seed uint64) Faults {
+	r := newWorld(seed^0xfa017, Faults{})
+	f := Faults{For: r.between(2*second, 6*second), Skew: r.chance(0.5)}
+	share := func(p, most float64) float64 {
+		if !r.chance(p) {
+			return 0
+		}
+		return most * r.rng.Float64()
+	}
+	every := func(p float64, lo, hi coordinator.Tick) coordinator.Tick {
+		if !r.chance(p) {
+			return 0
+		}
+		return r.between(lo, hi)
+	}
+	f.Lose, f.Double, f.Late = share(0.6, 0.1), share(0.6, 0.1), share(0.5, 0.05)
+	f.Straggle = share(0.5, 0.05)
+	f.KillCoordinator = every(0.7, 200*ms, 2*second)
+	f.KillWorker = every(0.7, 200*ms, 2*second)
+	f.KillShard = every(0.6, 200*ms, 2*second)
+	f.Cut = every(0.4, 200*ms, 2*second)
+	f.Pause = every(0.5, 300*ms, 2*second)
+	f.Slow = every(0.3, 500*ms, 2*second)
+	f.Rot = every(0.35, 100*ms, second)
+	f.Wipe = every(0.2, second, 4*second)
+	f.Archive = r.chance(0.5)
+	return f
+}
+
+// disturb lets the faults begin.
+func (c *cluster) disturb() {
+	f := c.w.faults
+	c.every(f.KillCoordinator, func() { c.kill(&c.coord.process, c.coord.crash, c.restartCoordinator) })
+	c.every(f.KillWorker, func() {
+		k := c.workers[c.w.rng.IntN(len(c.workers))]
+		c.kill(&k.process, func() {}, k.start)
+	})
+	c.every(f.KillShard, func() {
+		s := c.anyShard()
+		c.kill(&s.process, s.crash, func() { s.up = true })
+	})
+	c.every(f.Cut, func() {
+		all := c.processes()
+		a, b := all[c.w.rng.IntN(len(all))], all[c.w.rng.IntN(len(all))]
+		c.w.cuts[[2]*process{a, b}] = c.w.now + c.w.between(100*ms, 3*second)
+	})
+	c.every(f.Pause, func() {
+		all := c.processes()
+		p := all[c.w.rng.IntN(len(all))]
+		p.paused = c.w.now + c.w.between(50*ms, 2*second)
+		c.w.say("%s is stopped until %.3f", p.name, (p.paused - 1000*second).Seconds())
+	})
+	c.every(f.Slow, func() {
+		slow := &c.coord.slow
+		if n := c.w.rng.IntN(len(c.shards) + 1); n > 0 {
+			slow = &c.shards[n-1].slow
+		}
+		*slow = c.w.between(20*ms, 500*ms)
+		c.w.at(c.w.now+second, func() { *slow = 0 })
+	})
+	c.every(f.Rot, c.rot)
+	c.every(f.Wipe, c.wipe)
+}
+
+// every does something again and again until the faults end.
+func (c *cluster) every(mean coordinator.Tick, do func()) {
+	if mean == 0 {
+		return
+	}
+	at := c.w.now + c.w.between(1, 2*mean)
+	if at < 1000*second+c.w.faults.For {
+		c.w.at(at, func() { do(); c.every(mean, do) })
+	}
+}
+
+func (c *cluster) anyShard() *shard { return c.shards[c.w.rng.IntN(len(c.shards))] }
+
+func (c *cluster) processes() []*process {
+	out := []*process{&c.coord.process}
+	for _, s := range c.shards {
+		out = append(out, &s.process)
+	}
+	for _, k := range c.workers {
+		out = append(out, &k.process)
+	}
+	return out
+}
+
+// kill ends a process at once and starts it again a little later.
+func (c *cluster) kill(p *process, crash, start func()) {
+	if !p.up {
+		return
+	}
+	c.kills++
+	c.w.say("%s is killed", p.name)
+	p.up, p.paused = false, 0
+	p.life++
+	crash()
+	c.w.at(c.w.now+c.w.between(20*ms, 1500*ms), func() {
+		c.w.say("%s is back", p.name)
+		start()
+	})
+}
+
+// restartCoordinator may find another time on the wall.
+func (c *cluster) restartCoordinator() {
+	c.coord.restarts++
+	if c.w.faults.Skew {
+		c.coord.offset += c.w.between(-3*second, 3*second)
+	}
+	c.coord.start()
+}
+
+// vulnerable says whether no job is writing its last values: what is lost of those, nobody
+// asks for before the export.
+func (c *cluster) vulnerable() bool {
+	if !c.coord.up {
+		return false
+	}
+	for _, j := range c.coord.machine.Jobs(c.coord.clock()) {
+		if j.Phase == "emit" || j.Phase == "end" {
+			return false
+		}
+	}
+	return true
+}
+
+// rot spoils a value.
+func (c *cluster) rot() {
+	s := c.anyShard()
+	keys := s.keys()
+	if len(keys) == 0 || !c.vulnerable() {
+		return
+	}
+	k := keys[c.w.rng.IntN(len(keys))]
+	v := s.values[k]
+	v.hash ^= 1 << c.w.rng.IntN(64)
+	s.values[k] = v
+	c.w.say("%s: %v rots", s.name, k)
+}
+
+// wipe replaces a shard by an empty one.
+func (c *cluster) wipe() {
+	if !c.vulnerable() {
+		return
+	}
+	s := c.anyShard()
+	c.w.say("%s is wiped", s.name)
+	c.kill(&s.process, func() { s.values = map[key]value{} }, func() { s.up = true })
+}

@@ -1,0 +1,60 @@
+//go:build mutant
+
+package sim
+
+import (
+	"testing"
+
+	"taxon/coordinator"
+)
+
+// bugs are planted one at a time: in the coordinator's machine (files with planted(...)),
+// or in the simulated shell and store.
+var bugs = []struct {
+	name    string
+	machine bool
+	what    string
+}{
+	{"skip fencing", true, "a report counts whatever lease it is under"},
+	{"keep lost leases", true, "a lease that ran out can still be reported under"},
+	{"commit twice", true, "a second report of a task that is done replaces the first"},
+	{"commit the last attempt", true, "the store is told the last attempt that was handed out, not the one that counts"},
+	{"read the last attempt", true, "tasks read the last attempt that was handed out, not the one that counts"},
+	{"forget the record of a loss", true, "a lost task is handed out again, but the journal does not know"},
+	{"forget the epoch in a snapshot", true, "after a restart epochs are used again"},
+	{"drop too early", true, "values that are still read are dropped"},
+	{"number steps anew after a rollback", true, "keys are used again for other values"},
+	{"coordinator acknowledges before sync", false, "answers go out before the journal is durable"},
+	{"store acknowledges without a sync", false, "a shard acknowledges what a crash takes"},
+	{"read without checksum", false, "a shard gives out values that went bad on its disk"},
+}
+
+// TestMutants shows that the simulation finds bugs: each planted one within 100 seeds.
+func TestMutants(t *testing.T) {
+	for _, bug := range bugs {
+		t.Run(bug.name, func(t *testing.T) {
+			defer coordinator.Plant("")
+			for seed := range uint64(100) {
+				coordinator.Plant("")
+				specs, names := jobsOf(seed)
+				for i, name := range names {
+					undisturbed(t, name, specs[i])
+				}
+				shell := bug.name
+				if bug.machine {
+					coordinator.Plant(bug.name)
+					shell = ""
+				}
+				if _, broken := play(t, seed, shell); len(broken) > 0 {
+					first := broken[0]
+					if len(first) > 150 {
+						first = first[:150] + "..."
+					}
+					t.Logf("%s: found at seed %d: %s", bug.what, seed, first)
+					return
+				}
+			}
+			t.Errorf("%s: not found in 100 seeds", bug.what)
+		})
+	}
+}

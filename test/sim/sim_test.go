@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// specOf is a job on a tree of three levels, 12 to 40 terminals.
+func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
+	st := &taxonv1.Structure{Names: []string{"root"}}
+	d := &taxonv1.Data{Instances: 500, Features: 30000, Nonzeros: 600_000}
+	add := func(parent uint32, name string, label bool) uint32 {
+		n := uint32(len(st.Names))
+		st.Names = append(st.Names, name)
+		st.Parents, st.Children = append(st.Parents, parent), append(st.Children, n)
+		if label {
+			d.Labels, d.LabelInstances = append(d.Labels, name), append(d.LabelInstances, 10+n)
+		}
+		return n
+	}
+	for g := range groups {
+		group := add(0, fmt.Sprintf("g%d", g), false)
+		for c := range each {
+			add(group, fmt.Sprintf("g%dc%d", g, c), true)
+		}
+	}
+	spec := &taxonv1.JobSpec{
+		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 4e-3, Seed: seed},
+		Data:    d, Structure: st,
+	}
+	if schedule == "flat" {
+		spec.Structure, spec.Options.Schedule = nil, "twoblock"
+	}
+	return spec
+}
+
+// jobsOf are the jobs of a seed: one or two, of any schedule.
+func jobsOf(seed uint64) (specs []*taxonv1.JobSpec, names []string) {
+	schedules := []string{"twoblock", "twoblock", "parity", "jacobi", "flat"}
+	first := schedules[seed%5]
+	specs, names = append(specs, specOf(first, 4, 11, 1)), append(names, first)
+	if seed%4 == 3 {
+		second := schedules[seed/5%5]
+		specs, names = append(specs, specOf(second, 2, 9, 2)), append(names, second+" small")
+	}
+	return specs, names
+}
+
+// calm remembers the undisturbed runs, job by job.
+var calm = struct {
+	sync.Mutex
+	runs map[string]Outcome
+}{runs: map[string]Outcome{}}
+
+// undisturbed is the outcome of a job that runs alone on one worker and nothing goes wrong.
+func undisturbed(t testing.TB, name string, spec *taxonv1.JobSpec) Outcome {
+	calm.Lock()
+	defer calm.Unlock()
+	if out, ok := calm.runs[name]; ok {
+		return out
+	}
+	out := Run(0, Options{Jobs: []*taxonv1.JobSpec{spec}, Workers: 1, Shards: 1})
+	if len(out.Broken) > 0 {
+		t.Fatalf("undisturbed run of %s: %s", name, strings.Join(out.Broken, "\n"))
+	}
+	calm.runs[name] = out
+	return out
+}
+
+// play runs a seed and returns what did not hold.
+func play(t testing.TB, seed uint64, bug string) (Outcome, []string) {
+	specs, names := jobsOf(seed)
+	out := Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3), Replicas: 1 + replicas(seed), Bug: bug})
+	broken := out.Broken
+	if len(broken) > 0 {
+		return out, broken
+	}
+	for i, name := range names {
+		want := undisturbed(t, name, specs[i])
+		if !slices.Equal(out.Weights[i], want.Weights[0]) {
+			broken = append(broken, fmt.Sprintf("job %d (%s): other weights than the undisturbed run's", i, name))
+		}
+		if out.Objectives[i] != want.Objectives[0] || out.Sweeps[i] != want.Sweeps[0] {
+			broken = append(broken, fmt.Sprintf("job %d (%s): other certificate than the undisturbed run's", i, name))
+		}
+	}
+	return out, broken
+}
+
+// replicas beyond the first, where there are shards enough.
+func replicas(seed uint64) int {
+	if 1+seed/2%3 > 1 && seed%3 == 0 {
+		return 1
+	}
+	return 0
+}
+
+// seeds are those of SIM_SEED, or the first SIM_SEEDS, or the first n.
+func seeds(t *testing.T, n uint64) (from, to uint64) {
+	number := func(name string) (uint64, bool) {
+		text := os.Getenv(name)
+		if text == "" {
+			return 0, false
+		}
+		v, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return v, true
+	}
+	if seed, ok := number("SIM_SEED"); ok {
+		return seed, seed + 1
+	}
+	if many, ok := number("SIM_SEEDS"); ok {
+		return 0, many
+	}
+	return 0, n
+}
+
+// TestSimulation runs seeds with all faults: whatever goes wrong, the jobs end with the
+// bytes of the run in which nothing did.
+func TestSimulation(t *testing.T) {
+	var total Outcome
+	from, to := seeds(t, 120)
+	for seed := from; seed < to; seed++ {
+		out, broken := play(t, seed, "")
+		if len(broken) > 0 {
+			t.Fatalf("seed %d (SIM_SEED=%d go test ./test/sim -run TestSimulation):\n%s\nfaults %+v\nwhat happened last:\n%s",
+				seed, seed, strings.Join(broken, "\n"), Draw(seed), strings.Join(out.History, "\n"))
+		}
+		total.Kills += out.Kills
+		total.Restarts += out.Restarts
+		total.Compacts += out.Compacts
+		total.Replayed += out.Replayed
+		total.Speculated += out.Speculated
+		total.Remade += out.Remade
+		total.Rollbacks += out.Rollbacks
+		total.Retried += out.Retried
+		total.WorkersLost += out.WorkersLost
+		total.Seconds += out.Seconds
+	}
+	t.Logf("%d runs, %.0f simulated seconds: %d kills, %d restarts of the coordinator, %d journals shortened, %d replayed, %d second attempts, %d retries, %d workers lost, %d values made again, %d rollbacks",
+		to-from, total.Seconds, total.Kills, total.Restarts, total.Compacts, total.Replayed, total.Speculated, total.Retried, total.WorkersLost, total.Remade, total.Rollbacks)
+	if to-from >= 100 && (total.Restarts == 0 || total.Compacts == 0 || total.Speculated == 0 || total.Remade == 0 || total.Rollbacks == 0 || total.WorkersLost == 0) {
+		t.Error("some kind of harm was never done: the simulation shows less than it says")
+	}
+}
+
+// The same seed plays the same run.
+func TestSimulationIsDeterministic(t *testing.T) {
+	for _, seed := range []uint64{3, 8} {
+		a, _ := play(t, seed, "")
+		b, _ := play(t, seed, "")
+		if a.Seconds != b.Seconds || !slices.Equal(a.History, b.History) {
+			t.Errorf("seed %d: %.6f s and %.6f s", seed, a.Seconds, b.Seconds)
+		}
+	}
+}

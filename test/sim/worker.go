@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"errors"
+	"hash/fnv"
+	"slices"
+
+	"taxon/coordinator"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+const (
+	callTimeout = 400 * ms
+	pollEvery   = 30 * ms
+)
+
+// worker leases toy tasks and runs them, a few at a time.
+type worker struct {
+	process
+	w     *world
+	slots int
+	coord *coord
+	store *client
+
+	id   string // registration; empty: none
+	held map[uint64]*work
+}
+
+// work is a task under way. lost: its lease is no longer held.
+type work struct {
+	worker string
+	id     *taxonv1.LeaseId
+	lost   bool
+}
+
+// start comes up without any memory of a life before.
+func (k *worker) start() {
+	k.up, k.id, k.held = true, "", map[uint64]*work{}
+	k.register()
+	for range k.slots {
+		k.ask()
+	}
+	k.renew()
+}
+
+// tell gives the coordinator an event and hears the answer.
+func (k *worker) tell(e coordinator.Event, done func(answer, bool)) {
+	c := k.coord
+	call(k.w, &k.process, &c.process, callTimeout, func(back func(answer)) { c.step(e, back) }, done)
+}
+
+func (k *worker) register() {
+	k.tell(coordinator.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
+		if ok && a.err == nil {
+			k.id = a.worker
+			return
+		}
+		k.w.after(&k.process, 50*ms, k.register)
+	})
+}
+
+// unknown notes that a registration is gone, with all that was leased under it.
+func (k *worker) unknown(id string, err error) bool {
+	if !errors.Is(err, coordinator.ErrUnknownWorker) {
+		return false
+	}
+	if k.id == id && id != "" {
+		k.id = ""
+		k.register()
+	}
+	for _, t := range k.held {
+		t.lost = t.lost || t.worker == id
+	}
+	return true
+}
+
+// ask gets a slot its next task.
+func (k *worker) ask() {
+	again := func() { k.w.after(&k.process, k.w.between(pollEvery/2, pollEvery), k.ask) }
+	if k.id == "" {
+		again()
+		return
+	}
+	id := k.id
+	k.tell(coordinator.Ask{Worker: id}, func(a answer, ok bool) {
+		switch {
+		case !ok:
+			again()
+		case k.unknown(id, a.err), a.lease == nil:
+			again()
+		default:
+			k.work(id, a.lease)
+		}
+	})
+}
+
+// renew keeps leases alive, three times in their life.
+func (k *worker) renew() {
+	k.w.after(&k.process, k.coord.limits.Lease/3, func() {
+		k.renew()
+		if k.id == "" {
+			return
+		}
+		e := coordinator.Renew{Worker: k.id}
+		for _, t := range k.held {
+			if t.worker == k.id {
+				e.Leases = append(e.Leases, t.id)
+			}
+		}
+		slices.SortFunc(e.Leases, func(a, b *taxonv1.LeaseId) int { return int(int64(a.Epoch) - int64(b.Epoch)) })
+		k.tell(e, func(a answer, ok bool) {
+			if !ok || k.unknown(e.Worker, a.err) {
+				return
+			}
+			for _, id := range a.lost {
+				if t := k.held[id.Epoch]; t != nil {
+					t.lost = true
+				}
+			}
+		})
+	})
+}
+
+// work runs a task: reads, computes, writes, reports.
+func (k *worker) work(id string, l *taxonv1.Lease) {
+	t := &work{worker: id, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
+	k.held[l.Epoch] = t
+	e := coordinator.Report{Worker: id, Lease: t.id, Next: true}
+	end := func() { k.report(t, e) }
+	k.store.get(l.Job, reads(l), func(r read) {
+		switch {
+		case k.gone(t):
+			return
+		case r.away:
+			e.Error, e.Unavailable = "the store is away", true
+			end()
+			return
+		case len(r.lost) > 0:
+			k.w.say("%s misses %v for %v", k.name, r.lost, t.id)
+			e.Error, e.Lost = "the store has lost a value", r.lost
+			end()
+			return
+		}
+		hash := compute(l, r.hash)
+		d := k.w.between(2*ms, 40*ms)
+		if k.w.chance(k.w.faults.Straggle) {
+			d = k.w.between(second, 4*second)
+		}
+		k.w.after(&k.process, d, func() {
+			if k.gone(t) {
+				return
+			}
+			k.store.put(key{l.Job, l.Step, l.Task, l.Attempt}, hash, func(ok bool) {
+				if !ok {
+					e.Error, e.Unavailable = "the store is away", true
+				}
+				e.Sums, e.CPUSeconds = sums(l, hash), 0.01
+				end()
+			})
+		})
+	})
+}
+
+// gone ends a task whose lease was lost, and frees the slot.
+func (k *worker) gone(t *work) bool {
+	if !t.lost || k.w.chance(0.3) { // some don't notice in time
+		return false
+	}
+	delete(k.held, t.id.Epoch)
+	k.ask()
+	return true
+}
+
+// report tells the coordinator until it answers.
+func (k *worker) report(t *work, e coordinator.Report) {
+	k.tell(e, func(a answer, ok bool) {
+		if !ok && !t.lost {
+			k.w.after(&k.process, k.w.between(10*ms, 100*ms), func() { k.report(t, e) })
+			return
+		}
+		delete(k.held, t.id.Epoch)
+		if ok && !k.unknown(e.Worker, a.err) && a.lease != nil {
+			k.work(e.Worker, a.lease)
+			return
+		}
+		k.ask()
+	})
+}
+
+// reads lists the places that a task reads.
+func reads(l *taxonv1.Lease) []taxonv1.Place {
+	var out []taxonv1.Place
+	if m := l.Map; m != nil {
+		out = append(append(append(out, m.Dual.Place()), m.X.Expand()...), m.XPrev.Expand()...)
+	}
+	if r := l.Reduce; r != nil {
+		out = append(append(append(out, r.V.Expand()...), r.X.Expand()...), r.XPrev.Expand()...)
+	}
+	return out
+}
+
+// compute is the toy's mapper and reducer: the hash of what the task is and reads. Step and
+// attempt are not part of it: a task that is done again gives the same.
+func compute(l *taxonv1.Lease, values map[taxonv1.Place]uint64) uint64 {
+	h := fnv.New64a()
+	var buf [8]byte
+	say := func(v uint64) {
+		for i := range buf {
+			buf[i] = byte(v >> (8 * i))
+		}
+		h.Write(buf[:])
+	}
+	say(uint64(l.Kind))
+	say(uint64(l.Sweep))
+	if m := l.Map; m != nil {
+		say(uint64(m.Block))
+		say(uint64(m.Epochs))
+		say(m.Seed)
+		say(uint64(m.Beta * (1 << 50)))
+	}
+	if r := l.Reduce; r != nil {
+		say(uint64(r.Range))
+		say(uint64(len(r.Rule)))
+		say(r.Seed)
+		say(uint64(r.Beta * (1 << 50)))
+	}
+	for _, p := range reads(l) {
+		say(values[p])
+	}
+	return h.Sum64()
+}
+
+// sums is a training whose gap halves with every sweep; its last digits depend on the
+// values.
+func sums(l *taxonv1.Lease, hash uint64) coordinator.Sums {
+	s := coordinator.Sums{Visits: 1}
+	if l.GetMap().GetPrice() || l.GetReduce().GetCertify() {
+		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
+		noise := float64(hash%1000) / 1e6
+		s.Primal, s.Dual = 1+float64(eps*(1+noise)), 1-eps
+	}
+	if l.Reduce != nil {
+		s.Restart = float64(int(hash%7) - 4)
+	}
+	return s
+}
