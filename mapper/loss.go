@@ -11,6 +11,7 @@ type Loss uint8
 const (
 	Hinge        Loss = iota // max(0, 1-z)
 	SquaredHinge             // max(0, 1-z)^2
+	Logistic                 // log(1+exp(-z)); solved by Newton's method, see solveLogistic
 )
 
 // ParseLoss reads the name that options use.
@@ -20,8 +21,10 @@ func ParseLoss(name string) (Loss, error) {
 		return Hinge, nil
 	case "squared-hinge":
 		return SquaredHinge, nil
+	case "logistic":
+		return Logistic, nil
 	}
-	return 0, fmt.Errorf("unknown loss %q (hinge, squared-hinge)", name)
+	return 0, fmt.Errorf("unknown loss %q (hinge, squared-hinge, logistic)", name)
 }
 
 // Value is the loss at margin z.

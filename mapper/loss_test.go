@@ -88,12 +88,12 @@ func TestZeroRowDual(t *testing.T) {
 }
 
 func TestParseLoss(t *testing.T) {
-	for name, want := range map[string]Loss{"hinge": Hinge, "squared-hinge": SquaredHinge} {
+	for name, want := range map[string]Loss{"hinge": Hinge, "squared-hinge": SquaredHinge, "logistic": Logistic} {
 		if got, err := ParseLoss(name); err != nil || got != want {
 			t.Errorf("%s: %d, %v", name, got, err)
 		}
 	}
-	if _, err := ParseLoss("logit"); err == nil || err.Error() != `unknown loss "logit" (hinge, squared-hinge)` {
+	if _, err := ParseLoss("logit"); err == nil || err.Error() != `unknown loss "logit" (hinge, squared-hinge, logistic)` {
 		t.Errorf("logit: %v", err)
 	}
 }

@@ -27,6 +27,8 @@ type Solver struct {
 	norm  []float64
 	slack []float32 // per chunk of scoreChunk rows: greatest rounding bound of a score over ||w||
 	nzero int       // rows without any nonzero
+
+	negative bool // some value is below zero
 }
 
 // startRows bounds the rows that a fresh block begins with, beside its positives: an
@@ -44,6 +46,7 @@ func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
 		n := float64(bias) * float64(bias)
 		for _, v := range val {
 			n += float64(float64(v) * float64(v))
+			s.negative = s.negative || v < 0
 		}
 		s.norm[i] = n
 		s.slack[i/scoreChunk] = max(s.slack[i/scoreChunk], math.Nextafter32(float32(rounding(len(val), n)), float32(math.Inf(1))))
@@ -90,6 +93,8 @@ type Scratch struct {
 	exacting *exacting
 	chunk    *[scoreChunk][Lanes]float32
 	low      *[scoreChunk]uint16
+	lanes    uint16 // of the block at hand
+	logit    *logit // of smooth solves, made when first needed
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.
@@ -126,6 +131,9 @@ func (s *Solver) NewScratch() *Scratch {
 // descent, then prices if asked to. The result shares no memory with t or warm.
 // Only ctx's cancellation is an error.
 func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *State, o Options) (*Result, error) {
+	if s.Loss == Logistic {
+		return s.solveLogistic(ctx, t, b, warm, o)
+	}
 	t.load(s, b, warm)
 	defer t.unload(b)
 	s.rebuild(t)
@@ -202,6 +210,7 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 	}
 	t.nudge = [Lanes]uint8{}
 	all := uint16(1)<<len(b.Slot) - 1
+	t.lanes = all
 	for l := range t.cPos {
 		t.cPos[l] = s.positiveC(b, l)
 	}

@@ -13,6 +13,11 @@ type State struct {
 	Live   []uint16
 	Dual   []float64
 	Nudge  [Lanes]uint8 // how the last pricing pass of a precise solve rounded the weights
+
+	// Of smooth losses, whose duals are all nonzero: v = w - y at Feature (ascending), the
+	// block's lanes side by side.
+	Feature []uint32
+	Value   []float32
 }
 
 // Block is up to Lanes terminals to be solved together.
@@ -32,6 +37,7 @@ type Options struct {
 	Band      float64 // rows with a margin below 1+Band join the new working set
 	Price     bool    // score every row afterwards: certificate and new working set
 	Seed      uint64  // of the sampling order
+	Stiffness bool    // smooth losses: tell how stiff each feature is, else all are wholly
 }
 
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set

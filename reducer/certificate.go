@@ -5,6 +5,11 @@ package reducer
 //	P: 1/2 sum_p e_p (y_p - y_parent(p))^2       D: -1/2 sum_p U_p^2 / e_p,  U_p = V_p + sum of the children's U
 //
 // in float64 over the float32 y. Nodes outside the column add nothing to either.
+//
+// With a smooth loss, and the duals that its gradient gives at W, P - D is the gradient of
+// P in the metric of the inverse Laplacian: 1/2 sum_p R_p^2 / e_p, R_p = e_p (y_p - y_parent(p)) - U_p
+// the gradient's sum over p's subtree. D = P - that has no first-order error from the
+// rounding of V.
 func (r *run) certify() {
 	c := &r.col
 	copy(c.u, c.v)
@@ -15,8 +20,14 @@ func (r *run) certify() {
 			up = float64(c.y[j])
 		}
 		e := float64(c.y[i]) - up
-		r.sums.Primal += float64(c.edge[i]*float64(e*e)) / 2
-		r.sums.Dual -= float64(c.u[i]*c.u[i]) / (2 * c.edge[i])
+		primal := float64(c.edge[i]*float64(e*e)) / 2
+		r.sums.Primal += primal
+		u := c.u[i]
+		if r.Smooth {
+			r.sums.Dual += primal
+			u = float64(c.edge[i]*e) - u
+		}
+		r.sums.Dual -= float64(u*u) / (2 * c.edge[i])
 	}
 }
 

@@ -133,7 +133,7 @@ func (q *graphRun) fill(c int32) {
 	}
 	for k := q.in.begin[c]; k < q.in.begin[c+1]; k++ {
 		q.v[q.in.parent[k]] += q.in.sum[k]
-		q.stiff[q.in.parent[k]] += float64(q.in.stiff[k])
+		q.stiff[q.in.parent[k]] += float64(q.unit * float64(q.in.stiff[k]))
 	}
 }
 
@@ -243,17 +243,19 @@ func (q *graphRun) momentum() {
 //	V'A^-1 V <= 2 V.w - w'Aw + ||V - Aw||^2 / Anchor
 //
 // as A's eigenvalues are at least Anchor: a bound, whatever the solver's rounding did.
+// For a smooth loss it is the same bound of r'A^-1 r, r = Ay - V, that P lies above D.
 func (q *graphRun) certify() {
-	g := q.g
+	g, primal := q.g, 0.0
 	for _, e := range g.Edges {
 		d := float64(q.y[e[0]]) - float64(q.y[e[1]])
-		q.sums.Primal += float64(g.Weight*float64(d*d)) / 2
+		primal += float64(g.Weight*float64(d*d)) / 2
 	}
 	for p, y := range q.y {
 		if g.Linked[p] {
-			q.sums.Primal += float64(g.Anchor*float64(float64(y)*float64(y))) / 2
+			primal += float64(g.Anchor*float64(float64(y)*float64(y))) / 2
 		}
 	}
+	q.sums.Primal += primal
 	if g.Anchor == 0 {
 		return
 	}
@@ -269,6 +271,16 @@ func (q *graphRun) certify() {
 				q.right[p] += v
 			}
 		}
+	}
+	if q.Smooth {
+		for p, y := range q.y {
+			q.dir[p] = float64(y)
+		}
+		q.sys.mul(nil, q.dir, q.tmp)
+		for p := range q.right {
+			q.right[p] = q.tmp[p] - q.right[p]
+		}
+		q.sums.Dual += primal
 	}
 	q.sys.solve(nil, q.right, q.w)
 	q.sys.mul(nil, q.w, q.tmp)

@@ -47,8 +47,13 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
+	Smooth  bool // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
 	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
+
+// StiffUnit is what one terminal that is stiff throughout counts in the contributions of
+// smooth losses, whose terminals are stiff by degrees.
+const StiffUnit = 15
 
 // Sums are the range's shares of the joint figures.
 type Sums struct {
@@ -72,15 +77,19 @@ func (t Task) Run(in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
 		mark: make([]int32, len(t.Forest.Parent)),
 		at:   make([]int32, len(t.Forest.Parent)),
 	}
-	if t.Forest.Graph != nil {
-		r.graph()
-		return r.out.vectors(), r.sums
-	}
-	if t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi {
+	if t.Forest.Graph == nil && (t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi) {
 		r.everyone = make([]int32, len(t.Forest.Parent))
 		for p := range r.everyone {
 			r.everyone[p] = int32(p)
 		}
+	}
+	r.unit = 1
+	if t.Smooth {
+		r.unit = 1.0 / StiffUnit
+	}
+	if t.Forest.Graph != nil {
+		r.graph()
+		return r.out.vectors(), r.sums
 	}
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)
@@ -95,6 +104,7 @@ type run struct {
 	in       *inputs
 	out      *builder
 	sums     Sums
+	unit     float64 // what a contribution's unit of stiffness counts
 	everyone []int32
 	mark, at []int32 // node -> feature stamp, position in the column
 	path     []int32
@@ -271,7 +281,7 @@ func (r *run) fill(f int32) {
 		v, stiff := 0.0, 0.0
 		for kg < r.in.begin[f+1] && r.in.parent[kg] == p {
 			v += r.in.sum[kg]
-			stiff += float64(r.in.stiff[kg])
+			stiff += float64(r.unit * float64(r.in.stiff[kg]))
 			kg++
 		}
 		c.x[i], c.prev[i], c.y[i] = x, prev, Extrapolate(x, prev, r.Beta)

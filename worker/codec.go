@@ -15,6 +15,7 @@ const (
 	formatContributions = 0x21
 	formatVectors       = 0x31
 	formatOverrides     = 0x41
+	formatSmooth        = 0x51
 )
 
 // errBroken says that a value's bytes are not what its name promises. The store has

@@ -215,12 +215,15 @@ func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []mapper
 				lanes++
 			}
 		}
-		sums.Primal += float64(float64(lanes) * e.constant)
 		dot := 0.0
 		for n, f := range cs[i].Feature {
 			dot += float64(e.rounding[f] * cs[i].Sum[n])
 		}
-		sums.Primal += float64(pull * dot)
+		add := float64(float64(lanes)*e.constant) + float64(pull*dot)
+		sums.Primal += add
+		if k.job.smooth() { // its D is P less what the gradient says
+			sums.Dual += add
+		}
 	}
 }
 

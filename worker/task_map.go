@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"taxon/internal/jobspec"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -28,6 +29,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		r, err = k.job.solverOf(m.GetBlock()).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
 			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap() / k.job.pull(m.GetBlock()),
 			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
+			Stiffness: k.job.options.GetStiffness() != "full",
 		})
 	})
 	if err != nil {
@@ -41,7 +43,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 			r.Contributions = wholeVectors(r.Contributions, b, k.job.features)
 		}
 	}
-	values := []store.Value{{Key: k.key("dual"), Data: encodeState(&r.State)}}
+	values := []store.Value{{Key: k.key("dual"), Data: k.job.encodeState(&r.State)}}
 	if len(k.job.forest.Parent) > 0 {
 		for i, data := range encodeContributions(r.Contributions, parents, k.job.ranges(), m.GetPrice()) {
 			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
@@ -139,6 +141,7 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 		}
 		b.Slot = append(b.Slot, slot)
 		b.Positive = append(b.Positive, j.positives(n))
+		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, len(j.positives(n)), j.set.Matrix.Rows))
 	}
 	return b, parents, nil
 }
@@ -167,7 +170,7 @@ func (k *task) state(ctx context.Context, m *taxonv1.MapTask) (*mapper.State, er
 	if err != nil {
 		return nil, err
 	}
-	st, err := decodeState(v[0], k.job.set.Matrix.Rows)
+	st, err := k.job.decodeState(v[0], len(k.job.terminals(m.GetBlock())))
 	return st, Deterministic(err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -43,6 +44,7 @@ type trainOptions struct {
 	anchor     float64
 	colouring  string
 	inner      float64 // weight of the edges between internal nodes
+	positive   string  // weight of the positives' losses
 	evalEvery  int
 
 	threads    int
@@ -59,12 +61,15 @@ func newTrainCmd(a *app) *cobra.Command {
 		Use:     "train --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
-		Long: "Trains one linear classifier per class, regularised along the class hierarchy (rr-svm) or each for itself (bsvm), until the certified " +
+		Long: "Trains one linear classifier per class, regularised along the class structure (rr-svm, rr-lr) or each for itself (bsvm, blr), until the certified " +
 			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.txt --text --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.settle(cmd.Flags().Changed("loss")); err != nil {
+				return err
+			}
 			return runTrain(cmd.Context(), a, &o)
 		},
 	}
@@ -103,12 +108,13 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 // jobFlags say what is trained, and for how long; submit has them too.
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.method, "method", "rr-svm", []string{"rr-svm", "bsvm"}, "recursive regularisation along the hierarchy, or one-versus-rest")
-		choiceFlag(f, &o.loss, "loss", "hinge", []string{"hinge", "squared-hinge"}, "loss of an instance")
+		choiceFlag(f, &o.method, "method", "rr-svm", []string{"rr-svm", "rr-lr", "bsvm", "blr"}, "recursive regularisation along the structure by hinge or logistic loss, or the same one-versus-rest")
+		choiceFlag(f, &o.loss, "loss", "hinge", []string{"hinge", "squared-hinge", "logistic"}, "loss of an instance; rr-lr and blr have the logistic one")
 		floatFlag(f, &o.c, "C", 1, "weight of the losses", costRange)
 		floatFlag(f, &o.bias, "bias", 1, "value of the bias feature, 0 for none", biasRange)
 		choiceFlag(f, &o.prune, "prune", "empty", []string{"empty", "none"}, "leaves without instances: drop them, or train them on negatives")
 		floatFlag(f, &o.anchor, "anchor", 0.01, "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", atLeast0)
+		f.StringVar(&o.positive, "positive-weight", "1", "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)")
 		floatFlag(f, &o.inner, "internal-weight", 1, "weight of the edges between internal nodes", above0)
 		f.Uint64Var(&o.seed, "seed", 0, "seed of the sampling order: `N` changes the path, not the result (beyond the gap)")
 	})
@@ -140,6 +146,22 @@ func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	})
 }
 
+// settle makes method and loss agree: the logistic loss belongs to rr-lr and blr.
+func (o *trainOptions) settle(chosen bool) error {
+	switch o.method {
+	case "rr-lr", "blr":
+		if chosen && o.loss != "logistic" {
+			return usagef("train: --method %s has the logistic loss: leave out --loss %s, or use --method %s", o.method, o.loss, map[string]string{"rr-lr": "rr-svm", "blr": "bsvm"}[o.method])
+		}
+		o.loss = "logistic"
+	default:
+		if o.loss == "logistic" {
+			return usagef("train: --loss logistic goes with --method %s", map[string]string{"rr-svm": "rr-lr", "bsvm": "blr"}[o.method])
+		}
+	}
+	return nil
+}
+
 // check refuses combinations that no single flag can see.
 func (o *trainOptions) check() error {
 	for _, d := range o.data {
@@ -149,6 +171,9 @@ func (o *trainOptions) check() error {
 	}
 	if err := oneStdin("train", "--data, --hierarchy, --graph and --test", append([]string{o.hierarchy, o.graph, o.test}, o.data...)...); err != nil {
 		return err
+	}
+	if _, err := jobspec.ParsePositiveWeight(o.positive); err != nil {
+		return usagef("train: --%w", err)
 	}
 	switch {
 	case o.hierarchy != "" && o.graph != "":
@@ -186,7 +211,7 @@ func (o *trainOptions) proto() *taxonv1.Options {
 		MaxSweeps: uint32(o.maxSweeps), MaxSeconds: o.maxTime, Prune: o.prune, Seed: o.seed,
 		Stiffness: o.stiffness, Momentum: o.momentum, InnerEpochs: uint32(o.epochs),
 		EvalEvery: uint32(o.evalEvery), CheckpointSweeps: uint32(o.checkpoint),
-		Anchor: o.anchor, InternalWeight: o.inner, Colouring: o.colouring,
+		Anchor: o.anchor, InternalWeight: o.inner, Colouring: o.colouring, PositiveWeight: o.positive,
 	}
 }
 

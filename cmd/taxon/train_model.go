@@ -60,6 +60,9 @@ func (t *training) modelOptions() model.Options {
 	if t.spec.GetStructure() != nil && o.inner != 1 {
 		m.InternalWeight = o.inner
 	}
+	if o.positive != "" && o.positive != "1" {
+		m.PositiveWeight = o.positive
+	}
 	return m
 }
 

@@ -42,7 +42,7 @@ func ParsePositiveWeight(s string) (float64, error) {
 	}
 	w, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(w > 0) || math.IsInf(w, 0) {
-		return 0, fmt.Errorf("positive weight %s: give a number above 0, or balanced", strconv.Quote(s))
+		return 0, fmt.Errorf("positive-weight %s: give a number above 0, or balanced", strconv.Quote(s))
 	}
 	return w, nil
 }
