@@ -1,0 +1,118 @@
+package storerpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/storerpc"
+)
+
+// endless is a shard that makes every value when it is read, as one on disk does, and
+// counts its readers.
+type endless struct {
+	store.Shard
+	size          int
+	readers, most atomic.Int32
+}
+
+func (e *endless) Limits() store.Limits { return store.Limits{}.WithDefaults() }
+
+func (e *endless) Read(ctx context.Context, keys []store.Key, yield func(int, store.Summed) error) error {
+	n := e.readers.Add(1)
+	defer e.readers.Add(-1)
+	for most := e.most.Load(); n > most && !e.most.CompareAndSwap(most, n); most = e.most.Load() {
+	}
+	for i, k := range keys {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := yield(i, store.Sum(store.Value{Key: k, Data: make([]byte, e.size)})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestExportMemory: many clients read very much at once, a client reads slowly, and one
+// not at all: server and transport stay within what ServerOptions say.
+func TestExportMemory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	const streams, clients, size = 6, 24, 1 << 20
+	values := 4 // of each client: 96 MiB in all
+	if os.Getenv("TAXON_TEST_MEMORY") != "" {
+		values = 64
+	}
+	shard := &endless{size: size}
+	addr, _ := listen(t, shard, "", storerpc.ServerOptions{Streams: streams})
+	before := liveHeap()
+	var keys []*taxonv1.Key
+	for i := range values {
+		keys = append(keys, &taxonv1.Key{Job: "j", Step: uint32(i), Attempt: 1, Name: "v"})
+	}
+	var peak atomic.Uint64
+	var bytes atomic.Uint64
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			conn, err := grpc.NewClient(addr, append(storerpc.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stream, err := taxonv1.NewStoreClient(conn).Get(ctx, &taxonv1.GetRequest{Keys: keys})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for n := 0; ; n++ {
+				message, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, c := range message.Chunks {
+					bytes.Add(uint64(len(c.Data)))
+				}
+				for h, p := liveHeap(), peak.Load(); h > p && !peak.CompareAndSwap(p, h); p = peak.Load() {
+				}
+				if i%8 == 0 && n == 1 {
+					return // gives up in the middle
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := shard.most.Load(); n > streams || n < 2 {
+		t.Errorf("%d streams were served at a time, must be 2 to %d", n, streams)
+	}
+	// Beside the server there are the clients: a message and its raw form each.
+	bound := uint64(streams*storerpc.StreamBytes + clients*3*size)
+	t.Logf("%d MiB read; %d MiB held at most", bytes.Load()>>20, (peak.Load()-before)>>20)
+	if peak.Load() > before+bound {
+		t.Errorf("%d MiB are held, the bound is %d", (peak.Load()-before)>>20, bound>>20)
+	}
+}
+
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
