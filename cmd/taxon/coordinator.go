@@ -83,6 +83,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 		return errors.Join(fs.Explain(o.dir, err), journal.Close(), p.listen.Close())
 	}
 	c.server = server
+	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
 	close(c.started)
 	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}

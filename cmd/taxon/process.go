@@ -166,7 +166,7 @@ func (p *process) ready(a *app, extra string) {
 	}
 	line := fmt.Sprintf("taxon %s: ready on %s", p.role, where)
 	if p.page != nil {
-		extra += ", metrics on http://" + p.page.Addr + "/metrics"
+		extra += ", metrics on " + p.page.URL
 	}
 	fmt.Fprintln(a.stdout, line+extra)
 	p.log.Info("ready", slog.String("addr", p.addr), slog.Int("pid", os.Getpid()))

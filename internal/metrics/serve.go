@@ -33,6 +33,7 @@ func (p *Process) Refused(code codes.Code) { p.refused.WithLabelValues(code.Stri
 // Page is a page that is being served.
 type Page struct {
 	Addr string // host:port that it is bound to
+	URL  string // of the figures
 
 	server *http.Server
 	served sync.WaitGroup
@@ -73,6 +74,10 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 		return nil, fmt.Errorf("--metrics: %w", err)
 	}
 	page := &Page{Addr: l.Addr().String(), server: server}
+	page.URL = "http://" + page.Addr + "/metrics"
+	if server.TLSConfig != nil {
+		page.URL = "https://" + page.Addr + "/metrics"
+	}
 	page.served.Go(func() { page.err = secure.ServeHTTP(server, l) })
 	return page, nil
 }

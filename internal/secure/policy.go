@@ -55,12 +55,13 @@ func DefaultPolicy() Policy {
 		"Leave":    {Worker},
 	})
 	p.add("taxon.v1.Store", methods{
-		// A submitter uploads instances and reads the weights of its job.
+		// A submitter uploads instances (what is there already it need not send again) and
+		// reads the weights of its job.
 		"Put":    {Worker, Store, Submit, Coordinator},
 		"Get":    {Worker, Store, Submit, Coordinator},
 		"Commit": {Coordinator},
 		"Drop":   {Coordinator},
-		"List":   {Coordinator, Store},
+		"List":   {Coordinator, Store, Submit},
 	})
 	return p
 }

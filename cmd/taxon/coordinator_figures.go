@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"taxon/coordinator"
+	"taxon/internal/metrics"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store/storerpc"
+)
+
+// figuresTimeout bounds what a scrape may cost a coordinator that is busy.
+const figuresTimeout = 5 * time.Second
+
+// clusterFigures reads a coordinator's figures, when someone scrapes, through the calls
+// that users make. What is counted over the process's life is kept here, as jobs that
+// ended long ago are forgotten by the coordinator.
+type clusterFigures struct {
+	jobs    taxonv1.JobsClient
+	journal func() int64
+
+	mu    sync.Mutex
+	total jobCounts
+	seen  map[string]jobCounts // by job: what total holds of it
+	ended map[string]bool      // jobs whose last counts total holds
+	lost  map[string]bool      // workers
+}
+
+// jobCounts are the figures of a job that only rise.
+type jobCounts struct{ sweeps, retried, speculated, rollbacks, read, written uint64 }
+
+func (c *jobCounts) add(now, before jobCounts) {
+	// A job that was rolled back has fewer sweeps for a while.
+	c.sweeps += now.sweeps - min(before.sweeps, now.sweeps)
+	c.retried += now.retried - min(before.retried, now.retried)
+	c.speculated += now.speculated - min(before.speculated, now.speculated)
+	c.rollbacks += now.rollbacks - min(before.rollbacks, now.rollbacks)
+	c.read += now.read - min(before.read, now.read)
+	c.written += now.written - min(before.written, now.written)
+}
+
+// newClusterFigures takes what the coordinator knows of earlier lives as its beginning.
+func newClusterFigures(s *coordinator.Server, journal func() int64) *clusterFigures {
+	channel := storerpc.NewChannel()
+	s.Register(channel)
+	c := &clusterFigures{jobs: taxonv1.NewJobsClient(channel), journal: journal,
+		seen: map[string]jobCounts{}, ended: map[string]bool{}, lost: map[string]bool{}}
+	c.read()
+	c.total = jobCounts{}
+	return c
+}
+
+// read makes the figures of this moment; those that can't be had are left out.
+func (c *clusterFigures) read() metrics.ClusterState {
+	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := metrics.ClusterState{Jobs: map[string]int{}, Tasks: map[string]int{"waiting": 0, "running": 0, "done": 0}, JournalBytes: c.journal()}
+	for state, name := range taxonv1.JobState_name {
+		if state != 0 {
+			s.Jobs[strings.ToLower(strings.TrimPrefix(name, "JOB_STATE_"))] = 0
+		}
+	}
+	if list, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{}); err == nil {
+		c.readJobs(ctx, list.Jobs, &s)
+	}
+	if list, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{}); err == nil {
+		c.readWorkers(list.Workers, &s)
+	}
+	if list, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{}); err == nil {
+		for _, shard := range list.Shards {
+			if shard.State == taxonv1.MemberState_MEMBER_STATE_UP {
+				s.Shards++
+			}
+		}
+	}
+	s.Sweeps, s.Retried, s.Speculated, s.Rollbacks = c.total.sweeps, c.total.retried, c.total.speculated, c.total.rollbacks
+	s.BytesRead, s.BytesWritten = c.total.read, c.total.written
+	return s
+}
+
+func (c *clusterFigures) readJobs(ctx context.Context, jobs []*taxonv1.JobInfo, s *metrics.ClusterState) {
+	kept := map[string]bool{}
+	for _, j := range jobs {
+		kept[j.Job] = true
+		s.Jobs[strings.ToLower(strings.TrimPrefix(j.State.String(), "JOB_STATE_"))]++
+		over := j.State == taxonv1.JobState_JOB_STATE_DONE || j.State == taxonv1.JobState_JOB_STATE_FAILED || j.State == taxonv1.JobState_JOB_STATE_CANCELLED
+		if over && c.ended[j.Job] {
+			continue
+		}
+		st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: j.Job})
+		if err != nil {
+			continue
+		}
+		now := jobCounts{uint64(st.Sweep), uint64(st.Tasks.GetRetried()), uint64(st.Speculated), uint64(st.Rollbacks), st.BytesRead, st.BytesWritten}
+		c.total.add(now, c.seen[j.Job])
+		c.seen[j.Job], c.ended[j.Job] = now, over // a resumed job counts on
+		if j.State != taxonv1.JobState_JOB_STATE_RUNNING {
+			continue
+		}
+		s.Tasks["waiting"] += int(st.Tasks.GetWaiting())
+		s.Tasks["running"] += int(st.Tasks.GetRunning())
+		s.Tasks["done"] += int(st.Tasks.GetDone())
+		gap := 1.0
+		if st.Certificate != nil && !st.Certificate.PrimalOnly {
+			gap = st.Certificate.Gap
+		}
+		s.Running = append(s.Running, metrics.RunningJob{Job: j.Job, Sweep: st.Sweep, Gap: gap, ETASeconds: st.EtaSeconds})
+	}
+	for job := range c.seen {
+		if !kept[job] {
+			delete(c.seen, job)
+			delete(c.ended, job)
+		}
+	}
+}
+
+func (c *clusterFigures) readWorkers(workers []*taxonv1.WorkerInfo, s *metrics.ClusterState) {
+	for _, w := range workers {
+		switch w.State {
+		case taxonv1.MemberState_MEMBER_STATE_UP, taxonv1.MemberState_MEMBER_STATE_DRAINING:
+			s.Workers++
+			s.Slots += int(w.Slots)
+		case taxonv1.MemberState_MEMBER_STATE_LOST:
+			c.lost[w.Worker] = true
+		}
+	}
+	s.Lost = uint64(len(c.lost))
+}

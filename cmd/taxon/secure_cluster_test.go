@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// member is a process of a cluster that runs in the test's.
+type member struct {
+	out, err lockedBuffer
+	stop     context.CancelFunc
+	ended    chan int
+}
+
+// run starts a verb that goes on until it is stopped.
+func run(t *testing.T, args ...string) *member {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &member{stop: cancel, ended: make(chan int, 1)}
+	go func() { m.ended <- execute(ctx, args, strings.NewReader(""), &m.out, &m.err) }()
+	var once sync.Once
+	t.Cleanup(func() {
+		once.Do(func() {
+			cancel()
+			<-m.ended
+		})
+	})
+	return m
+}
+
+// ready waits for the line that says so, and gives what it matches.
+func (m *member) ready(t *testing.T, pattern string) []string {
+	t.Helper()
+	p := regexp.MustCompile(pattern)
+	for range 1000 {
+		if found := p.FindStringSubmatch(m.out.String()); found != nil {
+			return found
+		}
+		select {
+		case code := <-m.ended:
+			m.ended <- code
+			t.Fatalf("ended with status %d: %s", code, m.err.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatalf("not ready: %s", m.err.String())
+	return nil
+}
+
+// TestSecureCluster trains over TLS with a token for every role, and sees each kept out of
+// what is not its own.
+func TestSecureCluster(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	do := func(line ...string) (int, string, string) { return runWith(t, "", line...) }
+	for _, line := range [][]string{
+		{"certs", "--dir", in("certs"), "--host", "localhost,127.0.0.1", "--name", "node"},
+		{"certs", "token", "--dir", in("certs")},
+	} {
+		if code, _, stderr := do(line...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	server := func(role string) []string {
+		return []string{"--tls-ca", in("certs/ca.crt"), "--tls-cert", in("certs/node.crt"), "--tls-key", in("certs/node.key"),
+			"--require-token", "--token-file", in("certs/" + role + ".tokens"), "--metrics", "127.0.0.1:0", "--log-format", "json"}
+	}
+	caller := func(role, coordinator string) []string {
+		return []string{"--coordinator", coordinator, "--tls-ca", in("certs/ca.crt"), "--token-file", in("certs/" + role + ".token")}
+	}
+	c := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"}, server("coordinator")...)...)
+	found := c.ready(t, `ready on (\S+),.* metrics on (https://\S+)`)
+	addr, page := found[1], found[2]
+	s := run(t, append([]string{"store", "--dir", in("st"), "--coordinator", addr}, server("store")...)...)
+	s.ready(t, `ready on `)
+	w := run(t, append([]string{"worker", "--dir", in("w"), "--coordinator", addr, "--slots", "1"}, server("worker")...)...)
+	w.ready(t, `ready on `)
+
+	data, tree := in("data.svm"), in("tree.txt")
+	var rows strings.Builder
+	for i := range 60 {
+		rows.WriteString([]string{"a 1:1 2:0.5\n", "b 3:1 4:0.5\n", "c 5:1 1:0.25\n"}[i%3])
+	}
+	if err := os.WriteFile(data, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tree, []byte("r x\nx a\nx b\nr c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--wait", "--json", "--quiet"}, caller("submit", addr)...)...)
+	if code != 0 || !strings.Contains(stdout, "weights_sha256") {
+		t.Fatalf("submit: exit status %d: %s %s", code, stdout, stderr)
+	}
+	code, stdout, stderr = do(append([]string{"jobs"}, caller("read-only", addr)...)...)
+	if code != 0 || !strings.Contains(stdout, "done") {
+		t.Errorf("jobs by role read-only: exit status %d: %s %s", code, stdout, stderr)
+	}
+	for role, want := range map[string]string{"read-only": "not for role read-only", "worker": "not for role worker", "store": "not for role store"} {
+		code, _, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--quiet"}, caller(role, addr)...)...)
+		if code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("submit by role %s: exit status %d: %s", role, code, stderr)
+		}
+	}
+	if code, _, stderr := do("jobs", "--coordinator", addr, "--tls-ca", in("certs/ca.crt")); code == 0 || !strings.Contains(stderr, "--token-file") {
+		t.Errorf("jobs without a token: exit status %d: %s", code, stderr)
+	}
+	checkPage(t, page, in("certs/read-only.token"))
+	all := c.err.String() + s.err.String() + w.err.String() + c.out.String()
+	for _, role := range []string{"submit", "worker", "store", "coordinator", "read-only"} {
+		token, err := os.ReadFile(in("certs/" + role + ".token"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(all, strings.TrimSpace(string(token))) {
+			t.Errorf("the token of %s is in a log", role)
+		}
+	}
+}
+
+// checkPage reads the coordinator's figures.
+func checkPage(t *testing.T, url, tokenFile string) {
+	t.Helper()
+	token, err := os.ReadFile(tokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for _, given := range []string{"", "Bearer " + strings.TrimSpace(string(token))} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", given)
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if given == "" {
+			if answer.StatusCode != http.StatusUnauthorized {
+				t.Errorf("figures without a token: %d", answer.StatusCode)
+			}
+			continue
+		}
+		for _, line := range []string{`taxon_jobs{state="done"} 1`, "taxon_workers 1", "taxon_store_shards 1"} {
+			if !strings.Contains(string(text), "\n"+line+"\n") {
+				t.Errorf("no line %s", line)
+			}
+		}
+		if strings.Contains(string(text), "\ntaxon_sweeps_total 0\n") || strings.Contains(string(text), "\ntaxon_task_bytes_total{direction=\"written\"} 0\n") {
+			t.Errorf("the job is not counted:\n%s", text)
+		}
+	}
+}
