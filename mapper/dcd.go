@@ -93,7 +93,7 @@ func (s *Solver) prepare(t *Scratch, lanes int) {
 		}
 		if r.n > 0 {
 			r.idx, r.val = &shard.Index[from], &shard.Value[from]
-			r.room = uint32(min(uint64(len(shard.Index))-from, math.MaxUint32))
+			r.room = uint16(min(uint64(len(shard.Index))-from, math.MaxUint16))
 		}
 		t.refs = append(t.refs, r)
 	}

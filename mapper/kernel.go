@@ -26,10 +26,11 @@ type Kernel struct {
 	score   func(*scoring)
 	exact   func(*exacting)
 	add     func(*adding)
+	spread  func(*spreading)
 }
 
 // goKernel is what every other kernel must equal.
-var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows}
+var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows, spreadLine}
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }

@@ -63,7 +63,7 @@ row:
 	MOVL       (R14), R14
 	SHLQ       $0x05, R14
 	MOVQ       (BX)(R14*1), R15
-	MOVL       20(BX)(R14*1), R14
+	MOVWLZX    20(BX)(R14*1), R14
 	CMPQ       R14, R13
 	CMOVQLT    R11, R15
 	POPCNTL    R10, R14
@@ -215,6 +215,7 @@ still0:
 	ANDW   R10, 28(R8)
 	TESTL  R11, R11
 	JZ     next
+	MOVW   $0x0001, 22(R8)
 	MOVQ   (R8), R11
 	MOVQ   8(R8), R12
 	MOVL   16(R8), R13
@@ -308,7 +309,7 @@ row:
 	MOVL       (R14), R14
 	SHLQ       $0x05, R14
 	MOVQ       (BX)(R14*1), R15
-	MOVL       20(BX)(R14*1), R14
+	MOVWLZX    20(BX)(R14*1), R14
 	CMPQ       R14, R13
 	CMOVQLT    R11, R15
 	POPCNTL    R10, R14
@@ -464,6 +465,7 @@ still0:
 	ANDW   R10, 28(R8)
 	TESTL  R11, R11
 	JZ     next
+	MOVW   $0x0001, 22(R8)
 	MOVQ   (R8), R11
 	MOVQ   8(R8), R12
 	MOVL   16(R8), R13
@@ -557,7 +559,7 @@ row:
 	MOVL       (R14), R14
 	SHLQ       $0x05, R14
 	MOVQ       (BX)(R14*1), R15
-	MOVL       20(BX)(R14*1), R14
+	MOVWLZX    20(BX)(R14*1), R14
 	CMPQ       R14, R13
 	CMOVQLT    R11, R15
 	POPCNTL    R10, R14
@@ -788,6 +790,7 @@ still1:
 	ANDW   R12, 28(R8)
 	TESTL  R13, R13
 	JZ     next
+	MOVW   $0x0001, 22(R8)
 	MOVQ   (R8), R11
 	MOVQ   8(R8), R12
 	MOVL   16(R8), R13
@@ -889,7 +892,7 @@ row:
 	MOVL       (R14), R14
 	SHLQ       $0x05, R14
 	MOVQ       (BX)(R14*1), R15
-	MOVL       20(BX)(R14*1), R14
+	MOVWLZX    20(BX)(R14*1), R14
 	CMPQ       R14, R13
 	CMOVQLT    R11, R15
 	POPCNTL    R10, R14
@@ -1128,6 +1131,7 @@ still1:
 	ANDW   R12, 28(R8)
 	TESTL  R13, R13
 	JZ     next
+	MOVW   $0x0001, 22(R8)
 	MOVQ   (R8), R11
 	MOVQ   8(R8), R12
 	MOVL   16(R8), R13
@@ -1289,7 +1293,7 @@ row:
 	MOVL       (R14), R14
 	SHLQ       $0x05, R14
 	MOVQ       (BX)(R14*1), R15
-	MOVL       20(BX)(R14*1), R14
+	MOVWLZX    20(BX)(R14*1), R14
 	CMPQ       R14, R13
 	CMOVQLT    R11, R15
 	POPCNTL    R10, R14
@@ -1564,6 +1568,7 @@ still1:
 	ANDW    R12, 28(R8)
 	TESTL   R13, R13
 	JZ      next
+	MOVW    $0x0001, 22(R8)
 	MOVQ    (R8), R9
 	MOVQ    8(R8), R10
 	MOVL    16(R8), R8
@@ -1654,7 +1659,7 @@ row:
 	MOVL       (R14), R14
 	SHLQ       $0x05, R14
 	MOVQ       (BX)(R14*1), R15
-	MOVL       20(BX)(R14*1), R14
+	MOVWLZX    20(BX)(R14*1), R14
 	CMPQ       R14, R13
 	CMOVQLT    R11, R15
 	POPCNTL    R10, R14
@@ -1935,6 +1940,7 @@ still1:
 	ANDW    R12, 28(R8)
 	TESTL   R13, R13
 	JZ      next
+	MOVW    $0x0001, 22(R8)
 	MOVQ    (R8), R9
 	MOVQ    8(R8), R10
 	MOVL    16(R8), R8
@@ -2186,6 +2192,30 @@ moved:
 	ADDQ $0x08, CX
 	DECQ DX
 	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func spread512(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·spread512(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), AX
+	KMOVW AX, K1
+	TESTQ BX, BX
+	JLE   end
+
+feature:
+	VBROADCASTSS (DX), Z0
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         $0x04, DX
+	ADDQ         $0x40, CX
+	DECQ         BX
+	JNZ          feature
 
 end:
 	VZEROUPPER
@@ -2456,6 +2486,38 @@ moved:
 	ADDQ $0x08, CX
 	DECQ DX
 	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func spread256(e *byte)
+// Requires: AVX, AVX2
+TEXT ·spread256(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	VPAND        laneBits<>+0(SB), Y0, Y0
+	VPCMPEQD     laneBits<>+0(SB), Y0, Y0
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	VPAND        laneBits<>+32(SB), Y1, Y1
+	VPCMPEQD     laneBits<>+32(SB), Y1, Y1
+	TESTQ        BX, BX
+	JLE          end
+
+feature:
+	VBROADCASTSS (DX), Y2
+	VMASKMOVPS   Y2, Y0, (CX)
+	VMASKMOVPS   Y2, Y1, 32(CX)
+	ADDQ         $0x04, DX
+	ADDQ         $0x40, CX
+	DECQ         BX
+	JNZ          feature
 
 end:
 	VZEROUPPER

@@ -171,6 +171,8 @@ func TestLayout(t *testing.T) {
 		"rowRef":           {unsafe.Sizeof(r), 32},
 		"rowRef.n":         {unsafe.Offsetof(r.n), 16},
 		"rowRef.room":      {unsafe.Offsetof(r.room), 20},
+		"rowRef.moved":     {unsafe.Offsetof(r.moved), 22},
+		"spreading.mask":   {unsafe.Offsetof(spreading{}.mask), 24},
 		"rowRef.scale":     {unsafe.Offsetof(r.scale), 24},
 		"rowRef.active":    {unsafe.Offsetof(r.active), 28},
 		"rowRef.pos":       {unsafe.Offsetof(r.pos), 30},

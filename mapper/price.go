@@ -22,7 +22,7 @@ const scoreChunk = 256
 func (s *Solver) price(ctx context.Context, t *Scratch, b *Block, band float64, sums *Sums) error {
 	p := pricing{s: s, t: t, lanes: len(b.Slot), band: band}
 	p.all = uint16(1)<<p.lanes - 1
-	p.wnorm = laneNorms(t.w)
+	p.wnorm = t.normBounds(b)
 	t.spare.clear()
 	for from := 0; from < s.X.Rows; from += scoreChunk {
 		if from&0xfff == 0 && ctx.Err() != nil {
@@ -76,24 +76,23 @@ func (p *pricing) score(from, to int) {
 	listed := t.rows
 	for i := from; i < to; i++ {
 		if p.next < len(listed) && listed[p.next] == uint32(i) {
-			p.row(i, t.low[i-from], &t.a[p.next])
+			p.row(i, t.low[i-from], t.live[p.next], &t.a[p.next])
 			p.next++
 		} else if (t.low[i-from]|t.sign[i])&p.all != 0 {
-			p.row(i, t.low[i-from], &p.none)
+			p.row(i, t.low[i-from], 0, &p.none)
 		}
 	}
 }
 
 // row adds instance i and lists it if a lane's working set wants it. low holds the lanes
 // whose score is not certainly beyond the margin.
-func (p *pricing) row(i int, low uint16, dual *[Lanes]float64) {
+func (p *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
 	s, t := p.s, p.t
 	if s.norm[i] == 0 {
 		return
 	}
 	pos := t.sign[i]
 	var work, exact uint16
-	live := liveLanes(dual)
 	slack := -1.0
 	for m := (low | pos | live) & p.all; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
@@ -118,7 +117,7 @@ func (p *pricing) row(i int, low uint16, dual *[Lanes]float64) {
 		p.exact(i, exact, pos, dual)
 	}
 	if work != 0 {
-		t.spare.put(uint32(i), work, pos, dual)
+		t.spare.put(uint32(i), work, pos, live, dual)
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *Solver) lanePrimals(t *Scratch, b *Block) (cost [Lanes]float64) {
 	}
 	for k, i := range t.rows {
 		idx, val := s.X.Row(int(i))
-		for m := t.work[k] | t.liveLanes(k); m != 0; m &= m - 1 {
+		for m := t.work[k] | t.live[k]; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
 			z := score64(t.w, idx, val, s.Bias, l)
 			if t.pos[k]>>l&1 == 0 {
@@ -83,15 +83,22 @@ func weight(y float32, v float64, nudge uint8) float32 {
 	return float32(float64(y)+(v+float64(v*nudges[nudge]))) + 0
 }
 
-// laneNorms are the lanes' ||w||.
-func laneNorms(w [][Lanes]float32) (n [Lanes]float64) {
-	for f := range w {
-		for l, x := range &w[f] {
-			n[l] += float64(float64(x) * float64(x))
+// normBounds are bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings.
+func (t *Scratch) normBounds(b *Block) (n [Lanes]float64) {
+	y := make([]float64, len(b.Mean))
+	for slot, mean := range b.Mean {
+		q := 0.0
+		for _, x := range mean {
+			q += float64(float64(x) * float64(x))
 		}
+		y[slot] = math.Sqrt(q)
 	}
-	for l := range n {
-		n[l] = math.Sqrt(n[l])
+	for l, q := range t.vnorms() {
+		n[l] = math.Sqrt(q)
+		if l < len(b.Slot) && b.Slot[l] >= 0 {
+			n[l] += y[b.Slot[l]]
+		}
+		n[l] *= 1 + 0x1p-16
 	}
 	return n
 }

@@ -170,3 +170,26 @@ func score64(w [][Lanes]float32, idx []uint32, val []float32, bias float32, l in
 	}
 	return s
 }
+
+// spreading is the argument of a spreading kernel: w[f][l] = y[f] for the lanes l of mask.
+// Its layout is known to assembly, as sweep's.
+type spreading struct {
+	w    *[Lanes]float32
+	y    *float32
+	n    int // features
+	mask uint64
+}
+
+// spreadLine spreads one parent's vector over its lanes.
+func spreadLine(e *spreading) {
+	w, y := unsafe.Slice(e.w, e.n), unsafe.Slice(e.y, e.n)
+	var lanes []int
+	for m := uint16(e.mask); m != 0; m &= m - 1 {
+		lanes = append(lanes, bits.TrailingZeros16(m)&15)
+	}
+	for f, x := range y {
+		for _, l := range lanes {
+			w[f][l] = x
+		}
+	}
+}

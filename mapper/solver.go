@@ -78,6 +78,7 @@ type Scratch struct {
 	v        [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
 	stiff    []uint16         // [d+1] lanes with support on the feature
 	touched  []uint32         // features with stiff != 0, ascending once sorted
+	kernel   Kernel
 	list                      // the working list
 	spare    list             // the one that a pricing pass draws
 	refs     []rowRef         // the list as kernels see it
@@ -93,8 +94,6 @@ type Scratch struct {
 	exacting *exacting
 	chunk    *[scoreChunk][Lanes]float32
 	low      *[scoreChunk]uint16
-	lanes    uint16 // of the block at hand
-	logit    *logit // of smooth solves, made when first needed
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.
@@ -102,14 +101,17 @@ type list struct {
 	rows []uint32
 	work []uint16
 	pos  []uint16 // positive lanes of each listed row
+	live []uint16 // lanes with a dual
 	a    [][Lanes]float64
 }
 
-func (t *list) clear() { t.rows, t.work, t.pos, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.a[:0] }
+func (t *list) clear() {
+	t.rows, t.work, t.pos, t.live, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.live[:0], t.a[:0]
+}
 
 // put appends a row.
-func (t *list) put(i uint32, work, pos uint16, a *[Lanes]float64) {
-	t.rows, t.work, t.pos = append(t.rows, i), append(t.work, work), append(t.pos, pos)
+func (t *list) put(i uint32, work, pos, live uint16, a *[Lanes]float64) {
+	t.rows, t.work, t.pos, t.live = append(t.rows, i), append(t.work, work), append(t.pos, pos), append(t.live, live)
 	t.a = append(t.a, *a)
 }
 
@@ -131,9 +133,6 @@ func (s *Solver) NewScratch() *Scratch {
 // descent, then prices if asked to. The result shares no memory with t or warm.
 // Only ctx's cancellation is an error.
 func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *State, o Options) (*Result, error) {
-	if s.Loss == Logistic {
-		return s.solveLogistic(ctx, t, b, warm, o)
-	}
 	t.load(s, b, warm)
 	defer t.unload(b)
 	s.rebuild(t)
@@ -166,14 +165,23 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, sums *Sums) error {
 	if o.Precise {
 		t.fillPrecise(b)
-		return descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
+		err := descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
+		for k := range t.refs {
+			if t.refs[k].moved != 0 {
+				t.live[k] = liveLanes(&t.a[k])
+			}
+		}
+		return err
 	}
 	t.fillWeights(b)
 	s.roundDuals(t)
 	err := descend(ctx, s, t, t.sweep32, t.w, t.a32, len(b.Slot), o, sums)
-	for k := range t.a {
-		for l, a := range &t.a32[k] {
-			t.a[k][l] = float64(a)
+	for k := range t.refs {
+		if t.refs[k].moved != 0 || t.live[k] != 0 {
+			for l, a := range &t.a32[k] {
+				t.a[k][l] = float64(a)
+			}
+			t.live[k] = liveLanes(&t.a[k])
 		}
 	}
 	return err
@@ -182,21 +190,11 @@ func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, s
 // roundDuals copies the duals for a descent in float32, within the box.
 func (s *Solver) roundDuals(t *Scratch) {
 	t.a32 = slices.Grow(t.a32[:0], len(t.a))[:len(t.a)]
-	var top, bottom [Lanes]float32
-	for l := range top {
-		top[l], bottom[l] = s.Loss.Bound(t.cPos[l]), s.Loss.Bound(s.C)
-	}
-	for k := range t.a {
-		for l, a := range &t.a[k] {
-			if a == 0 {
-				t.a32[k][l] = 0
-				continue
-			}
-			bound := bottom[l]
-			if t.pos[k]>>l&1 != 0 {
-				bound = top[l]
-			}
-			t.a32[k][l] = min(float32(a), bound)
+	clear(t.a32)
+	for k, live := range t.live {
+		for m := live; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			t.a32[k][l] = min(float32(t.a[k][l]), s.Loss.Bound(s.rowC(t, t.pos[k], l)))
 		}
 	}
 }
@@ -208,9 +206,8 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 			t.sign[i] |= 1 << l
 		}
 	}
-	t.nudge = [Lanes]uint8{}
+	t.nudge, t.kernel = [Lanes]uint8{}, s.Kernel
 	all := uint16(1)<<len(b.Slot) - 1
-	t.lanes = all
 	for l := range t.cPos {
 		t.cPos[l] = s.positiveC(b, l)
 	}
@@ -220,7 +217,7 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 		stride := max(1, len(s.norm)/startRows)
 		for i := range s.norm {
 			if s.norm[i] > 0 && (i%stride == 0 || t.sign[i] != 0) {
-				t.put(uint32(i), all, t.sign[i], &none)
+				t.put(uint32(i), all, t.sign[i], 0, &none)
 			}
 		}
 		if warm != nil {
@@ -229,7 +226,7 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 		return
 	}
 	for k, i := range warm.Rows {
-		t.put(i, warm.Work[k]|warm.Live[k], t.sign[i], &none)
+		t.put(i, warm.Work[k]|warm.Live[k], t.sign[i], 0, &none)
 	}
 	t.scatterDuals(warm)
 }
@@ -260,6 +257,7 @@ func (t *Scratch) scatterDuals(warm *State) {
 		for t.rows[k] != i {
 			k++
 		}
+		t.live[k] = warm.Live[j]
 		for m := warm.Live[j]; m != 0; m &= m - 1 {
 			t.a[k][bits.TrailingZeros16(m)] = warm.Dual[at]
 			at++
@@ -289,7 +287,7 @@ func (t *Scratch) clearV() {
 func (t *Scratch) save(priced bool) State {
 	st := State{Priced: priced, Nudge: t.nudge}
 	for k, i := range t.rows {
-		live := t.liveLanes(k)
+		live := t.live[k]
 		if !priced && live == 0 {
 			continue // all rows are visited anyway
 		}
@@ -306,8 +304,7 @@ func (t *Scratch) save(priced bool) State {
 	return st
 }
 
-func (t *Scratch) liveLanes(k int) (live uint16) { return liveLanes(&t.a[k]) }
-
+// liveLanes are those with a dual.
 func liveLanes(duals *[Lanes]float64) (live uint16) {
 	for l, a := range duals {
 		if a != 0 {

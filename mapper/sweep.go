@@ -10,7 +10,8 @@ type rowRef struct {
 	idx    *uint32
 	val    *float32
 	n      uint32  // nonzeros
-	room   uint32  // entries of the shard from idx on, at least n: what may be read ahead
+	room   uint16  // entries of the shard from idx on, or the greatest: what may be read ahead
+	moved  uint16  // out: not 0 if a dual of the row has changed
 	scale  float32 // hinge: 1/||x||^2; squared hinge: ||x||^2
 	active uint16  // lanes that still look at the row
 	pos    uint16  // lanes for which it is positive
@@ -130,6 +131,7 @@ func (e *sweep[T]) step(r *rowRef, a *[Lanes]T, mask uint16, loss Loss, score, d
 			continue
 		}
 		a[l] = now
+		r.moved = 1
 		changed |= 1 << l
 		if delta[l] = now - old; r.pos>>l&1 == 0 {
 			delta[l] = old - now

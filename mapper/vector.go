@@ -12,7 +12,7 @@ func (s *Solver) rebuild(t *Scratch) {
 	bias := float64(s.Bias)
 	last := uint32(s.X.Cols)
 	for k, i := range t.rows {
-		live := t.liveLanes(k)
+		live := t.live[k]
 		if live == 0 {
 			continue
 		}
@@ -26,7 +26,21 @@ func (s *Solver) rebuild(t *Scratch) {
 			t.add(last, bias, live, k)
 		}
 	}
-	slices.Sort(t.touched)
+	t.sortTouched()
+}
+
+// sortTouched puts the touched features in order: by a look at all features if they are many.
+func (t *Scratch) sortTouched() {
+	if len(t.touched) < len(t.stiff)/64 {
+		slices.Sort(t.touched)
+		return
+	}
+	t.touched = t.touched[:0]
+	for f, lanes := range t.stiff {
+		if lanes != 0 {
+			t.touched = append(t.touched, uint32(f))
+		}
+	}
 }
 
 // add puts x times the signed duals of listed row k into feature f.
@@ -49,20 +63,42 @@ func (t *Scratch) add(f uint32, x float64, live uint16, k int) {
 // fillWeights sets the float32 tile w = y + v (nudged), rounded once; these are the weights
 // that the certificate describes and that Weights returns.
 func (t *Scratch) fillWeights(b *Block) {
-	var y [Lanes][]float32
-	for l := range y {
-		y[l] = t.zero
-		if l < len(b.Slot) && b.Slot[l] >= 0 {
-			y[l] = b.Mean[b.Slot[l]][:len(t.w)]
-		}
-	}
-	spread(t.w, &y)
+	t.spread(b)
 	for _, f := range t.touched {
 		w, v := &t.w[f], &t.v[f]
-		for l := range b.Slot {
+		for m := t.stiff[f]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
 			w[l] = weight(w[l], v[l], t.nudge[l])
 		}
 	}
+}
+
+// spread sets w[f][l] = y_l[f].
+func (t *Scratch) spread(b *Block) {
+	lanesOf := slotLanes(b)
+	with := uint16(0)
+	for _, m := range lanesOf {
+		with |= m
+	}
+	if with != 1<<Lanes-1 {
+		clear(t.w)
+	}
+	for slot, m := range lanesOf {
+		if m != 0 {
+			t.kernel.spread(&spreading{w: &t.w[0], y: &b.Mean[slot][:len(t.w)][0], n: len(t.w), mask: uint64(m)})
+		}
+	}
+}
+
+// slotLanes are the lanes that have each slot's parent.
+func slotLanes(b *Block) []uint16 {
+	lanes := make([]uint16, len(b.Mean))
+	for l, slot := range b.Slot {
+		if slot >= 0 {
+			lanes[slot] |= 1 << l
+		}
+	}
+	return lanes
 }
 
 // fillPrecise sets the float64 tile w = y + v.
@@ -70,36 +106,24 @@ func (t *Scratch) fillPrecise(b *Block) {
 	if t.w64 == nil {
 		t.w64 = make([][Lanes]float64, len(t.w))
 	}
-	for l := range Lanes {
-		y := t.zero
+	var y [Lanes][]float32
+	for l := range y {
+		y[l] = t.zero
 		if l < len(b.Slot) && b.Slot[l] >= 0 {
-			y = b.Mean[b.Slot[l]]
-		}
-		for f := range t.w64 {
-			t.w64[f][l] = float64(y[f]) + t.v[f][l]
+			y[l] = b.Mean[b.Slot[l]][:len(t.w64)]
 		}
 	}
-}
-
-// spread interleaves sixteen vectors: w[f][l] = y[l][f].
-func spread(w [][Lanes]float32, y *[Lanes][]float32) {
-	for from := 0; from < Lanes; from += 4 {
-		y0, y1, y2, y3 := y[from][:len(w)], y[from+1][:len(w)], y[from+2][:len(w)], y[from+3][:len(w)]
-		for f := range w {
-			p := (*[4]float32)(w[f][from:])
-			p[0], p[1], p[2], p[3] = y0[f], y1[f], y2[f], y3[f]
+	for f := range t.w64 {
+		w, v := &t.w64[f], &t.v[f]
+		for l := range w {
+			w[l] = float64(y[l][f]) + v[l]
 		}
 	}
 }
 
 // contributions gathers, parent by parent, what the internals' solve needs.
 func (t *Scratch) contributions(b *Block) []Contribution {
-	lanesOf := make([]uint16, len(b.Mean))
-	for l, slot := range b.Slot {
-		if slot >= 0 {
-			lanesOf[slot] |= 1 << l
-		}
-	}
+	lanesOf := slotLanes(b)
 	out := make([]Contribution, len(b.Mean))
 	for slot := range out {
 		out[slot] = t.contribution(slot, lanesOf[slot])
@@ -141,9 +165,6 @@ type Override struct {
 // Weights returns the lanes' final float32 weights y + v as overrides of their
 // parents', by the same rounding that the certificate used.
 func (s *Solver) Weights(t *Scratch, b *Block, st *State) []Override {
-	if s.Loss == Logistic {
-		return s.smoothWeights(t, b, st)
-	}
 	t.load(s, b, &State{Priced: true, Rows: st.Rows, Work: st.Work, Live: st.Live, Dual: st.Dual})
 	t.nudge = st.Nudge
 	defer t.unload(b)

@@ -203,6 +203,7 @@ func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v,
 	g.ANDW(drop.As16(), operand.Mem{Base: r, Disp: rowActive})
 	g.TESTL(moving.As32(), moving.As32())
 	g.JZ(operand.LabelRef("next"))
+	g.MOVW(operand.U16(1), operand.Mem{Base: r, Disp: rowMoved})
 	idx, val, len := g.row(r)
 	arg := vec(0, 0).Base
 	last, w := load(g.Context, arg, sweepLast), load(g.Context, arg, sweepW)

@@ -206,6 +206,7 @@ func visit512(c *build.Context, size int, squared bool) {
 	g.ANDW(drop.As16(), operand.Mem{Base: r, Disp: rowActive})
 	g.TESTL(moving.As32(), moving.As32())
 	g.JZ(operand.LabelRef("next"))
+	g.MOVW(operand.U16(1), operand.Mem{Base: r, Disp: rowMoved})
 	g.MOVQ(operand.Mem{Base: r, Disp: rowIdx}, idx)
 	g.MOVQ(operand.Mem{Base: r, Disp: rowVal}, val)
 	g.MOVL(operand.Mem{Base: r, Disp: rowN}, len.As32())

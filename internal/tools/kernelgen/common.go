@@ -233,7 +233,7 @@ func (g isa) prefetch(order, n, rows, dual, idx, len reg.Register) reg.Register 
 	g.SHLQ(operand.U8(5), k)
 	ahead, room := g.GP64(), g.GP64()
 	g.MOVQ(operand.Mem{Base: rows, Index: k, Scale: 1, Disp: rowIdx}, ahead)
-	g.MOVL(operand.Mem{Base: rows, Index: k, Scale: 1, Disp: rowRoom}, room.As32())
+	g.MOVWLZX(operand.Mem{Base: rows, Index: k, Scale: 1, Disp: rowRoom}, room.As32())
 	g.CMPQ(room, len)
 	g.CMOVQLT(idx, ahead)
 	return ahead

@@ -11,16 +11,16 @@ const (
 	parts = 4 // partial sums of a score
 )
 
-// Fields of mapper's rowRef, and its size.
+// Fields of mapper's rowRef, 32 bytes long.
 const (
 	rowIdx    = 0
 	rowVal    = 8
 	rowN      = 16
 	rowRoom   = 20
+	rowMoved  = 22
 	rowScale  = 24
 	rowActive = 28
 	rowPos    = 30
-	rowSize   = 32
 )
 
 // Fields of mapper's sweep; vectors of lanes follow from sweepBias on, in this order.
@@ -86,6 +86,14 @@ const (
 	exactLast = 32
 	exactBias = 48
 	exactOut  = 64
+)
+
+// Fields of mapper's spreading.
+const (
+	spreadW    = 0
+	spreadY    = 8
+	spreadN    = 16
+	spreadMask = 24
 )
 
 // load reads a 64-bit field of the argument.

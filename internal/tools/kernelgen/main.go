@@ -65,6 +65,7 @@ func generate() ([]byte, error) {
 		scoreRows(g)
 		exactRow(g)
 		addRows(g)
+		spreadLine(g)
 	}
 	file, err := ctx.Result()
 	if err != nil {

@@ -163,3 +163,34 @@ func addRows(g isa) {
 	g.VZEROUPPER()
 	g.RET()
 }
+
+// spreadLine writes mapper's spreadLine.
+func spreadLine(g isa) {
+	arg := g.open("spread", "spreadLine")
+	w, y, n, mask := load(g.Context, arg, spreadW), load(g.Context, arg, spreadY), load(g.Context, arg, spreadN), load(g.Context, arg, spreadMask)
+	k := g.K()
+	var in []reg.VecVirtual // AVX2: the lanes of mask
+	if g.width == 64 {
+		g.KMOVW(mask.As32(), k)
+	} else {
+		in = []reg.VecVirtual{g.lanesOf(mask.As32(), 0), g.lanesOf(mask.As32(), 1)}
+	}
+	g.TESTQ(n, n)
+	g.JLE(operand.LabelRef("end"))
+	g.Label("feature")
+	x := g.reg()
+	g.VBROADCASTSS(operand.Mem{Base: y}, x)
+	if g.width == 64 {
+		g.VMOVUPS(x, k, operand.Mem{Base: w})
+	}
+	for p, m := range in {
+		g.VMASKMOVPS(x, m, operand.Mem{Base: w, Disp: 32 * p})
+	}
+	g.ADDQ(operand.Imm(4), y)
+	g.ADDQ(operand.Imm(64), w)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("feature"))
+	g.Label("end")
+	g.VZEROUPPER()
+	g.RET()
+}
