@@ -94,6 +94,8 @@ type Scratch struct {
 	exacting *exacting
 	chunk    *[scoreChunk][Lanes]float32
 	low      *[scoreChunk]uint16
+	lanes    uint16 // of the block at hand
+	logit    *logit // of smooth solves, made when first needed
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.
@@ -133,6 +135,9 @@ func (s *Solver) NewScratch() *Scratch {
 // descent, then prices if asked to. The result shares no memory with t or warm.
 // Only ctx's cancellation is an error.
 func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *State, o Options) (*Result, error) {
+	if s.Loss == Logistic {
+		return s.solveLogistic(ctx, t, b, warm, o)
+	}
 	t.load(s, b, warm)
 	defer t.unload(b)
 	s.rebuild(t)
@@ -208,6 +213,7 @@ func (t *Scratch) load(s *Solver, b *Block, warm *State) {
 	}
 	t.nudge, t.kernel = [Lanes]uint8{}, s.Kernel
 	all := uint16(1)<<len(b.Slot) - 1
+	t.lanes = all
 	for l := range t.cPos {
 		t.cPos[l] = s.positiveC(b, l)
 	}

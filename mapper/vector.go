@@ -165,6 +165,9 @@ type Override struct {
 // Weights returns the lanes' final float32 weights y + v as overrides of their
 // parents', by the same rounding that the certificate used.
 func (s *Solver) Weights(t *Scratch, b *Block, st *State) []Override {
+	if s.Loss == Logistic {
+		return s.smoothWeights(t, b, st)
+	}
 	t.load(s, b, &State{Priced: true, Rows: st.Rows, Work: st.Work, Live: st.Live, Dual: st.Dual})
 	t.nudge = st.Nudge
 	defer t.unload(b)
