@@ -35,8 +35,9 @@ var imports = map[string][]string{
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
 	"internal/model":    {"internal/fs", "internal/taxonomy"},
-	"internal/export":   {"internal/model", "internal/taxonomy"},
+	"internal/export":   {"internal/model"},
 	"internal/generate": {"internal/fs"},
+	"internal/planinfo": {"coordinator", "internal/generate", "internal/jobspec", "proto/taxon/v1"},
 
 	"store":           {},
 	"store/memory":    {"store"},

@@ -13,6 +13,7 @@ func verbs() []verb {
 		newPredictCmd,
 		newEvalCmd,
 		newExportCmd,
+		newExplainCmd,
 		newIngestCmd,
 		newInfoCmd,
 		newGenerateCmd,

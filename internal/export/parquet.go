@@ -6,8 +6,6 @@ import (
 	"io"
 	"math"
 	"math/bits"
-
-	"taxon/internal/taxonomy"
 )
 
 // groupRows is how many rows a row group holds before it is written; one node's rows are
@@ -138,7 +136,7 @@ func (p *parquet) addNode(n int, entries []byte) {
 	if count == 0 {
 		return
 	}
-	p.kind.add(kindNames[p.s.m.Tree.Kind[n]], count)
+	p.kind.add(p.s.m.NodeKind(n), count)
 	p.node.add(p.s.m.NodeName(n), count)
 	for ; len(entries) > 0; entries = entries[8:] {
 		p.feature, p.weight = append(p.feature, entries[:4]...), append(p.weight, entries[4:8]...)
@@ -162,8 +160,6 @@ func (p *parquet) addWord(feature int32) {
 	}
 	p.wordOf = append(p.wordOf, at)
 }
-
-var kindNames = map[taxonomy.Kind]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual", taxonomy.Dummy: "dummy"}
 
 // flush writes the rows gathered so far as a row group.
 func (p *parquet) flush() error {

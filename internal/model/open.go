@@ -247,6 +247,12 @@ func (m *Model) NodeName(n int) string {
 	return m.Tree.Name[n]
 }
 
+// NodeKind is the word for node n's kind: node, spawned, virtual or dummy.
+func (m *Model) NodeKind(n int) string {
+	kind, _ := kindName(m.Tree.Kind[n])
+	return kind
+}
+
 // Terminals is the number of nodes that bear a loss: the classes to choose from.
 func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 

@@ -131,6 +131,7 @@ type Scorer struct {
 	floor    []float64 // row -> score of its worst kept terminal; -Inf until k are kept
 	positive [][]Scored
 	part     Batch
+	few      few
 	sums     []float64 // node -> score of one row; pruned models only
 }
 
@@ -157,7 +158,11 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	}
 	step := max(1, levelBytes/8/max(1, s.p.deep))
 	if b.Rows() <= step {
-		s.score(b)
+		if s.few.collect(b, len(s.p.m.Feature)) {
+			s.scoreFew(b)
+		} else {
+			s.score(b)
+		}
 		s.collect(b.Rows(), r)
 		return nil
 	}

@@ -447,3 +447,36 @@ func zipfRows(rng *rand.Rand, n, features, words int) []row {
 	}
 	return rows
 }
+
+// A batch of few columns is scored to the same bits as within a batch of many.
+func TestFewColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 6))
+	for _, bias := range []float64{0, 1} {
+		meta, weights := randomModel(rng, shape{nodes: 80, features: 4 * fewColumns, overrides: 60, branch: 3, bias: bias})
+		dir := filepath.Join(t.TempDir(), "m")
+		writeModel(t, dir, meta, weights, 0)
+		m := openModel(t, dir)
+		p, err := m.NewPredictor(PredictOptions{Rule: Threshold, Top: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := append(randomRows(rng, 60, 4*fewColumns, 0.02), row{}, row{[]uint32{4 * fewColumns}, []float32{1}})
+		all, one := p.NewScorer(), p.NewScorer()
+		var want, got Result
+		if many := batchOf(rows); all.few.collect(many, len(m.Feature)) || all.Predict(many, &want) != nil {
+			t.Fatal("the batch of all rows has few columns")
+		}
+		for i := range rows {
+			b := batchOf(rows[i : i+1])
+			if !one.few.collect(b, len(m.Feature)) {
+				t.Fatal("one row has many columns")
+			}
+			if err := one.Predict(b, &got); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got.Best(0), want.Best(i)) || !reflect.DeepEqual(got.Set(0), want.Set(i)) {
+				t.Fatalf("row %d: %v, in a batch %v", i, got.Best(0), want.Best(i))
+			}
+		}
+	}
+}

@@ -14,7 +14,7 @@ const (
 	shardMagic      = "TXWEIGHT"
 	shardHeader     = 16
 	recordHeader    = 8
-	shardBytes      = 64 << 20 // a shard is cut before it would outgrow this
+	shardBytes      = 8 << 20 // a shard is cut before it would outgrow this; Open verifies shards side by side
 	bytesPerWeight  = 8
 	maxShardsInName = 100000
 )

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Scores of animals by hand: row 2, x7 = 4 and x2 = 2, is a dog: 3.25.
+func TestExplain(t *testing.T) {
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows)}
+	code, stdout, stderr := runTaxon(t, "", "explain --model $S --data $DATA --row 2", vars)
+	want := `dog  +3.250
+  (above all)  +1.000  (bias -1.000)
+      for      feature 7 +2.000
+    animal  +2.000
+        for      feature 2 +3.000
+        against  feature 7 -1.000
+      dog  +0.250  (bias +0.250)
+best classes
+  +3.250  dog
+  +3.000  animal
+  +2.000  cat
+  -5.000  car
+`
+	if code != 0 || stdout != want {
+		t.Errorf("exit %d, %s\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+	code, stdout, _ = runTaxon(t, animalRows, "explain --model $S --data - --label car --top 2 --json", vars)
+	var e explanation
+	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v: %s", code, err, stdout)
+	}
+	if e.Label != "car" || e.Score != 1 || e.Place != 1 || len(e.Path) != 2 || len(e.Best) != 2 || e.Path[1].Against[0] != (explainTerm{Feature: 7, Value: 1, Gain: -2.5}) {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestExplainMistakes(t *testing.T) {
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows)}
+	for line, want := range map[string]string{
+		"explain --data $DATA":                          "--model",
+		"explain --model $S":                            "give an instance",
+		"explain --model $S --data $DATA --text dog":    "exclude each other",
+		"explain --model $S --text dog":                 "trained on feature vectors",
+		"explain --model $S --data $DATA --row 6":       "has 5 instances: no --row 6",
+		"explain --model $S --data $DATA --row 0":       "--row 0",
+		"explain --model $S --data $DATA --label horse": "no such class",
+		"explain --model $S/none --data $DATA":          "no such model",
+		"explain --model $S --data $DATA/none":          "test.svm/none",
+	} {
+		code, stdout, stderr := runTaxon(t, "", line, vars)
+		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
+		}
+	}
+}
+
+// A text model explains a text by its words.
+func TestExplainText(t *testing.T) {
+	dir := t.TempDir() + "/m"
+	data := writeText(t, "train.txt", strings.Repeat("dog\tit barks and runs\ncat\tit meows and purrs\n", 4)+"dog\tbarks it does\ncat\tdoes it purrs\n")
+	vars := map[string]string{"M": dir, "DATA": data}
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --text --out $M --quiet", vars); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, stdout, stderr := runTaxon(t, "", "explain --model $M --text BARKS --json", vars)
+	var e explanation
+	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v: %s", code, err, stderr)
+	}
+	last := e.Path[len(e.Path)-1]
+	if e.Label != "dog" || e.Known != 1 || len(last.For) != 1 || last.For[0].Word != "barks" {
+		t.Errorf("%+v", e)
+	}
+	if code, _, stderr := runTaxon(t, "", "explain --model $M --text zzz", vars); code != 0 || !strings.Contains(stderr, "only the bias speaks") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}

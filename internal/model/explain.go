@@ -1,0 +1,72 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Term is what one feature of an instance adds to a score at one node.
+type Term struct {
+	Column uint32
+	Value  float32 // x, the instance's
+	Gain   float64 // x (w_n - w_parent(n)) at this column
+}
+
+// Level is one node on the way from a root to a terminal, with its part of the score.
+type Level struct {
+	Node  int32
+	Score float64 // x.w_n: the sum of the gains down to here
+	Gain  float64 // x.(w_n - w_parent(n)), bias included
+	Bias  float64 // the part of the gain that is the bias
+	Terms []Term  // the rest, largest in absolute value first, none zero
+}
+
+// Explain takes the score of terminal n for an instance apart, by levels of the tree and by
+// features: w_n is the sum of the differences on the path from the root, so
+//
+//	x.w_n = sum over nodes p on the path of  sum over columns c of x_c (w_p[c] - w_parent(p)[c])
+//
+// exactly, up to the rounding of float64 sums. Columns ascend; those that the model does not
+// have say nothing.
+func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
+	var up []int32
+	for ; n >= 0; n = m.Tree.Parent[n] {
+		up = append(up, n)
+	}
+	slices.Reverse(up)
+	features := uint32(len(m.Feature))
+	row := map[uint32]float64{features: float64(float32(m.Options.Bias))}
+	for i, c := range columns {
+		if c < features {
+			row[c] += float64(values[i])
+		}
+	}
+	weight := map[uint32]float64{} // of the parent, where it is not zero
+	levels := make([]Level, len(up))
+	score := 0.0
+	for k, node := range up {
+		l := &levels[k]
+		l.Node = node
+		cs, vs := m.Overrides(int(node))
+		for i, c := range cs {
+			x, ok := row[c]
+			if !ok {
+				continue
+			}
+			gain := float64(x * (float64(vs[i]) - weight[c]))
+			weight[c] = float64(vs[i])
+			switch {
+			case c == features:
+				l.Bias = gain
+			case gain != 0:
+				l.Terms = append(l.Terms, Term{c, float32(x), gain})
+			}
+			l.Gain += gain
+		}
+		score += l.Gain
+		l.Score = score
+		slices.SortStableFunc(l.Terms, func(a, b Term) int { return cmp.Compare(math.Abs(b.Gain), math.Abs(a.Gain)) })
+	}
+	return levels
+}
