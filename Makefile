@@ -58,6 +58,9 @@ test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 
 test-memory-short: ## the same with a bound and an input ten times smaller
 	go test -v -count=1 -run MemoryBound ./internal/dataset
 
+test-store: ## shards in earnest: 1.4 GB through one, and out of one by 24 clients, in bounded memory; 400 flipped bits
+	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits' ./store/badger ./store/storerpc
+
 test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
 	TAXON_TEST_EXACT=full go test -count=1 ./test/exact
 
@@ -108,4 +111,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-exact deploy-check ci-long bench convergence results overhead tour clean
+.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean

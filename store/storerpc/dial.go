@@ -21,7 +21,7 @@ const (
 
 // DialOptions are those that connections to shards need beside credentials: they come
 // back within a second of the shard, where gRPC would wait up to two minutes, and find
-// out when it falls silent.
+// out when it falls silent; what is on its way is bounded by 4 MiB a connection.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -29,6 +29,9 @@ func DialOptions() []grpc.DialOption {
 			MinConnectTimeout: 2 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
+		// Fixed windows: left to itself gRPC lets them grow to 16 MiB a connection.
+		grpc.WithInitialWindowSize(messageBytes),
+		grpc.WithInitialConnWindowSize(4 * messageBytes),
 	}
 }
 

@@ -19,11 +19,11 @@ import (
 	"taxon/store/storerpc"
 )
 
-// endless is a shard that makes every value when it is read, as one on disk does, and
-// counts its readers.
+// endless is a shard in which every key has a value, the same, and that counts its
+// readers. (Were each made anew, what is garbage when the collector runs would be counted.)
 type endless struct {
 	store.Shard
-	size          int
+	data          []byte
 	readers, most atomic.Int32
 }
 
@@ -38,7 +38,7 @@ func (e *endless) Read(ctx context.Context, keys []store.Key, yield func(int, st
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := yield(i, store.Sum(store.Value{Key: k, Data: make([]byte, e.size)})); err != nil {
+		if err := yield(i, store.Sum(store.Value{Key: k, Data: e.data})); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func TestExportMemory(t *testing.T) {
 	if os.Getenv("TAXON_TEST_MEMORY") != "" {
 		values = 64
 	}
-	shard := &endless{size: size}
+	shard := &endless{data: make([]byte, size)}
 	addr, _ := listen(t, shard, "", storerpc.ServerOptions{Streams: streams})
 	before := liveHeap()
 	var keys []*taxonv1.Key
