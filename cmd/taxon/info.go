@@ -16,6 +16,7 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/planinfo"
 	"taxon/internal/taxonomy"
 )
 
@@ -26,6 +27,7 @@ type infoOptions struct {
 	zeroBased bool
 	hierarchy string
 	threads   int
+	plan      planOptions
 }
 
 func newInfoCmd(a *app) *cobra.Command {
@@ -36,11 +38,14 @@ func newInfoCmd(a *app) *cobra.Command {
 		Short:   "what a model, a data set, a data file or a structure holds",
 		Long: "Tells what PATH is (a model, a data set made by ingest, a file of instances, a class structure) and counts what it holds: " +
 			"instances, features, classes and their sizes, depth, and the memory and time that a training would need. " +
-			"With --hierarchy data are looked at together with their class structure.",
-		Example: "taxon info model\n" +
-			"taxon info train.svm.xz --hierarchy tree.txt",
+			"With --hierarchy data are looked at together with their class structure. --plan tells what a training takes on a cluster: tasks, " +
+			"bytes, memory, CPU time, and where more cores stop helping; with --like for data that need not exist.",
+		Example: "taxon info train.svm.xz --hierarchy tree.txt\n" +
+			"taxon info --plan --like lwiki --scale 1 --stores 64",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
+			case len(args) == 0 && (o.plan.data != "" || o.plan.shape.like != ""): // judged by planOptions.check
+				return nil
 			case len(args) == 0 || len(args) == 1 && args[0] == "":
 				return usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
 			case len(args) > 1:
@@ -49,7 +54,10 @@ func newInfoCmd(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.path = args[0]
+			var err error
+			if o.path, err = o.plan.check(args); err != nil {
+				return err
+			}
 			return runInfo(cmd.Context(), a, o)
 		},
 	}
@@ -61,12 +69,13 @@ func newInfoCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.threads, "threads", 0, 0, 1<<15, "`N` threads that the training would use, 0 for all cores")
 	})
+	flagGroup(cmd, "Plan", o.plan.flags)
 	return cmd
 }
 
 // info is `taxon info --json`; which parts there are depends on kind.
 type info struct {
-	Kind    string   `json:"kind"` // model, dataset, data, structure
+	Kind    string   `json:"kind"` // model, dataset, data, structure, shape
 	Path    string   `json:"path"`
 	Bytes   int64    `json:"bytes,omitempty"` // on disk
 	Version int      `json:"version,omitempty"`
@@ -78,6 +87,7 @@ type info struct {
 	Tree      *treeInfo       `json:"tree,omitempty"`          // that is or would be trained
 	Memory    *memoryInfo     `json:"memory,omitempty"`        // dataset, data
 	Seconds   float64         `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
+	Plan      *planinfo.Info  `json:"plan,omitempty"`          // with --plan
 
 	Options *model.Options `json:"options,omitempty"` // model
 	Counts  *model.Counts  `json:"counts,omitempty"`  // model
@@ -140,6 +150,9 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 
 // gatherInfo finds out what the path is.
 func gatherInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
+	if o.plan.shape.like != "" {
+		return shapeInfo(o)
+	}
 	if o.path != fs.Stdin {
 		st, err := os.Stat(o.path)
 		if err != nil {
@@ -399,6 +412,9 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 	if i.Features != nil {
 		i.Memory = estimateMemory(i.dataInfo, tree, sizes, workers(o.threads))
 		i.Seconds = estimateSeconds(i.dataInfo, tree, workers(o.threads))
+		if o.plan.plan {
+			return i.addPlan(o, names, sizes, s)
+		}
 	}
 	return nil
 }

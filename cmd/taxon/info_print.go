@@ -7,7 +7,8 @@ import (
 
 // printInfo shows an info to a person.
 func printInfo(a *app, i *info) {
-	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances", "structure": "a class structure"}[i.Kind]
+	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances", "structure": "a class structure",
+		"shape": "data that generate would make"}[i.Kind]
 	size := ""
 	if i.Bytes > 0 {
 		size = ", " + formatBytes(i.Bytes)
@@ -21,6 +22,7 @@ func printInfo(a *app, i *info) {
 	if i.Seconds > 0 {
 		p.row("time", "about %s to a gap of 1e-2 at C = 1, within a factor of three", formatSeconds(i.Seconds))
 	}
+	p.plan(i.Plan)
 	for _, n := range i.Notes {
 		fmt.Fprintf(a.stdout, "  note: %s\n", n)
 	}

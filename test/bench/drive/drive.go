@@ -129,6 +129,12 @@ func (d *Driver) CPU(ctx context.Context, args ...string) (float64, error) {
 	return (state.UserTime() + state.SystemTime()).Seconds(), nil
 }
 
+// Output runs a verb and returns what it printed.
+func (d *Driver) Output(ctx context.Context, args ...string) ([]byte, error) {
+	out, _, err := d.exec(ctx, args...)
+	return out, err
+}
+
 // Has reports whether a verb's help names a flag.
 func (d *Driver) Has(ctx context.Context, verb, flag string) bool {
 	out, _, err := d.exec(ctx, verb, "--help")

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"taxon/internal/planinfo"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// planOptions are the flags of info --plan.
+type planOptions struct {
+	plan    bool
+	data    string
+	workers int
+	slots   int
+	stores  int
+	memory  int64
+	shape   shapeOptions
+}
+
+// planCores are the points of the speed-up curve.
+var planCores = []int{1, 8, 64, 512}
+
+func (o *planOptions) flags(f *pflag.FlagSet) {
+	f.BoolVar(&o.plan, "plan", false, "tell what training rr-svm would take on a cluster")
+	f.StringVar(&o.data, "data", "", "with --plan: another way to give PATH")
+	choiceNone(f, &o.shape)
+	intFlag(f, &o.workers, "workers", 0, 0, 1<<20, "`N` workers; 0: as many as the cores need")
+	intFlag(f, &o.slots, "slots", 8, 1, 1<<15, "`N` tasks at a time of a worker")
+	intFlag(f, &o.stores, "stores", 8, 1, 1<<20, "`N` shards of the store")
+	bytesFlag(f, &o.memory, "memory", 0, "`SIZE` of a worker's memory: whether the job fits")
+}
+
+// choiceNone defines the flags of a shape that has no data yet.
+func choiceNone(f *pflag.FlagSet, o *shapeOptions) {
+	f.StringVar(&o.like, "like", "", "with --plan and no PATH: data as generate would make them, a `NAME`")
+	floatFlag(f, &o.scale, "scale", 1, "of --like: a `NUMBER` above 0", above0)
+}
+
+// check holds the flags against the arguments and returns the path.
+func (o *planOptions) check(args []string) (string, error) {
+	switch {
+	case !o.plan && (o.data != "" || o.shape.like != ""):
+		return "", usagef("info: --data and --like go with --plan")
+	case o.shape.like != "" && (o.data != "" || len(args) > 0):
+		return "", usagef("info: --like needs no data: leave PATH out")
+	case o.data != "" && len(args) > 0:
+		return "", usagef("info: PATH and --data name the same thing: give one of them")
+	case o.data != "":
+		return o.data, nil
+	case len(args) > 0:
+		return args[0], nil
+	}
+	return "", nil
+}
+
+func (o *planOptions) cluster() planinfo.Cluster {
+	return planinfo.Cluster{Workers: o.workers, Slots: o.slots, Stores: o.stores, Memory: o.memory}
+}
+
+// shapeInfo plans a training of data that were never made.
+func shapeInfo(o infoOptions) (*info, error) {
+	s, err := o.plan.shape.shape("info")
+	if err != nil {
+		return nil, err
+	}
+	spec := planinfo.Spec(s, 0)
+	d := spec.GetData()
+	features, nonzeros := int64(d.GetFeatures()), int64(d.GetNonzeros())
+	i := &info{Kind: "shape", Path: fmt.Sprintf("%s at scale %g", s.Like, s.Scale)}
+	sizes := make([]int64, len(d.GetLabels()))
+	for l, n := range d.GetLabelInstances() {
+		sizes[l] = int64(n)
+	}
+	i.dataInfo = &dataInfo{Instances: int64(s.Instances), Features: &features, Nonzeros: &nonzeros, Labels: int64(s.Classes),
+		LabelEntries: int64(float64(s.Instances) * s.Labels), LabelsPerInstance: s.Labels, ClassSizes: describeSizes(sizes)}
+	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, planCores)
+	return i, err
+}
+
+// addPlan plans the training of counted data with a tree's structure; nil: flat.
+func (i *info) addPlan(o infoOptions, names []string, sizes []int64, s *taxonomy.Structure) error {
+	d := &taxonv1.Data{Instances: uint64(i.Instances), Features: uint64(*i.Features), Nonzeros: uint64(*i.Nonzeros), Labels: names}
+	for _, n := range sizes {
+		d.LabelInstances = append(d.LabelInstances, uint32(n))
+	}
+	spec := &taxonv1.JobSpec{Options: planinfo.Defaults(), Data: d}
+	if s != nil {
+		spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
+	}
+	var err error
+	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, planCores)
+	return err
+}
+
+func (p infoPrinter) plan(i *planinfo.Info) {
+	if i == nil {
+		return
+	}
+	p.row("plan", "%s terminals in %s blocks, %s feature ranges: %s tasks a sweep, about %d sweeps to a gap of 1e-2", formatCount(int64(i.Terminals)),
+		formatCount(int64(i.Blocks)), formatCount(int64(i.Ranges)), formatCount(int64(i.TasksSweep)), i.Sweeps)
+	p.row("sweep", "%.3g visits (nonzeros times classes), about %s written, %s moved", i.Visits, formatBytes(i.StoredSweep), formatBytes(i.BytesSweep))
+	fits := ""
+	if i.Fits != nil && *i.Fits {
+		fits = ": it fits"
+	} else if i.Fits != nil {
+		fits = ": it does not fit; give more memory or fewer slots"
+	}
+	p.row("needs", "about %s a worker, %s a store%s", formatBytes(i.WorkerMemory), formatBytes(i.StoreMemory), fits)
+	p.row("CPU", "about %s, within a factor of three", formatLong(i.CPUSeconds))
+	for k, s := range i.Speedup {
+		name := ""
+		if k == 0 {
+			name = "cores"
+		}
+		limit := ""
+		if s.Bottleneck != "none" {
+			limit = "; limit: " + s.Bottleneck
+		}
+		p.row(name, "%4d: %s, %.3g times as fast%s", s.Cores, formatLong(s.Seconds), s.Speedup, limit)
+	}
+}
+
+// formatLong shows hours as such.
+func formatLong(seconds float64) string {
+	if seconds >= 7200 {
+		return fmt.Sprintf("%.3g h", seconds/3600)
+	}
+	return formatSeconds(seconds)
+}

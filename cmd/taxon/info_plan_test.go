@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"taxon/internal/planinfo"
+)
+
+func TestInfoPlan(t *testing.T) {
+	code, stdout, stderr := runWith(t, "", "info", "--plan", "--like", "lwiki", "--scale", "0.001", "--memory", "1MiB")
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "325 terminals in 21 blocks") || !strings.Contains(stdout, "does not fit") || !strings.Contains(stdout, " 512: ") {
+		t.Errorf("exit status %d, %s%s", code, stdout, stderr)
+	}
+	dir := t.TempDir()
+	data, tree := filepath.Join(dir, "data"), filepath.Join(dir, "tree")
+	if err := os.WriteFile(data, []byte("a 1:1 2:1\nb 2:1\nc 3:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tree, []byte("r a\nr b\nr c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = runWith(t, "", "info", "--plan", "--data", data, "--hierarchy", tree, "--json")
+	var i struct{ Plan *planinfo.Info }
+	if err := json.Unmarshal([]byte(stdout), &i); code != 0 || err != nil || i.Plan == nil || i.Plan.Terminals != 3 || i.Plan.Fits != nil || len(i.Plan.Speedup) != 4 {
+		t.Errorf("exit status %d, %v, %s%s", code, err, stdout, stderr)
+	}
+}
+
+func TestInfoPlanRefused(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"info --plan", "name a model"},
+		{"info --data x", "go with --plan"},
+		{"info --like lwiki", "go with --plan"},
+		{"info y --like lwiki", "go with --plan"},
+		{"info --plan --like lwiki y", "leave PATH out"},
+		{"info --plan --data x y", "give one of them"},
+		{"info --plan --like wiki", "lwiki"},
+	} {
+		code, _, stderr := runWith(t, "", strings.Fields(c.args)...)
+		if code != 2 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit status %d, %q", c.args, code, stderr)
+		}
+	}
+}
