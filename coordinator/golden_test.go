@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +14,9 @@ import (
 )
 
 var writeGolden = flag.String("golden", "", "write the journal of this program's version under testdata/NAME")
+
+// goldenLimits are those of the machines that wrote the journals.
+var goldenLimits = Limits{KeepInputs: true}
 
 // story is a life of a coordinator that makes a record of every kind: jobs that run, wait,
 // failed, were cancelled and are done, workers that vanish, leave and err.
@@ -95,6 +99,56 @@ func (s *story) tell(half func()) {
 	s.do(Ask{Worker: "w1"})
 }
 
+// goOn plays what the coordinators of version 1 did not know: shards, drains, lost values,
+// rollbacks, jobs resumed and forgotten.
+func (s *story) goOn() {
+	s.do(JoinShard{ID: "shard-1", Addr: "host-s:7000"})
+	s.do(JoinShard{ID: "shard-2", Addr: "host-s:7001"})
+	s.do(JoinShard{ID: "shard-2", Addr: "host-t:7001"})
+	s.do(Submit{ID: "kept", Name: "on shards", Spec: goldenSpec(10, "twoblock", 0), Replicas: 2})
+	s.do(Register{Name: "host-d", Slots: 2, Memory: 1 << 40})
+	s.do(Register{Name: "host-e", Slots: 1})
+	s.do(Drain{Worker: "host-e"})
+	s.do(Cancel{Job: "runs"})
+	s.do(Cancel{Job: "runs too"})
+	s.do(Reopen{Job: "cancelled"})
+	s.do(Cancel{Job: "broken", Discard: true})
+	for s.m.find("kept").Committed < 2 {
+		s.work("w4", 1)
+	}
+	s.lose("w4", "kept", 0)
+	for s.m.find("kept").Remade == 0 {
+		s.work("w4", 1)
+	}
+	s.lose("w4", "kept", 9)
+	s.do(Loaded{Job: "kept"})
+	for s.m.find("kept").step.done == 0 {
+		s.work("w4", 1)
+	}
+	s.lose("w4", "cancelled", 0)
+	for s.m.find("cancelled").remakes[0].Epoch == 0 {
+		s.do(Ask{Worker: "w4"}) // until it is being made again
+	}
+}
+
+// lose reports that a value is missing which a task of the job reads: of the last step of
+// the internals, by the given attempt beyond the one that counts.
+func (s *story) lose(worker, job string, beyond uint32) {
+	for {
+		l := s.do(Ask{Worker: worker})
+		e := Report{Worker: worker, Lease: leaseID(Grant{Lease: l})}
+		if l.Job == job {
+			p := s.m.find(job).X[0]
+			p.Attempt += beyond
+			e.Error, e.Lost = "the store has lost it", []taxonv1.Place{p}
+			s.do(e)
+			return
+		}
+		e.Returned = true
+		s.do(e)
+	}
+}
+
 // summary says what a machine knows of its jobs.
 func summary(m *Machine) string {
 	var out strings.Builder
@@ -108,17 +162,31 @@ func summary(m *Machine) string {
 			st.Tasks.Done+st.Tasks.Running+st.Tasks.Waiting, st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting, st.Tasks.Retried,
 			st.WorkersLost, st.Certificate.GetGap(), st.CpuSeconds, j.keepSteps(), st.Error, st.StoppedBy, st.FinalStep, st.FinalAttempts)
 	}
+	for _, j := range m.jobs {
+		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.rolling || j.Rollbacks+j.Remade > 0 || len(j.remakes) > 0 {
+			fmt.Fprintf(&out, "%s: name %q on %v x %d dropped %v rolling %v rollbacks %d remade %d being made again %v\n",
+				j.ID, j.Name, j.Shards, j.Replicas, j.Dropped, j.rolling, j.Rollbacks, j.Remade, j.remakes)
+		}
+	}
+	for _, s := range m.shards {
+		fmt.Fprintf(&out, "shard %s at %s\n", s.id, s.addr)
+	}
+	for _, w := range m.workers {
+		if w.draining || w.memory > 0 {
+			fmt.Fprintf(&out, "worker %s %s draining %v memory %d\n", w.id, w.name, w.draining, w.memory)
+		}
+	}
 	fmt.Fprintf(&out, "%d workers, %d leases, last epoch %d\n", len(m.workers), len(m.leases), m.lastEpoch)
 	return out.String()
 }
 
 // rebuilt is the machine of a journal's bytes.
-func rebuilt(data []byte) (*Machine, error) {
+func rebuilt(data []byte, limits Limits) (*Machine, error) {
 	snapshot, records, _, err := readJournal(data)
 	if err != nil {
 		return nil, err
 	}
-	m := NewMachine(Limits{})
+	m := NewMachine(limits)
 	if snapshot != nil {
 		if err := m.Restore(snapshot); err != nil {
 			return nil, err
@@ -155,7 +223,11 @@ func TestGoldenJournals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := rebuilt(data)
+		limits := goldenLimits
+		if file == filepath.Join("testdata", "journal-v1.bin") {
+			limits = Limits{} // it knew no others
+		}
+		m, err := rebuilt(data, limits)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -194,7 +266,7 @@ func writeGoldenJournal(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &story{t: t, m: NewMachine(Limits{}), now: second}
+	s := &story{t: t, m: NewMachine(goldenLimits), now: second}
 	s.persist = func(r Record) {
 		data, err := json.Marshal(&r)
 		if err != nil {
@@ -203,10 +275,11 @@ func writeGoldenJournal(t *testing.T, path string) {
 		j.Append(data)
 	}
 	s.tell(func() {
-		if err := j.Compact(s.m.Snapshot()); err != nil {
+		if err := j.Compact(func(cut func()) []byte { cut(); return s.m.Snapshot() }); err != nil {
 			t.Fatal(err)
 		}
 	})
+	s.goOn()
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +290,60 @@ func writeGoldenJournal(t *testing.T, path string) {
 	for ext, content := range map[string][]byte{".bin": data, ".summary": []byte(summary(s.m))} {
 		if err := os.WriteFile(path+ext, content, 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Each prefix of a journal, to the byte, gives the machine of the records that are whole
+// in it; with any bit flipped it is refused.
+func TestJournalOfAMachineCutOrFlipped(t *testing.T) {
+	var file []byte
+	var after []string // what the machine knew, by records
+	s := &story{t: t, m: NewMachine(goldenLimits), now: second}
+	file = EncodeJournal(nil)
+	var ends []int
+	s.persist = func(r Record) {
+		data, err := json.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = AppendJournal(file, data)
+		ends = append(ends, len(file))
+		m, err := rebuilt(file, goldenLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after = append(after, summary(m))
+	}
+	s.do(Submit{ID: "j", Spec: goldenSpec(3, "twoblock", 1)})
+	s.do(Register{Name: "host", Slots: 1})
+	s.work("w1", 2)
+	s.fail("w1", "a passing error", false)
+	if got := summary(s.m); got != after[len(after)-1] {
+		t.Fatalf("replayed\n%s\nwas\n%s", after[len(after)-1], got)
+	}
+	for cut := range len(file) + 1 {
+		m, err := rebuilt(file[:cut], goldenLimits)
+		if err != nil {
+			t.Fatalf("cut to %d bytes: %v", cut, err)
+		}
+		whole := 0
+		for whole < len(ends) && ends[whole] <= cut {
+			whole++
+		}
+		want := "0 workers, 0 leases, last epoch 0\n"
+		if whole > 0 {
+			want = after[whole-1]
+		}
+		if got := summary(m); got != want {
+			t.Fatalf("cut to %d bytes:\n%s\nwant\n%s", cut, got, want)
+		}
+	}
+	for bit := range 8 * len(file) {
+		flipped := append([]byte(nil), file...)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		if _, _, _, err := DecodeJournal(flipped); !errors.Is(err, ErrJournalDamaged) {
+			t.Fatalf("bit %d flipped: %v", bit, err)
 		}
 	}
 }

@@ -18,8 +18,10 @@ import (
 type Journal interface {
 	Append(record []byte) (number uint64)
 	Sync(number uint64) error
-	// Compact replaces everything appended so far by a snapshot. It must not run beside Append.
-	Compact(snapshot []byte) error
+	// Compact replaces what was appended by a snapshot. It calls take, which makes the
+	// snapshot and calls cut at a moment when the snapshot covers all that was appended; what
+	// is appended after that is kept. Syncs wait until the snapshot is durable, Appends don't.
+	Compact(take func(cut func()) []byte) error
 	// Size is the number of bytes since the last compaction.
 	Size() int64
 	Close() error
@@ -49,13 +51,13 @@ type FileJournal struct {
 	lock *os.File
 
 	mu       sync.Mutex // guards what follows
-	file     *os.File
-	buffer   []byte // appended, not yet written
+	buffer   []byte     // appended, not yet written
 	appended uint64
 	size     int64
 	err      error // the first failure: nothing is acknowledged after it
 
 	flush  sync.Mutex // held by the one that writes and syncs
+	file   *os.File   // guarded by flush
 	synced uint64     // guarded by flush
 }
 
@@ -259,21 +261,32 @@ func (j *FileJournal) broken(err error) error {
 	return j.err
 }
 
+// failure is the first one.
+func (j *FileJournal) failure() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
 // Compact implements Journal: the snapshot is written beside the file and renamed over it.
-func (j *FileJournal) Compact(snapshot []byte) error {
+func (j *FileJournal) Compact(take func(cut func()) []byte) error {
 	j.flush.Lock()
 	defer j.flush.Unlock()
+	if err := j.failure(); err != nil {
+		return err
+	}
+	var upto uint64
+	snapshot := take(func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.buffer, j.size, upto = nil, 0, j.appended // the snapshot holds what was in the buffer
+	})
 	file, err := writeJournal(j.dir, snapshot)
 	if err != nil {
 		return j.broken(err)
 	}
 	old := j.file
-	j.mu.Lock()
-	j.file, j.buffer = file, nil
-	j.size = 0
-	upto := j.appended
-	j.mu.Unlock()
-	j.synced = upto
+	j.file, j.synced = file, upto
 	return old.Close()
 }
 

@@ -29,10 +29,15 @@ func (j *MemoryJournal) Append(record []byte) uint64 {
 func (j *MemoryJournal) Sync(uint64) error { return nil }
 
 // Compact implements Journal.
-func (j *MemoryJournal) Compact(snapshot []byte) error {
+func (j *MemoryJournal) Compact(take func(cut func()) []byte) error {
+	snapshot := take(func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.records, j.size = nil, 0
+	})
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.snapshot, j.records, j.size = slices.Clone(snapshot), nil, 0
+	j.snapshot = slices.Clone(snapshot)
 	return nil
 }
 

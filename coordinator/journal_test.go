@@ -18,7 +18,7 @@ func writeRecords(t *testing.T, dir string, n int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Compact([]byte("the state")); err != nil {
+	if err := j.Compact(func(cut func()) []byte { cut(); return []byte("the state") }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {

@@ -75,6 +75,8 @@ type Server struct {
 	errands errands
 	broken  error  // the journal failed: nothing is answered any more
 	written uint64 // number of the last record in the journal
+
+	compacted int64 // bytes of the last snapshot; used by keepTime alone
 }
 
 // NewServer rebuilds the machine from the journal's contents and starts it.
@@ -232,8 +234,7 @@ func (s *Server) carryOut(actions []Action) (r reply) {
 	return r
 }
 
-// append writes a record to the journal's buffer, and replaces a journal that has grown
-// long by a snapshot. The caller holds mu.
+// append writes a record to the journal's buffer. The caller holds mu.
 func (s *Server) append(r Record) {
 	j := s.config.Journal
 	if j == nil {
@@ -293,17 +294,26 @@ func (s *Server) keepTime() {
 	}
 }
 
-// compact replaces a long journal by a snapshot.
+// compact replaces a long journal by a snapshot: when it has grown by as much as the last
+// snapshot took, so that the file is bounded by the state and writing it costs no more than
+// the records did. The machine stands still only while the snapshot is made, not while it
+// is written.
 func (s *Server) compact() {
 	j := s.config.Journal
-	if j == nil || j.Size() < compactBytes {
+	if j == nil || j.Size() < max(compactBytes, s.compacted) {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.broken == nil {
-		if err := j.Compact(s.machine.Snapshot()); err != nil {
-			s.fail(err)
-		}
+	err := j.Compact(func(cut func()) []byte {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		cut()
+		snapshot := s.machine.Snapshot()
+		s.compacted = int64(len(snapshot))
+		return snapshot
+	})
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fail(err)
 	}
 }

@@ -39,7 +39,7 @@ const ms = coordinator.Tick(1e6)
 func (s *simulation) step(e coordinator.Event) (grants []*taxonv1.Lease, worker string) {
 	grants, worker = s.carryOut(s.machine.Step(s.now, e))
 	if s.rng.IntN(200) == 0 {
-		_ = s.journal.Compact(s.machine.Snapshot())
+		_ = s.journal.Compact(func(cut func()) []byte { cut(); return s.machine.Snapshot() })
 	}
 	return grants, worker
 }
