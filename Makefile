@@ -78,6 +78,9 @@ sim: ## a thousand simulated clusters with every fault; SIM_SEED=n plays one aga
 sim-mutants: ## bugs planted on purpose, each of which the simulation must find
 	go test -count=1 -tags mutant -v -run TestMutants ./test/sim
 
+chaos: ## kill random processes of a cluster while it trains, 20 runs: TAXON_DATA=DIR make chaos
+	TAXON_CHAOS_RUNS=$${TAXON_CHAOS_RUNS:-20} go test -count=1 -timeout 2h -v ./test/chaos
+
 ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
@@ -111,4 +114,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean
+.PHONY: chaos help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean

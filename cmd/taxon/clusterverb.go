@@ -154,7 +154,7 @@ func (o *clusterOptions) up(ctx context.Context, a *app) error {
 		return err
 	}
 	o.dir = dir
-	if err := o.claim(a); err != nil {
+	if err := o.claim(ctx, a); err != nil {
 		return err
 	}
 	w, err := o.wanted()
@@ -182,9 +182,16 @@ func (o *clusterOptions) up(ctx context.Context, a *app) error {
 	return a.printCluster(s)
 }
 
+// lockWait is how long a supervisor that was killed may take to be gone.
+const lockWait = 300 * time.Millisecond
+
 // claim refuses a folder where a cluster runs, and ends what a killed one has left.
-func (o *clusterOptions) claim(a *app) error {
-	lock, err := supervise.Lock(o.dir)
+func (o *clusterOptions) claim(ctx context.Context, a *app) error {
+	var lock *os.File
+	err := cluster.Insist(ctx, lockWait, func() (err error) {
+		lock, err = supervise.Lock(o.dir)
+		return err
+	}, func(err error) bool { return errors.Is(err, supervise.ErrRunning) })
 	if errors.Is(err, supervise.ErrRunning) {
 		where := ""
 		if s, err := supervise.ReadState(o.dir); err == nil {

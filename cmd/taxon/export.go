@@ -29,6 +29,7 @@ type exportOptions struct {
 	loss      float64 // points of micro-F1 that --threshold auto may cost
 	rows      rowOptions
 	threads   int
+	exportJobOptions
 }
 
 // exportFormats lists the formats there are.
@@ -37,7 +38,7 @@ var exportFormats = []string{"text", "model", "liblinear", "npz", "safetensors",
 func newExportCmd(a *app) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
-		Use:     "export --model DIR --format NAME --out PATH",
+		Use:     "export --model DIR (or --job ID) --format NAME --out PATH",
 		GroupID: groupModel,
 		Short:   "write a model's weights for other programs, or a small one for prediction",
 		Long: "Writes the weights of a model. Format text is a line a node in node order, internal ones too, KIND NAME idx:val ... [bias:val]: " +
@@ -46,16 +47,21 @@ func newExportCmd(a *app) *cobra.Command {
 			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (and, for text, a features.txt with the words). " +
 			"Format model is a pruned model that predict, eval, info and export read: differences from the parent below --threshold are left out, so every weight " +
 			"stays within it of the trained one; --threshold auto takes the largest one that costs at most --prune-loss points of micro F1 on --data. " +
-			"--out FILE gets one file; --out DIR/ gets parts, one a weight shard, and _SUCCESS.",
+			"--out FILE gets one file; --out DIR/ gets parts, one a weight shard, and _SUCCESS. " +
+			"With --job the weights of a cluster's finished job are read straight from its shards; format model, with no threshold, is then the model that train would have made.",
 		Example: "taxon export --model model --format npz --out weights.npz\n" +
-			"taxon export --model model --format model --threshold auto --data test.svm.xz --out small",
+			"taxon export --job job-1 --coordinator 127.0.0.1:7070 --format model --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.rows.threads, o.rows.asTrained = o.threads, true
+			if o.job != "" {
+				return runExportJob(cmd, a, o)
+			}
 			return runExport(cmd, a, o)
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.model, "model", "", "the `DIR` of a model")
+		f.StringVar(&o.job, "job", "", "a cluster's finished job: its `ID`")
 		f.StringVar(&o.rows.path, "data", "", "labelled instances to measure --threshold auto on, best not those of the training: a `FILE` or a folder made by ingest")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
@@ -66,7 +72,8 @@ func newExportCmd(a *app) *cobra.Command {
 		floatFlag(f, &o.loss, "prune-loss", 0.1, "with --threshold auto: points of micro F1, in percent, that pruning may cost", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.threads) })
-	require(cmd, "model", "out")
+	o.client.flags(cmd)
+	require(cmd, "out")
 	return cmd
 }
 
@@ -109,6 +116,10 @@ type exportReport struct {
 func (o *exportOptions) check(a *app) error {
 	pruning := o.format == "model"
 	switch {
+	case o.model == "" && o.job == "":
+		return usagef("export: flag --model is required, or --job: see `taxon help export`")
+	case o.model != "" && o.job != "":
+		return usagef("export: --model and --job exclude each other")
 	case o.out == fs.Stdin && a.json:
 		return usagef("export: --json prints to standard output: name a file for the weights with --out")
 	case o.out == "":
@@ -212,7 +223,7 @@ func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions
 		if entries, _ := os.ReadDir(o.out); len(entries) > 0 {
 			return fs.Inputf(o.out, 0, "exists already: choose another --out")
 		}
-		parts := m.Parts()
+		parts := o.cut(m.Parts())
 		if f.whole {
 			parts = []int{0, m.Tree.Len()}
 		}

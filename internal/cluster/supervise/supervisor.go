@@ -28,9 +28,14 @@ const (
 	grace = 10 * time.Second
 	// readyMark is in the line that a process prints when it is ready.
 	readyMark = ": ready on "
+	// drainedMark ends the line of a worker that was taken out.
+	drainedMark = ": drained"
 	// listenFD is the listening socket's number in a child, see exec.Cmd.ExtraFiles.
 	listenFD = 3
 )
+
+// errDrained says that a worker ended because it was taken out.
+var errDrained = errors.New("drained")
 
 // Supervisor runs the cluster in Dir until its context ends. Log gets a line about each
 // thing that happens.
@@ -130,29 +135,66 @@ func (s *Supervisor) adapt() error {
 
 // scale starts or ends workers; those that came last go first.
 func (s *Supervisor) scale() error {
-	for len(s.workers) > s.wanted.Workers {
-		last := s.workers[len(s.workers)-1]
+	for {
 		s.mu.Lock()
-		s.workers = s.workers[:len(s.workers)-1]
-		s.mu.Unlock()
-		last.end() // it gives its tasks back; nobody needs to wait for it
-	}
-	for len(s.workers) < s.wanted.Workers {
-		c, err := s.newChild(Worker, fmt.Sprintf("worker-%d", len(s.workers)), false)
-		if err != nil {
-			return err
+		n, wanted := len(s.workers), s.wanted.Workers
+		var last *child
+		if n > wanted {
+			last = s.workers[n-1]
+			s.workers = s.workers[:n-1]
 		}
-		s.mu.Lock()
-		s.workers = append(s.workers, c)
+		id := s.freeID()
 		s.mu.Unlock()
-		s.start(c)
+		switch {
+		case n > wanted:
+			last.end() // it gives its tasks back; nobody needs to wait for it
+		case n == wanted:
+			return nil
+		default:
+			c, err := s.newChild(Worker, id, false)
+			if err != nil {
+				return err
+			}
+			s.mu.Lock()
+			s.workers = append(s.workers, c)
+			s.mu.Unlock()
+			s.start(c)
+		}
 	}
-	return nil
+}
+
+// freeID is the first worker's id that is not taken. The caller holds mu.
+func (s *Supervisor) freeID() string {
+	for n := 0; ; n++ {
+		id := fmt.Sprintf("worker-%d", n)
+		if !slices.ContainsFunc(s.workers, func(c *child) bool { return c.id == id }) {
+			return id
+		}
+	}
+}
+
+// retire takes a worker that was drained out of what is wanted.
+func (s *Supervisor) retire(c *child) {
+	s.logf("%s was drained", c.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.workers, c)
+	if at < 0 {
+		return
+	}
+	s.workers = slices.Delete(s.workers, at, at+1)
+	s.wanted.Workers = len(s.workers)
+	if err := WriteWanted(s.Dir, s.wanted); err != nil {
+		fmt.Fprintf(s.Log, "%v\n", err)
+	}
 }
 
 // stop ends everything: workers first, so that they can give their tasks back.
 func (s *Supervisor) stop() {
-	for _, group := range [][]*child{s.workers, s.stores, {s.coord}} {
+	s.mu.Lock()
+	groups := [][]*child{slices.Clone(s.workers), s.stores, {s.coord}}
+	s.mu.Unlock()
+	for _, group := range groups {
 		for _, c := range group {
 			if c != nil && c.end != nil {
 				c.end()
@@ -224,6 +266,10 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.once(ctx, c)
+		if errors.Is(err, errDrained) {
+			s.retire(c)
+			break
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -287,8 +333,10 @@ func (s *Supervisor) once(ctx context.Context, c *child) error {
 			_ = cmd.Process.Kill()
 		}
 	}()
+	drained := false
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		drained = drained || strings.HasSuffix(lines.Text(), drainedMark)
 		fmt.Fprintln(log, lines.Text())
 		if strings.Contains(lines.Text(), readyMark) {
 			s.mu.Lock()
@@ -300,8 +348,11 @@ func (s *Supervisor) once(ctx context.Context, c *child) error {
 	err = cmd.Wait()
 	close(done)
 	<-over
-	if err == nil {
-		err = errors.New("exit status 0")
+	switch {
+	case drained:
+		return errDrained
+	case err == nil:
+		return errors.New("exit status 0")
 	}
 	return err
 }

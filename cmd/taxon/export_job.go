@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// exportJobOptions are the flags of export that name a cluster's job.
+type exportJobOptions struct {
+	job    string
+	client clientOptions
+	shards int // of the job's store: so many parts at least
+}
+
+// runExportJob exports the result of a cluster's job: it is put together as a model
+// first, checked against the job's digest, and exported like any model.
+func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
+	if o.model != "" {
+		return o.check(a)
+	}
+	if err := o.check(a); err != nil {
+		return err
+	}
+	c, err := o.client.dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	began := time.Now()
+	if o.format == "model" && o.threshold == (thresholdValue{}) && o.values == "float32" {
+		r, err := c.fetchModel(cmd.Context(), a, o.job, o.out)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(exportReport{Out: o.out, Format: o.format, Nodes: r.Nodes, Seconds: time.Since(began).Seconds()})
+		}
+		a.ui.Note("%s nodes fetched in %s, sha256 %s", formatCount(int64(r.Nodes)), formatSeconds(time.Since(began).Seconds()), r.WeightsSHA256)
+		return nil
+	}
+	temp, err := os.MkdirTemp("", "taxon-export-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	path := filepath.Join(temp, "model")
+	if _, err := c.fetchModel(cmd.Context(), a, o.job, path); err != nil {
+		return err
+	}
+	shards, err := c.shards.Known(cmd.Context())
+	if err != nil {
+		return err
+	}
+	o.model, o.job, o.shards = path, "", len(shards)
+	return runExport(cmd, a, o)
+}
+
+// cut makes at least as many parts as the job's store has shards. parts are the first
+// nodes of a model's parts, and the number of nodes.
+func (o *exportOptions) cut(parts []int) []int {
+	nodes := parts[len(parts)-1]
+	n := min(o.shards, nodes)
+	if n < len(parts) {
+		return parts
+	}
+	out := make([]int, n+1)
+	for i := range out {
+		out[i] = i * nodes / n
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+// Package chaos kills the processes of a cluster while it works: whatever is killed,
+// and however often, the job ends with the bytes of an undisturbed training.
+//
+//	go test ./test/chaos                                  a few short runs
+//	TAXON_CHAOS_RUNS=20 TAXON_DATA=DIR go test ./test/chaos   on real data: make chaos
+package chaos
+
+import (
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"taxon/test/cluster"
+)
+
+var bench *cluster.Bench
+
+func TestMain(m *testing.M) {
+	b, dir, err := cluster.NewBench(500, 60)
+	if err != nil {
+		log.Print(err)
+		os.RemoveAll(dir)
+		os.Exit(1)
+	}
+	bench = b
+	if data := os.Getenv("TAXON_DATA"); data != "" {
+		bench.Data, bench.Tree = filepath.Join(data, "wordnet-freq", "train.svm.xz"), filepath.Join(data, "wordnet-freq", "hierarchy.txt")
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// runs and gap of a test; real data get the gap that users ask for.
+func settings(t *testing.T) (runs int, gap string) {
+	runs, gap = 1, "1e-3"
+	if os.Getenv("TAXON_DATA") != "" {
+		gap = "1e-2"
+	}
+	if s := os.Getenv("TAXON_CHAOS_RUNS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("TAXON_CHAOS_RUNS: %v", err)
+		}
+		runs = n
+	}
+	return runs, gap
+}
+
+// killer sends a signal to a random process of a cluster every so often.
+type killer struct {
+	random      *rand.Rand
+	least, most time.Duration
+	next        time.Time
+	kills       map[string]int
+}
+
+func newKiller(seed uint64, least, most time.Duration) *killer {
+	k := &killer{random: rand.New(rand.NewPCG(seed, 1)), least: least, most: most, kills: map[string]int{}}
+	k.wait()
+	return k
+}
+
+func (k *killer) wait() {
+	k.next = time.Now().Add(k.least + time.Duration(k.random.Int64N(int64(k.most-k.least))))
+}
+
+// strike kills a process, if it is time.
+func (k *killer) strike(t *testing.T, c *cluster.Cluster) {
+	if time.Now().Before(k.next) {
+		return
+	}
+	processes := c.State(t).Processes
+	p := processes[k.random.IntN(len(processes))]
+	p.Signal(syscall.SIGKILL)
+	k.kills[p.Role]++
+	k.wait()
+}
+
+// A random process is killed again and again.
+func TestKills(t *testing.T) {
+	runs, gap := settings(t)
+	want := bench.Embedded(t, gap)
+	least, most := 200*time.Millisecond, 700*time.Millisecond
+	if os.Getenv("TAXON_DATA") != "" {
+		least, most = 500*time.Millisecond, 3*time.Second
+	}
+	for run := range runs {
+		t.Run(fmt.Sprint(run), func(t *testing.T) {
+			c := bench.Up(t, 3, 2)
+			job := c.Submit(t, gap)
+			k := newKiller(uint64(run), least, most)
+			began := time.Now()
+			s := c.Done(t, job, want, func(cluster.Status) { k.strike(t, c) })
+			t.Logf("%v killed in %.1f s; %d attempts repeated, %d workers lost", k.kills, time.Since(began).Seconds(), s.Tasks.Retried, s.Lost)
+		})
+	}
+}
+
+// A process that is stopped for longer than a lease comes back to a world that has gone
+// on without it, and does no harm.
+func TestStops(t *testing.T) {
+	_, gap := settings(t)
+	want := bench.Embedded(t, gap)
+	for _, id := range []string{"worker-0", "coordinator", "store-0"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			c := bench.Up(t, 2, 1, "--lease", "300ms")
+			job := c.Submit(t, gap)
+			p := c.Process(t, id)
+			p.Signal(syscall.SIGSTOP)
+			time.AfterFunc(900*time.Millisecond, func() { p.Signal(syscall.SIGCONT) })
+			c.Done(t, job, want, nil)
+		})
+	}
+}
+
+// Workers come and go in the middle of a job.
+func TestScale(t *testing.T) {
+	_, gap := settings(t)
+	want := bench.Embedded(t, gap)
+	c := bench.Up(t, 1, 1)
+	job := c.Submit(t, gap)
+	for _, n := range []int{8, 2} {
+		c.Must(t, "", "cluster", "scale", "--dir", c.Dir, "--workers", fmt.Sprint(n))
+	}
+	c.Done(t, job, want, nil)
+}

@@ -1,0 +1,319 @@
+// Package cluster tests clusters of real processes: the command's verbs, from `taxon
+// cluster up` to the exported weights. The harness in it also serves test/chaos.
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Bench is a folder with the command and a problem to train.
+type Bench struct {
+	Bin, Data, Tree string
+}
+
+// NewBench builds the command and draws the problem in a new folder. The caller removes it.
+func NewBench(rows, nodes int) (*Bench, string, error) {
+	dir, err := os.MkdirTemp("", "taxon-cluster")
+	if err != nil {
+		return nil, "", err
+	}
+	b := &Bench{Bin: filepath.Join(dir, "taxon"), Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt")}
+	data, tree := problem(rows, nodes)
+	for path, text := range map[string]string{b.Data: data, b.Tree: tree} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, dir, err
+		}
+	}
+	if out, err := exec.Command("go", "build", "-o", b.Bin, "taxon/cmd/taxon").CombinedOutput(); err != nil {
+		return nil, dir, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return b, dir, nil
+}
+
+// problem draws documents over a ternary tree: each takes some of the features of every
+// node on its path, and noise.
+func problem(rows, nodes int) (data, tree string) {
+	features := 6 * nodes
+	r := rand.New(rand.NewPCG(7, 7))
+	var b, s strings.Builder
+	own := make([][]int, nodes)
+	for n := range own {
+		own[n] = r.Perm(features)[:8]
+		if n > 0 {
+			fmt.Fprintf(&s, "n%d n%d\n", (n-1)/3, n)
+		}
+	}
+	for range rows {
+		n := r.IntN(nodes)
+		row := map[int]float64{}
+		for m := n; ; m = (m - 1) / 3 {
+			for range 3 {
+				row[own[m][r.IntN(8)]] = 1 + r.Float64()
+			}
+			if m == 0 {
+				break
+			}
+		}
+		for range 12 {
+			row[r.IntN(features)] = 0.1 + r.Float64()
+		}
+		norm, indices := 0.0, []int{}
+		for f, v := range row {
+			indices = append(indices, f)
+			norm += v * v
+		}
+		slices.Sort(indices)
+		fmt.Fprintf(&b, "n%d", n)
+		for _, f := range indices {
+			fmt.Fprintf(&b, " %d:%.4f", f+1, row[f]/math.Sqrt(norm))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), s.String()
+}
+
+// Result of a finished command.
+type Result struct {
+	Code           int // -1: killed by a signal
+	Stdout, Stderr string
+}
+
+// deadline bounds any one command; one that hangs fails its test.
+const deadline = 2 * time.Minute
+
+// Run runs the command with an environment variable set, or with none ("").
+func (b *Bench) Run(t testing.TB, env string, args ...string) Result {
+	t.Helper()
+	cmd := exec.Command(b.Bin, args...)
+	if env != "" {
+		cmd.Env = append(os.Environ(), env)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(deadline, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	_ = cmd.Wait() // the exit status says it
+	return Result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// Must runs a command that has to succeed.
+func (b *Bench) Must(t testing.TB, env string, args ...string) Result {
+	t.Helper()
+	r := b.Run(t, env, args...)
+	if r.Code != 0 {
+		t.Fatalf("taxon %s: status %d\n%s%s", strings.Join(args, " "), r.Code, r.Stdout, r.Stderr)
+	}
+	return r
+}
+
+// Job are the flags of the standard training.
+func (b *Bench) Job(gap string) []string {
+	return []string{"--data", b.Data, "--hierarchy", b.Tree, "--gap", gap, "--quiet"}
+}
+
+// Embedded trains in one process and returns the digest of the weights.
+func (b *Bench) Embedded(t testing.TB, gap string) string {
+	t.Helper()
+	r := b.Must(t, "", append([]string{"train", "--json", "--out", filepath.Join(t.TempDir(), "model")}, b.Job(gap)...)...)
+	var report struct {
+		SHA string `json:"weights_sha256"`
+	}
+	Decode(t, r.Stdout, &report)
+	if len(report.SHA) != 64 {
+		t.Fatalf("train --json has no digest:\n%s", r.Stdout)
+	}
+	return report.SHA
+}
+
+// Decode reads the one JSON document that a command printed.
+func Decode(t testing.TB, text string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+}
+
+// State is `taxon cluster status --json`.
+type State struct {
+	Coordinator string
+	Processes   []Process
+}
+
+// Process is one of a cluster.
+type Process struct {
+	Role, ID, Addr string
+	PID, Restarts  int
+}
+
+// Cluster is a running cluster of processes.
+type Cluster struct {
+	*Bench
+	Dir string
+	env string
+}
+
+// Up starts a cluster that the test's end takes down again, without a process left.
+func (b *Bench) Up(t testing.TB, workers, stores int, flags ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{Bench: b, Dir: filepath.Join(t.TempDir(), "cluster")}
+	args := append([]string{"cluster", "up", "--json", "--quiet", "--dir", c.Dir, "--workers", fmt.Sprint(workers), "--stores", fmt.Sprint(stores)}, flags...)
+	r := b.Run(t, "", args...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.showLogs(t)
+		}
+		c.Down(t)
+	})
+	if r.Code != 0 {
+		t.Fatalf("cluster up: status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	var s State
+	Decode(t, r.Stdout, &s)
+	if len(s.Processes) != 1+stores+workers {
+		t.Fatalf("%d processes are up:\n%s", len(s.Processes), r.Stdout)
+	}
+	c.env = "TAXON_COORDINATOR=" + s.Coordinator
+	return c
+}
+
+// Down ends the cluster and looks for processes that it has left.
+func (c *Cluster) Down(t testing.TB) {
+	t.Helper()
+	r := c.Run(t, "", "cluster", "down", "--dir", c.Dir)
+	if r.Code != 0 {
+		t.Errorf("cluster down: status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	if out, _ := exec.Command("pgrep", "-f", c.Dir).Output(); len(out) > 0 {
+		t.Errorf("processes are left of %s: %s", c.Dir, out)
+	}
+}
+
+// showLogs prints the end of each log.
+func (c *Cluster) showLogs(t testing.TB) {
+	logs, _ := filepath.Glob(filepath.Join(c.Dir, "logs", "*"))
+	for _, path := range logs {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			t.Logf("%s:\n%s", filepath.Base(path), data[max(0, len(data)-2000):])
+		}
+	}
+}
+
+// Taxon runs a verb that calls the cluster, and has to succeed.
+func (c *Cluster) Taxon(t testing.TB, args ...string) Result {
+	t.Helper()
+	return c.Must(t, c.env, args...)
+}
+
+// Try runs a verb that calls the cluster.
+func (c *Cluster) Try(t testing.TB, args ...string) Result {
+	t.Helper()
+	return c.Run(t, c.env, args...)
+}
+
+// State asks what runs.
+func (c *Cluster) State(t testing.TB) State {
+	t.Helper()
+	var s State
+	Decode(t, c.Must(t, "", "cluster", "status", "--json", "--dir", c.Dir).Stdout, &s)
+	return s
+}
+
+// Process is the process of an id.
+func (c *Cluster) Process(t testing.TB, id string) Process {
+	t.Helper()
+	for _, p := range c.State(t).Processes {
+		if p.ID == id {
+			return p
+		}
+	}
+	t.Fatalf("there is no process %s", id)
+	return Process{}
+}
+
+// Signal sends a signal to a process; one that has just ended is let be.
+func (p Process) Signal(s syscall.Signal) {
+	if p.PID > 0 {
+		_ = syscall.Kill(p.PID, s)
+	}
+}
+
+// Submit hands the standard training over and returns the job's id.
+func (c *Cluster) Submit(t testing.TB, gap string, more ...string) string {
+	t.Helper()
+	var d struct{ Job string }
+	Decode(t, c.Taxon(t, append(append([]string{"submit", "--json"}, c.Job(gap)...), more...)...).Stdout, &d)
+	return d.Job
+}
+
+// Status is `taxon status --json`.
+type Status struct {
+	Job, State, Phase, Error string
+	Sweep, Rollbacks         uint32
+	Gap                      *float64
+	Tasks                    struct{ Done, Running, Waiting, Retried uint32 }
+	Lost                     uint32   `json:"workers_lost"`
+	ETA                      *float64 `json:"eta_seconds"`
+	Report                   *struct {
+		SHA   string `json:"weights_sha256"`
+		Nodes int
+	}
+}
+
+// Status asks how far a job is.
+func (c *Cluster) Status(t testing.TB, job string) Status {
+	t.Helper()
+	var s Status
+	Decode(t, c.Taxon(t, "status", job, "--json").Stdout, &s)
+	return s
+}
+
+// Await asks again and again until the job has ended, and calls each for every answer.
+// What was once committed must not be taken back.
+func (c *Cluster) Await(t testing.TB, job string, each func(Status)) Status {
+	t.Helper()
+	last := Status{}
+	for end := time.Now().Add(deadline); ; {
+		s := c.Status(t, job)
+		if s.Sweep < last.Sweep && s.Rollbacks == last.Rollbacks {
+			t.Fatalf("status went back from sweep %d to %d", last.Sweep, s.Sweep)
+		}
+		last = s
+		switch s.State {
+		case "done", "failed", "cancelled":
+			return s
+		}
+		if each != nil {
+			each(s)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("job %s does not end: %+v", job, s)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Done awaits a job and checks its digest.
+func (c *Cluster) Done(t testing.TB, job, want string, each func(Status)) Status {
+	t.Helper()
+	s := c.Await(t, job, each)
+	if s.State != "done" || s.Report == nil || s.Report.SHA != want {
+		t.Fatalf("job %s ended as %+v, want digest %s\n%s", job, s, want, c.Try(t, "logs", job).Stdout)
+	}
+	return s
+}
