@@ -282,7 +282,7 @@ func (m *Machine) conclude(l *lease, e Report) {
 	case e.Error == "":
 		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, &e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
-	case len(e.Lost) > 0:
+	case len(lostValues(e, l.job)) > 0:
 		m.missing(l, e)
 	case e.Deterministic:
 		m.failTask(l, e.Error)

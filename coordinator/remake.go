@@ -92,7 +92,7 @@ func (j *job) findRemake(step, task uint32) *remake {
 // can be, else the job rolls back.
 func (m *Machine) missing(l *lease, e Report) {
 	j := l.job
-	lost := slices.Clone(e.Lost[:min(len(e.Lost), maxLost)])
+	lost := lostValues(e, j)
 	slices.SortFunc(lost, func(a, b taxonv1.Place) int {
 		if a.Step != b.Step {
 			return int(int64(a.Step) - int64(b.Step))
@@ -109,6 +109,13 @@ func (m *Machine) missing(l *lease, e Report) {
 		}
 	}
 	m.decide(Record{Kind: recordMissing, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Reason: clip(e.Error, maxLineBytes), Lost: lost})
+}
+
+// lostValues are the values of committed steps that a report says are lost. Others, as of
+// data that was uploaded, no task can make: they are errors like any.
+func lostValues(e Report, j *job) []taxonv1.Place {
+	lost := slices.Clone(e.Lost[:min(len(e.Lost), maxLost)])
+	return slices.DeleteFunc(lost, func(p taxonv1.Place) bool { return p.Step == 0 || p.Step >= j.StepNo })
 }
 
 // remakeKey is the key of a task in jobState.Remakes.

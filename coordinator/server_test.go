@@ -25,6 +25,7 @@ type cluster struct {
 	server *coordinator.Server
 	jobs   taxonv1.JobsClient
 	tasks  taxonv1.TasksClient
+	stores taxonv1.MembersClient
 	stop   func() // ends the server; may be called twice
 }
 
@@ -45,7 +46,7 @@ func newCluster(t *testing.T, config coordinator.Config) *cluster {
 		t.Fatal(err)
 	}
 	stopped := false
-	c := &cluster{t: t, server: server, jobs: taxonv1.NewJobsClient(conn), tasks: taxonv1.NewTasksClient(conn)}
+	c := &cluster{t: t, server: server, jobs: taxonv1.NewJobsClient(conn), tasks: taxonv1.NewTasksClient(conn), stores: taxonv1.NewMembersClient(conn)}
 	c.stop = func() {
 		if stopped {
 			return
