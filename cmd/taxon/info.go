@@ -92,6 +92,7 @@ type info struct {
 	Options *model.Options `json:"options,omitempty"` // model
 	Counts  *model.Counts  `json:"counts,omitempty"`  // model
 	Report  *model.Report  `json:"report,omitempty"`  // model
+	Pruned  *model.Pruned  `json:"pruned,omitempty"`  // model for prediction
 }
 
 // dataInfo counts instances and classes.
@@ -175,7 +176,7 @@ func modelInfo(o infoOptions) (*info, error) {
 	}
 	defer m.Close()
 	man := m.Manifest
-	i := &info{Kind: "model", Path: o.path, Version: man.Version, Options: &man.Options, Counts: &man.Counts, Report: &man.Report}
+	i := &info{Kind: "model", Path: o.path, Version: man.Version, Pruned: man.Pruned, Options: &man.Options, Counts: &man.Counts, Report: &man.Report}
 	for _, f := range man.Files {
 		i.Bytes += f.Bytes
 	}

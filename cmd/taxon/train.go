@@ -25,6 +25,7 @@ type trainOptions struct {
 	dag       string
 	out       string
 	force     bool
+	threshold float64 // of the model that is kept; 0: whole
 	test      string
 
 	method     string
@@ -102,6 +103,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.force, "force", false, "train anew over a finished model or a checkpoint")
+		floatFlag(f, &o.threshold, "threshold", 0, "keep a pruned model, for prediction: leave out differences from the parent smaller than `T`, 0 for the whole model", atLeast0)
 	})
 }
 

@@ -219,6 +219,9 @@ func (t *training) finished() (*model.Report, error) {
 	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
 		return nil, usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.out, diff)
 	}
+	if err := t.prunedAlike(m); err != nil {
+		return nil, err
+	}
 	full, err := model.Open(t.o.out)
 	if err != nil {
 		return nil, fmt.Errorf("%w: use --force to train anew", err)
@@ -333,5 +336,5 @@ func (t *training) engineConfig() engine.Config {
 func (t *training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus) (*model.Report, error) {
 	trace := traceOf(st)
 	t.scores.into(trace)
-	return t.writeModel(context.WithoutCancel(ctx), t.o.out, e, st, trace)
+	return t.publish(context.WithoutCancel(ctx), e, st, trace)
 }

@@ -125,6 +125,11 @@ func (s *packedShard) parseGaps(rest []byte, entries uint32, nodes int) error {
 		s.gapsAt[i] = uint32(at)
 		next := uint64(0)
 		for range s.begin[i+1] - s.begin[i] {
+			if at < len(rest) && rest[at] < 0x80 && next < uint64(nodes) && next+uint64(rest[at]) < uint64(nodes) { // most are
+				next += uint64(rest[at]) + 1
+				at++
+				continue
+			}
 			gap, width := uvarint(rest[at:])
 			next += uint64(gap) + 1
 			if width == 0 || next > uint64(nodes) {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"taxon/internal/engine"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// publish writes the model that is kept: whole, or pruned with --threshold.
+func (t *training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	if t.o.threshold == 0 {
+		return t.writeModel(ctx, t.o.out, e, st, trace)
+	}
+	whole := t.work.join("whole")
+	defer os.RemoveAll(whole)
+	report, err := t.writeModel(ctx, whole, e, st, trace)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Open(whole)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if _, err := m.WritePruned(ctx, t.o.out, model.PruneOptions{Threshold: t.o.threshold}, workers(t.o.threads)); err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// prunedAlike refuses a finished model that was pruned in another way than is asked for now.
+func (t *training) prunedAlike(m *model.Manifest) error {
+	have := 0.0
+	if m.Pruned != nil {
+		have = m.Pruned.Threshold
+	}
+	if have != t.o.threshold {
+		return usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.out, have, t.o.threshold)
+	}
+	return nil
+}
