@@ -14,6 +14,15 @@
 //
 // Store is what workers and the coordinator use; Shard adds what the RPC server
 // needs to hand checksums on. Implementations: store/memory (bounded, volatile),
-// store/badger (durable), store/storerpc (client that places keys over shards).
-// All of them pass store/storetest. FORMAT.md has the layouts on disk.
+// store/badger (durable), store/storerpc (client that places keys over shards and
+// keeps copies of them). All of them pass store/storetest. FORMAT.md has the layouts
+// on disk.
+//
+// What a caller does about an error:
+//
+//	ErrUnavailable             a shard is away; nothing is lost: try again later
+//	ErrMissing, ErrCorrupt     no copy is whole: make the value anew (Lost names the keys)
+//	ErrFull                    end the job so that it can be resumed; free space
+//	ErrConflict                a writer is not deterministic: a bug
+//	ErrInvalid, ErrTooLarge    the request is wrong
 package store

@@ -33,20 +33,34 @@ func Snapshot(ctx context.Context, w io.Writer, src Store, keys []Key) error {
 	sorted := slices.Clone(keys)
 	slices.SortFunc(sorted, Key.Compare)
 	sorted = slices.Compact(sorted)
+	infos := make([]Info, len(sorted))
+	for i, k := range sorted {
+		infos[i] = Info{Key: k, Bytes: sizes[k]}
+	}
+	return SnapshotListed(ctx, w, src, infos)
+}
+
+// SnapshotListed is Snapshot of values as List gave them: in strictly rising order of
+// keys, with their sizes.
+func SnapshotListed(ctx context.Context, w io.Writer, src Store, infos []Info) error {
 	out, err := NewSnapshotWriter(w)
 	if err != nil {
 		return err
 	}
-	for len(sorted) > 0 {
-		n, bytes := 0, uint64(0)
-		for n < len(sorted) && n < snapshotBatchValues && (n == 0 || bytes+sizes[sorted[n]] <= snapshotBatchBytes) {
-			bytes += sizes[sorted[n]]
-			n++
+	for len(infos) > 0 {
+		var keys []Key
+		bytes := uint64(0)
+		for _, in := range infos {
+			if len(keys) == snapshotBatchValues || len(keys) > 0 && bytes+in.Bytes > snapshotBatchBytes {
+				break
+			}
+			bytes += in.Bytes
+			keys = append(keys, in.Key)
 		}
-		if err := snapshotBatch(ctx, out, src, sorted[:n]); err != nil {
+		if err := snapshotBatch(ctx, out, src, keys); err != nil {
 			return err
 		}
-		sorted = sorted[n:]
+		infos = infos[len(keys):]
 	}
 	return out.End()
 }

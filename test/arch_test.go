@@ -44,8 +44,9 @@ var imports = map[string][]string{
 	"store/badger":    {"store"},
 	"store/storetest": {"store"},
 	"store/storerpc":  {"store", "proto/taxon/v1"},
+	"store/backup":    {"internal/fs", "store"},
 
-	"internal/secure":  {},
+	"internal/secure":  {"proto/taxon/v1"},
 	"internal/metrics": {"internal/secure", "proto/taxon/v1", "store", "worker"},
 
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
@@ -74,7 +75,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/pflag":         {"internal/secure", "internal/metrics", "cmd/taxon"},
 	"golang.org/x/term":              {"cmd/taxon"},
 	"golang.org/x/text":              {"internal/dataset"},
-	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/model", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
 	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "mapper", "worker", "cmd/taxon"},
 }
 

@@ -222,3 +222,6 @@ func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *sha
 
 // Close does nothing: connections belong to whoever made them.
 func (c *Client) Close() error { return nil }
+
+// ShardOf gives the place in Shards of the shard that holds a key's first copy.
+func (c *Client) ShardOf(k store.Key) int { return c.place.of(k) }
