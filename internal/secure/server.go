@@ -54,6 +54,7 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait}),
 		// Before a message is read, and for methods that do not exist too.
 		grpc.InTapHandle(g.admit),
+		grpc.ChainUnaryInterceptor(checkInputs),
 	}
 	if o.serverTLS() {
 		files, err := o.watchPair()
