@@ -9,6 +9,7 @@ type logit struct {
 	score, move, coef, curve  [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
 	stiff                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
 	adding                    *adding
+	tiles                     tiles
 	running                   uint16 // lanes whose inner gap is still too large
 	loss, gradient, predicted [Lanes]float64
 }
@@ -88,6 +89,7 @@ func (t *Scratch) logistic(s *Solver) *logit {
 		}
 		t.logit = e
 	}
+	t.logit.tiles = tilesOf(s.Kernel)
 	return t.logit
 }
 
@@ -105,15 +107,7 @@ func (t *Scratch) fillSmooth(b *Block) {
 // gradients sets r = -f' = G - v and decides which lanes go on.
 func (e *logit) gradients(o Options, epoch int) {
 	var norm, size [Lanes]float64
-	for f := range e.g {
-		g, v, r := &e.g[f], &e.v[f], &e.r[f]
-		for l := range r {
-			x := g[l] - v[l]
-			r[l] = x
-			norm[l] += float64(float64(x) * float64(x))
-			size[l] += float64(float64(g[l]) * float64(g[l]))
-		}
-	}
+	e.tiles.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
 	e.gradient = norm
 	for l := range norm {
 		enough := o.InnerGap
@@ -136,22 +130,12 @@ func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
 	var alpha, beta [Lanes]float32
 	for step := 0; step < conjugateSteps && active != 0; step++ {
 		s.scoreAll(t, e.p, e.move, sums)
-		for i := range e.move {
-			m, c := &e.move[i], &e.curve[i]
-			for l := range m {
-				m[l] *= c[l]
-			}
+		if len(e.move) > 0 {
+			e.tiles.times(&e.move[0], &e.curve[0], len(e.move))
 		}
 		s.addAll(t, e.h, e.move, sums)
 		var pap [Lanes]float64
-		for f := range e.p {
-			p, h := &e.p[f], &e.h[f]
-			for l := range p {
-				x := p[l] + h[l]
-				h[l] = x
-				pap[l] += float64(float64(p[l]) * float64(x))
-			}
-		}
+		e.tiles.product(&e.p[0], &e.h[0], len(e.p), &pap)
 		for l := range alpha {
 			alpha[l] = 0
 			if active>>l&1 != 0 && pap[l] > 0 {
@@ -159,15 +143,7 @@ func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
 			}
 		}
 		var next [Lanes]float64
-		for f := range e.p {
-			p, h, r, d := &e.p[f], &e.h[f], &e.r[f], &e.d[f]
-			for l := range p {
-				d[l] += float32(alpha[l] * p[l])
-				x := r[l] - float32(alpha[l]*h[l])
-				r[l] = x
-				next[l] += float64(float64(x) * float64(x))
-			}
-		}
+		e.tiles.advance(&e.p[0], &e.h[0], &e.r[0], &e.d[0], len(e.p), &alpha, &next)
 		for l := range beta {
 			beta[l] = 0
 			if active>>l&1 == 0 {
@@ -180,12 +156,7 @@ func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
 			beta[l] = float32(next[l] / rr[l])
 			rr[l] = next[l]
 		}
-		for f := range e.p {
-			p, r := &e.p[f], &e.r[f]
-			for l := range p {
-				p[l] = r[l] + float32(beta[l]*p[l])
-			}
-		}
+		e.tiles.turn(&e.p[0], &e.r[0], len(e.p), &beta)
 	}
 }
 

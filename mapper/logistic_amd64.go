@@ -1,0 +1,28 @@
+//go:build amd64 && !purego
+
+package mapper
+
+// The assembly in logistic_amd64.s: each function is the one of tiles that its name says.
+
+//go:noescape
+func product512(p, h *[Lanes]float32, n int, sum *[Lanes]float64)
+
+//go:noescape
+func advance512(p, h, r, d *[Lanes]float32, n int, alpha *[Lanes]float32, sum *[Lanes]float64)
+
+//go:noescape
+func turn512(p, r *[Lanes]float32, n int, beta *[Lanes]float32)
+
+//go:noescape
+func times512(m, c *[Lanes]float32, n int)
+
+//go:noescape
+func difference512(a, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)
+
+// tilesOf are the tile loops that go with a kernel.
+func tilesOf(k Kernel) tiles {
+	if k.String() == "avx512" {
+		return tiles{product512, advance512, turn512, times512, difference512}
+	}
+	return goTiles
+}

@@ -1,0 +1,210 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"taxon/internal/sparse"
+)
+
+// smoothProblem is a random block over a small matrix, with weights.
+func smoothProblem(seed uint64, lanes int, bias float32) (*Solver, *Block) {
+	r := rand.New(rand.NewPCG(seed, 6))
+	const rows, cols = 60, 25
+	var index [][]uint32
+	var value [][]float32
+	b := &Block{Slot: make([]int, lanes), Positive: make([][]uint32, lanes)}
+	for i := range uint32(rows) {
+		var idx []uint32
+		var val []float32
+		for f := range uint32(cols) {
+			if r.IntN(4) == 0 && i%11 != 0 { // every eleventh row is empty
+				idx, val = append(idx, f), append(val, float32(r.Float64()))
+			}
+		}
+		index, value = append(index, idx), append(value, val)
+		for l := range b.Positive {
+			if r.IntN(5) == 0 {
+				b.Positive[l] = append(b.Positive[l], i)
+			}
+		}
+	}
+	for range 2 {
+		y := make([]float32, cols+1)
+		for f := range y {
+			y[f] = float32(r.NormFloat64())
+		}
+		b.Mean = append(b.Mean, y)
+	}
+	for l := range b.Slot {
+		b.Slot[l] = r.IntN(3) - 1
+		b.Weight = append(b.Weight, []float64{1, 3}[l%2])
+	}
+	return NewSolver(sparse.FromRows(cols, index, value), Logistic, 2, bias), b
+}
+
+// primalOf is f at v by its definition, in float64.
+func primalOf(s *Solver, b *Block, l int, w []float64) (primal float64, gradient []float64) {
+	y := make([]float64, len(w))
+	if b.Slot[l] >= 0 {
+		for f := range y {
+			y[f] = float64(b.Mean[b.Slot[l]][f])
+		}
+	}
+	positive := map[uint32]bool{}
+	for _, i := range b.Positive[l] {
+		positive[i] = true
+	}
+	gradient = make([]float64, len(w))
+	for f := range w {
+		primal += (w[f] - y[f]) * (w[f] - y[f]) / 2
+		gradient[f] = w[f] - y[f]
+	}
+	for i := range s.X.Rows {
+		idx, val := s.X.Row(i)
+		sign, c := -1.0, s.C
+		if positive[uint32(i)] {
+			sign, c = 1, s.C*b.Weight[l]
+		}
+		z := float64(s.Bias) * w[len(w)-1]
+		for j, f := range idx {
+			z += float64(val[j]) * w[f]
+		}
+		z *= sign
+		primal += c * math.Log1p(math.Exp(-z))
+		p := c / (1 + math.Exp(z))
+		gradient[len(w)-1] -= p * sign * float64(s.Bias)
+		for j, f := range idx {
+			gradient[f] -= p * sign * float64(val[j])
+		}
+	}
+	return primal, gradient
+}
+
+func weightsOf(s *Solver, b *Block, os []Override, l int) []float64 {
+	w := make([]float64, s.X.Cols+1)
+	if b.Slot[l] >= 0 {
+		for f, y := range b.Mean[b.Slot[l]] {
+			w[f] = float64(y)
+		}
+	}
+	for k, f := range os[l].Feature {
+		w[f] = float64(os[l].Value[k])
+	}
+	return w
+}
+
+// TestLogisticSolve: the sums are P and D of the weights handed out, D never above P, the
+// gradient vanishes, and every kernel gives the same bits.
+func TestLogisticSolve(t *testing.T) {
+	for seed := range uint64(20) {
+		s, b := smoothProblem(seed, 1+int(seed*5%16), float32(seed%2))
+		var first *Result
+		for _, kernel := range Kernels() {
+			s.Kernel = kernel
+			scratch := s.NewScratch()
+			o := Options{Epochs: 1, MaxEpochs: 30, InnerGap: 1e-9, Price: true, Stiffness: true}
+			res, err := s.SolveBlock(context.Background(), scratch, b, nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = res
+			}
+			if res.Sums.Primal != first.Sums.Primal || res.Sums.Dual != first.Sums.Dual || len(res.State.Value) != len(first.State.Value) {
+				t.Errorf("seed %d: kernel %s: %+v, not %+v", seed, kernel, res.Sums, first.Sums)
+			}
+			for k, v := range res.State.Value {
+				if math.Float32bits(v) != math.Float32bits(first.State.Value[k]) {
+					t.Fatalf("seed %d: kernel %s: value %d is %g, not %g", seed, kernel, k, v, first.State.Value[k])
+				}
+			}
+			os := s.Weights(scratch, b, &res.State)
+			primal := 0.0
+			for l := range b.Slot {
+				p, g := primalOf(s, b, l, weightsOf(s, b, os, l))
+				primal += p
+				for f, x := range g {
+					if math.Abs(x) > 2e-4 {
+						t.Errorf("seed %d lane %d: gradient %g at feature %d", seed, l, x, f)
+					}
+				}
+			}
+			if math.Abs(res.Sums.Primal-primal) > 1e-9*primal {
+				t.Errorf("seed %d: primal %.12g, the weights give %.12g", seed, res.Sums.Primal, primal)
+			}
+			if gap := res.Sums.Primal - res.Sums.Dual; gap < 0 || math.Abs(gap-res.Sums.InnerGap) > 1e-9*primal {
+				t.Errorf("seed %d: gap %g, inner gap %g", seed, gap, res.Sums.InnerGap)
+			}
+		}
+	}
+}
+
+// TestLogisticResumes: a solved block prices to the same sums from its state.
+func TestLogisticResumes(t *testing.T) {
+	s, b := smoothProblem(3, 7, 1)
+	scratch := s.NewScratch()
+	a, err := s.SolveBlock(context.Background(), scratch, b, nil, Options{Epochs: 2, MaxEpochs: 3, Price: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.SolveBlock(context.Background(), s.NewScratch(), b, &a.State, Options{Price: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Sums.Primal != a.Sums.Primal || again.Sums.Dual != a.Sums.Dual {
+		t.Errorf("%+v, then %+v", a.Sums, again.Sums)
+	}
+}
+
+// TestLogisticValues: p, q and the loss against float64, over all that float32 sees.
+func TestLogisticValues(t *testing.T) {
+	for z := float32(-100); z <= 100; z += 0.037 {
+		p, q, loss := logistic(z)
+		x := float64(z)
+		wantP, wantQ := 1/(1+math.Exp(x)), 1/(1+math.Exp(-x))
+		wantLoss := math.Log1p(math.Exp(-math.Abs(x))) + max(-x, 0)
+		for _, c := range [][2]float64{{float64(p), wantP}, {float64(q), wantQ}, {float64(loss), wantLoss}} {
+			if math.Abs(c[0]-c[1]) > 2e-6*c[1]+1e-37 {
+				t.Fatalf("z = %g: %g, want %g", z, c[0], c[1])
+			}
+		}
+	}
+}
+
+// TestStiffnessBoundsTheCurvature: h_f is at least the diagonal of the loss's Hessian, and a
+// terminal without any counts nothing.
+func TestStiffnessBoundsTheCurvature(t *testing.T) {
+	s, b := smoothProblem(5, 4, 1)
+	scratch := s.NewScratch()
+	res, err := s.SolveBlock(context.Background(), scratch, b, nil, Options{Epochs: 5, MaxEpochs: 5, Stiffness: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range res.Contributions {
+		for k, f := range c.Feature {
+			lanes := 0
+			for _, slot := range b.Slot {
+				if slot == c.Slot {
+					lanes++
+				}
+			}
+			if int(c.Stiff[k]) > lanes*StiffUnit {
+				t.Errorf("feature %d: stiffness %d of %d lanes", f, c.Stiff[k], lanes)
+			}
+		}
+	}
+	e := scratch.logit
+	for i := range s.X.Rows {
+		idx, val := s.X.Row(i)
+		for j, f := range idx {
+			for l := range b.Slot {
+				if own := e.curve[i][l] * val[j] * val[j]; own > e.stiff[f][l]*1.001 {
+					t.Fatalf("row %d alone has curvature %g at feature %d, the bound is %g", i, own, f, e.stiff[f][l])
+				}
+			}
+		}
+	}
+}
