@@ -100,6 +100,21 @@ func FuzzRestore(f *testing.F) {
 	m.Step(0, Ask{Worker: "w1"})
 	f.Add(m.Snapshot())
 	f.Add([]byte(`{"Version":1}`))
+	m = NewMachine(Limits{KeepInputs: true}) // one that makes a value again
+	m.Step(0, Submit{ID: "j", Spec: wordnetLike(6, 3)})
+	m.Step(0, Register{Slots: 1})
+	for n := Tick(0); len(m.find("j").remakes) == 0 || m.find("j").remakes[0].Epoch == 0; n++ {
+		for _, a := range m.Step(n*second/10, Ask{Worker: "w1"}) {
+			if g, ok := a.(Grant); ok && len(m.find("j").remakes) == 0 {
+				e := Report{Worker: "w1", Lease: leaseID(g), Sums: Sums{Primal: 2, Dual: 1}}
+				if g.Lease.Sweep == 2 {
+					e.Error, e.Lost = "lost", []taxonv1.Place{m.find("j").X[0]}
+				}
+				m.Step(n*second/10, e)
+			}
+		}
+	}
+	f.Add(m.Snapshot())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := NewMachine(Limits{})
 		if m.Restore(data) == nil {

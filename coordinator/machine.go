@@ -72,7 +72,8 @@ type Machine struct {
 	limits        Limits
 	jobs          []*job // in order of submission
 	byID          map[string]*job
-	workers       []*workerState        // in order of registration
+	workers       []*workerState // in order of registration
+	workerByID    map[string]*workerState
 	gone          []*taxonv1.WorkerInfo // the last ones that went; not journaled
 	shards        []*shardState         // in order of joining
 	leases        map[uint64]*lease
@@ -114,7 +115,7 @@ func (l *lease) remaking() bool { return l.job.step == nil || l.step != l.job.st
 
 // NewMachine is a machine without jobs or workers.
 func NewMachine(limits Limits) *Machine {
-	return &Machine{limits: limits.withDefaults(), byID: map[string]*job{}, leases: map[uint64]*lease{}}
+	return &Machine{limits: limits.withDefaults(), byID: map[string]*job{}, workerByID: map[string]*workerState{}, leases: map[uint64]*lease{}}
 }
 
 // Errors in Refused actions.
@@ -183,13 +184,12 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 func (m *Machine) find(id string) *job { return m.byID[id] }
 
 // worker is the worker of an id; nil if it is not registered.
-func (m *Machine) worker(id string) *workerState {
-	for _, w := range m.workers {
-		if w.id == id {
-			return w
-		}
-	}
-	return nil
+func (m *Machine) worker(id string) *workerState { return m.workerByID[id] }
+
+// enrol adds a worker.
+func (m *Machine) enrol(w *workerState) {
+	m.workers = append(m.workers, w)
+	m.workerByID[w.id] = w
 }
 
 func (m *Machine) alive(worker string) bool { return m.worker(worker) != nil }

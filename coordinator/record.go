@@ -98,7 +98,7 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.workers = append(m.workers, &workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At})
+		m.enrol(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)
@@ -217,6 +217,7 @@ func (m *Machine) applyGone(r *Record) error {
 	}
 	w := m.workers[at]
 	m.workers = slices.Delete(m.workers, at, at+1)
+	delete(m.workerByID, w.id)
 	m.bury(w, r.Reason != "")
 	how := lossReturned
 	if r.Reason != "" {

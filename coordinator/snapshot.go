@@ -125,7 +125,7 @@ func (m *Machine) Restore(snapshot []byte) error {
 		m.lastEpoch = 0
 	}
 	for _, w := range s.Workers {
-		m.workers = append(m.workers, &workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
+		m.enrol(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
 	}
 	for _, h := range s.Shards {
 		m.shards = append(m.shards, &shardState{id: h.ID, addr: h.Addr})

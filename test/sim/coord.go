@@ -23,6 +23,7 @@ type coord struct {
 	syncing bool
 	held    []held // what waits for a sync
 
+	jobNames []string
 	store    *client
 	errands  map[string][]func(next func())
 	archive  map[string]checkpoint // on another file system, which does not fail

@@ -17,6 +17,7 @@ type Faults struct {
 	Rot                                    coordinator.Tick // a stored value goes bad
 	Wipe                                   coordinator.Tick // a shard is replaced by an empty one
 	Archive                                bool             // checkpoints are kept elsewhere
+	Users                                  coordinator.Tick // jobs are cancelled and resumed, workers drained and stopped
 }
 
 // Draw chooses faults by a seed: usually several kinds, sometimes few, so that each kind is
@@ -47,6 +48,7 @@ func Draw(seed uint64) Faults {
 	f.Rot = every(0.35, 100*ms, second)
 	f.Wipe = every(0.2, second, 4*second)
 	f.Archive = r.chance(0.5)
+	f.Users = every(0.3, 300*ms, 2*second)
 	return f
 }
 
@@ -81,6 +83,7 @@ func (c *cluster) disturb() {
 		*slow = c.w.between(20*ms, 500*ms)
 		c.w.at(c.w.now+second, func() { *slow = 0 })
 	})
+	c.interfere()
 	c.every(f.Rot, c.rot)
 	c.every(f.Wipe, c.wipe)
 }

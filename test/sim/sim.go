@@ -26,7 +26,7 @@ type Outcome struct {
 	History    []string
 	Seconds    float64 // simulated
 
-	Kills, Restarts, Compacts, Replayed                 int
+	Kills, Restarts, Compacts, Replayed, Resumed        int
 	Speculated, Remade, Rollbacks, Retried, WorkersLost uint32
 }
 
@@ -38,6 +38,7 @@ type cluster struct {
 	workers []*worker
 	users   process
 	kills   int
+	resumed int
 }
 
 // calmSeconds bounds a run behind its faults: simulated seconds.
@@ -54,7 +55,8 @@ func Run(seed uint64, o Options) (out Outcome) {
 	}()
 	c.build(o)
 	for i, spec := range o.Jobs {
-		c.submit(fmt.Sprintf("j%d", i), spec)
+		c.coord.jobNames = append(c.coord.jobNames, fmt.Sprintf("j%d", i))
+		c.submit(c.coord.jobNames[i], spec)
 	}
 	c.disturb()
 	done := w.run(1000*second+o.Faults.For+calmSeconds*second, func() bool { return c.ended(o) })
@@ -126,7 +128,7 @@ func (c *cluster) ended(o Options) bool {
 		switch j.State {
 		case taxonv1.JobState_JOB_STATE_DONE:
 			done++
-		case taxonv1.JobState_JOB_STATE_FAILED, taxonv1.JobState_JOB_STATE_CANCELLED:
+		case taxonv1.JobState_JOB_STATE_FAILED:
 			c.w.fail("job %s ended %v: %s", j.Job, j.State, j.Error)
 		}
 	}
@@ -148,7 +150,7 @@ func (c *cluster) describe() string {
 // outcome reads what the jobs came to.
 func (c *cluster) outcome(o Options) Outcome {
 	k := c.coord
-	out := Outcome{Kills: c.kills, Restarts: k.restarts, Compacts: k.compacts, Replayed: k.check.replayed}
+	out := Outcome{Kills: c.kills, Resumed: c.resumed, Restarts: k.restarts, Compacts: k.compacts, Replayed: k.check.replayed}
 	if k.machine == nil {
 		return out
 	}

@@ -86,6 +86,9 @@ func (k *worker) ask() {
 		switch {
 		case !ok:
 			again()
+		case a.dismissed && len(k.held) == 0:
+			k.leave()
+			again()
 		case k.unknown(id, a.err), a.lease == nil:
 			again()
 		default:
