@@ -123,8 +123,8 @@ func (s *pruneSearch) largest() float64 {
 
 // try writes a model pruned at t and measures it.
 func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
-	if err := model.Replaceable(s.trial); err != nil {
-		return 0, err
+	if _, err := os.Lstat(s.trial); err == nil {
+		return 0, fs.Inputf(s.trial, 0, "exists, and models are tried there: remove it, or choose another --out")
 	}
 	defer os.RemoveAll(s.trial)
 	p := s.p
