@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"taxon/internal/sparse"
 )
 
 // TestKernelsSolveAlike: whole solves, warm starts and pricing passes among them, give
@@ -76,5 +78,17 @@ func TestParseKernel(t *testing.T) {
 	}
 	if _, err := ParseKernel("sse9"); err == nil || !strings.Contains(err.Error(), `"sse9"`) || !strings.Contains(err.Error(), `"go"])`) {
 		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// TestCheckColumns: an index beyond the tile never reaches a kernel that would not look.
+func TestCheckColumns(t *testing.T) {
+	x := sparse.FromRows(4, [][]uint32{{0, 3}, {1, 4}}, [][]float32{{1, 1}, {1, 1}})
+	if err := NewSolver(x, Hinge, 1, 1).Check(); err == nil || !strings.Contains(err.Error(), "instance 2 ") {
+		t.Errorf("column 5 of 4: %v", err)
+	}
+	x.Cols = 5
+	if err := NewSolver(x, Hinge, 1, 1).Check(); err != nil {
+		t.Error(err)
 	}
 }

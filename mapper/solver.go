@@ -42,7 +42,10 @@ func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
 	s := &Solver{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0], norm: make([]float64, x.Rows)}
 	s.slack = make([]float32, (x.Rows+scoreChunk-1)/scoreChunk)
 	for i := range s.norm {
-		_, val := x.Row(i)
+		idx, val := x.Row(i)
+		if s.outside == 0 && len(idx) > 0 && int(slices.Max(idx)) >= x.Cols {
+			s.outside = i + 1
+		}
 		n := float64(bias) * float64(bias)
 		for _, v := range val {
 			n += float64(float64(v) * float64(v))
@@ -60,8 +63,12 @@ func NewSolver(x *sparse.Matrix, loss Loss, c float64, bias float32) *Solver {
 // maxSquaredNorm keeps every product of the float32 kernels finite.
 const maxSquaredNorm = 1e36
 
-// Check reports the first instance whose values are too large to compute with.
+// Check reports the first instance whose values are too large to compute with, or that
+// has a feature beyond the matrix's columns: the kernels in assembly do not look.
 func (s *Solver) Check() error {
+	if s.outside > 0 {
+		return fmt.Errorf("instance %d has a feature beyond the %d of the data: ingest the data again", s.outside, s.X.Cols)
+	}
 	for i, n := range s.norm {
 		if n > maxSquaredNorm {
 			return fmt.Errorf("instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
