@@ -28,6 +28,8 @@ type Solver struct {
 	slack []float32 // per chunk of scoreChunk rows: greatest rounding bound of a score over ||w||
 	nzero int       // rows without any nonzero
 
+	outside int // the first instance with an index beyond the columns, from 1; 0: none
+
 	negative bool // some value is below zero
 }
 
