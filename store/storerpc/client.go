@@ -49,7 +49,7 @@ type Client struct {
 	patience time.Duration
 
 	mu     sync.Mutex
-	behind map[string]bool // shards that missed a write
+	behind map[string]uint64 // how often writes left out a shard since it was repaired
 }
 
 var _ store.Store = (*Client)(nil)
@@ -85,7 +85,7 @@ func newClient(nodes []*node, o Options) (*Client, error) {
 	if copies > min(len(nodes), maxReplicas) {
 		return nil, fmt.Errorf("store client: %w: %d replicas on %d shards: at most one a shard and %d in all", store.ErrInvalid, copies, len(nodes), maxReplicas)
 	}
-	c := &Client{limits: o.Limits.WithDefaults(), copies: copies, patience: o.Patience, behind: map[string]bool{}}
+	c := &Client{limits: o.Limits.WithDefaults(), copies: copies, patience: o.Patience, behind: map[string]uint64{}}
 	if c.patience == 0 {
 		c.patience = defaultPatience
 	}
@@ -125,13 +125,25 @@ func (c *Client) Behind() []string {
 	return out
 }
 
-// setBehind remembers or forgets that a shard missed writes.
-func (c *Client) setBehind(name string, behind bool) {
+// missed remembers that a write left a shard out.
+func (c *Client) missed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if behind {
-		c.behind[name] = true
-	} else {
+	c.behind[name]++
+}
+
+// misses is how often writes left a shard out.
+func (c *Client) misses(name string) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.behind[name]
+}
+
+// repaired forgets the misses that a repair has seen to, if there were no more since.
+func (c *Client) repaired(name string, misses uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.behind[name] == misses {
 		delete(c.behind, name)
 	}
 }

@@ -201,7 +201,7 @@ func (c *getCall) heal(ctx context.Context) {
 	}
 	for s, part := range parts {
 		if len(part) > 0 && c.shards[s].put(ctx, values, part) != nil {
-			c.setBehind(c.shards[s].name, true)
+			c.missed(c.shards[s].name)
 		}
 	}
 }

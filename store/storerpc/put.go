@@ -68,7 +68,7 @@ func (c *putCall) run(ctx context.Context) error {
 		if c.covered() && (c.hopeless() || p.spent(shortPatience)) {
 			for _, s := range c.left {
 				c.shards[s].failing.Store(true)
-				c.setBehind(c.shards[s].name, true)
+				c.missed(c.shards[s].name)
 			}
 			return nil
 		}

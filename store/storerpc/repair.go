@@ -49,11 +49,12 @@ func Repair(ctx context.Context, c *Client, name string, o RepairOptions) (Repai
 	if target < 0 {
 		return RepairResult{}, fmt.Errorf("repair: %w: shard %q is none of %v", store.ErrInvalid, name, c.place.names)
 	}
+	misses := c.misses(name)
 	r := repair{Client: c, target: target, options: o, start: time.Now()}
 	if err := r.run(ctx); err != nil {
 		return r.RepairResult, fmt.Errorf("repair of store shard %s: %w", name, err)
 	}
-	c.setBehind(name, false)
+	c.repaired(name, misses)
 	return r.RepairResult, nil
 }
 
