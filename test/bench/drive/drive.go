@@ -111,7 +111,7 @@ func (d *Driver) TrainTo(ctx context.Context, model string, f Files, flags ...st
 	if r.Gap == nil {
 		return nil, errors.New("taxon train --json: no gap in the report")
 	}
-	if r.ModelBytes, err = size(model); err != nil {
+	if r.ModelBytes, err = Size(model); err != nil {
 		return nil, err
 	}
 	if r.Trace, err = trace(filepath.Join(model, "trace.jsonl")); err != nil {
@@ -133,12 +133,6 @@ func (d *Driver) CPU(ctx context.Context, args ...string) (float64, error) {
 func (d *Driver) Output(ctx context.Context, args ...string) ([]byte, error) {
 	out, _, err := d.exec(ctx, args...)
 	return out, err
-}
-
-// Has reports whether a verb's help names a flag.
-func (d *Driver) Has(ctx context.Context, verb, flag string) bool {
-	out, _, err := d.exec(ctx, verb, "--help")
-	return err == nil && bytes.Contains(out, []byte("  "+flag+" "))
 }
 
 func (d *Driver) exec(ctx context.Context, args ...string) ([]byte, *os.ProcessState, error) {
@@ -166,7 +160,8 @@ func trace(path string) (sweeps []Sweep, err error) {
 	return sweeps, nil
 }
 
-func size(dir string) (sum int64, err error) {
+// Size is the sum of the sizes of a folder's files.
+func Size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
