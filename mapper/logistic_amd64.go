@@ -19,10 +19,13 @@ func times512(m, c *[Lanes]float32, n int)
 //go:noescape
 func difference512(a, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)
 
+//go:noescape
+func weigh512(e *weighing)
+
 // tilesOf are the tile loops that go with a kernel.
 func tilesOf(k Kernel) tiles {
 	if k.String() == "avx512" {
-		return tiles{product512, advance512, turn512, times512, difference512}
+		return tiles{product512, advance512, turn512, times512, difference512, weigh512}
 	}
 	return goTiles
 }

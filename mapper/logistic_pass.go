@@ -56,38 +56,21 @@ func (s *Solver) addAll(t *Scratch, tile, coef [][Lanes]float32, sums *Sums) {
 // weigh sets, at the scores score + step move, each row's signed duals and curvatures
 // and the lanes' losses. Lanes beyond the block's stay at zero.
 func (s *Solver) weigh(t *Scratch, e *logit, score, move [][Lanes]float32, step *[Lanes]float32) {
-	var costs [2][Lanes]float32 // of negative and positive rows
+	e.loss = [Lanes]float64{}
+	if len(score) == 0 {
+		return
+	}
+	w := weighing{score: &score[0], move: &score[0], coef: &e.coef[0], curve: &e.curve[0], pos: &t.sign[0], n: len(score)}
+	if move != nil {
+		w.move, w.step = &move[0], *step
+	}
 	for l := range Lanes {
 		if t.lanes>>l&1 != 0 {
-			costs[0][l], costs[1][l] = float32(s.C), float32(t.cPos[l])
+			w.negC[l], w.posC[l] = float32(s.C), float32(t.cPos[l])
 		}
 	}
-	e.loss = [Lanes]float64{}
-	for i := range score {
-		z := score[i]
-		if move != nil {
-			m := &move[i]
-			for l := range z {
-				z[l] += float32(step[l] * m[l])
-			}
-		}
-		pos, coef, curve := t.sign[i], &e.coef[i], &e.curve[i]
-		for l := range z {
-			y := pos >> l & 1
-			c, x := costs[y][l], z[l]
-			if y == 0 {
-				x = -x
-			}
-			p, q, loss := logistic(x)
-			a := float32(c * p)
-			curve[l] = float32(a * q)
-			if y == 0 {
-				a = -a
-			}
-			coef[l] = a
-			e.loss[l] += float64(float32(c * loss))
-		}
-	}
+	e.tiles.weigh(&w)
+	e.loss = w.loss
 }
 
 // logistic is, at margin z, p = 1/(1+exp(z)), q = 1-p and the loss log(1+exp(-z)), to a few

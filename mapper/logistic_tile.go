@@ -10,10 +10,11 @@ type tiles struct {
 	turn       func(p, r *[Lanes]float32, n int, beta *[Lanes]float32)                             // p = r + beta p
 	times      func(m, c *[Lanes]float32, n int)                                                   // m *= c
 	difference func(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)                    // r = g - v; norm = r.r, size = g.g
+	weigh      func(e *weighing)
 }
 
 // goTiles is what every other implementation must equal.
-var goTiles = tiles{product, advance, turn, times, difference}
+var goTiles = tiles{product, advance, turn, times, difference, weighRows}
 
 func product(p, h *[Lanes]float32, n int, sum *[Lanes]float64) {
 	*sum = [Lanes]float64{}
@@ -72,6 +73,40 @@ func difference(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64) {
 			r[l] = x
 			norm[l] += float64(float64(x) * float64(x))
 			size[l] += float64(float64(g[l]) * float64(g[l]))
+		}
+	}
+}
+
+// weighing is the argument of a weighing loop over n rows. Its layout is known to assembly.
+type weighing struct {
+	score, move, coef, curve *[Lanes]float32
+	pos                      *uint16 // positive lanes
+	n                        int
+	negC, posC, step         [Lanes]float32
+	loss                     [Lanes]float64 // out
+}
+
+// weighRows sets, at the scores z = score + step move, each row's signed duals y a, a = C p,
+// its curvatures a (1-p), and the sum of C loss.
+func weighRows(e *weighing) {
+	e.loss = [Lanes]float64{}
+	score, move, pos := unsafe.Slice(e.score, e.n), unsafe.Slice(e.move, e.n), unsafe.Slice(e.pos, e.n)
+	coef, curve := unsafe.Slice(e.coef, e.n), unsafe.Slice(e.curve, e.n)
+	for i, positive := range pos {
+		for l, x := range &score[i] {
+			x = float32(e.step[l]*move[i][l]) + x
+			c, y := e.posC[l], positive>>l&1
+			if y == 0 {
+				x, c = -x, e.negC[l]
+			}
+			p, q, loss := logistic(x)
+			a := float32(c * p)
+			curve[i][l] = float32(a * q)
+			if y == 0 {
+				a = -a
+			}
+			coef[i][l] = a
+			e.loss[l] += float64(float32(c * loss))
 		}
 	}
 }
