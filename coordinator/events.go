@@ -23,6 +23,8 @@ type (
 		Name   string
 		Slots  uint32
 		Memory uint64
+		// Previous is the worker of this name whose process was killed; "": none.
+		Previous string
 	}
 	// Drain takes a worker, named by id or name, out after the tasks that it has.
 	Drain struct{ Worker string }

@@ -139,6 +139,9 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Reopen:
 		m.reopen(e.Job)
 	case Register:
+		if w := m.worker(e.Previous); w != nil && w.name == clip(e.Name, 256) {
+			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
+		}
 		id := fmt.Sprintf("w%d", m.lastWorker+1)
 		m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory})
 		m.out = append(m.out, Registered{Worker: id})

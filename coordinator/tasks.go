@@ -21,7 +21,7 @@ const (
 
 // Register implements the Tasks service.
 func (s *taskService) Register(_ context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
-	a := s.step(Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes()})
+	a := s.step(Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Previous: r.GetPrevious()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}

@@ -81,6 +81,9 @@ type Agent struct {
 	Failed func(error)
 	// Shards is told where the store's shards are, at each registration; nil: not told.
 	Shards func([]*taxonv1.Shard)
+	// Previous is the id under which a process of this name, now dead, was registered:
+	// what it held need not be waited for. "": none.
+	Previous string
 	// Registered is told of each registration; nil: not told.
 	Registered func(worker string)
 

@@ -31,7 +31,7 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	}
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory})
+	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory, Previous: a.Previous})
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}

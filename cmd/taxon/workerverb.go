@@ -98,8 +98,17 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 		Name: o.name, Slots: slots, Memory: uint64(o.memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.grace,
 		Executor: p.figure.Executor(trainer, slots), Failed: metrics.Warner(p.log, "failed"), Shards: shards.Learn,
 	}
+	life, err := cluster.TakeLife(o.dir, o.name)
+	if err != nil {
+		return err
+	}
+	defer life.Close()
+	agent.Previous = life.Previous
 	var once sync.Once
 	agent.Registered = func(id string) {
+		if err := life.Note(id); err != nil {
+			p.log.Warn("note the registration", "error", err.Error())
+		}
 		p.log.Info("registered", "worker", id)
 		once.Do(func() { p.ready(a, fmt.Sprintf(", %s", counted(int64(slots), "slot", "slots"))) })
 	}

@@ -33,3 +33,16 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 		}
 	}
 }
+
+// tryLockFile takes an advisory lock that ends with the process; nil: another one has it.
+func tryLockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fs.Explain(path, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		f.Close()
+		return nil, nil
+	}
+	return f, nil
+}

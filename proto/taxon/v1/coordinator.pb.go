@@ -2712,7 +2712,8 @@ type RegisterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
-	MemoryBytes   uint64                 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	MemoryBytes   uint64                 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that its tasks may take; 0: not told
+	Previous      string                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`                           // id of the worker of this name whose process was killed: what it held is taken back at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2766,6 +2767,13 @@ func (x *RegisterRequest) GetMemoryBytes() uint64 {
 		return x.MemoryBytes
 	}
 	return 0
+}
+
+func (x *RegisterRequest) GetPrevious() string {
+	if x != nil {
+		return x.Previous
+	}
+	return ""
 }
 
 type RegisterResult struct {
@@ -4319,11 +4327,12 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bfeatures\x18# \x01(\x04R\bfeatures\x12\x1a\n" +
 	"\bnonzeros\x18$ \x01(\x04R\bnonzeros\x12%\n" +
 	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x12$\n" +
-	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\"^\n" +
+	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\"z\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12!\n" +
-	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\"\x93\x01\n" +
+	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\x12\x1a\n" +
+	"\bprevious\x18\x04 \x01(\tR\bprevious\"\x93\x01\n" +
 	"\x0eRegisterResult\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\x12'\n" +
