@@ -62,13 +62,13 @@ const (
 	// gap 1e-2 after 28 sweeps instead of 48).
 	momentumFrom = 4
 	// stallShare: support-aware steps that shrink the gap by less than this in stallEvery
-	// sweeps are stuck between momentum and stiffness; a guard step frees them
-	// (569 classes, C = 1: gap 1e-3 after 36 sweeps instead of 60).
-	stallShare = 0.8
+	// sweeps have done what they can: momentum carries on what their bold metric overlooks.
+	// From then on every step takes the stiffness of whole families, under which momentum
+	// may build up (wordnet-freq, C = 1: gap 1e-4 after about 90 sweeps, not 240).
+	stallShare = 0.7
 	stallEvery = 4
-	// stallSweeps is how long momentum is left to build up before that: at 4 it never did
-	// (gap 1e-4 after 128 sweeps instead of 68).
-	stallSweeps = 12
+	// stallFrom: not before this sweep.
+	stallFrom = 16
 	// familyAfter and fullAfter: from this many pricing sweeps in a row above the best
 	// accepted P on, every sweep uses the stiffness of whole families, then of all terminals,
 	// until P is below it. Full stiffness always majorises, but makes the internals dense:
@@ -121,7 +121,7 @@ type stage uint8
 const (
 	stageSolve   stage = iota // twoblock, flat: MAP of all blocks
 	stageReduce               // twoblock: exact solve for the internals at what stageSolve wrote
-	stageGuard                // twoblock: stageReduce again with the stiffness of whole families, as P rose or the gap stalled
+	stageGuard                // twoblock: stageReduce again with the stiffness of whole families, as P rose
 	stageSet                  // parity, colour, jacobi: MAP and REDUCE of one independent set
 	stagePrice                // parity, colour, jacobi: MAP without epochs, only priced
 	stageCertify              // parity, colour, jacobi: sums of the internals, nothing moves
@@ -152,7 +152,7 @@ type outerState struct {
 	MarkSweep uint32
 	Worst     float64 // largest gap since BestSweep
 	Earnest   bool    // full stiffness and all rows: see cycleSweeps
-	Restarted uint32  // sweep after which the momentum restarted last
+	Family    bool    // steps take the stiffness of whole families: see stallShare
 	Primal    float64 // running sums of the certificate under way
 	Dual      float64
 	Inner     float64 // and of the inner gaps
@@ -300,7 +300,7 @@ func (o *outer) rule() string {
 	switch {
 	case !o.support || o.Rises >= fullAfter || o.Earnest:
 		return "full"
-	case o.Rises >= familyAfter:
+	case o.Rises >= familyAfter || o.Family:
 		return "family"
 	}
 	return "support"
@@ -398,9 +398,9 @@ func (o *outer) endPriced(take bool) (outcome, error) {
 
 // commitReduce ends twoblock's REDUCE step. If the job stops here the new internals are
 // dropped: the certificate is about the y that the terminals were solved at, and so is
-// what EMIT writes. If P rose, or the gap stalled, the step is done again from the same
-// inputs with the stiffness of whole families, and the momentum restarts; if P rises again,
-// full stiffness takes over until it has fallen.
+// what EMIT writes. If P rose, the step is done again from the same inputs with the
+// stiffness of whole families, and the momentum restarts; if P rises again, full stiffness
+// takes over until it has fallen.
 func (o *outer) commitReduce(restart bool) (outcome, error) {
 	if !o.Price {
 		o.advance(restart)
@@ -415,8 +415,8 @@ func (o *outer) commitReduce(restart bool) (outcome, error) {
 		return outcome{SweepDone: true, Certified: true}, nil
 	}
 	rose := o.judge()
-	stalled := o.stalled()
-	if support && (rose || stalled) {
+	o.Family = o.Family || o.stalled()
+	if support && rose {
 		o.Stage = stageGuard
 		return outcome{}, nil
 	}
@@ -533,7 +533,7 @@ func (o *outer) stalled() bool {
 	}
 	mark := o.Mark
 	o.Mark, o.MarkSweep = o.Last.Gap, o.Sweep
-	return mark > 0 && o.Last.Gap > stallShare*mark && o.Sweep >= o.Restarted+stallSweeps
+	return mark > 0 && o.Last.Gap > stallShare*mark && o.Sweep >= stallFrom
 }
 
 // judge says whether P rose against the best accepted one. Unfinished inner solves raise
@@ -558,7 +558,7 @@ func (o *outer) judge() bool {
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
 func (o *outer) advance(restart bool) {
 	if restart || !o.momentum || o.Sweep < momentumFrom {
-		o.T, o.Beta, o.Restarted = 1, 0, o.Sweep
+		o.T, o.Beta = 1, 0
 	} else {
 		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2
 		o.Beta = (o.T - 1) / next
