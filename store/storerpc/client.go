@@ -40,6 +40,8 @@ type Options struct {
 //   - Get tries the copies in the order of placement, goes on to the next if one is
 //     missing, damaged or away, and writes the value to where it was missing or damaged.
 //     A value is missing (nil) or corrupt (store.LostError) only if all copies are.
+//     The copies of a value are the same only if its writer writes nothing else under its
+//     key, which is the rule for all writers: each attempt has one.
 //   - Commit, Drop and List go on without shards that are away, if fewer than the copies.
 type Client struct {
 	shards   []*shard // by name

@@ -10,9 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -108,6 +111,53 @@ func TestExportMemory(t *testing.T) {
 	t.Logf("%d MiB read; %d MiB held at most", bytes.Load()>>20, (peak.Load()-before)>>20)
 	if peak.Load() > before+bound {
 		t.Errorf("%d MiB are held, the bound is %d", (peak.Load()-before)>>20, bound>>20)
+	}
+}
+
+// TestStalledStreams: clients that begin and then do nothing lose their slots.
+func TestStalledStreams(t *testing.T) {
+	addr, _ := listen(t, &endless{data: make([]byte, 1<<20)}, "", storerpc.ServerOptions{Streams: 2, Stall: 50 * time.Millisecond})
+	conn, err := grpc.NewClient(addr, append(storerpc.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := taxonv1.NewStoreClient(conn)
+	key := &taxonv1.Key{Job: "j", Attempt: 1, Name: "v"}
+	var keys []*taxonv1.Key
+	for range 20 {
+		keys = append(keys, key)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	put, err := client.Put(ctx) // sends nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	get, err := client.Get(ctx, &taxonv1.GetRequest{Keys: keys}) // reads nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		other, err := client.Get(ctx, &taxonv1.GetRequest{Keys: keys[:1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Recv(); err != nil {
+			t.Errorf("a stream beside stalled ones: %v", err)
+		}
+		if _, err := other.Recv(); !errors.Is(err, io.EOF) {
+			t.Errorf("its end: %v", err)
+		}
+	}
+	if _, err := put.CloseAndRecv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("put: %v", err)
+	}
+	for err = nil; err == nil; {
+		_, err = get.Recv()
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("get: %v", err)
 	}
 }
 

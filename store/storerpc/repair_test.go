@@ -103,11 +103,15 @@ func TestRepairConflict(t *testing.T) {
 // the end every value of the steps that are left has its copies.
 func TestRepairBesideTheJob(t *testing.T) {
 	r, c := newReplicated(t, 4, 2)
+	steps := uint32(40)
+	if testing.Short() {
+		steps = 12
+	}
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer done.Store(true)
-		for step := uint32(1); step <= 40; step++ {
+		for step := uint32(1); step <= steps; step++ {
 			values := repairValues(step, 60)
 			victim := r.Shards[step%4]
 			switch step % 4 {
@@ -145,7 +149,7 @@ func TestRepairBesideTheJob(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for step := uint32(39); step <= 40; step++ {
+	for step := steps - 1; step <= steps; step++ {
 		for _, v := range repairValues(step, 60) {
 			copies := 0
 			for _, s := range r.Shards {

@@ -3,6 +3,7 @@ package storerpc
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -21,6 +22,7 @@ type Server struct {
 	shard  store.Shard
 	limits store.Limits
 	local  bool // clients are in this process: values are handed over whole
+	stall  time.Duration
 	slots  chan struct{}
 	large  chan struct{}
 }
@@ -35,6 +37,9 @@ type ServerOptions struct {
 	// Streams is how many Put and Get streams are served at a time; further ones wait,
 	// and their senders with them, by gRPC's flow control. Default 32.
 	Streams int
+	// Stall is how long the other side of such a stream may do nothing before the stream
+	// is ended; default one minute.
+	Stall time.Duration
 }
 
 // StreamBytes is what a stream may take in memory: a group of values on its way to or
@@ -52,7 +57,10 @@ func NewServerWith(shard store.Shard, o ServerOptions) *Server {
 	if o.Streams <= 0 {
 		o.Streams = defaultStreams
 	}
-	return &Server{shard: shard, limits: shard.Limits(), slots: make(chan struct{}, o.Streams), large: make(chan struct{}, 1)}
+	if o.Stall <= 0 {
+		o.Stall = defaultStall
+	}
+	return &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams), large: make(chan struct{}, 1)}
 }
 
 // acquire waits for a token.

@@ -13,6 +13,10 @@ import (
 // one message. A damaged copy is told as such in its place: the client may find the
 // value elsewhere.
 func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks]) error {
+	return s.watch(func(t *turns) error { return s.get(req, stream, t) })
+}
+
+func (s *Server) get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks], t *turns) error {
 	if err := s.limits.CheckBatch("get", len(req.Keys), 0); err != nil {
 		return toStatus(err)
 	}
@@ -26,7 +30,7 @@ func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[
 		packer: packer[*taxonv1.GetChunk]{
 			chunkBytes: chunkBytes(s.local),
 			send: func(chunks []*taxonv1.GetChunk) error {
-				return stream.Send(&taxonv1.GetChunks{Chunks: chunks})
+				return t.other(func() error { return stream.Send(&taxonv1.GetChunks{Chunks: chunks}) })
 			},
 		},
 	}

@@ -14,6 +14,10 @@ import (
 
 // Put stores a stream of values and acknowledges the last one.
 func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult]) error {
+	return s.watch(func(t *turns) error { return s.put(stream, t) })
+}
+
+func (s *Server) put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult], t *turns) error {
 	if err := acquire(stream.Context(), s.slots); err != nil {
 		return toStatus(err)
 	}
@@ -21,7 +25,8 @@ func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv
 	in := putStream{server: s, ctx: stream.Context()}
 	defer in.release()
 	for {
-		message, err := stream.Recv()
+		var message *taxonv1.PutChunks
+		err := t.other(func() (err error) { message, err = stream.Recv(); return err })
 		if errors.Is(err, io.EOF) {
 			break
 		}

@@ -24,6 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type cluster struct {
 	*storerpc.Client
 	shards []*memory.Store
+	ends   []storerpc.Endpoint
+	copies int // 0: one
 }
 
 // serve runs a gRPC server of one shard on an in-memory listener.
@@ -71,6 +73,7 @@ func newBounded(t testing.TB, n int, maxBytes uint64) *cluster {
 		c.shards = append(c.shards, shard)
 		ends = append(ends, storerpc.Endpoint{Name: fmt.Sprintf("shard-%d", i), Conn: serve(t, shard)})
 	}
+	c.ends = ends
 	var err error
 	if c.Client, err = storerpc.NewClient(ends, store.Limits{}); err != nil {
 		t.Fatal(err)
@@ -122,7 +125,26 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// corrupt flips a bit in whichever shard holds the key.
+// TestConformanceReplicas: with copies a store keeps to the same rules.
+func TestConformanceReplicas(t *testing.T) {
+	storetest.Run(t, storetest.Harness{
+		New: func(t *testing.T) store.Store {
+			c := newCluster(t, 3)
+			var err error
+			if c.Client, err = storerpc.New(c.ends, storerpc.Options{Replicas: 2, Patience: -1}); err != nil {
+				t.Fatal(err)
+			}
+			c.copies = 2
+			return c
+		},
+		Corrupt:   corrupt,
+		BigBytes:  4<<20 - 5,
+		Copies:    true,
+		StaysOpen: true,
+	})
+}
+
+// corrupt flips a bit in whichever shards hold the key.
 func corrupt(t *testing.T, s store.Store, k store.Key) {
 	found := 0
 	for _, shard := range s.(*cluster).shards {
@@ -135,7 +157,7 @@ func corrupt(t *testing.T, s store.Store, k store.Key) {
 			found++
 		}
 	}
-	if found != 1 {
+	if found != max(s.(*cluster).copies, 1) {
 		t.Fatalf("%s lies in %d shards", k, found)
 	}
 }

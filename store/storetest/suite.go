@@ -24,6 +24,9 @@ type Harness struct {
 	Full func(t *testing.T) (s store.Store, makeRoom func())
 	// BigBytes is the size of the largest value tried.
 	BigBytes int
+	// Copies: the store keeps several of each value, so that of writers who race for a
+	// key with different bytes all may be refused.
+	Copies bool
 	// StaysOpen: Close ends nothing (a client of shards that others own).
 	StaysOpen bool
 }
