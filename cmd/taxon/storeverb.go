@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -81,9 +82,20 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	m := &cluster.Member{ID: o.name, Addr: o.advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.memory, 0)),
 		Failed: func(err error) { p.log.Warn("join", "error", err.Error()) }}
 	if m.Addr == "" {
-		m.Addr = p.addr
+		m.Addr = reachable(p.addr)
 	}
 	return p.serveMember(ctx, a, m)
+}
+
+// reachable is how others may call a bound address: one of all interfaces by the host's name.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	name, nameErr := os.Hostname()
+	if err != nil || nameErr != nil || ip == nil || !ip.IsUnspecified() {
+		return addr
+	}
+	return net.JoinHostPort(name, port)
 }
 
 // serveMember serves and keeps the shard known to the coordinator. It is ready when the
