@@ -29,7 +29,8 @@ type Estimate struct {
 // float64 for the last sweeps), sixteen parents (64) and the walk to them (16). Support
 // vectors a class: a few for each positive and some dozens of neighbours, as on WordNet
 // and LSHTC. A v_n touches most features of its support's rows; an entry of it takes some
-// 3 bytes coded, a dual 6.
+// 3 bytes coded, a dual 6. Measured on WordNet's 3,383 frequent classes, C = 1, in the third
+// sweep: 4.3 MB of duals, 12 of v_n, 14 of internals; the first sweep writes twice that.
 const (
 	slotBytesPerFeature = 196 + 128 + 64 + 16
 	slotBytesPerRow     = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
@@ -51,7 +52,7 @@ func PlanMemory(spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
 	d, rows, nonzeros := spec.GetData().GetFeatures()+1, spec.GetData().GetInstances(), spec.GetData().GetNonzeros()
 	terminals := uint64(len(plan.GetBlockTerminals()))
 	nodes := uint64(max(len(spec.GetStructure().GetNames()), int(terminals)))
-	internals := nodes - min(nodes, terminals)
+	internals := inner(spec.GetStructure())
 	e := Estimate{
 		Terminals: int(terminals), Nodes: int(nodes), Blocks: len(plan.GetBlockSet()),
 		Ranges: max(len(plan.GetRangeBegin())-1, 0), Groups: max(len(plan.GetGroupBegin())-1, 0),
@@ -63,17 +64,30 @@ func PlanMemory(spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
 	}
 	support := supportPerPositive*positives + supportPerClass*terminals
 	entries := min(float64(support)*row, float64(terminals)*float64(d))
-	inner := uint64(float64(internals) * float64(d) * internalFill)
+	overrides := uint64(float64(internals) * float64(d) * internalFill)
 
-	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*inner
+	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*overrides
 	e.WorkerSlot = slotBytesPerFeature*d + slotBytesPerRow*rows + slotBytesFixed
 	e.Coordinator = 64*uint64(e.Blocks+e.Ranges) + treeBytesPerNode*nodes
-	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*inner
+	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*overrides
 	e.StoreJob = 3 * e.StoreSweep
 	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support // written once; duals read by maps, v by reduces, x by maps
 	e.VisitsSweep = visitsPerNonzero * float64(nonzeros) * float64(terminals)
 	e.SecondsSweep = visitSeconds * e.VisitsSweep
 	return e
+}
+
+// inner counts the nodes of a structure that have children.
+func inner(s *taxonv1.Structure) uint64 {
+	has := make([]bool, len(s.GetNames()))
+	n := uint64(0)
+	for _, p := range s.GetParents() {
+		if int(p) < len(has) && !has[p] {
+			has[p] = true
+			n++
+		}
+	}
+	return n
 }
 
 // EstimateJob plans a job and estimates what it takes.

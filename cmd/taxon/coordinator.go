@@ -77,7 +77,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	warn := metrics.Warner(p.log, "failed")
 	server, err := coordinator.NewServer(coordinator.Config{
 		Store: &cluster.Keeper{Of: c.storeOf}, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
-		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true},
+		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true, KeepInputs: true},
 	})
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), journal.Close(), p.listen.Close())
