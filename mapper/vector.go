@@ -83,12 +83,21 @@ func (t *Scratch) spread(b *Block) {
 	if with != 1<<Lanes-1 {
 		clear(t.w)
 	}
-	for slot, m := range lanesOf {
-		if m != 0 {
-			t.kernel.spread(&spreading{w: &t.w[0], y: &b.Mean[slot][:len(t.w)][0], n: len(t.w), mask: uint64(m)})
+	e := &spreading{}
+	for from := 0; from < len(t.w); from += spreadAtATime {
+		n := min(spreadAtATime, len(t.w)-from)
+		for slot, m := range lanesOf {
+			if m != 0 {
+				*e = spreading{w: &t.w[from], y: &b.Mean[slot][from : from+n][0], n: n, mask: uint64(m)}
+				t.kernel.spread(e)
+			}
 		}
 	}
 }
+
+// spreadAtATime is the number of lines that all parents fill before the next ones: they
+// stay in the nearest cache.
+const spreadAtATime = 256
 
 // slotLanes are the lanes that have each slot's parent.
 func slotLanes(b *Block) []uint16 {
