@@ -36,10 +36,13 @@ type app struct {
 	args   []string // of the command line, without the program's name
 }
 
-// commandLine is what was typed, quoted for a shell: for hints to run it again.
+// commandLine is what was typed, quoted for a shell: for hints to go on with it.
 func (a *app) commandLine() string {
 	words := []string{"taxon"}
 	for _, w := range a.args {
+		if w == "--force" || w == "--force=true" {
+			continue // it would throw away what there is to go on from
+		}
 		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plainInShell(r) }) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}

@@ -88,7 +88,7 @@ func TestSameWeightsAfterSignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := filepath.Join(dir, "model")
-			p := start(t, training(out, often...)...)
+			p := start(t, append(training(out, often...), "--force")...)
 			p.appears(out + ".train/checkpoint")
 			if err := p.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
