@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	bdg "github.com/dgraph-io/badger/v4"
@@ -114,6 +115,21 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open(Options{Dir: other}); err == nil {
 		t.Error("a database of something else is taken")
+	}
+}
+
+// TestLaterVersion: a shard that a later program wrote is refused, and says so.
+func TestLaterVersion(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	err := s.db.Update(func(txn *bdg.Txn) error {
+		return txn.Set([]byte(formatKey), binary.LittleEndian.AppendUint32(nil, formatVersion+1))
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "this program reads 1") {
+		t.Errorf("a later version: %v", err)
 	}
 }
 

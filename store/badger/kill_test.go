@@ -54,7 +54,7 @@ func writeForever(dir, from string) error {
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	next := 0
-	for round := range 4 {
+	for round := range 3 {
 		done := killAfter(t, dir, next, 20+150*round)
 		s := mustOpen(t, dir)
 		if !s.db.Opts().SyncWrites {

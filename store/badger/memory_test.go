@@ -27,7 +27,7 @@ func TestMemoryBound(t *testing.T) {
 	const size, batch = 64 << 10, 32
 	r := rand.NewChaCha8([32]byte{})
 	var peak uint64
-	steps := uint32(40) // 80 MiB
+	steps := uint32(24) // 48 MiB
 	if os.Getenv("TAXON_TEST_MEMORY") != "" {
 		steps = 700
 	}

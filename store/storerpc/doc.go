@@ -21,7 +21,7 @@
 //	store.ErrCorrupt      DataLoss (a damaged value within a Get: a flag in its chunk)
 //	store.ErrTooLarge     OutOfRange
 //	store.ErrFull         ResourceExhausted
-//	store.ErrClosed       FailedPrecondition
+//	store.ErrClosed       FailedPrecondition (and ErrUnavailable at the client)
 //	store.ErrUnavailable  Unavailable
 //	context errors        Canceled, DeadlineExceeded
 //

@@ -80,6 +80,9 @@ func fromStatus(shard, op string, err error) error {
 			break
 		}
 	}
+	if out.cause == store.ErrClosed { // by its owner, who most likely starts it again
+		out.cause = errors.Join(store.ErrClosed, store.ErrUnavailable)
+	}
 	if st.Code() == codes.Canceled && strings.Contains(st.Message(), "client connection is closing") {
 		out.cause = store.ErrUnavailable // the shard has moved: Fleet closed the way to its old place
 	}

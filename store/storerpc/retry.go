@@ -48,9 +48,9 @@ func (p *patience) pause(ctx context.Context) error {
 }
 
 // away tells whether an error is of a shard that is away for a while: it can't be
-// reached, or it is closing.
+// reached, or it is closing (which comes as both errors).
 func away(err error) bool {
-	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed)
+	return errors.Is(err, store.ErrUnavailable)
 }
 
 // insist repeats a call to one shard for as long as it is away and patience lasts.

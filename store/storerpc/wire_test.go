@@ -156,8 +156,16 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 			}
 		}
 	}
-	shard := failingShard{memory.New(memory.Options{}), errors.New("disk on fire")}
+	shard := failingShard{memory.New(memory.Options{}), store.ErrClosed}
 	c, err := storerpc.Embedded([]store.Shard{shard}, store.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(t.Context(), "j", 1, nil); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a shard that closes: %v", err)
+	}
+	shard = failingShard{memory.New(memory.Options{}), errors.New("disk on fire")}
+	c, err = storerpc.Embedded([]store.Shard{shard}, store.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
