@@ -36,6 +36,7 @@ type Limits struct {
 	KeepFor         Tick   // how long they are kept at most. Default 30 days
 	NeedShards      bool   // refuse jobs while no store shard is up
 	Checkpoints     bool   // emit SaveJob actions
+	Durable         bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
 	Shows           bool   // emit ShowWeights actions
 	CheckpointEvery Tick   // least time between two of them. Default 10 s
 }

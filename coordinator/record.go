@@ -59,6 +59,7 @@ const (
 	recordRollback recordKind = "rollback" // Job rests until its last checkpoint is loaded
 	recordRolled   recordKind = "rolled"   // Job goes on from the state Payload, or from its beginning
 	recordForget   recordKind = "forget"   // the ended Job is no longer known
+	recordNote     recordKind = "note"     // Reason goes into the Job's log, nothing else
 	recordDiscard  recordKind = "discard"  // the ended Job's values are dropped
 	recordReopen   recordKind = "reopen"   // the ended Job is queued again
 	recordDrain    recordKind = "drain"    // Worker gets no more tasks
@@ -138,6 +139,8 @@ func (m *Machine) apply(r *Record) error {
 	case recordFail:
 		j.Failed = r.Failed
 		m.failJob(j, r.Reason, r.At)
+	case recordNote:
+		j.note(r.At, levelWarn, "%s", r.Reason)
 	case recordMissing:
 		return m.applyMissing(j, r)
 	case recordRollback:

@@ -268,6 +268,8 @@ func (s *scene) setLimits(args []string) {
 			s.limits.KeepJobs = int(s.number(value))
 		case "keepinputs":
 			s.limits.KeepInputs = true
+		case "durable":
+			s.limits.Durable = true
 		case "needshards":
 			s.limits.NeedShards = true
 		case "shows":

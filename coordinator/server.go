@@ -86,6 +86,7 @@ func NewServer(config Config) (*Server, error) {
 	}
 	config.Limits.Checkpoints = config.Checkpointer != nil
 	config.Limits.Shows = config.Show != nil
+	config.Limits.Durable = config.Journal != nil
 	s := &Server{
 		config: config, start: time.Now(), machine: NewMachine(config.Limits),
 		wake: make(chan struct{}), changed: make(chan struct{}),
