@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 
 	"taxon/internal/cluster"
 	"taxon/internal/fs"
+	"taxon/internal/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/badger"
@@ -79,12 +81,23 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if err != nil {
 		return usagef("store: %w", err)
 	}
+	warn := metrics.Warner(p.log, "failed")
 	m := &cluster.Member{ID: o.name, Addr: o.advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.memory, 0)),
-		Failed: func(err error) { p.log.Warn("join", "error", err.Error()) }}
+		Failed: warn, Away: make(chan struct{}, 1)}
 	if m.Addr == "" {
 		m.Addr = reachable(p.addr)
 	}
-	return p.serveMember(ctx, a, m)
+	jobs := taxonv1.NewJobsClient(conn)
+	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
+		call, done := context.WithTimeout(ctx, clientTimeout)
+		defer done()
+		return jobs.Stores(call, &taxonv1.StoresRequest{})
+	}}
+	repairer := &cluster.Repairer{ID: o.name, Jobs: jobs, Stores: &cluster.JobStores{Shards: shards}, Failed: warn,
+		Done: func(job string, r storerpc.RepairResult) {
+			p.log.Info("repaired from other copies", "job", job, "values", r.Copied, "bytes", r.Bytes)
+		}}
+	return p.serveMember(ctx, a, m, repairer)
 }
 
 // reachable is how others may call a bound address: one of all interfaces by the host's name.
@@ -98,11 +111,19 @@ func reachable(addr string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// serveMember serves and keeps the shard known to the coordinator. It is ready when the
-// coordinator knows it.
-func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member) error {
+// serveMember serves, keeps the shard known to the coordinator, and repairs it when it
+// was away. It is ready when the coordinator knows it.
+func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member, r *cluster.Repairer) error {
 	m.Joined = func() { p.ready(a, ", shard "+m.ID) }
-	return p.serve(ctx, a, nil, func(ctx context.Context) error { return m.Run(ctx) }, "")
+	return p.serve(ctx, a, nil, func(ctx context.Context) error {
+		repairing, stop := context.WithCancel(ctx)
+		var rest sync.WaitGroup
+		rest.Go(func() { r.Run(repairing, m.Away) })
+		err := m.Run(ctx)
+		stop()
+		rest.Wait()
+		return err
+	}, "")
 }
 
 // identify finds the shard's id in its folder, or makes one.

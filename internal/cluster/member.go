@@ -15,7 +15,10 @@ type Member struct {
 	Members  taxonv1.MembersClient
 	// Held tells the bytes of the values, and whether there are none at all; nil: not told.
 	Held   func() (bytes uint64, empty bool)
-	Joined func()      // called once, when the coordinator first knows the shard
+	Joined func() // called once, when the coordinator first knows the shard
+	// Away gets a token whenever the shard may have missed writes: when it has started,
+	// and when it was out of reach, or stopped, for longer than a heartbeat. It holds one.
+	Away   chan struct{}
 	Failed func(error) // told of calls that failed; nil: not told
 }
 
@@ -25,16 +28,24 @@ const callTimeout = 5 * time.Second
 // Run joins, and says again and again that the shard lives, until ctx ends; then it
 // leaves. It returns nil.
 func (m *Member) Run(ctx context.Context) error {
-	joined := false
+	joined, missed := false, true
+	asked := time.Now()
 	for wait := firstWait; ; {
+		missed = missed || time.Since(asked) > 2*wait+firstWait
+		asked = time.Now()
 		r, err := m.join(ctx)
 		if err == nil {
+			if missed {
+				missed = false
+				m.away()
+			}
 			wait = time.Duration(max(r.GetHeartbeatMs(), 10)) * time.Millisecond
 			if !joined {
 				joined = true
 				m.Joined()
 			}
 		} else {
+			missed = true
 			wait = min(2*wait, maxWait)
 			if m.Failed != nil && ctx.Err() == nil {
 				m.Failed(fmt.Errorf("join the cluster: %w", err))
@@ -50,6 +61,17 @@ func (m *Member) Run(ctx context.Context) error {
 		m.Failed(fmt.Errorf("leave the cluster: %w", err))
 	}
 	return nil
+}
+
+// away leaves a token, unless one lies there.
+func (m *Member) away() {
+	if m.Away == nil {
+		return
+	}
+	select {
+	case m.Away <- struct{}{}:
+	default:
+	}
 }
 
 func (m *Member) join(ctx context.Context) (*taxonv1.JoinStoreResult, error) {

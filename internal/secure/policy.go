@@ -35,10 +35,10 @@ func DefaultPolicy() Policy {
 		"Resume":   {Submit},
 		"Status":   {Submit, ReadOnly},
 		"Watch":    {Submit, ReadOnly},
-		"ListJobs": {Submit, ReadOnly},
+		"ListJobs": {Submit, ReadOnly, Store}, // a shard that was away asks what it has missed
 		"Logs":     {Submit, ReadOnly},
 		"Workers":  {Submit, ReadOnly},
-		"Describe": {Submit, ReadOnly},
+		"Describe": {Submit, ReadOnly, Store},
 		"Stores":   anyRole, // whoever reads or writes values must find them
 		"Drain":    {Admin}, // it takes a worker from everybody's jobs
 	})

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store/storerpc"
+)
+
+// Repairer gives a shard what it missed while it was away, from its peers: the values of
+// jobs with several copies.
+type Repairer struct {
+	ID     string // of the shard
+	Jobs   taxonv1.JobsClient
+	Stores *JobStores
+	Done   func(job string, r storerpc.RepairResult) // told of repairs that copied something
+	Failed func(error)                               // told what could not be done (yet)
+}
+
+// repairAgain is the pause before a repair that failed is tried again.
+const repairAgain = 2 * time.Second
+
+// Run repairs whenever wanted says that the shard was away, until ctx ends.
+func (r *Repairer) Run(ctx context.Context, wanted <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wanted:
+		}
+		for {
+			err := r.all(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			r.Failed(fmt.Errorf("repair: %w", err))
+			if Pause(ctx, repairAgain) != nil {
+				return
+			}
+		}
+	}
+}
+
+// all repairs the shard's part of every job that still needs its values.
+func (r *Repairer) all(ctx context.Context) error {
+	call, done := context.WithTimeout(ctx, callTimeout)
+	list, err := r.Jobs.ListJobs(call, &taxonv1.ListJobsRequest{})
+	done()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, j := range list.GetJobs() {
+		over := j.GetState() == taxonv1.JobState_JOB_STATE_DONE || j.GetState() == taxonv1.JobState_JOB_STATE_FAILED ||
+			j.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED
+		if over && !j.GetExportable() && !j.GetResumable() {
+			continue
+		}
+		if err := r.job(ctx, j.GetJob()); err != nil {
+			errs = append(errs, fmt.Errorf("job %s: %w", j.GetJob(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Repairer) job(ctx context.Context, job string) error {
+	call, done := context.WithTimeout(ctx, callTimeout)
+	d, err := r.Jobs.Describe(call, &taxonv1.JobRequest{Job: job})
+	done()
+	if err != nil {
+		return err
+	}
+	mine := slices.ContainsFunc(d.GetShards(), func(s *taxonv1.Shard) bool { return s.GetId() == r.ID })
+	if !mine || d.GetReplicas() < 2 {
+		return nil
+	}
+	client, err := r.Stores.Of(job, d.GetShards(), d.GetReplicas())
+	if err != nil {
+		return err
+	}
+	result, err := storerpc.Repair(ctx, client, r.ID, storerpc.RepairOptions{Job: job})
+	if result.Copied > 0 && r.Done != nil {
+		r.Done(job, result)
+	}
+	return err
+}
