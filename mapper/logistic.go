@@ -64,14 +64,17 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 		}
 		t.fillSmooth(b)
 	}
-	v, stiffness := e.v, o.Stiffness && !s.negative
+	stiffness := o.Stiffness && !s.negative
 	if o.Price {
 		s.priceLogistic(t, e, b, &res.Sums)
-		v = e.g
+		res.Gradients = e.contributions(b, e.g, false)
+		for k := range res.Gradients {
+			clear(res.Gradients[k].Stiff)
+		}
 	} else if stiffness {
 		s.curvatures(t, e, &res.Sums)
 	}
-	res.Contributions = e.contributions(b, v, stiffness)
+	res.Contributions = e.contributions(b, e.v, stiffness)
 	res.State = e.save(len(b.Slot))
 	return res, nil
 }

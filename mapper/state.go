@@ -67,5 +67,6 @@ type Contribution struct {
 type Result struct {
 	State         State
 	Contributions []Contribution // one per slot, in slot order
+	Gradients     []Contribution // smooth losses, priced: the same of G = sum a y x, which is v at the optimum alone
 	Sums          Sums
 }

@@ -12,7 +12,6 @@ package reducer
 // rounding of V.
 func (r *run) certify() {
 	c := &r.col
-	copy(c.u, c.v)
 	for i := len(c.node) - 1; i >= 0; i-- {
 		up := 0.0
 		if j := c.parent[i]; j >= 0 {

@@ -92,6 +92,7 @@ type graphRun struct {
 	g                *Graph
 	x, prev, y, next []float32
 	v, stiff         []float64 // per fan: V_g (Task.Whole: sum of the terminals' w_n) and s_g
+	gradient         []float64 // per fan: what the certificate has in V's place
 	right, w, tmp    []float64 // per node
 	dir, back        []float64
 	sys              *equations
@@ -103,11 +104,11 @@ func (r *run) graph() {
 	n, f := len(r.Forest.Parent), len(g.Fans)
 	q := &graphRun{
 		run: r, g: g, x: make([]float32, n), prev: make([]float32, n), y: make([]float32, n), next: make([]float32, n),
-		v: make([]float64, f), stiff: make([]float64, f), right: make([]float64, n), w: make([]float64, n),
+		v: make([]float64, f), stiff: make([]float64, f), gradient: make([]float64, f), right: make([]float64, n), w: make([]float64, n),
 		tmp: make([]float64, n), dir: make([]float64, n), back: make([]float64, n), sys: newEquations(g, n),
 	}
 	for c := range int32(r.Hi - r.Lo) {
-		if r.x.empty(c) && r.prev.empty(c) && r.in.empty(c) {
+		if r.x.empty(c) && r.prev.empty(c) && r.in.empty(c) && (r.grad == nil || r.grad.empty(c)) {
 			continue
 		}
 		q.fill(c)
@@ -134,6 +135,13 @@ func (q *graphRun) fill(c int32) {
 	for k := q.in.begin[c]; k < q.in.begin[c+1]; k++ {
 		q.v[q.in.parent[k]] += q.in.sum[k]
 		q.stiff[q.in.parent[k]] += float64(q.unit * float64(q.in.stiff[k]))
+	}
+	copy(q.gradient, q.v)
+	if q.grad != nil {
+		clear(q.gradient)
+		for k := q.grad.begin[c]; k < q.grad.begin[c+1]; k++ {
+			q.gradient[q.grad.parent[k]] += q.grad.sum[k]
+		}
 	}
 }
 
@@ -262,8 +270,8 @@ func (q *graphRun) certify() {
 	clear(q.right)
 	for i := range g.Fans {
 		f := &g.Fans[i]
-		v := q.v[i]
-		if q.Whole {
+		v := q.gradient[i]
+		if q.Whole && !q.Smooth {
 			v -= float64(f.Terminals * float64(MeanAt(f.sum(q.y), f.Pull)))
 		}
 		if v != 0 {

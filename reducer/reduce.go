@@ -68,6 +68,10 @@ type Sums struct {
 // fixed order: equal parents are added up in it. in is reordered by parent.
 func (t Task) Run(in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	slices.SortStableFunc(in, func(a, b Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
+	var gradients []Contribution
+	if t.Smooth {
+		in, gradients = t.split(in)
+	}
 	r := &run{
 		Task: t,
 		x:    transpose(x, t.Lo, t.Hi),
@@ -85,7 +89,7 @@ func (t Task) Run(in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	}
 	r.unit = 1
 	if t.Smooth {
-		r.unit = 1.0 / StiffUnit
+		r.unit, r.grad = 1.0/StiffUnit, gather(gradients, t.Lo, t.Hi)
 	}
 	if t.Forest.Graph != nil {
 		r.graph()
@@ -97,12 +101,31 @@ func (t Task) Run(in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	return r.out.vectors(), r.sums
 }
 
+// split parts the contributions of a smooth loss: those of v and, under the parents'
+// numbers and as many more, those of G, that a priced block sends for the certificate.
+func (t Task) split(in []Contribution) (v, g []Contribution) {
+	parents := int32(len(t.Forest.Parent))
+	if t.Forest.Graph != nil {
+		parents = int32(len(t.Forest.Graph.Fans))
+	}
+	for _, c := range in {
+		if c.Parent >= parents {
+			c.Parent -= parents
+			g = append(g, c)
+			continue
+		}
+		v = append(v, c)
+	}
+	return v, g
+}
+
 // run is the state of one Task.
 type run struct {
 	Task
 	x, prev  *columns
 	in       *inputs
 	out      *builder
+	grad     *inputs // smooth losses: G; nil: not sent
 	sums     Sums
 	unit     float64 // what a contribution's unit of stiffness counts
 	everyone []int32
@@ -162,7 +185,7 @@ func gather(in []Contribution, lo, hi uint32) *inputs {
 
 // column solves feature lo+f.
 func (r *run) column(f int32) {
-	if r.x.empty(f) && r.prev.empty(f) && r.in.empty(f) {
+	if r.x.empty(f) && r.prev.empty(f) && r.in.empty(f) && (r.grad == nil || r.grad.empty(f)) {
 		return // nobody moves it: zero everywhere
 	}
 	r.layout(f)
@@ -219,14 +242,18 @@ func (r *run) layout(f int32) {
 	}
 }
 
-// closure merges the three ascending node lists and inserts missing ancestors. A path
+// closure merges the ascending node lists and inserts missing ancestors. A path
 // is appended from its topmost new node down; preorder numbers make the whole list
 // ascending, since a new ancestor lies beyond every node that was placed before it.
 func (r *run) closure(f int32) {
 	c := &r.col
 	a, b, g := r.x.node[r.x.begin[f]:r.x.begin[f+1]], r.prev.node[r.prev.begin[f]:r.prev.begin[f+1]], r.in.parent[r.in.begin[f]:r.in.begin[f+1]]
+	var d []int32
+	if r.grad != nil {
+		d = r.grad.parent[r.grad.begin[f]:r.grad.begin[f+1]]
+	}
 	stamp := f + 1
-	for len(a)+len(b)+len(g) > 0 {
+	for len(a)+len(b)+len(g)+len(d) > 0 {
 		p := int32(1<<31 - 1)
 		if len(a) > 0 {
 			p = a[0]
@@ -237,6 +264,9 @@ func (r *run) closure(f int32) {
 		if len(g) > 0 {
 			p = min(p, g[0])
 		}
+		if len(d) > 0 {
+			p = min(p, d[0])
+		}
 		for len(a) > 0 && a[0] == p {
 			a = a[1:]
 		}
@@ -245,6 +275,9 @@ func (r *run) closure(f int32) {
 		}
 		for len(g) > 0 && g[0] == p {
 			g = g[1:]
+		}
+		for len(d) > 0 && d[0] == p {
+			d = d[1:]
 		}
 		r.path = r.path[:0]
 		for q := p; q >= 0 && r.mark[q] != stamp; q = r.Forest.Parent[q] {
@@ -264,7 +297,10 @@ func (r *run) fill(f int32) {
 	c.x, c.prev, c.y, c.next = resize(c.x, n), resize(c.prev, n), resize(c.y, n), resize(c.next, n)
 	c.v, c.stiff, c.edge = resize(c.v, n), resize(c.stiff, n), resize(c.edge, n)
 	c.diag, c.w, c.u = resize(c.diag, n), resize(c.w, n), resize(c.u, n)
-	kx, kp, kg := r.x.begin[f], r.prev.begin[f], r.in.begin[f]
+	kx, kp, kg, kd := r.x.begin[f], r.prev.begin[f], r.in.begin[f], int32(0)
+	if r.grad != nil {
+		kd = r.grad.begin[f]
+	}
 	for i, p := range c.node {
 		x, prev := float32(0), float32(0)
 		if j := c.parent[i]; j >= 0 {
@@ -283,6 +319,15 @@ func (r *run) fill(f int32) {
 			v += r.in.sum[kg]
 			stiff += float64(r.unit * float64(r.in.stiff[kg]))
 			kg++
+		}
+		if r.grad != nil {
+			c.u[i] = 0
+			for kd < r.grad.begin[f+1] && r.grad.parent[kd] == p {
+				c.u[i] += r.grad.sum[kd]
+				kd++
+			}
+		} else {
+			c.u[i] = v
 		}
 		c.x[i], c.prev[i], c.y[i] = x, prev, Extrapolate(x, prev, r.Beta)
 		c.v[i], c.stiff[i], c.edge[i] = v, stiff, r.Forest.edge(p)

@@ -82,6 +82,7 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		for b := range j.groupOf {
 			if s := j.pull(uint32(b)); s != 1 && j.solvers[s] == nil {
 				j.solvers[s] = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC()/s, float32(bias))
+				j.solvers[s].Kernel = j.solver.Kernel
 			}
 		}
 	} else {
@@ -89,6 +90,9 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		j.group()
 	}
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
+	if j.smooth() {
+		j.vectors = newVectorCache(2) // dense: the current ones and those before
+	}
 	return j, nil
 }
 

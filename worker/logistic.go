@@ -1,6 +1,9 @@
 package worker
 
-import "taxon/mapper"
+import (
+	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+)
 
 // smooth says whether the job's loss is smooth: its state is v, not duals.
 func (j *job) smooth() bool { return j.solver.Loss == mapper.Logistic }
@@ -18,6 +21,40 @@ func (j *job) decodeState(b []byte, lanes int) (*mapper.State, error) {
 		return decodeSmooth(b, lanes, j.features)
 	}
 	return decodeState(b, j.set.Matrix.Rows)
+}
+
+// senders is the number of parents that contributions are numbered by: twice as many for
+// a smooth loss, the second half for G.
+func (j *job) senders() int {
+	if j.smooth() {
+		return 2 * j.parents()
+	}
+	return j.parents()
+}
+
+// withGradients puts a priced block's G behind its v, under the parents' second numbers.
+func (j *job) withGradients(r *mapper.Result, parents []int32) ([]mapper.Contribution, []int32) {
+	if len(r.Gradients) == 0 {
+		return r.Contributions, parents
+	}
+	sent, to := append([]mapper.Contribution(nil), r.Contributions...), append([]int32(nil), parents...)
+	for _, c := range r.Gradients {
+		to = append(to, parents[c.Slot]+int32(j.parents()))
+		c.Slot += len(parents)
+		sent = append(sent, c)
+	}
+	return sent, to
+}
+
+// innerGap is what a block's lanes aim at, in the scale of their subproblems. A smooth
+// loss's gradients add up coherently over a parent's terminals, where the hinge's inner
+// gaps just add: each has to be as many times smaller.
+func (j *job) innerGap(m *taxonv1.MapTask) float64 {
+	gap := m.GetInnerGap() / j.pull(m.GetBlock())
+	if j.smooth() && len(j.forest.Parent) > 0 {
+		gap /= float64(len(j.plan.BlockTerminals))
+	}
+	return gap
 }
 
 // encodeSmooth writes v of a block's lanes at the features where any has some.

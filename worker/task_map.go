@@ -27,7 +27,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	var r *mapper.Result
 	k.compute(func() {
 		r, err = k.job.solverOf(m.GetBlock()).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
-			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap() / k.job.pull(m.GetBlock()),
+			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: k.job.innerGap(m),
 			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
 			Stiffness: k.job.options.GetStiffness() != "full",
 		})
@@ -45,15 +45,18 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	}
 	values := []store.Value{{Key: k.key("dual"), Data: k.job.encodeState(&r.State)}}
 	if len(k.job.forest.Parent) > 0 {
-		for i, data := range encodeContributions(r.Contributions, parents, k.job.ranges(), m.GetPrice()) {
+		sent, to := k.job.withGradients(r, parents)
+		for i, data := range encodeContributions(sent, to, k.job.ranges(), m.GetPrice()) {
 			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
 		}
 	}
 	if err := k.put(ctx, values); err != nil {
 		return nil, err
 	}
-	k.job.states.keep(m.GetBlock(), values[0].Key, &r.State)
-	k.keepContributions(r.Contributions, parents, m.GetPrice())
+	if !k.job.smooth() { // dense states and vectors would fill the memory twice
+		k.job.states.keep(m.GetBlock(), values[0].Key, &r.State)
+		k.keepContributions(r.Contributions, parents, m.GetPrice())
+	}
 	return &taxonv1.Sums{
 		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
 		Support: uint64(r.Sums.Support), Working: uint64(r.Sums.Working), Visits: uint64(r.Sums.Visits),

@@ -41,7 +41,7 @@ func (k *task) reduce(ctx context.Context) (*taxonv1.Sums, error) {
 		if err := k.put(ctx, values); err != nil {
 			return nil, err
 		}
-		if k.job.oneGroup() {
+		if k.job.oneGroup() && !k.job.smooth() {
 			k.job.recent.keep(values[0].Key, next)
 		}
 	}
@@ -102,7 +102,7 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 			return nil, err
 		}
 		for _, v := range values {
-			if in, err = decodeContributions(in, v, t.Lo, t.Hi, k.job.parents()); err != nil {
+			if in, err = decodeContributions(in, v, t.Lo, t.Hi, k.job.senders()); err != nil {
 				return nil, Deterministic(err)
 			}
 		}
