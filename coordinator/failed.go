@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"strings"
 
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -17,6 +18,14 @@ type failedTask struct {
 	Phase                      string
 	Nodes                      []string `json:",omitempty"`
 	Range                      uint32   `json:",omitempty"`
+}
+
+// where names what the task was about.
+func (f *failedTask) where() string {
+	if len(f.Nodes) == 0 {
+		return fmt.Sprintf("feature range %d", f.Range)
+	}
+	return "classes " + strings.Join(f.Nodes, ", ")
 }
 
 func (f *failedTask) message(err string) *taxonv1.FailedTask {
@@ -63,7 +72,7 @@ func blockNames(p *prepared, block uint32) []string {
 	return out
 }
 
-// describeTask names a task for an error's text.
+// describe names a task for an error's text.
 func (s *step) describe(n uint32) string {
 	return fmt.Sprintf("sweep %d, step %d (%s), task %d", s.spec.Sweep, s.number, s.spec.Phase, n)
 }

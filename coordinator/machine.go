@@ -145,6 +145,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		}
 		id := fmt.Sprintf("w%d", m.lastWorker+1)
 		m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory})
+		m.warnOfMemory(m.worker(id))
 		m.out = append(m.out, Registered{Worker: id})
 	case Drain:
 		m.drain(e.Worker)

@@ -112,6 +112,16 @@ func (m *Machine) fits(j *job, w *workerState) bool {
 	return w.memory == 0 || j.estimate.Worker(w.slots) <= w.memory
 }
 
+// warnOfMemory notes in the logs of jobs that a worker which joins gets none of their tasks.
+func (m *Machine) warnOfMemory(w *workerState) {
+	for _, j := range m.jobs {
+		if !j.ended() && !m.fits(j, w) {
+			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %d slots need %s, it has %s",
+				w.name, w.slots, size(j.estimate.Worker(w.slots)), size(w.memory))})
+		}
+	}
+}
+
 // tooLarge refuses a job that no registered worker, or not the stores together, can hold,
 // with the numbers that would do. Who has not told its memory, or has not joined yet, may.
 func (m *Machine) tooLarge(p *prepared, replicas uint32) error {

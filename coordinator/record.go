@@ -493,7 +493,12 @@ func (m *Machine) openStep(j *job, at Tick) {
 // failJob ends a job with an error. What its last committed step left stays, so that it
 // can be resumed when the cause is gone.
 func (m *Machine) failJob(j *job, reason string, at Tick) {
-	j.note(at, levelError, "failed: %s", reason)
+	if f := j.Failed; f != nil {
+		j.log.add(logLine{At: at, Level: levelError, Text: "failed at " + f.where() + ": " + reason, Sweep: f.Sweep, Step: f.Step,
+			Task: f.Task, Attempt: f.Attempt, Worker: f.Worker})
+	} else {
+		j.note(at, levelError, "failed: %s", reason)
+	}
 	m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, at)
 	j.Error = reason
 }
