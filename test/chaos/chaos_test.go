@@ -121,6 +121,19 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// With two copies of each value the stores may lose everything, one after the other:
+// nothing is done again, and the weights are there in the end.
+func TestReplicas(t *testing.T) {
+	_, gap := settings(t)
+	want := bench.Embedded(t, gap)
+	c := bench.Up(t, 2, 3, "--memory-stores")
+	job := c.Submit(t, gap, "--replicas", "2")
+	c.Process(t, "store-1").Signal(syscall.SIGKILL)
+	if s := c.Done(t, job, want, nil); s.Rollbacks != 0 {
+		t.Errorf("rolled back %d times", s.Rollbacks)
+	}
+}
+
 // Workers come and go in the middle of a job.
 func TestScale(t *testing.T) {
 	_, gap := settings(t)
