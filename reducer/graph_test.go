@@ -265,3 +265,99 @@ func TestMinimumDegree(t *testing.T) {
 		t.Errorf("order %v", f.order)
 	}
 }
+
+// TestSmoothCertificate: with G apart from v, P - D is half the gradient of P at y in the
+// inverse Laplacian's metric, on trees and graphs; the step takes v alone.
+func TestSmoothCertificate(t *testing.T) {
+	for seed := range uint64(60) {
+		s := randomNet(seed, 0.2)
+		fans := int32(len(s.forest.Graph.Fans))
+		s.checkSmooth(t, seed, fans, func(in []Contribution) Sums {
+			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Smooth: true}
+			_, sums := task.Run(in, overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
+			return sums
+		})
+		d := randomSystem(seed, 7, 6)
+		v, sums := d.run(Support, 0, d.width, true)
+		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Smooth: true}
+		var in []Contribution
+		for _, c := range part(d.in, 0, task.Hi) {
+			g := c
+			g.Parent += int32(len(d.forest.Parent))
+			c.Stiff = slices.Clone(c.Stiff)
+			for k := range c.Stiff {
+				c.Stiff[k] *= StiffUnit
+			}
+			in = append(in, c, g)
+		}
+		w, smooth := task.Run(in, overrides(d.forest, d.x, 0, d.width), overrides(d.forest, d.prev, 0, d.width))
+		for k, x := range v.Value { // the same step but for the unit's rounding
+			if math.Abs(float64(x-w.Value[k])) > 1e-5*(1+math.Abs(float64(x))) {
+				t.Fatalf("seed %d: value %d is %g, not %g", seed, k, w.Value[k], x)
+			}
+		}
+		// With duals whose loss meets its conjugate at W, D is P - 1/2 |R|^2; the plain D has U alone.
+		// Both are quadratics in (y, U): P - D = 1/2 e (e d - U)^2 / e = P_edges + D_plain' - d U.
+		cross := 0.0
+		y := d.y()
+		for f := range d.width {
+			u := make([]float64, len(d.x))
+			for p := len(u) - 1; p >= 0; p-- {
+				u[p] += d.v[p][f]
+				up := 0.0
+				if q := d.forest.Parent[p]; q >= 0 {
+					u[q] += u[p]
+					up = float64(y[q][f])
+				}
+				cross += u[p] * (float64(y[p][f]) - up)
+			}
+		}
+		if want := sums.Dual + cross; math.Abs(smooth.Dual-want) > 1e-9*(1+math.Abs(want)+smooth.Primal) {
+			t.Fatalf("seed %d: dual %g, want %g", seed, smooth.Dual, want)
+		}
+	}
+}
+
+// checkSmooth holds P - D of a graph against the dense gradient in the inverse of the
+// system that the terminals are eliminated from.
+func (s *netSystem) checkSmooth(t *testing.T, seed uint64, fans int32, run func([]Contribution) Sums) {
+	t.Helper()
+	var in []Contribution
+	for _, c := range s.in {
+		g := c
+		g.Parent += fans
+		in = append(in, c, g)
+	}
+	sums := run(in)
+	want := 0.0
+	l, n := s.laplacian(), len(s.x)
+	for f := range s.width {
+		// Terminals at w = m(y) + v have a gradient of zero against G = S' v: only the internals' is left.
+		w := make([]float64, len(l))
+		for p := range n {
+			w[p] = s.y(p, f)
+		}
+		for k, fan := range s.fanOf {
+			g, sum := s.forest.Graph.Fans[fan], 0.0
+			for _, p := range g.Nodes {
+				sum += s.y(int(p), f)
+			}
+			w[n+k] = sum/g.Pull + s.v[k][f]
+		}
+		r := make([]float64, len(l))
+		for i := range l {
+			for j := range l {
+				r[i] += l[i][j] * w[j]
+			}
+		}
+		for k, fan := range s.fanOf {
+			r[n+k] -= s.forest.Graph.Fans[fan].Pull * s.v[k][f]
+		}
+		for i, x := range eliminate(s.laplacian(), slices.Clone(r)) {
+			want += x * r[i] / 2
+		}
+	}
+	if got := sums.Primal - sums.Dual; math.Abs(got-want) > 1e-9*(1+sums.Primal) {
+		t.Fatalf("seed %d: P - D is %g, want %g", seed, got, want)
+	}
+}
