@@ -115,7 +115,7 @@ func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*l
 	if !ok {
 		t.build(ctx, l, id, r)
 	}
-	err := ctx.Err()
+	var err error
 	select {
 	case <-l.ready:
 		err = l.err

@@ -44,7 +44,7 @@ func (r Roots) Check(path string) error {
 		return fmt.Errorf("%s: data may not be read in place here: start the processes with --data-root, or submit without --in-place", path)
 	}
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-		return fmt.Errorf("%s: data read in place needs an absolute path without . and ..", path)
+		return fmt.Errorf("%s: data read in place needs an absolute path, without \"..\" in it", path)
 	}
 	outside := fmt.Errorf("%s: lies outside the data roots %s", path, strings.Join(r, ", "))
 	real, err := filepath.EvalSymlinks(path)
