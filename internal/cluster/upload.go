@@ -66,7 +66,7 @@ func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("upload of %s: %w", dir, err)
+		return "", fmt.Errorf("upload: %w", err)
 	}
 	for _, f := range l.Files {
 		if !namesOnly || dataset.HoldsNames(f.Name) {
@@ -78,7 +78,7 @@ func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress
 			continue
 		}
 		if err := u.file(ctx, n, f); err != nil {
-			return "", fmt.Errorf("upload of %s: %w", filepath.Join(dir, f.Name), err)
+			return "", fmt.Errorf("upload of %s: %w", f.Name, err)
 		}
 	}
 	// The manifest comes last: where it is, the files are.
@@ -86,7 +86,7 @@ func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress
 	name := hex.EncodeToString(sum[:])
 	key := manifestKey(l.Fingerprint, name)
 	if err := st.Put(ctx, []store.Value{{Key: key, Data: l.Manifest}}); err != nil {
-		return "", fmt.Errorf("upload of %s: %w", dir, err)
+		return "", fmt.Errorf("upload: %w", err)
 	}
 	return uploaded + name, nil
 }
