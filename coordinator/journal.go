@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -38,6 +39,7 @@ const (
 	kindSnapshot  = 's'
 	maxEntryBytes = 1 << 30 // of one entry: far above any snapshot, far below a wild length
 	journalName   = "journal"
+	tornBytes     = 4096 // a file that a crash leaves while it is made is no longer
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -103,10 +105,12 @@ func (j *FileJournal) load() (snapshot []byte, records [][]byte, err error) {
 		return nil, nil, fmt.Errorf("%s: %w", j.file.Name(), err)
 	}
 	j.size = whole
-	if whole == 0 {
-		j.buffer, j.size = []byte(journalMagic), int64(len(journalMagic))
+	err = errors.Join(j.file.Truncate(whole), seek(j.file, whole))
+	if err == nil && whole == 0 { // durable before anything is appended: later no file begins otherwise
+		_, err = j.file.WriteString(journalMagic)
+		j.size = int64(len(journalMagic))
 	}
-	if err := errors.Join(j.file.Truncate(whole), seek(j.file, whole), j.file.Sync(), syncDir(j.dir)); err != nil {
+	if err := errors.Join(err, j.file.Sync(), syncDir(j.dir)); err != nil {
 		return nil, nil, fmt.Errorf("journal: %w", err)
 	}
 	return snapshot, records, nil
@@ -138,11 +142,11 @@ func AppendJournal(out, record []byte) []byte { return appendEntry(out, kindReco
 
 // readJournal decodes a journal's bytes; whole is the length without a cut-off end.
 func readJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
+	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(journalMagic) && len(data) <= tornBytes && strings.HasPrefix(journalMagic, string(arrived)) {
+		return nil, nil, 0, nil // it was being made
+	}
 	if len(data) < len(journalMagic) {
-		if journalMagic[:len(data)] != string(data) {
-			return nil, nil, 0, fmt.Errorf("%w: no journal's beginning", ErrJournalDamaged)
-		}
-		return nil, nil, 0, nil
+		return nil, nil, 0, fmt.Errorf("%w: no journal's beginning", ErrJournalDamaged)
 	}
 	if string(data[:len(journalMagic)]) != journalMagic {
 		return nil, nil, 0, fmt.Errorf("%w: no journal of this version (begins with %q)", ErrJournalDamaged, data[:len(journalMagic)])

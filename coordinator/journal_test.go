@@ -120,6 +120,24 @@ func TestJournalTornByZeros(t *testing.T) {
 	}
 }
 
+// A journal that was being made when the power went is an empty one; a long file of zeros
+// was something once.
+func TestJournalTornWhenMade(t *testing.T) {
+	for cut := range len(journalMagic) {
+		for _, zeros := range []int{0, 1, 100, tornBytes - cut, 2 * tornBytes} {
+			data := append([]byte(journalMagic)[:cut:cut], make([]byte, zeros)...)
+			_, records, whole, err := readJournal(data)
+			if zeros > tornBytes {
+				if !errors.Is(err, ErrJournalDamaged) {
+					t.Errorf("%d bytes and %d zeros: %v", cut, zeros, err)
+				}
+			} else if err != nil || len(records) > 0 || whole != 0 {
+				t.Errorf("%d bytes and %d zeros: %v", cut, zeros, err)
+			}
+		}
+	}
+}
+
 // A flipped bit is never taken for a file that was cut short.
 func TestJournalFlippedBit(t *testing.T) {
 	whole := writeRecords(t, t.TempDir(), 3)

@@ -68,10 +68,11 @@ func (c *coord) start() {
 		return
 	}
 	c.machine, c.file = m, c.file[:whole]
-	if whole == 0 {
-		c.file = coordinator.EncodeJournal(nil)
-	}
 	c.synced = min(c.synced, len(c.file))
+	if whole == 0 { // synced when it is opened
+		c.file = coordinator.EncodeJournal(nil)
+		c.synced = len(c.file)
+	}
 	c.carryOut(m.Recover(c.clock()))
 	c.tick()
 }
