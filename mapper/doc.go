@@ -39,5 +39,8 @@
 //
 // The loops that take the time are a Kernel: AVX-512, AVX2 or Go, with equal bits.
 //
+// The logistic loss, whose duals are all nonzero, is solved in the primal by Newton's
+// method (solveLogistic); its state is v, and the certificate comes from its gradient.
+//
 // Papers: Gopal & Yang, TKDD 9(3), 2015 [TKDD]; Hsieh et al., ICML 2008 (Algorithm 3).
 package mapper

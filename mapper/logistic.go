@@ -5,13 +5,13 @@ import "context"
 // logit is the scratch of solves with logistic loss: dense tiles and rows, made when first
 // needed. 448 bytes a feature and 256 bytes a row.
 type logit struct {
-	v, g, r, p, h, d          [][Lanes]float32 // tiles: w - y, sum a y x, and Newton's residual, direction, product, step
-	score, move, coef, curve  [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
-	stiff                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
-	adding                    *adding
-	tiles                     tiles
-	running                   uint16 // lanes whose inner gap is still too large
-	loss, gradient, predicted [Lanes]float64
+	v, g, r, p, h, d         [][Lanes]float32 // tiles: w - y, sum a y x, and Newton's residual, direction, product, step
+	score, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
+	stiff                    [][Lanes]float32 // tile: bound of the loss's curvature by feature
+	adding                   *adding
+	tiles                    tiles
+	running                  uint16 // lanes whose inner gap is still too large
+	loss, gradient           [Lanes]float64
 }
 
 // Newton's method for the logistic loss. Constants change the path, never the optimum.

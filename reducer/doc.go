@@ -18,8 +18,10 @@
 //	         ([TKDD] eq. 11)
 //	Jacobi   the mean for all nodes at once from the last values, damped
 //
-// deg_p counts the internal neighbours and the root's zero parent. Terminals stand at
-// w_n = y_p + v_n where they were solved.
+// deg_p counts the internal neighbours and the root's zero parent, each edge between two
+// internal nodes Forest.Inner times. Terminals stand at w_n = y_p + v_n where they were
+// solved. On a graph (Forest.Graph) the terminals that share their neighbours, a fan,
+// stand where a parent does, and the systems are those of type Graph.
 //
 // # Sparse vectors
 //

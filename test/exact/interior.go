@@ -1,6 +1,10 @@
 package exact
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // Bracket encloses the optimum: Dual <= P* <= Primal, each evaluated by its definition.
 type Bracket struct {
@@ -229,9 +233,11 @@ func (m *interior) factor(h [][][]float64) *blocks {
 	}
 	for n := len(m.nodes) - 1; n >= 0; n-- {
 		b.inverse[n] = invert(h[n])
-		for q, left := range b.below[n] {
-			scaled := multiply(left, b.inverse[n])
-			for k, right := range b.below[n] {
+		earlier := slices.Sorted(maps.Keys(b.below[n]))
+		for _, q := range earlier {
+			scaled := multiply(b.below[n][q], b.inverse[n])
+			for _, k := range earlier {
+				right := b.below[n][k]
 				if k > q {
 					continue
 				}
@@ -287,7 +293,8 @@ func (m *interior) solve(b *blocks, r [][]float64) [][]float64 {
 	}
 	for n := range m.nodes {
 		pull := make([]float64, len(r[n]))
-		for q, block := range b.below[n] {
+		for _, q := range slices.Sorted(maps.Keys(b.below[n])) {
+			block := b.below[n][q]
 			for f := range pull {
 				axpy(pull, d[q][f], block[f]) // the transposed block
 			}
