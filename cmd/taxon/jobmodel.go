@@ -75,6 +75,8 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 		return nil, usagef("%s: job %s has no weights: it is %s", c.verb, job, stateName(st.GetState()))
 	case report == nil:
 		return nil, usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.verb, job, stateName(st.GetState()), job)
+	case len(r.GetPlan().GetBlockBegin()) == 0:
+		return nil, usagef("%s: job %s has no weights (any more): it was discarded", c.verb, job)
 	case report.WeightsSHA256 == "":
 		return nil, fmt.Errorf("%s: %s", c.verb, st.GetError())
 	}

@@ -85,6 +85,10 @@ func TestSubmitToExport(t *testing.T) {
 	} else {
 		c.Await(t, other, nil)
 	}
+	c.Taxon(t, "cancel", done.Job, "--discard")
+	if r := c.Try(t, "export", "--job", done.Job, "--out", filepath.Join(dir, "gone")); r.Code != 2 || !strings.Contains(r.Stderr, "discarded") {
+		t.Errorf("export of a discarded job: status %d, %s", r.Code, r.Stderr)
+	}
 	var jobs []struct{ Job, State string }
 	Decode(t, c.Taxon(t, "jobs", "--json").Stdout, &jobs)
 	if len(jobs) != 2 || jobs[0].Job != done.Job || jobs[0].State != "done" {
