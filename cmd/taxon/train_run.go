@@ -216,6 +216,9 @@ func (t *training) finished() (*model.Report, error) {
 	if m.Data.Fingerprint != t.set.Fingerprint {
 		return nil, usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.out)
 	}
+	if m.Options.Graph != t.graphSum() {
+		return nil, usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.out)
+	}
 	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
 		return nil, usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.out, diff)
 	}
@@ -227,7 +230,7 @@ func (t *training) finished() (*model.Report, error) {
 		return nil, fmt.Errorf("%w: use --force to train anew", err)
 	}
 	defer full.Close()
-	if !sameStructure(full.Structure, t.structure) || m.Options.Graph != t.graphSum() {
+	if !sameStructure(full.Structure, t.structure) {
 		return nil, usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.out)
 	}
 	t.a.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.out)

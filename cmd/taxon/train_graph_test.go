@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const (
+	graphData  = "a 1:1\na 1:0.9 3:0.1\nb 2:1\nb 2:0.8 3:0.2\nc 3:1\nlone 1:0.5 2:0.5\n"
+	graphEdges = "a b\nb p\np c\nb a\nc c\n"
+)
+
+// TestTrainOnGraphs: a graph and a DAG train, say what they dropped and how they were
+// read, are found finished by the same command, and not by one with another graph.
+func TestTrainOnGraphs(t *testing.T) {
+	vars := map[string]string{
+		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges),
+		"OTHER": writeText(t, "other.txt", "a c\nb p\np c\n"), "DAG": writeText(t, "dag.txt", "r p\nr q\np a\nq a\np b\nq c\n"),
+		"OUT": t.TempDir() + "/m",
+	}
+	for _, method := range []string{"rr-svm", "rr-lr"} {
+		line := "train --data $DATA --graph $G --method " + method + " --schedule colour --out $OUT-" + method + " --json"
+		code, stdout, stderr := runTaxon(t, "", line, vars)
+		if code != 0 || !strings.Contains(stderr, "edges dropped: 1 repeated edge and 1 self-loop (the first in line 4)") || !strings.Contains(stderr, `1 ("lone")`) {
+			t.Fatalf("exit %d, %s", code, stderr)
+		}
+		var r map[string]any
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || r["colours"].(float64) < 2 || r["anchor"] != 0.01 || r["gap"] == nil {
+			t.Errorf("report %s: %v", stdout, err)
+		}
+		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || !strings.Contains(stderr, "nothing to do") {
+			t.Errorf("again: exit %d, %s", code, stderr)
+		}
+		if code, _, stderr := runTaxon(t, "", strings.Replace(line, "$G ", "$OTHER ", 1), vars); code != exitUsage || !strings.Contains(stderr, "another graph") {
+			t.Errorf("another graph: exit %d, %s", code, stderr)
+		}
+	}
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --hierarchy $DAG --out $OUT-dag", vars); code != 0 || !strings.Contains(stderr, "read as a graph") {
+		t.Errorf("DAG: exit %d, %s", code, stderr)
+	}
+	code, stdout, stderr := runTaxon(t, "", "train --data $DATA --graph $G --anchor 0 --out $OUT-free --json", vars)
+	var r map[string]any
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || r["gap"] != nil || r["dual"] != nil || r["stopped_by"] != "stationary" {
+		t.Errorf("anchor 0: exit %d, %s, %s", code, stdout, stderr)
+	}
+}
+
+// TestTrainGraphMistakes: one line, exit 2.
+func TestTrainGraphMistakes(t *testing.T) {
+	vars := map[string]string{
+		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "EMPTY": writeText(t, "empty.txt", "# nothing\n"),
+		"CYCLE": writeText(t, "cycle.txt", "a b\nb a\n"), "DAG": writeText(t, "dag.txt", "p a\nq a\n"), "OUT": t.TempDir() + "/m",
+	}
+	for line, want := range map[string]string{
+		"--graph $G --hierarchy $DAG":            "one structure",
+		"--graph $G --schedule parity":           "needs a tree",
+		"--hierarchy $DAG --schedule parity":     "needs a tree",
+		"--hierarchy $DAG --dag refuse":          "several parents",
+		"--graph $EMPTY":                         "empty graph",
+		"--hierarchy $CYCLE":                     "use --graph",
+		"--method rr-lr --loss hinge":            "logistic loss",
+		"--loss logistic":                        "--method rr-lr",
+		"--method bsvm --loss logistic":          "--method blr",
+		"--positive-weight 0":                    "above 0",
+		"--internal-weight 0 --hierarchy $CYCLE": "above 0",
+		"--colouring best --graph $G":            "largest-first",
+	} {
+		code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT "+line, vars)
+		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(strings.TrimSpace(stderr), "\n") > 0 {
+			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
+		}
+	}
+}
