@@ -33,6 +33,7 @@ func (j *job) senders() int {
 }
 
 // withGradients puts a priced block's G behind its v, under the parents' second numbers.
+// Both travel as float32: the certificate feels the rounding of G to second order only.
 func (j *job) withGradients(r *mapper.Result, parents []int32) ([]mapper.Contribution, []int32) {
 	if len(r.Gradients) == 0 {
 		return r.Contributions, parents

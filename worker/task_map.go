@@ -46,7 +46,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	values := []store.Value{{Key: k.key("dual"), Data: k.job.encodeState(&r.State)}}
 	if len(k.job.forest.Parent) > 0 {
 		sent, to := k.job.withGradients(r, parents)
-		for i, data := range encodeContributions(sent, to, k.job.ranges(), m.GetPrice()) {
+		for i, data := range encodeContributions(sent, to, k.job.ranges(), m.GetPrice() && !k.job.smooth()) {
 			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
 		}
 	}
