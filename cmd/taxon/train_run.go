@@ -87,9 +87,6 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	}
 	report, err := t.train(ctx, checkpoint)
 	if err == nil {
-		report, err = t.fitCutoffs(ctx, report)
-	}
-	if err == nil {
 		t.work.remove() // only now: the engine's shards may have lain in it
 	}
 	return report, err
