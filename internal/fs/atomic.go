@@ -2,21 +2,26 @@ package fs
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
 
 // OutFile is a file that appears under its name only when it is whole: it is written
-// beside its place and renamed by Commit. A device or pipe is written directly.
+// beside its place and renamed by Commit, here or on a Hadoop file system. A device or
+// pipe is written directly.
 type OutFile struct {
-	*os.File
-	path   string // what the user named
-	target string // what the rename replaces; "": written directly
+	out    io.WriteCloser // *os.File, or a file of a Hadoop file system, published by its Close
+	path   string         // what the user named
+	target string         // what the rename replaces; "": written directly
 	done   bool
 }
 
 // CreateFile begins a file. Call Commit to publish it; Abort (deferred) to clean up.
 func CreateFile(path string) (*OutFile, error) {
+	if IsRemote(path) {
+		return createRemoteFile(path)
+	}
 	target, direct, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -26,19 +31,19 @@ func CreateFile(path string) (*OutFile, error) {
 		if err != nil {
 			return nil, Explain(path, err)
 		}
-		return &OutFile{File: f, path: path}, nil
+		return &OutFile{out: f, path: path}, nil
 	}
 	f, err := createBeside(target)
 	if err != nil {
 		return nil, Explain(path, err)
 	}
-	return &OutFile{File: f, path: path, target: target}, nil
+	return &OutFile{out: f, path: path, target: target}, nil
 }
 
 // resolve follows links and says whether the target is a device or pipe.
 func resolve(path string) (target string, direct bool, err error) {
-	if err := checkLocal(path, "a file to write"); err != nil {
-		return "", false, err
+	if path == "" {
+		return "", false, Inputf("", 0, "empty path: give a file to write")
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -72,7 +77,7 @@ func createBeside(target string) (*os.File, error) {
 
 // Write implements io.Writer; errors name the path that the user gave.
 func (f *OutFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
+	n, err := f.out.Write(p)
 	return n, Explain(f.path, err)
 }
 
@@ -83,16 +88,17 @@ func (f *OutFile) Commit() error {
 	}
 	if f.target == "" {
 		f.done = true
-		return Explain(f.path, f.File.Close())
+		return Explain(f.path, f.out.Close())
 	}
 	defer f.Abort()
-	if err := f.File.Sync(); err != nil {
+	file := f.out.(*os.File) // what has a target is one
+	if err := file.Sync(); err != nil {
 		return Explain(f.path, err)
 	}
-	if err := f.File.Close(); err != nil {
+	if err := file.Close(); err != nil {
 		return Explain(f.path, err)
 	}
-	if err := os.Rename(f.File.Name(), f.target); err != nil {
+	if err := os.Rename(file.Name(), f.target); err != nil {
 		return Explain(f.path, err)
 	}
 	f.done = true
@@ -105,9 +111,14 @@ func (f *OutFile) Abort() {
 		return
 	}
 	f.done = true
-	f.File.Close()
-	if f.target != "" {
-		os.Remove(f.File.Name())
+	switch out := f.out.(type) {
+	case remoteOut:
+		out.Abort()
+	case *os.File:
+		out.Close()
+		if f.target != "" {
+			os.Remove(out.Name())
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func TestCreateFileThroughLink(t *testing.T) {
 
 func TestCreateFileErrors(t *testing.T) {
 	dir := t.TempDir()
-	for _, path := range []string{"", dir, filepath.Join(dir, "none", "x"), "hdfs://nn/out"} {
+	for _, path := range []string{"", dir, filepath.Join(dir, "none", "x"), "hdfs://127.0.0.1:1/out"} {
 		if err := WriteFile(path, nil); !IsInput(err) {
 			t.Errorf("%q: %v", path, err)
 		}
@@ -152,7 +152,7 @@ func TestCreateDirAbort(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"", "-", "hdfs:///out", file, filepath.Join(file, "x")} {
+	for _, path := range []string{"", "-", "hdfs://127.0.0.1:1/out", file, filepath.Join(file, "x")} {
 		if _, err := CreateDir(path, true); !IsInput(err) {
 			t.Errorf("%q: %v", path, err)
 		}

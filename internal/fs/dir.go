@@ -6,13 +6,15 @@ import (
 )
 
 // OutDir is a folder that appears under its name only when it is whole. It is filled
-// at Path (the name with .part at its end) under a lock, then renamed by Commit.
+// at Path (the name with .part at its end) under a lock, then renamed by Commit. One of a
+// Hadoop file system is filled in a temporary folder of this machine and copied by Commit.
 type OutDir struct {
 	name    string // what the user named
 	target  string
 	work    string
 	lock    *os.File
 	replace bool
+	remote  bool // target lies on a Hadoop file system, work on this machine
 	done    bool
 	unmake  func() // removes the parents that were made for it
 }
@@ -21,8 +23,11 @@ type OutDir struct {
 // removed; a living one that holds it is an error. An existing non-empty folder is an
 // error unless replace is set; parents are made as needed.
 func CreateDir(path string, replace bool) (*OutDir, error) {
-	if err := checkLocal(path, "a folder to write"); err != nil {
-		return nil, err
+	if IsRemote(path) {
+		return createRemoteDir(path, replace)
+	}
+	if path == "" {
+		return nil, Inputf("", 0, "empty path: give a folder to write")
 	}
 	if path == Stdin {
 		return nil, Inputf(path, 0, "a folder cannot go to standard output: give its path")
@@ -49,6 +54,9 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 // MakeParents makes the folders above path that are missing. undo, for a caller that
 // then fails, removes those of them that are empty again. After an error nothing is left.
 func MakeParents(path string) (undo func(), err error) {
+	if IsRemote(path) { // whoever writes there makes them
+		return func() {}, nil
+	}
 	var made []string // the innermost first
 	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
@@ -132,6 +140,9 @@ func (d *OutDir) Commit() error {
 		return nil
 	}
 	defer d.Abort()
+	if d.remote {
+		return Explain(d.name, d.publishRemote()) // Abort removes what was copied
+	}
 	if err := ignoreUnsupported(d.lock.Sync()); err != nil {
 		return Explain(d.name, err)
 	}
@@ -174,6 +185,8 @@ func (d *OutDir) Abort() {
 	}
 	d.done = true
 	os.RemoveAll(d.work)
-	d.lock.Close()
+	if d.lock != nil {
+		d.lock.Close()
+	}
 	d.unmake()
 }

@@ -58,6 +58,10 @@ func Explain(path string, err error) error {
 	if err == nil || IsInput(err) {
 		return err
 	}
+	var remote *UsageError
+	if errors.As(err, &remote) {
+		return &InputError{Path: path, Msg: remote.Msg, Err: err}
+	}
 	if msg := usage(err); msg != "" {
 		return &InputError{Path: path, Msg: msg, Err: err}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
 )
@@ -13,16 +12,15 @@ import (
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
-// Source opens paths of one kind of file system. Local is the one there is; a remote
-// file system implements the same method and is chosen by the path's scheme.
+// Source opens paths. Local is the one there is: it knows local and hdfs:// paths.
 type Source interface {
 	// Open returns the raw bytes of a file and its size, -1 where unknown. A path
 	// that cannot be read as a file is an *InputError.
 	Open(ctx context.Context, path string) (io.ReadCloser, int64, error)
 }
 
-// Local reads this machine's files, and In for the path "-". The zero value reads
-// the process's standard input.
+// Local reads this machine's files, In for the path "-", and hdfs:// paths. The zero value
+// reads the process's standard input.
 type Local struct {
 	In io.Reader // nil: os.Stdin
 }
@@ -35,8 +33,11 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 		}
 		return io.NopCloser(os.Stdin), -1, nil
 	}
-	if err := checkLocal(path, "a file, or - for standard input"); err != nil {
-		return nil, 0, err
+	if IsRemote(path) {
+		return openRemote(ctx, path)
+	}
+	if path == "" {
+		return nil, 0, Inputf("", 0, "empty path: give a file, or - for standard input")
 	}
 	f, err := openFile(ctx, path)
 	if err != nil {
@@ -88,17 +89,6 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// checkLocal refuses what would only by accident be a local name.
-func checkLocal(path, want string) error {
-	switch {
-	case path == "":
-		return Inputf("", 0, "empty path: give %s", want)
-	case strings.HasPrefix(path, "hdfs://"):
-		return Inputf(path, 0, "hdfs:// paths are not supported by this build: copy with hdfs dfs -get or -put")
-	}
-	return nil
-}
-
 // File is an opened input: Read gives its content without compression.
 type File struct {
 	name        string
@@ -109,11 +99,28 @@ type File struct {
 	count       *counter
 	content     io.Reader
 	release     func()
+	parts       bool // content is of several files, which explain their errors themselves
 }
 
-// Open opens a path of src and takes off its compression. Errors of reading name the
-// path; a truncated or broken compressed stream is an *InputError.
+// Open opens a path of src and takes off its compression. Of a Local source a pattern, or
+// a folder of part files, is read as one file (Expand says which). Errors of reading name
+// the path; a truncated or broken compressed stream is an *InputError.
 func Open(ctx context.Context, src Source, path string) (*File, error) {
+	if _, ok := src.(Local); !ok {
+		return openFileOf(ctx, src, path)
+	}
+	paths, err := Expand(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 1 {
+		return openFileOf(ctx, src, paths[0])
+	}
+	return openParts(ctx, src, path, paths)
+}
+
+// openFileOf opens a single file.
+func openFileOf(ctx context.Context, src Source, path string) (*File, error) {
 	raw, size, err := src.Open(ctx, path)
 	if err != nil {
 		return nil, err
@@ -154,7 +161,7 @@ func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 // Read implements io.Reader over the content.
 func (f *File) Read(p []byte) (int, error) {
 	n, err := f.content.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF && !f.parts {
 		err = f.explain(err)
 	}
 	return n, err

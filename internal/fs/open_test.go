@@ -144,6 +144,8 @@ func TestForeignCompression(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
+	t.Setenv("HADOOP_CONF_DIR", "")
+	t.Setenv("HADOOP_HOME", "")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "plain")
 	if err := os.WriteFile(file, []byte("x"), 0o666); err != nil {
@@ -159,8 +161,9 @@ func TestOpenErrors(t *testing.T) {
 		{filepath.Join(file, "below"), "not a directory"},
 		{secret, "permission denied"},
 		{"", "empty path"},
-		{"hdfs://nn:8020/a", "hdfs://"},
-		{"hdfs:///a", "hdfs://"},
+		{"hdfs://127.0.0.1:1/a", "no HDFS name node answers"},
+		{"hdfs:///a", "names no host"},
+		{"hdfs://:80:1/a", "expected hdfs://host:port/path"},
 		{"a\x00b", "not a usable path"},
 	} {
 		if c.path == secret && os.Geteuid() == 0 {

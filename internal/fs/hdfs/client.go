@@ -1,0 +1,327 @@
+package hdfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/colinmarc/hdfs/v2"
+)
+
+const (
+	// patience is how long a name node that was there may be away, and a block without
+	// a data node: a restart with its safe mode, or a data node's death, fits.
+	patience = time.Minute
+	// crowded is how long the name node may find no data node for a block before that
+	// is believed.
+	crowded = 5 * time.Second
+	// stall is how long a connection may move no byte while an answer is due.
+	stall       = time.Minute
+	dialTimeout = 10 * time.Second
+	firstPause  = 20 * time.Millisecond
+	longPause   = time.Second
+)
+
+// FS is a connection to one file system under one user. It is for one goroutine.
+type FS struct {
+	ctx     context.Context // of all calls: when it ends, connections are closed
+	loc     Location
+	opts    hdfs.ClientOptions
+	client  *hdfs.Client
+	release func() bool
+	outage  bool        // a name node that was there went away: its safe mode is waited for
+	answers atomic.Bool // it has answered once
+	wait    time.Duration
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+// Dial connects to the file system of l and makes sure that a name node answers; wait is
+// how long it may take to come up, 0 for a single try. Cancelling ctx breaks off
+// whatever is under way. Close it.
+func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
+	o, err := options(l)
+	if err != nil {
+		return nil, err
+	}
+	f := &FS{ctx: ctx, loc: l, opts: o, wait: patience, conns: map[net.Conn]struct{}{}}
+	f.opts.NamenodeDialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return f.dial(ctx, network, addr, true)
+	}
+	f.opts.DatanodeDialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return f.dial(ctx, network, addr, false)
+	}
+	f.release = context.AfterFunc(ctx, f.closeConns)
+	for began := time.Now(); ; {
+		if err = f.connect(); err == nil {
+			return f, nil
+		}
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		if ctx.Err() != nil || time.Since(began) >= wait || !pause(ctx, longPause/4) {
+			f.Close()
+			return nil, err
+		}
+	}
+}
+
+// connect makes a client, in place of the one there may be, and calls the name node.
+func (f *FS) connect() error {
+	if f.client != nil {
+		f.client.Close()
+		f.client = nil
+	}
+	c, err := hdfs.NewClient(f.opts)
+	if err != nil {
+		return errAddress(f.opts.Addresses, err)
+	}
+	if _, err := c.Stat("/"); err != nil && !errors.Is(err, os.ErrPermission) {
+		c.Close()
+		if exception, _ := remote(err); exception != "" && !isSafeMode(err) {
+			return explain(err)
+		}
+		return errAddress(f.opts.Addresses, err)
+	}
+	f.client = c
+	f.answers.Store(true)
+	return nil
+}
+
+// Close ends the connection. What was read or written through it must be closed before.
+func (f *FS) Close() error {
+	f.release()
+	if f.client != nil {
+		f.client.Close()
+		f.client = nil
+	}
+	f.closeConns()
+	return nil
+}
+
+// patiently makes a call until it succeeds or fails for good.
+func (f *FS) patiently(call func(c *hdfs.Client) error) error {
+	began := time.Now()
+	for wait := firstPause; ; wait = min(2*wait, longPause) {
+		var err error
+		if f.client == nil {
+			err = f.connect()
+		}
+		if f.client != nil {
+			if err = call(f.client); err == nil {
+				return nil
+			}
+		}
+		if f.ctx.Err() != nil {
+			return f.ctx.Err()
+		}
+		if f.client != nil && (settled(err) || f.lastTry(err, time.Since(began))) || time.Since(began) > f.wait {
+			return explain(err)
+		}
+		if exception, _ := remote(err); exception == "" {
+			f.outage = true
+			if f.client != nil {
+				f.client.Close()
+				f.client = nil
+			}
+		}
+		if !pause(f.ctx, wait) {
+			return f.ctx.Err()
+		}
+	}
+}
+
+// lastTry says that an error which may go away has had its time.
+func (f *FS) lastTry(err error, since time.Duration) bool {
+	_, message := remote(err)
+	switch {
+	case f.outage:
+		return since > f.wait
+	case isSafeMode(err):
+		return true
+	case noNodes(message):
+		return since > min(crowded, f.wait)
+	}
+	return since > f.wait
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Stat describes a file or folder.
+func (f *FS) Stat(name string) (info os.FileInfo, err error) {
+	err = f.patiently(func(c *hdfs.Client) error {
+		info, err = c.Stat(name)
+		return err
+	})
+	return info, err
+}
+
+// ReadDir lists a folder by name.
+func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
+	err = f.patiently(func(c *hdfs.Client) error {
+		list, err = c.ReadDir(name)
+		return err
+	})
+	slices.SortFunc(list, func(a, b os.FileInfo) int { return bytes.Compare([]byte(a.Name()), []byte(b.Name())) })
+	return list, err
+}
+
+// Glob lists the paths that match a pattern of package path, sorted, nil if none does.
+// Names that begin with _ or . are matched only by a pattern that begins so.
+func (f *FS) Glob(pattern string) ([]string, error) {
+	if !HasGlob(pattern) {
+		if _, err := f.Stat(pattern); errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		return []string{pattern}, nil
+	}
+	dir, last := path.Split(pattern)
+	if _, err := path.Match(last, ""); err != nil {
+		return nil, usagef("%q is not a pattern: %v", last, err)
+	}
+	dirs, err := f.Glob(path.Clean(dir))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range dirs {
+		list, err := f.ReadDir(d)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && len(dirs) == 1 {
+			return nil, err
+		}
+		for _, e := range list {
+			if ok, _ := path.Match(last, e.Name()); ok && (!Hidden(e.Name()) || Hidden(last)) {
+				out = append(out, path.Join(d, e.Name()))
+			}
+		}
+	}
+	return out, nil
+}
+
+// HasGlob says whether a path is a pattern.
+func HasGlob(p string) bool {
+	for i := range len(p) {
+		if p[i] == '*' || p[i] == '?' || p[i] == '[' {
+			return true
+		}
+	}
+	return false
+}
+
+// Hidden says whether Hadoop's tools pass over a file of this name.
+func Hidden(name string) bool { return name != "" && (name[0] == '_' || name[0] == '.') }
+
+// MkdirAll makes a folder and those above it.
+func (f *FS) MkdirAll(name string) error {
+	return f.patiently(func(c *hdfs.Client) error { return c.MkdirAll(name, 0o755) })
+}
+
+// RemoveAll removes a file or folder; one that is not there is no error.
+func (f *FS) RemoveAll(name string) error {
+	return f.patiently(func(c *hdfs.Client) error {
+		if err := c.RemoveAll(name); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Rename renames, over an existing file. An answer that was lost with a name node is
+// made up for: the old name gone and the new one there is success.
+func (f *FS) Rename(from, to string) error {
+	tried := false
+	return f.patiently(func(c *hdfs.Client) error {
+		err := c.Rename(from, to)
+		if tried && errors.Is(err, os.ErrNotExist) {
+			if _, e := c.Stat(to); e == nil {
+				return nil
+			}
+		}
+		tried = true
+		return err
+	})
+}
+
+// conn is a connection that does not wait for ever, and ends with its FS.
+type conn struct {
+	net.Conn
+	fs    *FS
+	fresh bool // a name node's, nothing read yet
+}
+
+func (f *FS) dial(ctx context.Context, network, addr string, nameNode bool) (net.Conn, error) {
+	if err := f.ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.conns[c] = struct{}{}
+	f.mu.Unlock()
+	return &conn{Conn: c, fs: f, fresh: nameNode}, nil
+}
+
+func (f *FS) closeConns() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		c.Close()
+	}
+	clear(f.conns)
+}
+
+func (c *conn) limit() time.Duration {
+	if c.fs.answers.Load() {
+		return stall
+	}
+	return dialTimeout
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	c.SetReadDeadline(time.Now().Add(c.limit()))
+	n, err := c.Conn.Read(p)
+	if c.fresh && n > 0 {
+		c.fresh = false
+		if bytes.HasPrefix(p[:n], []byte("HTTP")) {
+			return 0, errors.New("that is a port of its web pages")
+		}
+	}
+	if err == io.EOF && c.fresh {
+		err = errors.New("the connection was closed without an answer")
+	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	c.SetWriteDeadline(time.Now().Add(c.limit()))
+	return c.Conn.Write(p)
+}
+
+func (c *conn) Close() error {
+	c.fs.mu.Lock()
+	delete(c.fs.conns, c.Conn)
+	c.fs.mu.Unlock()
+	return c.Conn.Close()
+}

@@ -1,0 +1,152 @@
+package hdfs
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"os/user"
+	"regexp"
+	"strings"
+
+	"github.com/colinmarc/hdfs/v2"
+	"github.com/colinmarc/hdfs/v2/hadoopconf"
+)
+
+// defaultPort is the name node's where a path names none.
+const defaultPort = "8020"
+
+// Environment names what this package reads from it.
+const (
+	envConf      = "HADOOP_CONF_DIR"
+	envUser      = "HADOOP_USER_NAME"
+	envPrincipal = "TAXON_KERBEROS_PRINCIPAL"
+	envKeytab    = "KRB5_CLIENT_KTNAME"
+	envCache     = "KRB5CCNAME"
+	envKrbConf   = "KRB5_CONFIG"
+)
+
+// options are the library's for a location: addresses by the location and the
+// configuration, everything else by the configuration and the environment.
+func options(l Location) (hdfs.ClientOptions, error) {
+	conf, err := hadoopconf.LoadFromEnvironment()
+	if err != nil {
+		return hdfs.ClientOptions{}, usagef("%s: %v", envConf, err)
+	}
+	host := l.Host
+	if host == "" {
+		if host, err = defaultHost(conf); err != nil {
+			return hdfs.ClientOptions{}, err
+		}
+	}
+	addresses, err := nameNodes(conf, host)
+	if err != nil {
+		return hdfs.ClientOptions{}, err
+	}
+	rest := hadoopconf.HadoopConf{} // the library panics on a default file system that is no URL
+	for k := range conf {
+		if !strings.Contains(k, "fs.default") {
+			rest[k] = value(conf, k)
+		}
+	}
+	o := hdfs.ClientOptionsFromConf(rest)
+	o.Addresses = addresses
+	if o.KerberosClient != nil {
+		if l.User != "" {
+			return o, usagef("user %q in the path: with Kerberos the ticket says who you are, leave the user out", l.User)
+		}
+		o.KerberosClient, err = kerberos()
+		return o, err
+	}
+	o.User, err = actAs(l)
+	return o, err
+}
+
+// actAs is the user of a cluster without Kerberos: of the path, the environment, the login.
+func actAs(l Location) (string, error) {
+	if l.User != "" {
+		return l.User, nil
+	}
+	if u := os.Getenv(envUser); u != "" {
+		return u, nil
+	}
+	u, err := user.Current()
+	if err != nil {
+		return "", usagef("this process's user has no name: set %s, or name one in hdfs://user@host:port/path", envUser)
+	}
+	return u.Username, nil
+}
+
+func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
+	fs := value(conf, "fs.defaultFS")
+	if fs == "" {
+		fs = value(conf, "fs.default.name")
+	}
+	if fs == "" {
+		return "", usagef("the path names no host, and no configuration names a default: set %s to the folder of core-site.xml, or write hdfs://host:port/path", envConf)
+	}
+	u, err := url.Parse(fs)
+	if err != nil || u.Scheme != "hdfs" || u.Host == "" {
+		return "", usagef("fs.defaultFS is %q in the folder that %s names: expected hdfs://host:port; write the host into the path", fs, envConf)
+	}
+	return u.Host, nil
+}
+
+// nameNodes are the addresses of a host, or of the name service of that name.
+func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
+	ids := value(conf, "dfs.ha.namenodes."+host)
+	if ids == "" {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		return []string{host}, nil
+	}
+	var out []string
+	for _, id := range strings.Split(ids, ",") {
+		key := "dfs.namenode.rpc-address." + host + "." + strings.TrimSpace(id)
+		address := value(conf, key)
+		if address == "" {
+			return nil, usagef("name service %s: %s is not set in hdfs-site.xml", host, key)
+		}
+		out = append(out, address)
+	}
+	return out, nil
+}
+
+var variable = regexp.MustCompile(`\$\{[^}$\s]+\}`)
+
+// value is a property with its ${...} replaced by other properties and the environment
+// (${env.NAME}), as Hadoop does; what is not set stays.
+func value(conf hadoopconf.HadoopConf, key string) string {
+	v := strings.TrimSpace(conf[key])
+	const depth = 20 // Hadoop's own limit
+	for range depth {
+		next := variable.ReplaceAllStringFunc(v, func(ref string) string {
+			name := ref[2 : len(ref)-1]
+			if env, ok := strings.CutPrefix(name, "env."); ok {
+				return os.Getenv(env)
+			}
+			if to, ok := conf[name]; ok {
+				return to
+			}
+			return ref
+		})
+		if next == v {
+			break
+		}
+		v = next
+	}
+	return v
+}
+
+// errAddress says where no name node answered.
+func errAddress(addresses []string, err error) error {
+	at := strings.Join(addresses, ", ")
+	var op *net.OpError
+	cause := err.Error()
+	if errors.As(err, &op) && op.Err != nil {
+		cause = op.Err.Error()
+	}
+	cause = strings.TrimPrefix(cause, "no available namenodes: ")
+	return &UsageError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port (fs.defaultFS in core-site.xml) and that it runs", Err: err}
+}

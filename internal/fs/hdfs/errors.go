@@ -1,0 +1,92 @@
+package hdfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/colinmarc/hdfs/v2"
+)
+
+// UsageError is an error that only the user can mend: no name node where the path says,
+// safe mode, no space. Its message names no path.
+type UsageError struct {
+	Msg string
+	Err error // the cause; may be nil
+}
+
+func (e *UsageError) Error() string { return e.Msg }
+
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+func usagef(format string, args ...any) error {
+	return &UsageError{Msg: fmt.Sprintf(format, args...)}
+}
+
+// remote is the exception that a name node or data node answered with, "" for other errors.
+func remote(err error) (exception, message string) {
+	var r hdfs.Error
+	if !errors.As(err, &r) {
+		return "", ""
+	}
+	message, _, _ = strings.Cut(r.Message(), "\n")
+	exception = r.Exception()
+	return exception[strings.LastIndex(exception, ".")+1:], message
+}
+
+// settled reports whether an error stays what it is when the call is made again.
+func settled(err error) bool {
+	for _, e := range []error{os.ErrNotExist, os.ErrExist, os.ErrPermission, os.ErrInvalid, os.ErrClosed, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var u *UsageError
+	if errors.As(err, &u) {
+		return true
+	}
+	switch exception, message := remote(err); exception {
+	case "":
+		return false
+	case "RetriableException", "StandbyException", "NotReplicatedYetException", "SafeModeException", "LeaseExpiredException", "RecoveryInProgressException":
+		return false
+	default:
+		return !noNodes(message)
+	}
+}
+
+func isSafeMode(err error) bool {
+	exception, message := remote(err)
+	return exception == "SafeModeException" || exception == "RetriableException" && strings.Contains(message, "safe mode")
+}
+
+// noNodes tells the name node's answer when no data node can take a block: they are
+// full, dead, or not yet known after a restart.
+func noNodes(message string) bool { return strings.Contains(message, "could only be written to") }
+
+// explain turns an error of the library into one that says what to do.
+func explain(err error) error {
+	var u *UsageError
+	if err == nil || errors.As(err, &u) {
+		return err
+	}
+	exception, message := remote(err)
+	switch {
+	case exception == "":
+		return err
+	case isSafeMode(err):
+		return &UsageError{Msg: "the name node is in safe mode and takes no changes: wait until it has left it (hdfs dfsadmin -safemode get)", Err: err}
+	case strings.HasSuffix(exception, "QuotaExceededException"):
+		return &UsageError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs -count -q)", Err: err}
+	case noNodes(message):
+		return &UsageError{Msg: "no data node has room for a block: HDFS is full, or its data nodes are down (hdfs dfsadmin -report)", Err: err}
+	case exception == "ParentNotDirectoryException":
+		return &os.PathError{Op: "open", Path: "", Err: syscall.ENOTDIR}
+	case exception == "AccessControlException" || exception == "AuthorizationException":
+		return &UsageError{Msg: "the name node refuses this user: " + message, Err: err}
+	}
+	return &UsageError{Msg: "the name node answers " + exception + ": " + message, Err: err}
+}

@@ -1,0 +1,85 @@
+package hdfs
+
+import (
+	"os"
+	"os/user"
+	"strings"
+
+	krb "github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+)
+
+// kerberos is a client with credentials: of the keytab that KRB5_CLIENT_KTNAME names,
+// else of the ticket cache (KRB5CCNAME, or where kinit puts it).
+func kerberos() (*krb.Client, error) {
+	file := os.Getenv(envKrbConf)
+	if file == "" {
+		file = "/etc/krb5.conf"
+	}
+	conf, err := config.Load(file)
+	if err != nil {
+		return nil, usagef("kerberos: %s: %v: set %s to the realm's krb5.conf", file, err, envKrbConf)
+	}
+	if table := os.Getenv(envKeytab); table != "" {
+		return fromKeytab(strings.TrimPrefix(table, "FILE:"), conf)
+	}
+	return fromCache(conf)
+}
+
+// fromKeytab logs in with a keytab, as the principal named or the keytab's first.
+func fromKeytab(file string, conf *config.Config) (*krb.Client, error) {
+	table, err := keytab.Load(file)
+	if err != nil {
+		return nil, usagef("kerberos: keytab %s: %v", file, err)
+	}
+	name, realm, _ := strings.Cut(os.Getenv(envPrincipal), "@")
+	if name == "" {
+		if len(table.Entries) == 0 {
+			return nil, usagef("kerberos: keytab %s is empty", file)
+		}
+		p := table.Entries[0].Principal
+		name, realm = strings.Join(p.Components, "/"), p.Realm
+	}
+	if realm == "" {
+		realm = conf.LibDefaults.DefaultRealm
+	}
+	c := krb.NewWithKeytab(name, realm, table, conf, krb.DisablePAFXFAST(true))
+	if err := c.Login(); err != nil {
+		return nil, usagef("kerberos: login of %s@%s with keytab %s failed: %s", name, realm, file, firstLine(err))
+	}
+	return c, nil
+}
+
+// fromCache takes over the tickets that kinit has got.
+func fromCache(conf *config.Config) (*krb.Client, error) {
+	file := os.Getenv(envCache)
+	if kind, rest, ok := strings.Cut(file, ":"); ok {
+		if kind != "FILE" {
+			return nil, usagef("kerberos: %s=%s: only ticket caches of kind FILE can be read: kinit -c FILE:PATH", envCache, file)
+		}
+		file = rest
+	}
+	if file == "" {
+		u, err := user.Current()
+		if err != nil {
+			return nil, usagef("kerberos: this process's user is unknown: set %s", envCache)
+		}
+		file = "/tmp/krb5cc_" + u.Uid
+	}
+	cache, err := credentials.LoadCCache(file)
+	if err != nil {
+		return nil, usagef("kerberos: ticket cache %s: %v: run kinit, or set %s to a keytab", file, err, envKeytab)
+	}
+	c, err := krb.NewFromCCache(cache, conf, krb.DisablePAFXFAST(true))
+	if err != nil {
+		return nil, usagef("kerberos: ticket cache %s: %s: run kinit", file, firstLine(err))
+	}
+	return c, nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

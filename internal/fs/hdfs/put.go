@@ -1,0 +1,88 @@
+package hdfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/colinmarc/hdfs/v2"
+)
+
+const putBuffer = 1 << 20
+
+// Put copies a local file to a new name, anew after a data node's death. The name should
+// lie in a folder that nobody else looks at yet.
+func (f *FS) Put(local, name string) error {
+	in, err := os.Open(local)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	w := &Writer{fs: f, target: name, temp: name, fixed: true}
+	began := time.Now()
+	for {
+		err := w.begin()
+		if err != nil {
+			return explain(err)
+		}
+		if _, err = in.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		n, err := io.CopyBuffer(struct{ io.Writer }{w.file}, struct{ io.Reader }{in}, make([]byte, putBuffer))
+		if err == nil {
+			err = w.finish()
+		}
+		if err == nil {
+			w.file = nil
+			w.kept.size = n
+			return w.check()
+		}
+		if settled(err) || f.ctx.Err() != nil || f.lastTry(err, time.Since(began)) {
+			w.drop()
+			return explain(err)
+		}
+		if !pause(f.ctx, min(longPause, firstPause<<w.tries)) {
+			return f.ctx.Err()
+		}
+	}
+}
+
+// create makes the temporary file with all replicas, or with fewer after many tries.
+func (w *Writer) create(c *hdfs.Client) (*hdfs.FileWriter, error) {
+	less := w.tries - fullTries
+	if less <= 0 {
+		return c.Create(w.temp)
+	}
+	d, err := c.ServerDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return c.CreateFile(w.temp, max(d.Replication-less, 1), d.BlockSize, 0o644)
+}
+
+var errTaken = errors.New("temporary name taken")
+
+// begin creates the temporary file, in place of one that has failed.
+func (w *Writer) begin() error {
+	w.drop()
+	w.tries++
+	return w.fs.patiently(func(c *hdfs.Client) error {
+		file, err := w.create(c)
+		if errors.Is(err, os.ErrExist) { // of a call whose answer was lost, or of an open file
+			if w.fixed {
+				if e := c.Remove(w.temp); e != nil && !errors.Is(e, os.ErrNotExist) {
+					return e
+				}
+			} else {
+				w.temp = tempName(w.target)
+			}
+			return fmt.Errorf("%w: %s", errTaken, w.temp)
+		}
+		if err == nil {
+			w.file = file
+		}
+		return err
+	})
+}

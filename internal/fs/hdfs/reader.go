@@ -1,0 +1,214 @@
+package hdfs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/colinmarc/hdfs/v2"
+)
+
+const (
+	rangeBytes = 4 << 20 // of one request to a data node
+	readers    = 2       // ranges fetched side by side, each over a connection of its own
+	ahead      = 2       // ranges that wait to be read
+)
+
+// Reader reads a file from its beginning to its end: ranges are fetched side by side and
+// ahead of what is asked for, and asked for again when a data node or name node dies.
+// A file that is replaced meanwhile is an error, never a mixture.
+type Reader struct {
+	fs     *FS
+	cancel context.CancelFunc
+	info   os.FileInfo
+	order  chan *span // as they are to be read
+	free   chan []byte
+	cur    *span
+	rest   []byte
+	err    error
+	group  sync.WaitGroup
+}
+
+// span is a range being fetched.
+type span struct {
+	offset int64
+	buf    []byte
+	done   chan error
+}
+
+// Open begins to read a file. It takes over f, which closes with it.
+func (f *FS) Open(name string) (*Reader, error) {
+	info, err := f.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	r := &Reader{fs: f, cancel: cancel, info: info}
+	workers := int(min(readers, (info.Size()+rangeBytes-1)/rangeBytes))
+	r.order = make(chan *span, readers+ahead)
+	r.free = make(chan []byte, readers+ahead)
+	for range readers + ahead {
+		r.free <- nil
+	}
+	work := make(chan *span)
+	r.group.Add(1 + workers)
+	go r.plan(ctx, work)
+	for i := range workers {
+		w := &fetcher{name: name, info: info}
+		if i == 0 {
+			w.fs = f
+		}
+		go func() {
+			defer r.group.Done()
+			w.run(ctx, f.loc, work)
+		}()
+	}
+	return r, nil
+}
+
+// Size is the file's length when it was opened.
+func (r *Reader) Size() int64 { return r.info.Size() }
+
+// plan cuts the file into ranges.
+func (r *Reader) plan(ctx context.Context, work chan<- *span) {
+	defer r.group.Done()
+	defer close(work)
+	defer close(r.order)
+	for at := int64(0); at < r.info.Size(); at += rangeBytes {
+		n := min(rangeBytes, r.info.Size()-at)
+		var buf []byte
+		select {
+		case buf = <-r.free:
+		case <-ctx.Done():
+			return
+		}
+		if int64(cap(buf)) < n {
+			buf = make([]byte, n)
+		}
+		s := &span{offset: at, buf: buf[:n], done: make(chan error, 1)}
+		r.order <- s
+		select {
+		case work <- s:
+		case <-ctx.Done():
+			s.done <- ctx.Err()
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 && r.err == nil {
+		if r.cur != nil {
+			r.free <- r.cur.buf
+			r.cur = nil
+		}
+		s, ok := <-r.order
+		if !ok {
+			r.err = io.EOF
+			if err := r.fs.ctx.Err(); err != nil {
+				r.err = err
+			}
+			break
+		}
+		if r.err = <-s.done; r.err == nil {
+			r.cur, r.rest = s, s.buf
+		}
+	}
+	if len(r.rest) == 0 {
+		return 0, r.err
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// Close ends the reading and the file system that Open took over.
+func (r *Reader) Close() error {
+	r.err, r.rest = os.ErrClosed, nil
+	r.cancel()
+	r.fs.closeConns() // ends what is under way
+	r.group.Wait()
+	return r.fs.Close()
+}
+
+// fetcher fetches ranges over a connection of its own: the library's client is not for
+// several goroutines.
+type fetcher struct {
+	fs   *FS // nil: dialled when first needed
+	name string
+	info os.FileInfo
+	file *hdfs.FileReader
+}
+
+func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
+	own := w.fs == nil
+	for s := range work {
+		s.done <- w.fetch(ctx, l, s)
+	}
+	if w.file != nil {
+		w.file.Close()
+	}
+	if own && w.fs != nil {
+		w.fs.Close()
+	}
+}
+
+var errReplaced = &UsageError{Msg: "was replaced or changed while it was read: run the command again"}
+
+// fetch fills a span, going on after a failure with what is still missing.
+func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {
+	if w.fs == nil {
+		fs, err := Dial(ctx, l, patience)
+		if err != nil {
+			return err
+		}
+		w.fs = fs
+	}
+	got := 0
+	return w.fs.patiently(func(c *hdfs.Client) (err error) {
+		if ctx.Err() != nil {
+			return os.ErrClosed
+		}
+		defer func() {
+			if err != nil && w.file != nil {
+				w.file.Close()
+				w.file = nil
+			}
+		}()
+		if w.file == nil {
+			if w.file, err = c.Open(w.name); err != nil {
+				w.file = nil
+				if errors.Is(err, os.ErrNotExist) {
+					return errReplaced
+				}
+				return err
+			}
+			if !sameFile(w.file.Stat(), w.info) {
+				return errReplaced
+			}
+		}
+		if _, err = w.file.Seek(s.offset+int64(got), io.SeekStart); err != nil {
+			return err
+		}
+		n, err := io.ReadFull(w.file, s.buf[got:])
+		got += n
+		return err
+	})
+}
+
+// sameFile compares what the name node says of a name at two times.
+func sameFile(a, b os.FileInfo) bool {
+	x, okX := a.Sys().(*hdfs.FileStatus)
+	y, okY := b.Sys().(*hdfs.FileStatus)
+	if okX && okY && x.GetFileId() != y.GetFileId() {
+		return false
+	}
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && !a.IsDir()
+}

@@ -1,0 +1,206 @@
+package hdfs
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	"github.com/colinmarc/hdfs/v2"
+)
+
+// fullTries is how often a file is begun with all its replicas; each further try asks for
+// one less, since the name node may believe for minutes in a data node that is dead.
+const fullTries = 4
+
+// Writer writes a file that appears under its name when it is committed. The library
+// can't go on after a data node's death, so what was written is kept aside (in memory,
+// beyond 1 MiB in a temporary file) and written anew.
+type Writer struct {
+	fs     *FS
+	target string
+	temp   string
+	file   *hdfs.FileWriter
+	kept   spool
+	done   bool
+	tries  int
+	fixed  bool // temp is the name wanted
+}
+
+// Create begins a file beside target. It takes over f, which closes with it.
+func (f *FS) Create(target string) (*Writer, error) {
+	if info, err := f.Stat(target); err == nil && info.IsDir() {
+		return nil, usagef("is a directory: give a file to write")
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	w := &Writer{fs: f, target: target, temp: tempName(target)}
+	if err := w.begin(); err != nil {
+		return nil, explain(err)
+	}
+	return w, nil
+}
+
+// tempName is a name beside target that nobody else has and Hadoop's tools pass over.
+func tempName(target string) string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	dir, base := path.Split(target)
+	return dir + "." + base + "." + hex.EncodeToString(b[:]) + ".part"
+}
+
+// drop gives up the temporary file.
+func (w *Writer) drop() {
+	if w.file == nil {
+		return
+	}
+	w.file.Close() // ends its goroutines; what it says no longer matters
+	w.file = nil
+	_ = w.fs.RemoveAll(w.temp)
+}
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.done {
+		return 0, os.ErrClosed
+	}
+	if _, err := w.kept.Write(p); err != nil {
+		return 0, err
+	}
+	_, err := w.file.Write(p)
+	return w.mend(len(p), err)
+}
+
+// mend writes the file anew if err says that it is lost.
+func (w *Writer) mend(n int, err error) (int, error) {
+	began := time.Now()
+	for wait := firstPause; err != nil; wait = min(2*wait, longPause) {
+		if w.fs.ctx.Err() != nil {
+			return 0, w.fs.ctx.Err()
+		}
+		if settled(err) || w.fs.lastTry(err, time.Since(began)) {
+			return 0, explain(err)
+		}
+		if !pause(w.fs.ctx, wait) {
+			return 0, w.fs.ctx.Err()
+		}
+		if err = w.begin(); err != nil {
+			return 0, explain(err)
+		}
+		err = w.kept.copyTo(w.file)
+	}
+	return n, nil
+}
+
+// Commit ends the file and puts it under its name, over one that is there.
+func (w *Writer) Commit() error {
+	defer w.Abort()
+	for {
+		err := w.finish()
+		if err == nil {
+			break
+		}
+		if _, err = w.mend(0, err); err != nil {
+			return err
+		}
+	}
+	w.file = nil
+	if err := w.check(); err != nil {
+		return err
+	}
+	if err := w.fs.Rename(w.temp, w.target); err != nil {
+		return err
+	}
+	w.temp = ""
+	return nil
+}
+
+// finish closes the file, waiting until the blocks have reached the replicas that the
+// name node wants to see.
+func (w *Writer) finish() error {
+	began := time.Now()
+	for wait := firstPause / 4; ; wait = min(2*wait, longPause) {
+		err := w.file.Close()
+		if err == nil || !hdfs.IsErrReplicating(err) || time.Since(began) > w.fs.wait {
+			return err
+		}
+		if !pause(w.fs.ctx, wait) {
+			return w.fs.ctx.Err()
+		}
+	}
+}
+
+// check compares the length that the name node knows with what was written.
+func (w *Writer) check() error {
+	info, err := w.fs.Stat(w.temp)
+	if err == nil && info.Size() != w.kept.size {
+		err = fmt.Errorf("%d bytes written, the name node has %d: run the command again", w.kept.size, info.Size())
+	}
+	return err
+}
+
+// Abort drops an uncommitted file; after Commit it does nothing. It closes the file
+// system that Create took over.
+func (w *Writer) Abort() {
+	if w.done {
+		return
+	}
+	w.done = true
+	w.drop()
+	if w.temp != "" {
+		_ = w.fs.RemoveAll(w.temp)
+	}
+	w.kept.close()
+	w.fs.Close()
+}
+
+// spool keeps what was written: in memory, then in a temporary file.
+type spool struct {
+	buf  []byte
+	file *os.File
+	size int64
+}
+
+const spoolMemory = 1 << 20
+
+func (s *spool) Write(p []byte) (int, error) {
+	s.size += int64(len(p))
+	if s.file == nil && len(s.buf)+len(p) <= spoolMemory {
+		s.buf = append(s.buf, p...)
+		return len(p), nil
+	}
+	if s.file == nil {
+		f, err := os.CreateTemp("", "taxon-hdfs-*.part")
+		if err != nil {
+			return 0, err
+		}
+		s.file = f
+		_ = os.Remove(f.Name()) // gone with the process; where it can't be, close removes it
+		if _, err := f.Write(s.buf); err != nil {
+			return 0, err
+		}
+		s.buf = nil
+	}
+	return s.file.Write(p)
+}
+
+func (s *spool) copyTo(w io.Writer) error {
+	if s.file == nil {
+		_, err := w.Write(s.buf)
+		return err
+	}
+	_, err := io.CopyBuffer(struct{ io.Writer }{w}, io.NewSectionReader(s.file, 0, s.size), make([]byte, spoolMemory))
+	return err
+}
+
+func (s *spool) close() {
+	if s.file != nil {
+		s.file.Close()
+		_ = os.Remove(s.file.Name())
+	}
+	s.buf, s.file = nil, nil
+}

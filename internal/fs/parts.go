@@ -1,0 +1,112 @@
+package fs
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"taxon/internal/fs/hdfs"
+)
+
+// joined reads the files of a pattern or of a folder of parts one after the other, each
+// with a compression of its own, as one text: a part that lacks its last newline gets it.
+type joined struct {
+	ctx   context.Context
+	src   Source
+	rest  []string // parts not yet begun
+	cur   *File    // nil: none is open
+	seen  int64    // of cur, already counted
+	last  byte     // that was handed out
+	count *counter
+}
+
+// openParts opens several files as one of the name that the user gave.
+func openParts(ctx context.Context, src Source, path string, parts []string) (*File, error) {
+	size, err := totalSize(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	j := &joined{ctx: ctx, src: src, rest: parts, last: '\n', count: &counter{}}
+	if err := j.next(); err != nil {
+		return nil, err
+	}
+	return &File{name: Name(path), size: size, compression: j.cur.compression, raw: j, count: j.count, content: j, parts: true}, nil
+}
+
+// next opens the next part.
+func (j *joined) next() (err error) {
+	j.cur, err = openFileOf(j.ctx, j.src, j.rest[0])
+	j.rest, j.seen = j.rest[1:], 0
+	return err
+}
+
+func (j *joined) Read(p []byte) (int, error) {
+	for {
+		if j.cur == nil {
+			if len(j.rest) == 0 {
+				return 0, io.EOF
+			}
+			if err := j.next(); err != nil {
+				j.cur = nil
+				return 0, err
+			}
+		}
+		n, err := j.cur.Read(p)
+		read := j.cur.BytesRead()
+		j.count.n.Add(read - j.seen)
+		j.seen = read
+		if n > 0 {
+			j.last = p[n-1]
+		}
+		if err != io.EOF {
+			return n, err
+		}
+		j.cur.Close()
+		j.cur = nil
+		if n == 0 && j.last != '\n' && len(p) > 0 {
+			p[0], j.last, n = '\n', '\n', 1
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+}
+
+func (j *joined) Close() error {
+	if j.cur == nil {
+		return nil
+	}
+	return j.cur.Close()
+}
+
+// totalSize adds up the sizes of files, -1 where one is unknown.
+func totalSize(ctx context.Context, paths []string) (total int64, err error) {
+	if IsRemote(paths[0]) {
+		err = remotely(ctx, paths[0], func(f *hdfs.FS, _ string) error {
+			for _, p := range paths {
+				l, err := hdfs.Parse(p)
+				if err != nil {
+					return err
+				}
+				info, err := f.Stat(l.Path)
+				if err != nil {
+					return Explain(p, err)
+				}
+				total += info.Size()
+			}
+			return nil
+		})
+		return total, err
+	}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return 0, Explain(p, err)
+		}
+		if !info.Mode().IsRegular() {
+			return -1, nil
+		}
+		total += info.Size()
+	}
+	return total, nil
+}

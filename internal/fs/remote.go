@@ -1,0 +1,246 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"taxon/internal/fs/hdfs"
+)
+
+// The functions of this file are those of packages os and path/filepath for paths of
+// every kind: local ones, and hdfs://. Errors name the path and are explained.
+
+// IsRemote reports whether a path lies on a Hadoop file system.
+func IsRemote(path string) bool { return hdfs.Is(path) }
+
+// Join appends names to a path, as filepath.Join does.
+func Join(base string, names ...string) string {
+	if IsRemote(base) {
+		return hdfs.Join(base, names...)
+	}
+	return filepath.Join(append([]string{base}, names...)...)
+}
+
+// Clean is the shortest path that means the same.
+func Clean(path string) string { return Join(path) }
+
+// Dir is the folder that holds a path.
+func Dir(path string) string {
+	if IsRemote(path) {
+		return hdfs.Dir(path)
+	}
+	return filepath.Dir(path)
+}
+
+// dial connects to the file system of a path, once (wait 0) or with patience.
+func dial(ctx context.Context, path string, wait time.Duration) (*hdfs.FS, string, error) {
+	l, err := hdfs.Parse(path)
+	if err != nil {
+		return nil, "", Explain(path, err)
+	}
+	f, err := hdfs.Dial(ctx, l, wait)
+	if err != nil {
+		return nil, "", remoteErr(ctx, path, err)
+	}
+	return f, l.Path, nil
+}
+
+// remoteErr explains an error of a remote path; a cancelled context is the cause of all.
+func remoteErr(ctx context.Context, path string, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return Explain(path, err)
+}
+
+// remotely calls do with the file system of path and its path there.
+func remotely(ctx context.Context, path string, do func(f *hdfs.FS, name string) error) error {
+	f, name, err := dial(ctx, path, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return remoteErr(ctx, path, do(f, name))
+}
+
+// Stat describes a file or folder.
+func Stat(path string) (info iofs.FileInfo, err error) {
+	if !IsRemote(path) {
+		return os.Stat(path)
+	}
+	err = remotely(context.Background(), path, func(f *hdfs.FS, name string) (err error) {
+		info, err = f.Stat(name)
+		return err
+	})
+	return info, err
+}
+
+// ReadDirNames lists the names in a folder, sorted.
+func ReadDirNames(path string) (names []string, err error) {
+	if !IsRemote(path) {
+		entries, err := os.ReadDir(path)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names, err
+	}
+	err = remotely(context.Background(), path, func(f *hdfs.FS, name string) error {
+		info, err := f.Stat(name)
+		if err == nil && !info.IsDir() {
+			err = &os.PathError{Op: "readdir", Path: path, Err: errNotDir}
+		}
+		if err != nil {
+			return err
+		}
+		list, err := f.ReadDir(name)
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		return err
+	})
+	return names, err
+}
+
+// ReadFile reads a whole file, as it is.
+func ReadFile(ctx context.Context, path string) ([]byte, error) {
+	if !IsRemote(path) {
+		return os.ReadFile(path)
+	}
+	r, size, err := openRemote(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return readAll(r, size)
+}
+
+// RemoveAll removes a file or a folder with all in it; one that is not there is no error.
+func RemoveAll(path string) error {
+	if !IsRemote(path) {
+		return os.RemoveAll(path)
+	}
+	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.RemoveAll(name) })
+}
+
+// Exists reports whether something bears the name; what can't be asked does not.
+func Exists(path string) bool {
+	_, err := Stat(path)
+	return err == nil
+}
+
+// partPrefix begins the names of a folder's part files, as Hadoop's jobs write them.
+const partPrefix = "part-"
+
+// Expand lists the files that a path of input stands for: itself; of a pattern (* ? [])
+// all files that match, by name; of a folder its part files. A local file whose name
+// has the characters of a pattern is itself.
+func Expand(ctx context.Context, path string) ([]string, error) {
+	switch {
+	case path == Stdin || path == "":
+		return []string{path}, nil
+	case IsRemote(path):
+		return expandRemote(ctx, path)
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return localParts(path)
+	}
+	if err == nil || !hdfs.HasGlob(path) {
+		return []string{path}, nil // opening it tells what is wrong
+	}
+	found, err := filepath.Glob(path)
+	if err != nil {
+		return nil, Inputf(path, 0, "not a pattern: %w", err)
+	}
+	found = slices.DeleteFunc(found, func(p string) bool {
+		info, err := os.Stat(p)
+		base := filepath.Base(p)
+		return err == nil && info.IsDir() || hdfs.Hidden(base) && !hdfs.Hidden(filepath.Base(path))
+	})
+	if len(found) == 0 {
+		return nil, noMatch(path)
+	}
+	return found, nil
+}
+
+func localParts(dir string) ([]string, error) {
+	names, err := ReadDirNames(dir)
+	if err != nil {
+		return nil, Explain(dir, err)
+	}
+	var out []string
+	for _, n := range names {
+		if strings.HasPrefix(n, partPrefix) {
+			out = append(out, filepath.Join(dir, n))
+		}
+	}
+	if len(out) == 0 {
+		return []string{dir}, nil // opening it says that it is a folder
+	}
+	return out, nil
+}
+
+func noMatch(path string) error {
+	return &InputError{Path: path, Msg: "no file matches", Err: iofs.ErrNotExist}
+}
+
+func expandRemote(ctx context.Context, path string) (out []string, err error) {
+	l, err := hdfs.Parse(path)
+	if err != nil {
+		return nil, Explain(path, err)
+	}
+	err = remotely(ctx, path, func(f *hdfs.FS, name string) error {
+		info, err := f.Stat(name)
+		switch {
+		case err == nil && info.IsDir():
+			out, err = remoteParts(f, name)
+		case err == nil:
+			out = []string{name}
+		case errors.Is(err, iofs.ErrNotExist) && hdfs.HasGlob(name):
+			out, err = remoteMatches(f, name)
+			if err == nil && len(out) == 0 {
+				err = noMatch(path)
+			}
+		}
+		return err
+	})
+	for i := range out {
+		out[i] = l.With(out[i])
+	}
+	return out, err
+}
+
+// remoteParts are a folder's part files.
+func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
+	list, err := f.ReadDir(dir)
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), partPrefix) && !e.IsDir() {
+			out = append(out, strings.TrimSuffix(dir, "/")+"/"+e.Name())
+		}
+	}
+	if err == nil && len(out) == 0 {
+		err = &UsageError{Msg: "is a directory without files part-*: give a file, or a pattern like DIR/*"}
+	}
+	return out, err
+}
+
+// remoteMatches are the files that match a pattern.
+func remoteMatches(f *hdfs.FS, pattern string) (out []string, err error) {
+	found, err := f.Glob(pattern)
+	for _, p := range found {
+		info, err := f.Stat(p)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			out = append(out, p)
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,156 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"taxon/internal/fs/hdfs"
+)
+
+// errNotDir is a file where a folder must be.
+var errNotDir error = syscall.ENOTDIR
+
+// UsageError is what a remote file system reports for the user to mend.
+type UsageError = hdfs.UsageError
+
+// successName marks a folder in a Hadoop file system as whole, for Hadoop's tools.
+const successName = "_SUCCESS"
+
+// copyBytes is the buffer of a copy between file systems.
+const copyBytes = 1 << 20
+
+// openRemote opens a file of a Hadoop file system.
+func openRemote(ctx context.Context, path string) (io.ReadCloser, int64, error) {
+	f, name, err := dial(ctx, path, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := f.Open(name)
+	if err != nil {
+		f.Close()
+		return nil, 0, remoteErr(ctx, path, err)
+	}
+	return &remoteFile{r, ctx, path}, r.Size(), nil
+}
+
+// remoteFile names the path in errors.
+type remoteFile struct {
+	*hdfs.Reader
+	ctx  context.Context
+	path string
+}
+
+func (f *remoteFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = remoteErr(f.ctx, f.path, err)
+	}
+	return n, err
+}
+
+// readAll reads size bytes and makes sure that the stream ends there.
+func readAll(r io.Reader, size int64) ([]byte, error) {
+	buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err := buf.ReadFrom(r)
+	return buf.Bytes(), err
+}
+
+// Fetch gives a local folder with the files of a folder for those who map files into
+// memory: a local path as it is, a remote one copied to a temporary folder (TMPDIR). Call
+// done when the files are mapped or read: it removes the copy.
+func Fetch(ctx context.Context, path string) (local string, done func(), err error) {
+	if !IsRemote(path) {
+		return path, func() {}, nil
+	}
+	temp, err := os.MkdirTemp("", "taxon-hdfs-")
+	if err != nil {
+		return "", nil, Explain(os.TempDir(), err)
+	}
+	done = func() { os.RemoveAll(temp) }
+	if err := fetchInto(ctx, path, temp); err != nil {
+		done()
+		return "", nil, err
+	}
+	return temp, done, nil
+}
+
+// fetchInto copies the files of a remote folder, without those that Hadoop's tools pass over.
+func fetchInto(ctx context.Context, path, dir string) error {
+	info, err := Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return Explain(path, &os.PathError{Op: "open", Path: path, Err: errNotDir})
+	}
+	names, err := ReadDirNames(path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if hdfs.Hidden(name) {
+			continue
+		}
+		if err := fetchFile(ctx, Join(path, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fetchFile(ctx context.Context, from, to string) error {
+	in, _, err := openRemote(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return Explain(to, err)
+	}
+	defer out.Close()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, in, make([]byte, copyBytes)); err != nil {
+		return Explain(from, err)
+	}
+	return Explain(to, out.Close())
+}
+
+// Renamed puts the path that the user named in place of the copy's in an error.
+func Renamed(err error, local, path string) error {
+	var in *InputError
+	if local == path || !errors.As(err, &in) || !strings.HasPrefix(in.Path, local) {
+		return err
+	}
+	named := *in
+	named.Path = path + strings.TrimPrefix(in.Path, local)
+	return &named
+}
+
+// upload copies the files of a local folder into a new remote one, folders in it too.
+func upload(f *hdfs.FS, from, to string) error {
+	if err := f.MkdirAll(to); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		src, dst := filepath.Join(from, e.Name()), to+"/"+e.Name()
+		if e.IsDir() {
+			err = upload(f, src, dst)
+		} else {
+			err = f.Put(src, dst)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
