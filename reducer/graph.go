@@ -108,7 +108,7 @@ func (r *run) graph() {
 		tmp: make([]float64, n), dir: make([]float64, n), back: make([]float64, n), sys: newEquations(g, n),
 	}
 	for c := range int32(r.Hi - r.Lo) {
-		if r.x.empty(c) && r.prev.empty(c) && r.in.empty(c) && (r.grad == nil || r.grad.empty(c)) {
+		if r.empty(c) {
 			continue
 		}
 		q.fill(c)
@@ -123,24 +123,24 @@ func (q *graphRun) fill(c int32) {
 	clear(q.prev)
 	clear(q.v)
 	clear(q.stiff)
-	for k := q.run.x.begin[c]; k < q.run.x.begin[c+1]; k++ {
-		q.x[q.run.x.node[k]] = q.run.x.value[k]
+	for _, e := range q.run.x.of(c) {
+		q.x[e.node] = e.value
 	}
-	for k := q.run.prev.begin[c]; k < q.run.prev.begin[c+1]; k++ {
-		q.prev[q.run.prev.node[k]] = q.run.prev.value[k]
+	for _, e := range q.run.prev.of(c) {
+		q.prev[e.node] = e.value
 	}
 	for p := range q.y {
 		q.y[p] = Extrapolate(q.x[p], q.prev[p], q.Beta)
 	}
-	for k := q.in.begin[c]; k < q.in.begin[c+1]; k++ {
-		q.v[q.in.parent[k]] += q.in.sum[k]
-		q.stiff[q.in.parent[k]] += float64(q.unit * float64(q.in.stiff[k]))
+	for _, e := range q.in.of(c) {
+		q.v[e.parent] += e.sum
+		q.stiff[e.parent] += float64(q.unit * float64(e.stiff))
 	}
 	copy(q.gradient, q.v)
 	if q.grad != nil {
 		clear(q.gradient)
-		for k := q.grad.begin[c]; k < q.grad.begin[c+1]; k++ {
-			q.gradient[q.grad.parent[k]] += q.grad.sum[k]
+		for _, e := range q.grad.of(c) {
+			q.gradient[e.parent] += e.sum
 		}
 	}
 }
@@ -166,9 +166,16 @@ func (q *graphRun) column(c int32) {
 	case Emit:
 		copy(q.next, q.y)
 	}
+	kept := 0
+	for _, v := range q.next {
+		if v != 0 {
+			kept++
+		}
+	}
+	q.out.open(c, kept)
 	for p, v := range q.next {
 		if v != 0 {
-			q.out.add(q.Lo+uint32(c), int32(p), v)
+			q.out.add(int32(p), v)
 		}
 	}
 }

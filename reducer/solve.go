@@ -13,9 +13,10 @@ func (c *column) solve() {
 		c.w[i] = float64(c.stiff[i]*float64(c.y[i])) + c.v[i]
 	}
 	for i := len(c.node) - 1; i >= 0; i-- {
+		c.diag[i] = 1 / c.diag[i]
 		if j := c.parent[i]; j >= 0 {
 			e := c.edge[i]
-			share := e / c.diag[i]
+			share := float64(e * c.diag[i])
 			c.diag[j] += e - float64(e*share)
 			c.w[j] += float64(c.w[i] * share)
 		}
@@ -25,7 +26,7 @@ func (c *column) solve() {
 		if j := c.parent[i]; j >= 0 {
 			up = float64(c.edge[i] * c.w[j])
 		}
-		c.w[i] = (c.w[i] + up) / c.diag[i]
+		c.w[i] = (c.w[i] + up) * c.diag[i] // diag holds the inverses by now
 		c.next[i] = float32(c.w[i]) + 0
 	}
 }

@@ -191,9 +191,10 @@ func (j *job) ranges() []uint32 { return j.plan.GetRangeBegin() }
 
 // scratch is a task's reusable memory.
 type scratch struct {
-	tile *mapper.Scratch
-	path path
-	mean [mapper.Lanes][]float32
+	tile   *mapper.Scratch
+	reduce reducer.Scratch
+	path   path
+	mean   [mapper.Lanes][]float32
 
 	// On graphs: see fanMean.
 	sum      []float64

@@ -13,7 +13,7 @@ import (
 const contributionBatch = 256
 
 // reduce runs a REDUCE task: it moves the internals over one feature range.
-func (k *task) reduce(ctx context.Context) (*taxonv1.Sums, error) {
+func (k *task) reduce(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	r := k.lease.GetReduce()
 	t, err := k.reducerTask(r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (k *task) reduce(ctx context.Context) (*taxonv1.Sums, error) {
 	}
 	var next *reducer.Vectors
 	var sums reducer.Sums
-	k.compute(func() { next, sums = t.Run(in, x, prev) })
+	k.compute(func() { next, sums = s.reduce.Run(t, in, x, prev) })
 	if t.Rule != reducer.None {
 		values := make([]store.Value, len(k.job.groups))
 		for g, nodes := range k.job.groups {
@@ -51,7 +51,7 @@ func (k *task) reduce(ctx context.Context) (*taxonv1.Sums, error) {
 }
 
 // emitRange writes the final vectors y of all internals over one range.
-func (k *task) emitRange(ctx context.Context) error {
+func (k *task) emitRange(ctx context.Context, s *scratch) error {
 	r := k.lease.GetReduce()
 	t, err := k.reducerTask(r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (k *task) emitRange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	y, _ := t.Run(nil, x, prev)
+	y, _ := s.reduce.Run(t, nil, x, prev)
 	all := make([]int32, len(k.job.forest.Parent))
 	for p := range all {
 		all[p] = int32(p)

@@ -87,11 +87,11 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 	case taxonv1.TaskKind_TASK_KIND_MAP:
 		sums, err = k.solve(ctx, s)
 	case taxonv1.TaskKind_TASK_KIND_REDUCE:
-		sums, err = k.reduce(ctx)
+		sums, err = k.reduce(ctx, s)
 	case taxonv1.TaskKind_TASK_KIND_EMIT_MAP:
 		sums, err = &taxonv1.Sums{}, k.emitBlock(ctx, s)
 	case taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
-		sums, err = &taxonv1.Sums{}, k.emitRange(ctx)
+		sums, err = &taxonv1.Sums{}, k.emitRange(ctx, s)
 	default:
 		err = Deterministic(fmt.Errorf("this worker does not know task kind %d: it is older than the coordinator", l.GetKind()))
 	}

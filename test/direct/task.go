@@ -15,6 +15,7 @@ type bench struct {
 	scratch *mapper.Scratch
 	walk    walker
 	mean    [mapper.Lanes][]float32
+	reducer reducer.Scratch
 }
 
 func (r *Replay) newBench() *bench {
@@ -159,7 +160,7 @@ func (b *bench) reduce(r *taxonv1.ReduceTask) (*reducer.Vectors, *taxonv1.Sums, 
 			return nil, nil, err
 		}
 	}
-	next, sums := t.Run(in, x[0], prev[0])
+	next, sums := b.reducer.Run(t, in, x[0], prev[0])
 	return next, &taxonv1.Sums{
 		Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart, Moved: sums.Moved, Visits: uint64(sums.Entries),
 	}, nil
