@@ -16,6 +16,14 @@ type (
 	}
 	// Resume asks for a job to go on from the state of a SaveJob action.
 	Resume struct{ State []byte }
+	// Restore asks for a job to go on from such a state over shards that hold its values
+	// already, in place of the one of its id, if that failed or was cancelled.
+	Restore struct {
+		State    []byte
+		Shards   []string
+		Replicas uint32
+		revived  *job // by the shell, outside its lock
+	}
 	// Reopen asks for a cancelled or failed job to go on from its last committed step.
 	Reopen struct{ Job string }
 	// Register is a worker that joins. Memory is what its tasks may take, in bytes; 0: not told.
@@ -88,6 +96,7 @@ type (
 
 func (Submit) event()     {}
 func (Resume) event()     {}
+func (Restore) event()    {}
 func (Reopen) event()     {}
 func (Drain) event()      {}
 func (JoinShard) event()  {}

@@ -7,6 +7,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // logBatch is the number of lines in one message of a Logs stream.
@@ -51,6 +53,20 @@ func (s *jobService) Resume(_ context.Context, r *taxonv1.ResumeRequest) (*taxon
 		return nil, rpcError(a.err)
 	}
 	st, _, err := s.status(r.GetJob(), 0)
+	return st, err
+}
+
+// Restore implements the Jobs service.
+func (s *jobService) Restore(_ context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
+	j, err := reviveJob(r.GetState())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	a := s.step(Restore{State: r.GetState(), Shards: r.GetShards(), Replicas: r.GetReplicas(), revived: j})
+	if a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	st, _, err := s.status(a.job, 0)
 	return st, err
 }
 

@@ -21,24 +21,25 @@ func (t Tick) Seconds() float64 { return float64(t) / float64(second) }
 
 // Limits bounds what the machine does. The zero value of a field means its default.
 type Limits struct {
-	Lease           Tick   // a lease lives this long without renewal; a worker too. Default 10 s
-	Backoff         Tick   // before a task that was lost twice, or errored once, goes out again; doubles. Default 100 ms
-	MaxBackoff      Tick   // Default 5 s
-	MaxLosses       uint32 // of one task before its job fails: it seems to kill its workers. Default 30
-	MaxErrors       uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
-	MaxOutage       Tick   // of the store, before a job that needs it fails. Default 10 min
-	MaxRollbacks    uint32 // of a job, before it fails. Default 8
-	Straggler       Tick   // no second attempt at a task that runs for less. Default 2 s
-	KeepInputs      bool   // keep what the last steps read, so that values which the store loses can be made again
-	MaxRunning      int    // jobs that run at once, others queue. Default 4
-	MaxQueued       int    // jobs that wait; more are refused. Default 100
-	KeepJobs        int    // ended jobs whose values are kept. Default 100
-	KeepFor         Tick   // how long they are kept at most. Default 30 days
-	NeedShards      bool   // refuse jobs while no store shard is up
-	Checkpoints     bool   // emit SaveJob actions
-	Durable         bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
-	Shows           bool   // emit ShowWeights actions
-	CheckpointEvery Tick   // least time between two of them. Default 10 s
+	Lease            Tick   // a lease lives this long without renewal; a worker too. Default 10 s
+	Backoff          Tick   // before a task that was lost twice, or errored once, goes out again; doubles. Default 100 ms
+	MaxBackoff       Tick   // Default 5 s
+	MaxLosses        uint32 // of one task before its job fails: it seems to kill its workers. Default 30
+	MaxErrors        uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
+	MaxOutage        Tick   // of the store, before a job that needs it fails. Default 10 min
+	MaxRollbacks     uint32 // of a job, before it fails. Default 8
+	Straggler        Tick   // no second attempt at a task that runs for less. Default 2 s
+	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be made again
+	MaxRunning       int    // jobs that run at once, others queue. Default 4
+	MaxQueued        int    // jobs that wait; more are refused. Default 100
+	KeepJobs         int    // ended jobs whose values are kept. Default 100
+	KeepFor          Tick   // how long they are kept at most. Default 30 days
+	NeedShards       bool   // refuse jobs while no store shard is up
+	Checkpoints      bool   // emit SaveJob actions
+	Durable          bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
+	Shows            bool   // emit ShowWeights actions
+	CheckpointEvery  Tick   // least time between two of them. Default 10 s
+	CheckpointSweeps uint32 // least sweeps between two of them; 0: as each job says
 }
 
 // withDefaults fills the fields that are zero.
@@ -137,6 +138,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.submit(e)
 	case Resume:
 		m.resume(e)
+	case Restore:
+		m.restore(e)
 	case Reopen:
 		m.reopen(e.Job)
 	case Register:

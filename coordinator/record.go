@@ -201,8 +201,12 @@ func (m *Machine) applySubmit(r *Record) error {
 		j.Name, j.Replicas, j.Submitted = r.Name, r.Replicas, r.At
 	}
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
-	j.Error, j.Shards, j.Ended = "", r.Shards, 0
+	j.Error, j.Failed, j.Shards, j.Ended = "", nil, r.Shards, 0
 	if r.Kind == recordRestore {
+		if r.Replicas > 0 { // 0: the shards that are up, as many copies as it had
+			j.Replicas = r.Replicas
+			m.succeed(j)
+		}
 		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)
 	} else {
 		j.note(r.At, levelInfo, "queued: %d terminals of %d nodes, %d map and %d reduce tasks a sweep", j.terminals, j.nodes, len(j.plan.BlockSet), len(j.X))
@@ -527,7 +531,10 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 // checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
 // Limits.CheckpointEvery, whichever is later.
 func (m *Machine) checkpoint(j *job, at Tick) {
-	every := max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
+	every := m.limits.CheckpointSweeps
+	if every == 0 {
+		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
+	}
 	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
 		return
 	}

@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 )
 
 // A job whose committed values are lost for good goes back to its last checkpoint, or to
@@ -46,6 +48,8 @@ func (m *Machine) loaded(e Loaded) {
 		back, err := reviveJob(e.State)
 		if err == nil && back.ID != j.ID {
 			err = fmt.Errorf("it is of job %s", back.ID)
+		} else if err == nil && !slices.Equal(back.Spec, j.Spec) {
+			err = errors.New("it is of another job of this id")
 		}
 		if err != nil {
 			m.fail(j, fmt.Sprintf("its last checkpoint can't be used: %v", err))

@@ -33,6 +33,7 @@ func DefaultPolicy() Policy {
 		"Submit":   {Submit},
 		"Cancel":   {Submit},
 		"Resume":   {Submit},
+		"Restore":  {Submit},
 		"Status":   {Submit, ReadOnly},
 		"Watch":    {Submit, ReadOnly},
 		"ListJobs": {Submit, ReadOnly, Store}, // a shard that was away asks what it has missed

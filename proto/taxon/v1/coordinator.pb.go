@@ -980,6 +980,66 @@ func (x *ResumeRequest) GetJob() string {
 	return ""
 }
 
+type RestoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         []byte                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`        // the coordinator's state of the job, as the snapshot holds it
+	Shards        []string               `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty"`      // ids of the shards that the values were placed over; all must be up
+	Replicas      uint32                 `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"` // copies of each value that were put; 0: one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreRequest) Reset() {
+	*x = RestoreRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreRequest) ProtoMessage() {}
+
+func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
+func (*RestoreRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RestoreRequest) GetState() []byte {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *RestoreRequest) GetShards() []string {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *RestoreRequest) GetReplicas() uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
 type ListJobsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -988,7 +1048,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1060,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1073,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
 }
 
 // JobInfo is a line of the list of jobs.
@@ -1040,7 +1100,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1112,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1125,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JobInfo) GetJob() string {
@@ -1182,7 +1242,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1254,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1267,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListJobsResult) GetJobs() []*JobInfo {
@@ -1228,7 +1288,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1300,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1313,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1295,7 +1355,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1367,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1380,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LogLine) GetNumber() uint64 {
@@ -1395,7 +1455,7 @@ type LogLines struct {
 
 func (x *LogLines) Reset() {
 	*x = LogLines{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1467,7 @@ func (x *LogLines) String() string {
 func (*LogLines) ProtoMessage() {}
 
 func (x *LogLines) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1480,7 @@ func (x *LogLines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLines.ProtoReflect.Descriptor instead.
 func (*LogLines) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogLines) GetLines() []*LogLine {
@@ -1438,7 +1498,7 @@ type WorkersRequest struct {
 
 func (x *WorkersRequest) Reset() {
 	*x = WorkersRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1510,7 @@ func (x *WorkersRequest) String() string {
 func (*WorkersRequest) ProtoMessage() {}
 
 func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1523,7 @@ func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersRequest.ProtoReflect.Descriptor instead.
 func (*WorkersRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
 }
 
 type WorkerInfo struct {
@@ -1482,7 +1542,7 @@ type WorkerInfo struct {
 
 func (x *WorkerInfo) Reset() {
 	*x = WorkerInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1554,7 @@ func (x *WorkerInfo) String() string {
 func (*WorkerInfo) ProtoMessage() {}
 
 func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1567,7 @@ func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerInfo.ProtoReflect.Descriptor instead.
 func (*WorkerInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WorkerInfo) GetWorker() string {
@@ -1575,7 +1635,7 @@ type WorkersResult struct {
 
 func (x *WorkersResult) Reset() {
 	*x = WorkersResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1647,7 @@ func (x *WorkersResult) String() string {
 func (*WorkersResult) ProtoMessage() {}
 
 func (x *WorkersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1660,7 @@ func (x *WorkersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersResult.ProtoReflect.Descriptor instead.
 func (*WorkersResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WorkersResult) GetWorkers() []*WorkerInfo {
@@ -1619,7 +1679,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1691,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1704,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DrainRequest) GetWorker() string {
@@ -1670,7 +1730,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1742,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1755,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Shard) GetId() string {
@@ -1755,7 +1815,7 @@ type StoresRequest struct {
 
 func (x *StoresRequest) Reset() {
 	*x = StoresRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1827,7 @@ func (x *StoresRequest) String() string {
 func (*StoresRequest) ProtoMessage() {}
 
 func (x *StoresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1840,7 @@ func (x *StoresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
 func (*StoresRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
 }
 
 // StoresResult: version rises whenever a shard joins, moves, goes down or comes back.
@@ -1794,7 +1854,7 @@ type StoresResult struct {
 
 func (x *StoresResult) Reset() {
 	*x = StoresResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1866,7 @@ func (x *StoresResult) String() string {
 func (*StoresResult) ProtoMessage() {}
 
 func (x *StoresResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1879,7 @@ func (x *StoresResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
 func (*StoresResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StoresResult) GetShards() []*Shard {
@@ -1849,7 +1909,7 @@ type JoinStoreRequest struct {
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1921,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1934,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -1923,7 +1983,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1935,7 +1995,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1948,7 +2008,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -1981,7 +2041,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2053,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2066,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2024,7 +2084,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2096,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2109,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2070,7 +2130,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2142,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2155,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2174,7 +2234,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2246,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2259,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2243,7 +2303,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2315,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2328,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -2312,7 +2372,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2384,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2397,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -2414,7 +2474,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2486,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2499,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -2720,7 +2780,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +2792,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +2805,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -2788,7 +2848,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2800,7 +2860,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2813,7 +2873,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -2853,7 +2913,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +2925,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +2938,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -2896,7 +2956,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +2968,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +2981,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 type JobRequest struct {
@@ -2933,7 +2993,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3005,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3018,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -2982,7 +3042,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3054,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3067,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3048,7 +3108,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3120,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3133,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3099,7 +3159,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3171,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3184,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3177,7 +3237,7 @@ type MapTask struct {
 
 func (x *MapTask) Reset() {
 	*x = MapTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3249,7 @@ func (x *MapTask) String() string {
 func (*MapTask) ProtoMessage() {}
 
 func (x *MapTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3262,7 @@ func (x *MapTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapTask.ProtoReflect.Descriptor instead.
 func (*MapTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MapTask) GetBlock() uint32 {
@@ -3300,7 +3360,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3372,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3385,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3371,7 +3431,7 @@ type ReduceTask struct {
 
 func (x *ReduceTask) Reset() {
 	*x = ReduceTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3443,7 @@ func (x *ReduceTask) String() string {
 func (*ReduceTask) ProtoMessage() {}
 
 func (x *ReduceTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3456,7 @@ func (x *ReduceTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReduceTask.ProtoReflect.Descriptor instead.
 func (*ReduceTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReduceTask) GetRange() uint32 {
@@ -3486,7 +3546,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3498,7 +3558,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3511,7 +3571,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Lease) GetJob() string {
@@ -3587,7 +3647,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3599,7 +3659,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3612,7 +3672,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -3642,7 +3702,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3714,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3727,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -3715,7 +3775,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +3787,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +3800,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -3767,7 +3827,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3779,7 +3839,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3792,7 +3852,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -3826,7 +3886,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +3898,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +3911,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Sums) GetPrimal() float64 {
@@ -3930,7 +3990,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4002,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4015,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4052,7 +4112,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4124,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4137,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4168,7 +4228,11 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\adiscard\x18\x02 \x01(\bR\adiscard\"!\n" +
 	"\rResumeRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\x11\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"Z\n" +
+	"\x0eRestoreRequest\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
+	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
+	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
 	"\x0fListJobsRequest\"\xf1\x03\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
@@ -4460,13 +4524,14 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rTASK_KIND_MAP\x10\x01\x12\x14\n" +
 	"\x10TASK_KIND_REDUCE\x10\x02\x12\x16\n" +
 	"\x12TASK_KIND_EMIT_MAP\x10\x03\x12\x19\n" +
-	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xff\x04\n" +
+	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xb9\x05\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus0\x01\x126\n" +
 	"\x06Cancel\x12\x17.taxon.v1.CancelRequest\x1a\x13.taxon.v1.JobStatus\x126\n" +
-	"\x06Resume\x12\x17.taxon.v1.ResumeRequest\x1a\x13.taxon.v1.JobStatus\x12?\n" +
+	"\x06Resume\x12\x17.taxon.v1.ResumeRequest\x1a\x13.taxon.v1.JobStatus\x128\n" +
+	"\aRestore\x12\x18.taxon.v1.RestoreRequest\x1a\x13.taxon.v1.JobStatus\x12?\n" +
 	"\bListJobs\x12\x19.taxon.v1.ListJobsRequest\x1a\x18.taxon.v1.ListJobsResult\x123\n" +
 	"\x04Logs\x12\x15.taxon.v1.LogsRequest\x1a\x12.taxon.v1.LogLines0\x01\x12<\n" +
 	"\aWorkers\x12\x18.taxon.v1.WorkersRequest\x1a\x17.taxon.v1.WorkersResult\x125\n" +
@@ -4498,7 +4563,7 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),          // 0: taxon.v1.MemberState
 	(JobState)(0),             // 1: taxon.v1.JobState
@@ -4513,47 +4578,48 @@ var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(*StatusRequest)(nil),     // 10: taxon.v1.StatusRequest
 	(*CancelRequest)(nil),     // 11: taxon.v1.CancelRequest
 	(*ResumeRequest)(nil),     // 12: taxon.v1.ResumeRequest
-	(*ListJobsRequest)(nil),   // 13: taxon.v1.ListJobsRequest
-	(*JobInfo)(nil),           // 14: taxon.v1.JobInfo
-	(*ListJobsResult)(nil),    // 15: taxon.v1.ListJobsResult
-	(*LogsRequest)(nil),       // 16: taxon.v1.LogsRequest
-	(*LogLine)(nil),           // 17: taxon.v1.LogLine
-	(*LogLines)(nil),          // 18: taxon.v1.LogLines
-	(*WorkersRequest)(nil),    // 19: taxon.v1.WorkersRequest
-	(*WorkerInfo)(nil),        // 20: taxon.v1.WorkerInfo
-	(*WorkersResult)(nil),     // 21: taxon.v1.WorkersResult
-	(*DrainRequest)(nil),      // 22: taxon.v1.DrainRequest
-	(*Shard)(nil),             // 23: taxon.v1.Shard
-	(*StoresRequest)(nil),     // 24: taxon.v1.StoresRequest
-	(*StoresResult)(nil),      // 25: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),  // 26: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),   // 27: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil), // 28: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),  // 29: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),        // 30: taxon.v1.FailedTask
-	(*TaskCounts)(nil),        // 31: taxon.v1.TaskCounts
-	(*Certificate)(nil),       // 32: taxon.v1.Certificate
-	(*SweepRecord)(nil),       // 33: taxon.v1.SweepRecord
-	(*JobStatus)(nil),         // 34: taxon.v1.JobStatus
-	(*RegisterRequest)(nil),   // 35: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),    // 36: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),      // 37: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),       // 38: taxon.v1.LeaveResult
-	(*JobRequest)(nil),        // 39: taxon.v1.JobRequest
-	(*JobResult)(nil),         // 40: taxon.v1.JobResult
-	(*LeaseRequest)(nil),      // 41: taxon.v1.LeaseRequest
-	(*Refs)(nil),              // 42: taxon.v1.Refs
-	(*MapTask)(nil),           // 43: taxon.v1.MapTask
-	(*Ref)(nil),               // 44: taxon.v1.Ref
-	(*ReduceTask)(nil),        // 45: taxon.v1.ReduceTask
-	(*Lease)(nil),             // 46: taxon.v1.Lease
-	(*LeaseResult)(nil),       // 47: taxon.v1.LeaseResult
-	(*LeaseId)(nil),           // 48: taxon.v1.LeaseId
-	(*RenewRequest)(nil),      // 49: taxon.v1.RenewRequest
-	(*RenewResult)(nil),       // 50: taxon.v1.RenewResult
-	(*Sums)(nil),              // 51: taxon.v1.Sums
-	(*ReportRequest)(nil),     // 52: taxon.v1.ReportRequest
-	(*ReportResult)(nil),      // 53: taxon.v1.ReportResult
+	(*RestoreRequest)(nil),    // 13: taxon.v1.RestoreRequest
+	(*ListJobsRequest)(nil),   // 14: taxon.v1.ListJobsRequest
+	(*JobInfo)(nil),           // 15: taxon.v1.JobInfo
+	(*ListJobsResult)(nil),    // 16: taxon.v1.ListJobsResult
+	(*LogsRequest)(nil),       // 17: taxon.v1.LogsRequest
+	(*LogLine)(nil),           // 18: taxon.v1.LogLine
+	(*LogLines)(nil),          // 19: taxon.v1.LogLines
+	(*WorkersRequest)(nil),    // 20: taxon.v1.WorkersRequest
+	(*WorkerInfo)(nil),        // 21: taxon.v1.WorkerInfo
+	(*WorkersResult)(nil),     // 22: taxon.v1.WorkersResult
+	(*DrainRequest)(nil),      // 23: taxon.v1.DrainRequest
+	(*Shard)(nil),             // 24: taxon.v1.Shard
+	(*StoresRequest)(nil),     // 25: taxon.v1.StoresRequest
+	(*StoresResult)(nil),      // 26: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),  // 27: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),   // 28: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil), // 29: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),  // 30: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),        // 31: taxon.v1.FailedTask
+	(*TaskCounts)(nil),        // 32: taxon.v1.TaskCounts
+	(*Certificate)(nil),       // 33: taxon.v1.Certificate
+	(*SweepRecord)(nil),       // 34: taxon.v1.SweepRecord
+	(*JobStatus)(nil),         // 35: taxon.v1.JobStatus
+	(*RegisterRequest)(nil),   // 36: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),    // 37: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),      // 38: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),       // 39: taxon.v1.LeaveResult
+	(*JobRequest)(nil),        // 40: taxon.v1.JobRequest
+	(*JobResult)(nil),         // 41: taxon.v1.JobResult
+	(*LeaseRequest)(nil),      // 42: taxon.v1.LeaseRequest
+	(*Refs)(nil),              // 43: taxon.v1.Refs
+	(*MapTask)(nil),           // 44: taxon.v1.MapTask
+	(*Ref)(nil),               // 45: taxon.v1.Ref
+	(*ReduceTask)(nil),        // 46: taxon.v1.ReduceTask
+	(*Lease)(nil),             // 47: taxon.v1.Lease
+	(*LeaseResult)(nil),       // 48: taxon.v1.LeaseResult
+	(*LeaseId)(nil),           // 49: taxon.v1.LeaseId
+	(*RenewRequest)(nil),      // 50: taxon.v1.RenewRequest
+	(*RenewResult)(nil),       // 51: taxon.v1.RenewResult
+	(*Sums)(nil),              // 52: taxon.v1.Sums
+	(*ReportRequest)(nil),     // 53: taxon.v1.ReportRequest
+	(*ReportResult)(nil),      // 54: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
@@ -4562,81 +4628,83 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	5,  // 3: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
 	6,  // 4: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
 	1,  // 5: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	32, // 6: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
-	14, // 7: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
-	17, // 8: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	33, // 6: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	15, // 7: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	18, // 8: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
 	0,  // 9: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
-	20, // 10: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	21, // 10: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
 	0,  // 11: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	23, // 12: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	23, // 13: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	32, // 14: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	24, // 12: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	24, // 13: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	33, // 14: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
 	1,  // 15: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	32, // 16: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	31, // 17: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	33, // 18: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	30, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	33, // 16: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	32, // 17: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	34, // 18: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	31, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
 	3,  // 20: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	23, // 21: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	24, // 21: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
 	6,  // 22: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
 	7,  // 23: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	23, // 24: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	44, // 25: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	42, // 26: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	42, // 27: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	42, // 28: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	42, // 29: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	42, // 30: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	24, // 24: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	45, // 25: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	43, // 26: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	43, // 27: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	43, // 28: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	43, // 29: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	43, // 30: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
 	2,  // 31: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	43, // 32: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	45, // 33: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	46, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	48, // 35: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	48, // 36: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	48, // 37: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	51, // 38: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	44, // 39: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	46, // 40: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	44, // 32: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	46, // 33: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	47, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	49, // 35: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	49, // 36: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	49, // 37: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	52, // 38: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	45, // 39: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	47, // 40: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
 	8,  // 41: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
 	10, // 42: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
 	10, // 43: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
 	11, // 44: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
 	12, // 45: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 46: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	16, // 47: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	19, // 48: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	22, // 49: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	24, // 50: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	39, // 51: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	26, // 52: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	28, // 53: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	35, // 54: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	39, // 55: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	41, // 56: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	49, // 57: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	52, // 58: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	37, // 59: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 60: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	34, // 61: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	34, // 62: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	34, // 63: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	34, // 64: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	15, // 65: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	18, // 66: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	21, // 67: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	20, // 68: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	25, // 69: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	40, // 70: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	27, // 71: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	29, // 72: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	36, // 73: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	40, // 74: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	47, // 75: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	50, // 76: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	53, // 77: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	38, // 78: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	60, // [60:79] is the sub-list for method output_type
-	41, // [41:60] is the sub-list for method input_type
+	13, // 46: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	14, // 47: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	17, // 48: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	20, // 49: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	23, // 50: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	25, // 51: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	40, // 52: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	27, // 53: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	29, // 54: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	36, // 55: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	40, // 56: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	42, // 57: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	50, // 58: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	53, // 59: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	38, // 60: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 61: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	35, // 62: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	35, // 63: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	35, // 64: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	35, // 65: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	35, // 66: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	16, // 67: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	19, // 68: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	22, // 69: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	21, // 70: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	26, // 71: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	41, // 72: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	28, // 73: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	30, // 74: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	37, // 75: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	41, // 76: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	48, // 77: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	51, // 78: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	54, // 79: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	39, // 80: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	61, // [61:81] is the sub-list for method output_type
+	41, // [41:61] is the sub-list for method input_type
 	41, // [41:41] is the sub-list for extension type_name
 	41, // [41:41] is the sub-list for extension extendee
 	0,  // [0:41] is the sub-list for field type_name
@@ -4653,7 +4721,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

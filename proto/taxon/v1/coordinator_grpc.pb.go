@@ -31,6 +31,7 @@ const (
 	Jobs_Watch_FullMethodName    = "/taxon.v1.Jobs/Watch"
 	Jobs_Cancel_FullMethodName   = "/taxon.v1.Jobs/Cancel"
 	Jobs_Resume_FullMethodName   = "/taxon.v1.Jobs/Resume"
+	Jobs_Restore_FullMethodName  = "/taxon.v1.Jobs/Restore"
 	Jobs_ListJobs_FullMethodName = "/taxon.v1.Jobs/ListJobs"
 	Jobs_Logs_FullMethodName     = "/taxon.v1.Jobs/Logs"
 	Jobs_Workers_FullMethodName  = "/taxon.v1.Jobs/Workers"
@@ -53,6 +54,10 @@ type JobsClient interface {
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*JobStatus, error)
 	// Resume queues a cancelled or failed job again, to go on from its last committed step.
 	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*JobStatus, error)
+	// Restore queues a job that goes on from a snapshot, whose values the caller has put onto
+	// the shards named: on a new cluster, or in place of a job of the same specification that
+	// failed or was cancelled here.
+	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*JobStatus, error)
 	// ListJobs lists the jobs in order of submission, ended ones too while they are kept.
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResult, error)
 	// Logs streams what happened to a job, oldest first; the coordinator keeps the last 1000 lines.
@@ -128,6 +133,16 @@ func (c *jobsClient) Resume(ctx context.Context, in *ResumeRequest, opts ...grpc
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(JobStatus)
 	err := c.cc.Invoke(ctx, Jobs_Resume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobsClient) Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*JobStatus, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JobStatus)
+	err := c.cc.Invoke(ctx, Jobs_Restore_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +232,10 @@ type JobsServer interface {
 	Cancel(context.Context, *CancelRequest) (*JobStatus, error)
 	// Resume queues a cancelled or failed job again, to go on from its last committed step.
 	Resume(context.Context, *ResumeRequest) (*JobStatus, error)
+	// Restore queues a job that goes on from a snapshot, whose values the caller has put onto
+	// the shards named: on a new cluster, or in place of a job of the same specification that
+	// failed or was cancelled here.
+	Restore(context.Context, *RestoreRequest) (*JobStatus, error)
 	// ListJobs lists the jobs in order of submission, ended ones too while they are kept.
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResult, error)
 	// Logs streams what happened to a job, oldest first; the coordinator keeps the last 1000 lines.
@@ -253,6 +272,9 @@ func (UnimplementedJobsServer) Cancel(context.Context, *CancelRequest) (*JobStat
 }
 func (UnimplementedJobsServer) Resume(context.Context, *ResumeRequest) (*JobStatus, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resume not implemented")
+}
+func (UnimplementedJobsServer) Restore(context.Context, *RestoreRequest) (*JobStatus, error) {
+	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
 }
 func (UnimplementedJobsServer) ListJobs(context.Context, *ListJobsRequest) (*ListJobsResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListJobs not implemented")
@@ -372,6 +394,24 @@ func _Jobs_Resume_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(JobsServer).Resume(ctx, req.(*ResumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Jobs_Restore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Restore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Restore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Restore(ctx, req.(*RestoreRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -499,6 +539,10 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Resume",
 			Handler:    _Jobs_Resume_Handler,
+		},
+		{
+			MethodName: "Restore",
+			Handler:    _Jobs_Restore_Handler,
 		},
 		{
 			MethodName: "ListJobs",
