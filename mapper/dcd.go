@@ -18,7 +18,6 @@ const visitRowsAtMost = 1 << 13
 // new random order each. A lane ends when its estimated inner gap is at most o.InnerGap
 // (not before o.Epochs, not after o.MaxEpochs). dual holds the listed rows' duals.
 func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w, dual [][Lanes]T, lanes int, o Options, sums *Sums) error {
-	s.prepare(t, lanes)
 	setConstants(e, s, t)
 	e.w, e.last, e.features = &w[0], &w[len(w)-1], len(w)
 	running := uint16(1<<lanes - 1)
@@ -81,7 +80,7 @@ func (e *sweep[T]) nextBounds() {
 }
 
 // prepare lays out the listed rows for the kernels.
-func (s *Solver) prepare(t *Scratch, lanes int) {
+func (s *Solver) prepare(t *Scratch) {
 	t.refs = t.refs[:0]
 	for k, i := range t.rows {
 		shard := &s.X.Shards[i>>sparse.RowShift]

@@ -26,11 +26,12 @@ type Kernel struct {
 	score   func(*scoring)
 	exact   func(*exacting)
 	add     func(*adding)
+	gather  func(*gathering)
 	spread  func(*spreading)
 }
 
 // goKernel is what every other kernel must equal.
-var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows, spreadLine}
+var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows, gatherRows, spreadLine}
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }

@@ -29,6 +29,9 @@ func exact512(e *exacting)
 func add512(e *adding)
 
 //go:noescape
+func gather512(e *gathering)
+
+//go:noescape
 func spread512(e *spreading)
 
 //go:noescape
@@ -47,6 +50,9 @@ func exact256(e *exacting)
 func add256(e *adding)
 
 //go:noescape
+func gather256(e *gathering)
+
+//go:noescape
 func spread256(e *spreading)
 
 // native are the kernels in assembly that this CPU supports, the fastest first.
@@ -54,12 +60,12 @@ func native() (kernels []Kernel) {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx512",
 			byLoss(visitHinge32512, visitSquared32512), byLoss(visitHinge64512, visitSquared64512),
-			score512, exact512, add512, spread512})
+			score512, exact512, add512, gather512, spread512})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx2",
 			byLoss(visitHinge32256, visitSquared32256), visitRows[float64],
-			score256, exact256, add256, spread256})
+			score256, exact256, add256, gather256, spread256})
 	}
 	return kernels
 }

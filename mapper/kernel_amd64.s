@@ -2197,6 +2197,125 @@ end:
 	VZEROUPPER
 	RET
 
+// func gather512(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·gather512(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         40(AX), R8
+	MOVQ         48(AX), R9
+	VBROADCASTSD 56(AX), Z0
+	MOVQ         $0x8000000000000000, AX
+	VMOVQ        AX, X1
+	VBROADCASTSD X1, Z1
+	TESTQ        DX, DX
+	JLE          end
+
+row:
+	MOVWLZX (BX), AX
+	TESTL   AX, AX
+	JZ      next
+	MOVWLZX 30(CX), R10
+	NOTL    R10
+	VMOVUPD (SI), Z2
+	MOVL    R10, R11
+	SHRL    $0x00, R11
+	KMOVW   R11, K1
+	VPXORQ  Z1, Z2, K1, Z2
+	VMULPD  Z2, Z0, Z3
+	VADDPD  (R8), Z3, Z3
+	VMOVUPD Z3, (R8)
+	VMOVUPD 64(SI), Z3
+	SHRL    $0x08, R10
+	KMOVW   R10, K1
+	VPXORQ  Z1, Z3, K1, Z3
+	VMULPD  Z3, Z0, Z4
+	VADDPD  64(R8), Z4, Z4
+	VMOVUPD Z4, 64(R8)
+	MOVQ    (CX), R10
+	MOVQ    8(CX), R11
+	MOVL    16(CX), R12
+	TESTQ   R12, R12
+	JZ      next
+	TESTL   $0x0000ff00, AX
+	JZ      low
+	TESTL   $0x000000ff, AX
+	JZ      high
+
+both:
+	MOVL           (R11), R13
+	ADDL           R13, R13
+	JZ             bothzero
+	MOVL           (R10), R13
+	ORW            AX, (R9)(R13*2)
+	SHLQ           $0x07, R13
+	VCVTPS2PD.BCST (R11), Z4
+	VMULPD         Z2, Z4, Z5
+	VADDPD         (DI)(R13*1), Z5, Z5
+	VMOVUPD        Z5, (DI)(R13*1)
+	VMULPD         Z3, Z4, Z4
+	VADDPD         64(DI)(R13*1), Z4, Z4
+	VMOVUPD        Z4, 64(DI)(R13*1)
+
+bothzero:
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  both
+	JMP  next
+
+low:
+	MOVL           (R11), R13
+	ADDL           R13, R13
+	JZ             lowzero
+	MOVL           (R10), R13
+	ORW            AX, (R9)(R13*2)
+	SHLQ           $0x07, R13
+	VCVTPS2PD.BCST (R11), Z3
+	VMULPD         Z2, Z3, Z3
+	VADDPD         (DI)(R13*1), Z3, Z3
+	VMOVUPD        Z3, (DI)(R13*1)
+
+lowzero:
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  low
+	JMP  next
+
+high:
+	MOVL           (R11), R13
+	ADDL           R13, R13
+	JZ             highzero
+	MOVL           (R10), R13
+	ORW            AX, (R9)(R13*2)
+	SHLQ           $0x07, R13
+	VCVTPS2PD.BCST (R11), Z2
+	VMULPD         Z3, Z2, Z2
+	VADDPD         64(DI)(R13*1), Z2, Z2
+	VMOVUPD        Z2, 64(DI)(R13*1)
+
+highzero:
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  high
+
+next:
+	ADDQ $0x02, BX
+	ADDQ $0x80, SI
+	ADDQ $0x20, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
 // func spread512(e *byte)
 // Requires: AVX, AVX512F
 TEXT ·spread512(SB), NOSPLIT, $0-8
@@ -2484,6 +2603,173 @@ move:
 moved:
 	ADDQ $0x40, R8
 	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gather256(e *byte)
+// Requires: AVX, AVX2
+TEXT ·gather256(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         40(AX), R8
+	MOVQ         48(AX), R9
+	VBROADCASTSD 56(AX), Y0
+	MOVQ         $0x8000000000000000, AX
+	VMOVQ        AX, X1
+	VBROADCASTSD X1, Y1
+	TESTQ        DX, DX
+	JLE          end
+
+row:
+	MOVWLZX      (BX), AX
+	TESTL        AX, AX
+	JZ           next
+	MOVWLZX      30(CX), R10
+	NOTL         R10
+	VMOVUPD      (SI), Y2
+	VMOVD        R10, X3
+	VPBROADCASTD X3, Y3
+	VPAND        laneBits<>+0(SB), Y3, Y3
+	VPCMPEQD     laneBits<>+0(SB), Y3, Y3
+	VEXTRACTI128 $0x00, Y3, X3
+	VPMOVSXDQ    X3, Y3
+	VANDPD       Y1, Y3, Y3
+	VXORPD       Y3, Y2, Y2
+	VMULPD       Y2, Y0, Y3
+	VADDPD       (R8), Y3, Y3
+	VMOVUPD      Y3, (R8)
+	VMOVUPD      32(SI), Y3
+	VMOVD        R10, X4
+	VPBROADCASTD X4, Y4
+	VPAND        laneBits<>+0(SB), Y4, Y4
+	VPCMPEQD     laneBits<>+0(SB), Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X4
+	VPMOVSXDQ    X4, Y4
+	VANDPD       Y1, Y4, Y4
+	VXORPD       Y4, Y3, Y3
+	VMULPD       Y3, Y0, Y4
+	VADDPD       32(R8), Y4, Y4
+	VMOVUPD      Y4, 32(R8)
+	VMOVUPD      64(SI), Y4
+	VMOVD        R10, X5
+	VPBROADCASTD X5, Y5
+	VPAND        laneBits<>+32(SB), Y5, Y5
+	VPCMPEQD     laneBits<>+32(SB), Y5, Y5
+	VEXTRACTI128 $0x00, Y5, X5
+	VPMOVSXDQ    X5, Y5
+	VANDPD       Y1, Y5, Y5
+	VXORPD       Y5, Y4, Y4
+	VMULPD       Y4, Y0, Y5
+	VADDPD       64(R8), Y5, Y5
+	VMOVUPD      Y5, 64(R8)
+	VMOVUPD      96(SI), Y5
+	VMOVD        R10, X6
+	VPBROADCASTD X6, Y6
+	VPAND        laneBits<>+32(SB), Y6, Y6
+	VPCMPEQD     laneBits<>+32(SB), Y6, Y6
+	VEXTRACTI128 $0x01, Y6, X6
+	VPMOVSXDQ    X6, Y6
+	VANDPD       Y1, Y6, Y6
+	VXORPD       Y6, Y5, Y5
+	VMULPD       Y5, Y0, Y6
+	VADDPD       96(R8), Y6, Y6
+	VMOVUPD      Y6, 96(R8)
+	MOVQ         (CX), R10
+	MOVQ         8(CX), R11
+	MOVL         16(CX), R12
+	TESTQ        R12, R12
+	JZ           next
+	TESTL        $0x0000ff00, AX
+	JZ           low
+	TESTL        $0x000000ff, AX
+	JZ           high
+
+both:
+	MOVL         (R11), R13
+	ADDL         R13, R13
+	JZ           bothzero
+	MOVL         (R10), R13
+	ORW          AX, (R9)(R13*2)
+	SHLQ         $0x07, R13
+	VBROADCASTSS (R11), X6
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y2, Y6, Y7
+	VADDPD       (DI)(R13*1), Y7, Y7
+	VMOVUPD      Y7, (DI)(R13*1)
+	VMULPD       Y3, Y6, Y7
+	VADDPD       32(DI)(R13*1), Y7, Y7
+	VMOVUPD      Y7, 32(DI)(R13*1)
+	VMULPD       Y4, Y6, Y7
+	VADDPD       64(DI)(R13*1), Y7, Y7
+	VMOVUPD      Y7, 64(DI)(R13*1)
+	VMULPD       Y5, Y6, Y6
+	VADDPD       96(DI)(R13*1), Y6, Y6
+	VMOVUPD      Y6, 96(DI)(R13*1)
+
+bothzero:
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  both
+	JMP  next
+
+low:
+	MOVL         (R11), R13
+	ADDL         R13, R13
+	JZ           lowzero
+	MOVL         (R10), R13
+	ORW          AX, (R9)(R13*2)
+	SHLQ         $0x07, R13
+	VBROADCASTSS (R11), X4
+	VCVTPS2PD    X4, Y4
+	VMULPD       Y2, Y4, Y5
+	VADDPD       (DI)(R13*1), Y5, Y5
+	VMOVUPD      Y5, (DI)(R13*1)
+	VMULPD       Y3, Y4, Y4
+	VADDPD       32(DI)(R13*1), Y4, Y4
+	VMOVUPD      Y4, 32(DI)(R13*1)
+
+lowzero:
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  low
+	JMP  next
+
+high:
+	MOVL         (R11), R13
+	ADDL         R13, R13
+	JZ           highzero
+	MOVL         (R10), R13
+	ORW          AX, (R9)(R13*2)
+	SHLQ         $0x07, R13
+	VBROADCASTSS (R11), X2
+	VCVTPS2PD    X2, Y2
+	VMULPD       Y4, Y2, Y3
+	VADDPD       64(DI)(R13*1), Y3, Y3
+	VMOVUPD      Y3, 64(DI)(R13*1)
+	VMULPD       Y5, Y2, Y2
+	VADDPD       96(DI)(R13*1), Y2, Y2
+	VMOVUPD      Y2, 96(DI)(R13*1)
+
+highzero:
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  high
+
+next:
+	ADDQ $0x02, BX
+	ADDQ $0x80, SI
+	ADDQ $0x20, CX
 	DECQ DX
 	JNZ  row
 

@@ -187,6 +187,8 @@ func TestLayout(t *testing.T) {
 		"scoring.floor":    {unsafe.Offsetof(c.floor), 192},
 		"adding.coef":      {unsafe.Offsetof(a.coef), 48},
 		"adding.bias":      {unsafe.Offsetof(a.bias), 128},
+		"gathering.v":      {unsafe.Offsetof(gathering{}.v), 32},
+		"gathering.bias":   {unsafe.Offsetof(gathering{}.bias), 56},
 		"exacting.last":    {unsafe.Offsetof(e.last), 32},
 		"exacting.bias":    {unsafe.Offsetof(e.bias), 48},
 		"exacting.out":     {unsafe.Offsetof(e.out), 64},

@@ -82,29 +82,30 @@ func (s *Solver) Check() error {
 // Scratch is the memory of one SolveBlock at a time: dense tiles that are reused from
 // block to block. 196 bytes a feature and 240 bytes a visited row.
 type Scratch struct {
-	w        [][Lanes]float32 // [d+1] weights
-	w64      [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
-	v        [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
-	stiff    []uint16         // [d+1] lanes with support on the feature
-	touched  []uint32         // features with stiff != 0, ascending once sorted
-	kernel   Kernel
-	list                      // the working list
-	spare    list             // the one that a pricing pass draws
-	refs     []rowRef         // the list as kernels see it
-	a32      [][Lanes]float32 // duals of a float32 descent
-	nudge    [Lanes]uint8
-	cPos     [Lanes]float64 // C of each lane's positive rows
-	order    []uint32
-	sign     []uint16  // [N] positive lanes of every row
-	zero     []float32 // [d+1] the zero parent
-	sweep32  *sweep[float32]
-	sweep64  *sweep[float64]
-	scoring  *scoring
-	exacting *exacting
-	chunk    *[scoreChunk][Lanes]float32
-	low      *[scoreChunk]uint16
-	lanes    uint16 // of the block at hand
-	logit    *logit // of smooth solves, made when first needed
+	w         [][Lanes]float32 // [d+1] weights
+	w64       [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
+	v         [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
+	stiff     []uint16         // [d+1] lanes with support on the feature
+	touched   []uint32         // features with stiff != 0, ascending once sorted
+	kernel    Kernel
+	list                       // the working list
+	spare     list             // the one that a pricing pass draws
+	refs      []rowRef         // the list as kernels see it
+	a32       [][Lanes]float32 // duals of a float32 descent
+	nudge     [Lanes]uint8
+	cPos      [Lanes]float64 // C of each lane's positive rows
+	order     []uint32
+	sign      []uint16  // [N] positive lanes of every row
+	zero      []float32 // [d+1] the zero parent
+	sweep32   *sweep[float32]
+	sweep64   *sweep[float64]
+	scoring   *scoring
+	exacting  *exacting
+	gathering *gathering
+	chunk     *[scoreChunk][Lanes]float32
+	low       *[scoreChunk]uint16
+	lanes     uint16 // of the block at hand
+	logit     *logit // of smooth solves, made when first needed
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.
@@ -135,7 +136,7 @@ func (s *Solver) NewScratch() *Scratch {
 		stiff:   make([]uint16, d),
 		sign:    make([]uint16, s.X.Rows),
 		zero:    make([]float32, d),
-		sweep32: &sweep[float32]{}, sweep64: &sweep[float64]{}, scoring: &scoring{}, exacting: &exacting{},
+		sweep32: &sweep[float32]{}, sweep64: &sweep[float64]{}, scoring: &scoring{}, exacting: &exacting{}, gathering: &gathering{},
 		chunk: &[scoreChunk][Lanes]float32{}, low: &[scoreChunk]uint16{},
 	}
 }
@@ -149,6 +150,7 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 	}
 	t.load(s, b, warm)
 	defer t.unload(b)
+	s.prepare(t)
 	s.rebuild(t)
 	res := &Result{}
 	if o.Epochs > 0 {

@@ -1,64 +1,6 @@
 package mapper
 
-import (
-	"math/bits"
-	"slices"
-)
-
-// rebuild sets v = sum_i a_i y_in x_i in float64 from the duals, row by row, and marks
-// the stiff features. Incremental float32 updates drift; this does not.
-func (s *Solver) rebuild(t *Scratch) {
-	t.clearV()
-	bias := float64(s.Bias)
-	last := uint32(s.X.Cols)
-	for k, i := range t.rows {
-		live := t.live[k]
-		if live == 0 {
-			continue
-		}
-		idx, val := s.X.Row(int(i))
-		for j, f := range idx {
-			if val[j] != 0 {
-				t.add(f, float64(val[j]), live, k)
-			}
-		}
-		if bias != 0 {
-			t.add(last, bias, live, k)
-		}
-	}
-	t.sortTouched()
-}
-
-// sortTouched puts the touched features in order: by a look at all features if they are many.
-func (t *Scratch) sortTouched() {
-	if len(t.touched) < len(t.stiff)/64 {
-		slices.Sort(t.touched)
-		return
-	}
-	t.touched = t.touched[:0]
-	for f, lanes := range t.stiff {
-		if lanes != 0 {
-			t.touched = append(t.touched, uint32(f))
-		}
-	}
-}
-
-// add puts x times the signed duals of listed row k into feature f.
-func (t *Scratch) add(f uint32, x float64, live uint16, k int) {
-	if t.stiff[f] == 0 {
-		t.touched = append(t.touched, f)
-	}
-	t.stiff[f] |= live
-	v, a, pos := &t.v[f], &t.a[k], t.pos[k]
-	for m := live; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros16(m) & 15
-		p := float64(a[l] * x)
-		if pos>>l&1 == 0 {
-			p = -p
-		}
-		v[l] += p
-	}
-}
+import "math/bits"
 
 // fillWeights sets the float32 tile w = y + v (nudged), rounded once; these are the weights
 // that the certificate describes and that Weights returns.
@@ -180,6 +122,7 @@ func (s *Solver) Weights(t *Scratch, b *Block, st *State) []Override {
 	t.load(s, b, &State{Priced: true, Rows: st.Rows, Work: st.Work, Live: st.Live, Dual: st.Dual})
 	t.nudge = st.Nudge
 	defer t.unload(b)
+	s.prepare(t)
 	s.rebuild(t)
 	out := make([]Override, len(b.Slot))
 	for l, slot := range b.Slot {

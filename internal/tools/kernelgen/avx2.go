@@ -46,6 +46,14 @@ func (g isa) lanesOf(mask reg.Register, p int) reg.VecVirtual {
 	return v
 }
 
+// quarterOf spreads the bits of a mask over lanes 4q to 4q+3, of float64.
+func (g isa) quarterOf(mask reg.Register, q int) reg.VecVirtual {
+	eight, x, v := g.lanesOf(mask, q/2), g.XMM(), g.YMM()
+	g.VEXTRACTI128(operand.U8(q%2), eight, x)
+	g.VPMOVSXDQ(x, v)
+	return v
+}
+
 // visit256 is visitRows with eight lanes at a time.
 func visit256(c *build.Context, squared bool) {
 	g := isa{c, 32, 4}

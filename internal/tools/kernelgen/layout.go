@@ -88,6 +88,18 @@ const (
 	exactOut  = 64
 )
 
+// Fields of mapper's gathering.
+const (
+	gatherRows  = 0
+	gatherN     = 8
+	gatherLive  = 16
+	gatherDual  = 24
+	gatherV     = 32
+	gatherLast  = 40
+	gatherStiff = 48
+	gatherBias  = 56
+)
+
 // Fields of mapper's spreading.
 const (
 	spreadW    = 0

@@ -65,6 +65,7 @@ func generate() ([]byte, error) {
 		scoreRows(g)
 		exactRow(g)
 		addRows(g)
+		gatherDuals(g)
 		spreadLine(g)
 	}
 	file, err := ctx.Result()

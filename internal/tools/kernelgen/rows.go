@@ -194,3 +194,97 @@ func spreadLine(g isa) {
 	g.VZEROUPPER()
 	g.RET()
 }
+
+// gatherDuals writes mapper's gatherRows. Lanes without a dual add zero; a half of the
+// lanes that has none is left alone.
+func gatherDuals(g isa) {
+	arg := g.open("gather", "gatherRows")
+	r, n := load(g.Context, arg, gatherRows), load(g.Context, arg, gatherN)
+	lives, dual := load(g.Context, arg, gatherLive), load(g.Context, arg, gatherDual)
+	v, last, stiff := load(g.Context, arg, gatherV), load(g.Context, arg, gatherLast), load(g.Context, arg, gatherStiff)
+	g.size = 8
+	b, sign := g.reg(), g.reg()
+	g.VBROADCASTSD(operand.Mem{Base: arg, Disp: gatherBias}, b)
+	bits := g.GP64()
+	g.MOVQ(operand.U64(1<<63), bits)
+	g.VMOVQ(bits, sign.AsX())
+	g.VBROADCASTSD(sign.AsX(), sign)
+	coef := g.vec()
+	half := len(coef) / 2
+	g.TESTQ(n, n)
+	g.JLE(operand.LabelRef("end"))
+	g.Label("row")
+	live := g.GP64()
+	g.MOVWLZX(operand.Mem{Base: lives}, live.As32())
+	g.TESTL(live.As32(), live.As32())
+	g.JZ(operand.LabelRef("next"))
+	neg := g.GP64()
+	g.MOVWLZX(operand.Mem{Base: r, Disp: rowPos}, neg.As32())
+	g.NOTL(neg.As32())
+	for p := range coef {
+		at := operand.Mem{Base: dual, Disp: p * g.width}
+		g.VMOVUPD(at, coef[p])
+		if g.width == 64 {
+			k, m := g.K(), g.GP32()
+			g.MOVL(neg.As32(), m)
+			g.SHRL(operand.U8(8*p), m)
+			g.KMOVW(m, k)
+			g.VPXORQ(sign, coef[p], k, coef[p])
+		} else {
+			m := g.quarterOf(neg.As32(), p)
+			g.VANDPD(sign, m, m)
+			g.VXORPD(m, coef[p], coef[p])
+		}
+		t, line := g.reg(), operand.Mem{Base: last, Disp: p * g.width}
+		g.VMULPD(coef[p], b, t)
+		g.VADDPD(line, t, t)
+		g.VMOVUPD(t, line)
+	}
+	idx, val, len := g.row(r)
+	g.TESTQ(len, len)
+	g.JZ(operand.LabelRef("next"))
+	g.TESTL(operand.U32(0xff00), live.As32())
+	g.JZ(operand.LabelRef("low"))
+	g.TESTL(operand.U32(0x00ff), live.As32())
+	g.JZ(operand.LabelRef("high"))
+	entries := func(label string, from, to int) {
+		g.Label(label)
+		f, x := g.GP64(), g.reg()
+		g.MOVL(operand.Mem{Base: val}, f.As32())
+		g.ADDL(f.As32(), f.As32()) // without the sign
+		g.JZ(operand.LabelRef(label + "zero"))
+		g.MOVL(operand.Mem{Base: idx}, f.As32())
+		g.ORW(live.As16(), operand.Mem{Base: stiff, Index: f, Scale: 2})
+		g.SHLQ(operand.U8(7), f)
+		if g.width == 64 {
+			g.VCVTPS2PD_BCST(operand.Mem{Base: val}, x)
+		} else {
+			g.VBROADCASTSS(operand.Mem{Base: val}, x.AsX())
+			g.VCVTPS2PD(x.AsX(), x)
+		}
+		for p := from; p < to; p++ {
+			t, line := g.reg(), operand.Mem{Base: v, Index: f, Scale: 1, Disp: p * g.width}
+			g.VMULPD(coef[p], x, t)
+			g.VADDPD(line, t, t)
+			g.VMOVUPD(t, line)
+		}
+		g.Label(label + "zero")
+		g.ADDQ(operand.Imm(4), idx)
+		g.ADDQ(operand.Imm(4), val)
+		g.DECQ(len)
+		g.JNZ(operand.LabelRef(label))
+		g.JMP(operand.LabelRef("next"))
+	}
+	entries("both", 0, 2*half)
+	entries("low", 0, half)
+	entries("high", half, 2*half)
+	g.Label("next")
+	g.ADDQ(operand.Imm(2), lives)
+	g.ADDQ(operand.Imm(128), dual)
+	g.ADDQ(operand.Imm(32), r)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("row"))
+	g.Label("end")
+	g.VZEROUPPER()
+	g.RET()
+}
