@@ -54,7 +54,7 @@ var imports = map[string][]string{
 	"worker": {"internal/dataset", "internal/jobspec", "internal/sparse", "internal/taxonomy", "mapper", "reducer", "store",
 		"proto/taxon/v1"},
 	"internal/cluster": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
-		"store", "store/storerpc", "worker"},
+		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/cluster/supervise": {"internal/fs"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker"},
