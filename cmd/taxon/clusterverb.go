@@ -29,6 +29,7 @@ type clusterOptions struct {
 	lease   time.Duration
 	roots   []string
 	wait    time.Duration
+	snapshotOptions
 }
 
 func newClusterCmd(a *app) *cobra.Command {
@@ -117,6 +118,7 @@ func newClusterUp(a *app) *cobra.Command {
 		f.StringArrayVar(&o.roots, "data-root", nil, "`DIR` below which jobs may name data in place; repeated: several")
 		o.waitFlag(f)
 	})
+	flagGroup(cmd, "Snapshots", o.snapshotOptions.flags)
 	return cmd
 }
 
@@ -131,6 +133,15 @@ func (o *clusterOptions) wanted() (*supervise.Wanted, error) {
 	}
 	w := &supervise.Wanted{Version: 1, Program: program, Stores: o.stores, Workers: o.workers,
 		Coordinator: []string{"--lease", o.lease.String()}, Worker: []string{"--slots", fmt.Sprint(o.slots)}}
+	if o.snapshots != "" {
+		at := o.snapshots
+		if !strings.Contains(at, "://") {
+			if at, err = filepath.Abs(at); err != nil {
+				return nil, err
+			}
+		}
+		w.Coordinator = append(w.Coordinator, "--snapshots", at, "--snapshot-every", fmt.Sprint(o.every), "--snapshot-pause", o.pause.String())
+	}
 	if o.memory {
 		w.Store = []string{"--memory", memoryStoreSize}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -16,14 +17,24 @@ import (
 	"taxon/internal/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/store/backup"
+	"taxon/store/storerpc"
 	"taxon/worker"
 )
 
 // coordinatorOptions are the flags of coordinator.
 type coordinatorOptions struct {
 	processOptions
+	snapshotOptions
 	lease   time.Duration
 	running int
+}
+
+// snapshotOptions say when snapshots are taken, and where they go.
+type snapshotOptions struct {
+	snapshots string
+	every     int
+	pause     time.Duration
 }
 
 func newCoordinatorCmd(a *app) *cobra.Command {
@@ -48,14 +59,28 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		f.DurationVar(&o.lease, "lease", 10*time.Second, "a worker or store that is silent for `TIME` is taken for lost")
 		intFlag(f, &o.running, "running-jobs", 4, 1, 1000, "`N` jobs that share the workers at a time; others queue")
 	})
+	flagGroup(cmd, "Snapshots", o.snapshotOptions.flags)
 	o.frameFlags(cmd)
 	require(cmd, "dir")
 	return cmd
 }
 
+// snapshotPatience is how long a snapshot waits for a shard that is away.
+const snapshotPatience = 20 * time.Second
+
+// flags defines the options.
+func (o *snapshotOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.snapshots, "snapshots", "", "keep a snapshot of each job in `DIR`, on a disk that the stores' failures leave alone: what lost shards held is taken from there, and `taxon restore` puts jobs onto another cluster (default: none)")
+	intFlag(f, &o.every, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between them (default: what each job asks for with --checkpoint-every, 4)")
+	f.DurationVar(&o.pause, "snapshot-pause", 10*time.Second, "no two of a job within `TIME`")
+}
+
 func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err error) {
 	if o.lease < 100*time.Millisecond {
 		return usagef("coordinator: --lease %v: must be 100ms or more", o.lease)
+	}
+	if o.pause < time.Millisecond {
+		return usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.pause)
 	}
 	o.name = "coordinator"
 	roots, err := cluster.MakeRoots(o.roots)
@@ -75,10 +100,18 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	defer func() { err = errors.Join(err, c.dialer.Close()) }()
 	c.stores = &cluster.JobStores{Shards: &cluster.Shards{Dialer: c.dialer, List: c.shards}}
 	warn := metrics.Warner(p.log, "failed")
-	server, err := coordinator.NewServer(coordinator.Config{
-		Store: &cluster.Keeper{Of: c.storeOf}, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
-		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true, KeepInputs: true},
-	})
+	keeper := &cluster.Keeper{Of: c.keptIn}
+	config := coordinator.Config{
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
+		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true, KeepInputs: true,
+			CheckpointSweeps: uint32(o.every), CheckpointEvery: coordinator.Tick(o.pause)},
+	}
+	if o.snapshots != "" {
+		s := &cluster.Snapshots{Dir: o.snapshots, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
+			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
+		config.Checkpointer, keeper.Forget = s, s.Forget
+	}
+	server, err := coordinator.NewServer(config)
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), journal.Close(), p.listen.Close())
 	}
@@ -88,7 +121,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	sealer.Start()
-	server.Register(sealer.Registrar(cluster.Guard(p.server, roots)))
+	server.Register(sealer.Registrar(cluster.Guard(p.server, roots, dataOfState)))
 	err = p.serve(ctx, a, nil, nil, fmt.Sprintf(", %d records in the journal", len(records)))
 	sealer.Close()
 	return errors.Join(err, server.Close())
@@ -113,8 +146,20 @@ func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult,
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
 }
 
+// dataOfState tells the job of a checkpoint's state, and its data.
+func dataOfState(state []byte) (string, *taxonv1.Data, error) {
+	s, err := coordinator.ReadState(state)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.Job, s.Spec.GetData(), nil
+}
+
+// keptIn is the store of a job, for orders.
+func (c *coordinatorProcess) keptIn(job string) (store.Store, error) { return c.storeOf(job) }
+
 // storeOf is the store of a job.
-func (c *coordinatorProcess) storeOf(job string) (store.Store, error) {
+func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
 	<-c.started
 	shards, replicas, err := c.server.JobShards(job)
 	if err != nil {

@@ -24,6 +24,7 @@ func verbs() []verb {
 		newLogsCmd,
 		newCancelCmd,
 		newResumeCmd,
+		newRestoreCmd,
 		newWorkersCmd,
 		newDrainCmd,
 		newClusterCmd,

@@ -263,6 +263,7 @@ func TestGuard(t *testing.T) {
 		{"j", uploaded + sum, sum, true},
 		{"", uploaded + sum, sum, true},
 		{"../j", uploaded + sum, sum, false},
+		{"data-j", uploaded + sum, sum, false},
 		{"j", uploaded + sum, "x", false},
 		{"j", uploaded + "x", sum, false},
 		{"j", uploaded, sum, false},
@@ -270,12 +271,12 @@ func TestGuard(t *testing.T) {
 		{"j", "", sum, false},
 		{"j", strings.Repeat("/x", 4000), sum, false},
 	} {
-		r := &taxonv1.SubmitRequest{Job: test.job, Spec: &taxonv1.JobSpec{Data: &taxonv1.Data{Path: test.path, Fingerprint: test.fingerprint}}}
-		if err := (&guardedJobs{}).check(r); (err == nil) != test.ok {
+		d := &taxonv1.Data{Path: test.path, Fingerprint: test.fingerprint}
+		if err := (&guardedJobs{}).check(test.job, d); (err == nil) != test.ok {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
-	if (&guardedJobs{}).check(&taxonv1.SubmitRequest{}) == nil {
+	if (&guardedJobs{}).check("j", nil) == nil {
 		t.Error("a job without data was taken")
 	}
 }

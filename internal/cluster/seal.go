@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -264,6 +265,8 @@ func (s *Sealer) digest(job string) (Seal, error) {
 type Keeper struct {
 	// Of gives the store of a job.
 	Of func(job string) (store.Store, error)
+	// Forget is told of jobs that are dropped whole; nil: nobody.
+	Forget func(ctx context.Context, job string) error
 }
 
 // Commit implements coordinator.Store.
@@ -281,6 +284,11 @@ func (k *Keeper) Drop(ctx context.Context, job string, keep []uint32, before uin
 	if err != nil {
 		return err
 	}
-	_, err = st.Drop(ctx, store.DropSpec{Job: job, Keep: keep, Before: before})
-	return err
+	if _, err = st.Drop(ctx, store.DropSpec{Job: job, Keep: keep, Before: before}); err != nil {
+		return err
+	}
+	if k.Forget != nil && before == math.MaxUint32 && len(keep) == 0 {
+		return k.Forget(ctx, job)
+	}
+	return nil
 }

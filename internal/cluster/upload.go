@@ -28,9 +28,12 @@ const (
 // dataStep is the one step under which the values of a data set lie.
 const dataStep = 1
 
+// dataPrefix begins the store's job ids of data sets; no job may have such an id.
+const dataPrefix = "data-"
+
 // dataJob is the store's job id of a data set: as much of its fingerprint as fits.
 func dataJob(fingerprint string) string {
-	return "data-" + fingerprint[:min(len(fingerprint), store.MaxJobBytes-len("data-"))]
+	return dataPrefix + fingerprint[:min(len(fingerprint), store.MaxJobBytes-len(dataPrefix))]
 }
 
 // partKey names part k of file number n of a data set.

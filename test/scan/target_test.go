@@ -23,6 +23,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/metrics"
 	"taxon/internal/secure"
+	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/memory"
 	"taxon/store/storerpc"
 )
@@ -47,6 +48,15 @@ type method struct {
 	fromClient, toClient bool   // streams
 }
 
+// dataOf is the command's: what a restored job's state says of its data.
+func dataOf(state []byte) (string, *taxonv1.Data, error) {
+	s, err := coordinator.ReadState(state)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.Job, s.Spec.GetData(), nil
+}
+
 func start(t *testing.T, o secure.Options) *target {
 	t.Helper()
 	opts, err := o.ServerOptions(secure.DefaultPolicy())
@@ -62,7 +72,7 @@ func start(t *testing.T, o secure.Options) *target {
 		t.Fatal(err)
 	}
 	s := grpc.NewServer(append(opts, metrics.NewProcess("coordinator", "test").GRPC()...)...)
-	c.Register(cluster.Guard(s, cluster.Roots{t.TempDir()}))
+	c.Register(cluster.Guard(s, cluster.Roots{t.TempDir()}, dataOf))
 	shard := memory.New(memory.Options{MaxBytes: 64 << 20})
 	storerpc.NewServer(shard).Register(s)
 	secure.Register(s)

@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/backup"
+)
+
+// stateFile is what the coordinator's state is called in a snapshot.
+const stateFile = "state"
+
+// restorePatience is how long a shard may be away while a job is rolled back.
+const restorePatience = 10 * time.Minute
+
+// Snapshots is where a coordinator keeps what its jobs can go on from when the store has
+// lost it: the folder Dir has a snapshot for each job (package backup), the newest in
+// place of the one before, and the data sets of these jobs, each once. It implements
+// coordinator.Checkpointer and coordinator.Restorer.
+type Snapshots struct {
+	Dir   string
+	Store func(job string) (backup.Placed, error)
+	Data  Uploads // the data sets of the cluster
+	// DataOf tells the job of a state, and its data.
+	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
+
+	mu sync.Mutex // held while data sets are written or removed
+}
+
+// Uploads is what holds data sets: see DataStore.
+type Uploads interface {
+	Reader
+	Writer
+}
+
+// Checkpoint writes a snapshot: the state, and the job's values of the steps named.
+func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
+	src, err := s.Store(job)
+	if err != nil {
+		return err
+	}
+	dir, err := backup.Local(inFolder(s.Dir, job))
+	if err != nil {
+		return err
+	}
+	_, err = backup.Write(ctx, dir, src, backup.Spec{Job: job,
+		Keep:  func(k store.Key) bool { return slices.Contains(keep, k.Step) },
+		Extra: []backup.Extra{{Name: stateFile, Data: state}}})
+	if err != nil {
+		return err
+	}
+	_, d, err := s.DataOf(state)
+	if err != nil {
+		return err
+	}
+	return s.keepData(ctx, d)
+}
+
+// RestoreCheckpoint puts the values of the job's snapshot, and its data set, back into
+// the store, as far as they are not there; nil: there is no snapshot.
+func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, error) {
+	saved, err := openSaved(ctx, s.Dir, job)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	dst, err := s.Store(job)
+	if err != nil {
+		return nil, err
+	}
+	_, d, err := s.DataOf(saved.State)
+	if err != nil {
+		return nil, err
+	}
+	return saved.State, Insist(ctx, restorePatience, func() error {
+		if err := saved.PutData(ctx, s.Data, d, nil); err != nil {
+			return err
+		}
+		return saved.PutValues(ctx, dst)
+	}, Away)
+}
+
+// Forget removes the snapshot of a job whose values are dropped, and data sets that no
+// other snapshot needs.
+func (s *Snapshots) Forget(ctx context.Context, job string) error {
+	if remote(s.Dir) { // left to whoever looks after that file system
+		return nil
+	}
+	if err := os.RemoveAll(inFolder(s.Dir, job)); err != nil {
+		return fs.Explain(s.Dir, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs, sets, err := listSaved(s.Dir)
+	if err != nil || len(sets) == 0 {
+		return err
+	}
+	needed := map[string]bool{}
+	for _, job := range jobs {
+		saved, err := openSaved(ctx, s.Dir, job)
+		if err != nil {
+			return nil // who knows what it needs
+		}
+		_, d, err := s.DataOf(saved.State)
+		if err != nil {
+			return nil
+		}
+		name, _, _ := savedData(d)
+		needed[name] = true
+	}
+	for _, set := range sets {
+		if !needed[set] {
+			if err := os.RemoveAll(inFolder(s.Dir, set)); err != nil {
+				return fs.Explain(s.Dir, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keepData writes a job's data set beside the snapshots, unless it is there.
+func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
+	name, held, namesOnly := savedData(d)
+	if name == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := inFolder(s.Dir, name)
+	if f, _, err := (fs.Local{}).Open(ctx, inFolder(path, dataset.ManifestName)); err == nil {
+		return f.Close()
+	}
+	l, err := listing(ctx, s.Data, held)
+	if err != nil {
+		return err
+	}
+	dir, err := backup.Local(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Abort()
+	for n, f := range l.Files {
+		if namesOnly && !dataset.HoldsNames(f.Name) {
+			continue
+		}
+		if err := saveFile(ctx, dir, s.Data, l.Fingerprint, n, f); err != nil {
+			return fmt.Errorf("snapshot: %s of data %.12s: %w", f.Name, l.Fingerprint, err)
+		}
+	}
+	out, err := dir.Create(dataset.ManifestName)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(l.Manifest)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return dir.Commit()
+}
+
+func saveFile(ctx context.Context, dir backup.Dir, st Reader, fingerprint string, n int, f dataset.File) error {
+	out, err := dir.Create(f.Name)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	err = fetchParts(ctx, st, fingerprint, n, f, out, sum)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+		return errors.New("what came has another checksum than the manifest says")
+	}
+	return nil
+}
+
+// savedData names the folder of a job's data set beside its snapshot, the data as the
+// store knows it, and whether only its names are kept; "": the store holds nothing of it.
+func savedData(d *taxonv1.Data) (name string, held *taxonv1.Data, namesOnly bool) {
+	path := d.GetPath()
+	if !Uploaded(path) {
+		path, namesOnly = d.GetNames(), true
+	}
+	sum, ok := manifestOf(path)
+	if !ok {
+		return "", nil, false
+	}
+	return dataPrefix + sum, &taxonv1.Data{Path: path, Fingerprint: d.GetFingerprint()}, namesOnly
+}
+
+// inFolder joins a folder, local or remote, and a name in it.
+func inFolder(dir, name string) string { return strings.TrimRight(dir, "/") + "/" + name }
+
+// remote says whether a path is that of another file system.
+func remote(path string) bool { return strings.Contains(path, "://") }
+
+// listSaved lists the snapshots and the data sets in a folder.
+func listSaved(dir string) (jobs, sets []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fs.Explain(dir, err)
+	}
+	for _, e := range entries {
+		_, err := os.Stat(filepath.Join(dir, e.Name(), "manifest"))
+		switch name := e.Name(); {
+		case !e.IsDir() || strings.HasSuffix(name, ".part"):
+		case strings.HasPrefix(name, dataPrefix) && isSum(name[len(dataPrefix):]):
+			sets = append(sets, name)
+		case err == nil:
+			jobs = append(jobs, name)
+		}
+	}
+	return jobs, sets, nil
+}

@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// snapshots are the flags that keep a snapshot of every sweep in dir.
+func snapshots(dir string) []string {
+	return []string{"--snapshots", dir, "--snapshot-every", "1", "--snapshot-pause", "1ms"}
+}
+
+// saved waits until a job has a snapshot of a sweep, at least the given one.
+func (c *Cluster) saved(t *testing.T, dir, job string, sweep uint32) {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(dir, job, "manifest"))
+	for end := time.Now().Add(deadline); err != nil || c.Status(t, job).Sweep < sweep; {
+		if time.Now().After(end) {
+			t.Fatalf("no snapshot: %+v, %v", c.Status(t, job), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		_, err = os.Stat(filepath.Join(dir, job, "manifest"))
+	}
+}
+
+// behind are the sweeps behind which a job's log says that it went on.
+func (c *Cluster) behind(t *testing.T, job, text string) (sweeps []int) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(text+` (\d+)`).FindAllStringSubmatch(c.Taxon(t, "logs", job).Stdout, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sweeps = append(sweeps, n)
+	}
+	return sweeps
+}
+
+// A job goes on from its snapshot on a new cluster of other shards, and again in its own
+// place, to the same bytes.
+func TestRestoreElsewhere(t *testing.T) {
+	const gap = "1e-4"
+	want := bench.Embedded(t, gap)
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	old := bench.Up(t, 2, 2, snapshots(dir)...)
+	job := old.Submit(t, gap, "--id", "moved")
+	old.saved(t, dir, job, 3)
+	old.Down(t)
+
+	c := bench.Up(t, 2, 3, snapshots(filepath.Join(t.TempDir(), "others"))...)
+	if r := c.Try(t, "restore", "--from", dir, "--job", "nobody"); r.Code != 2 || !strings.Contains(r.Stderr, "no snapshot of job nobody") {
+		t.Errorf("restore of no job: %+v", r)
+	}
+	if r := c.Try(t, "restore", "--from", t.TempDir()); r.Code != 2 || !strings.Contains(r.Stderr, "holds no snapshot") {
+		t.Errorf("restore from an empty folder: %+v", r)
+	}
+	if r := c.Try(t, "restore", "--from", dir, "--replicas", "4"); r.Code != 2 || !strings.Contains(r.Stderr, "start more") {
+		t.Errorf("restore of too many copies: %+v", r)
+	}
+	if r := c.Taxon(t, "restore", "--from", filepath.Join(dir, job), "--replicas", "2"); strings.TrimSpace(r.Stdout) != job {
+		t.Errorf("restore: %+v", r)
+	}
+	c.Taxon(t, "cancel", job)
+	if s := c.Await(t, job, nil); s.State != "cancelled" {
+		t.Fatalf("cancelled: %+v", s)
+	}
+	c.Taxon(t, "restore", "--from", dir)
+	s := c.Done(t, job, want, nil)
+	if from := c.behind(t, job, "from a checkpoint at sweep"); len(from) != 2 || from[0] < 1 {
+		t.Errorf("went on behind sweeps %v", from)
+	}
+	if s.Rollbacks != 1 {
+		t.Errorf("%d rollbacks, want the one of the second restore", s.Rollbacks)
+	}
+	if r := c.Try(t, "restore", "--from", dir); r.Code != 2 || !strings.Contains(r.Stderr, "is done") {
+		t.Errorf("restore of a job that is done: %+v", r)
+	}
+	// Half a snapshot is none.
+	parts, err := filepath.Glob(filepath.Join(dir, job, "part-*"))
+	if err != nil || len(parts) != 2 {
+		t.Fatalf("parts %v, %v", parts, err)
+	}
+	if err := os.Truncate(parts[1], 100); err != nil {
+		t.Fatal(err)
+	}
+	fresh := bench.Up(t, 0, 1)
+	if r := fresh.Try(t, "restore", "--from", dir); r.Code != 2 || !strings.Contains(r.Stderr, "part-00001") {
+		t.Errorf("restore from a damaged snapshot: %+v", r)
+	}
+}
+
+// What a shard has lost for good, with one copy, is taken from the last snapshot: the job
+// does not begin anew.
+func TestLostShardRollsBack(t *testing.T) {
+	const gap = "1e-5"
+	want := bench.Embedded(t, gap)
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	c := bench.Up(t, 2, 2, snapshots(dir)...)
+	job := c.Submit(t, gap)
+	c.saved(t, dir, job, 4)
+	p := c.Process(t, "store-1")
+	p.Signal(syscall.SIGKILL)
+	values, err := filepath.Glob(filepath.Join(c.Dir, "store-1", "values"))
+	if err != nil || len(values) != 1 {
+		t.Fatalf("the shard's values: %v, %v", values, err)
+	}
+	if err := os.RemoveAll(values[0]); err != nil {
+		t.Fatal(err)
+	}
+	s := c.Done(t, job, want, nil)
+	from := c.behind(t, job, "goes on behind sweep")
+	if s.Rollbacks == 0 || len(from) == 0 || from[0] < 1 {
+		t.Errorf("%d rollbacks, to sweeps %v: want one to the snapshot\n%s", s.Rollbacks, from, c.Taxon(t, "logs", job).Stdout)
+	}
+}
