@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"taxon/internal/sparse"
 )
 
 // The values that tasks write to the store are little-endian, begin with a format byte
@@ -33,14 +35,9 @@ func (e *encoder) extend(n int) []byte {
 	return e.b[at:]
 }
 
-func (e *encoder) byte(v byte)   { e.b = append(e.b, v) }
-func (e *encoder) uvarint(v int) { e.b = binary.AppendUvarint(e.b, uint64(v)) }
-func (e *encoder) f32(v []float32) {
-	at := e.extend(4 * len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint32(at[4*i:], math.Float32bits(x))
-	}
-}
+func (e *encoder) byte(v byte)     { e.b = append(e.b, v) }
+func (e *encoder) uvarint(v int)   { e.b = binary.AppendUvarint(e.b, uint64(v)) }
+func (e *encoder) f32(v []float32) { e.b = sparse.Append(e.b, v) }
 
 // f64as32 rounds to float32.
 func (e *encoder) f64as32(v []float64) {
@@ -50,12 +47,7 @@ func (e *encoder) f64as32(v []float64) {
 	}
 }
 
-func (e *encoder) f64(v []float64) {
-	at := e.extend(8 * len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(at[8*i:], math.Float64bits(x))
-	}
-}
+func (e *encoder) f64(v []float64) { e.b = sparse.Append(e.b, v) }
 
 func (e *encoder) u16(v []uint16) {
 	at := e.extend(2 * len(v))
@@ -66,10 +58,26 @@ func (e *encoder) u16(v []uint16) {
 
 // ascending writes strictly ascending indices, the first one relative to lo.
 func (e *encoder) ascending(v []uint32, lo uint32) {
-	for _, x := range v {
-		e.b = binary.AppendUvarint(e.b, uint64(x-lo))
-		lo = x
+	n := len(e.b)
+	if cap(e.b)-n < binary.MaxVarintLen32*len(v) { // values are sized for less, before they are written
+		for _, x := range v {
+			e.b = binary.AppendUvarint(e.b, uint64(x-lo))
+			lo = x
+		}
+		return
 	}
+	b := e.b[:cap(e.b)]
+	for _, x := range v {
+		d := x - lo
+		lo = x
+		if d < 0x80 {
+			b[n] = byte(d)
+			n++
+			continue
+		}
+		n += binary.PutUvarint(b[n:], uint64(d))
+	}
+	e.b = b[:n]
 }
 
 // decoder reads what encoder wrote; after the first error everything reads as zero.

@@ -90,7 +90,8 @@ func TestContributionsRoundTrip(t *testing.T) {
 		ranges := drawRanges(t, width)
 		exact := rapid.Bool().Draw(t, "exact")
 		joined := make([]reducer.Contribution, len(cs))
-		for r, data := range encodeContributions(cs, parent, ranges, exact) {
+		for r, part := range cutContributions(cs, parent, ranges) {
+			data := encodeContributions(part, ranges[r], exact)
 			got, err := decodeContributions(nil, data, ranges[r], ranges[r+1], nodes)
 			if err != nil {
 				t.Fatal(err)
@@ -203,13 +204,7 @@ var decoders = map[string]func(b []byte) (again []byte, err error){
 		if err != nil {
 			return nil, err
 		}
-		var in []mapper.Contribution
-		var parent []int32
-		for slot, c := range cs {
-			in = append(in, mapper.Contribution{Slot: slot, Feature: c.Feature, Sum: c.Sum, Stiff: c.Stiff})
-			parent = append(parent, c.Parent)
-		}
-		return encodeContributions(in, parent, []uint32{3, fuzzWidth}, true)[0], nil
+		return encodeContributions(cs, 3, true), nil
 	},
 	"x": func(b []byte) ([]byte, error) {
 		v, err := decodeVectors(b, 4, 3, fuzzWidth)

@@ -86,32 +86,25 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	return s, d.end("duals of a block")
 }
 
-// encodeContributions cuts a block's contributions into feature ranges; parent maps a
-// slot to its internal node. Values are float64 when exact, else float32.
-func encodeContributions(cs []mapper.Contribution, parent []int32, ranges []uint32, exact bool) [][]byte {
-	out := make([][]byte, len(ranges)-1)
+// cutContributions cuts a block's contributions into feature ranges, without copying;
+// parent maps a slot to its internal node. A contribution that has nothing in a range is
+// left out of it.
+func cutContributions(cs []mapper.Contribution, parent []int32, ranges []uint32) [][]reducer.Contribution {
+	out := make([][]reducer.Contribution, len(ranges)-1)
 	at := make([]int, len(cs))
-	next := make([]int, len(cs))
+	all := make([]reducer.Contribution, 0, len(cs)*len(out))
 	for r := range out {
-		entries := 0
+		from := len(all)
 		for k, c := range cs {
-			next[k] = at[k] + lowerBound(c.Feature[at[k]:], ranges[r+1])
-			entries += next[k] - at[k]
+			lo := at[k]
+			hi := lo + lowerBound(c.Feature[lo:], ranges[r+1])
+			if at[k] = hi; hi > lo {
+				all = append(all, reducer.Contribution{
+					Parent: parent[c.Slot], Feature: c.Feature[lo:hi], Sum: c.Sum[lo:hi], Stiff: c.Stiff[lo:hi],
+				})
+			}
 		}
-		width, size := 0, 4
-		if exact {
-			width, size = 1, 8
-		}
-		// Most differences fit a byte or two; the store keeps the slice, so no more than that.
-		e := encoder{make([]byte, 0, 16+6*len(cs)+(3+size)*entries)}
-		e.byte(formatContributions)
-		e.uvarint(width)
-		e.uvarint(len(cs))
-		for k, c := range cs {
-			e.contribution(c, int(parent[c.Slot]), at[k], next[k], ranges[r], exact)
-		}
-		copy(at, next)
-		out[r] = e.b
+		out[r] = all[from:len(all):len(all)]
 	}
 	return out
 }
@@ -122,16 +115,34 @@ func lowerBound(features []uint32, limit uint32) int {
 	return n
 }
 
-func (e *encoder) contribution(c mapper.Contribution, parent, lo, hi int, base uint32, exact bool) {
-	e.uvarint(parent)
-	e.uvarint(hi - lo)
-	e.ascending(c.Feature[lo:hi], base)
-	e.b = append(e.b, c.Stiff[lo:hi]...)
-	if exact {
-		e.f64(c.Sum[lo:hi])
-		return
+// encodeContributions writes a block's contributions to the range that begins at lo.
+// Values are float64 when exact, else float32.
+func encodeContributions(cs []reducer.Contribution, lo uint32, exact bool) []byte {
+	entries := 0
+	for _, c := range cs {
+		entries += len(c.Feature)
 	}
-	e.f64as32(c.Sum[lo:hi])
+	width, size := 0, 4
+	if exact {
+		width, size = 1, 8
+	}
+	// Most differences fit a byte or two; the store keeps the slice, so no more than that.
+	e := encoder{make([]byte, 0, 16+6*len(cs)+(3+size)*entries)}
+	e.byte(formatContributions)
+	e.uvarint(width)
+	e.uvarint(len(cs))
+	for _, c := range cs {
+		e.uvarint(int(c.Parent))
+		e.uvarint(len(c.Feature))
+		e.ascending(c.Feature, lo)
+		e.b = append(e.b, c.Stiff...)
+		if exact {
+			e.f64(c.Sum)
+		} else {
+			e.f64as32(c.Sum)
+		}
+	}
+	return e.b
 }
 
 // decodeContributions reads one block's part of the feature range [lo, hi) over the

@@ -29,12 +29,13 @@ func goldenPrecise() *mapper.State {
 	return s
 }
 
-func goldenContributions() ([]mapper.Contribution, []int32) {
-	return []mapper.Contribution{
-		{Slot: 0, Feature: []uint32{3, 200, 499}, Sum: []float64{1.5, -0.1, 2}, Stiff: []uint8{1, 16, 2}},
-		{Slot: 1},
-		{Slot: 2, Feature: []uint32{4}, Sum: []float64{-7}, Stiff: []uint8{3}},
-	}, []int32{7, 8, 39}
+// goldenContributions have an empty one among them, as version 1 wrote them at first.
+func goldenContributions() []reducer.Contribution {
+	return []reducer.Contribution{
+		{Parent: 7, Feature: []uint32{3, 200, 499}, Sum: []float64{1.5, -0.1, 2}, Stiff: []uint8{1, 16, 2}},
+		{Parent: 8},
+		{Parent: 39, Feature: []uint32{4}, Sum: []float64{-7}, Stiff: []uint8{3}},
+	}
 }
 
 func goldenVectors() *reducer.Vectors {
@@ -47,12 +48,12 @@ func goldenOverrides() []mapper.Override {
 
 // goldenValues are the values in testdata, encoded by today's program.
 func goldenValues() map[string][]byte {
-	cs, parent := goldenContributions()
+	cs := goldenContributions()
 	return map[string][]byte{
 		"dual-v1":       encodeState(goldenState()),
 		"dual-wide-v1":  encodeState(goldenPrecise()),
-		"v-v1":          encodeContributions(cs, parent, []uint32{3, 500}, false)[0],
-		"v-priced-v1":   encodeContributions(cs, parent, []uint32{3, 500}, true)[0],
+		"v-v1":          encodeContributions(cs, 3, false),
+		"v-priced-v1":   encodeContributions(cs, 3, true),
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
 		"weights-v1":    encodeOverrides(goldenOverrides()),
 		"dual-fresh-v1": encodeState(&mapper.State{}),

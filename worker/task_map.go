@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 
@@ -44,10 +45,14 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		}
 	}
 	values := []store.Value{{Key: k.key("dual"), Data: k.job.encodeState(&r.State)}}
+	var parts [][]reducer.Contribution
+	exact := m.GetPrice() && !k.job.smooth()
 	if len(k.job.forest.Parent) > 0 {
 		sent, to := k.job.withGradients(r, parents)
-		for i, data := range encodeContributions(sent, to, k.job.ranges(), m.GetPrice() && !k.job.smooth()) {
-			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
+		ranges := k.job.ranges()
+		parts = cutContributions(sent, to, ranges)
+		for i, part := range parts {
+			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: encodeContributions(part, ranges[i], exact)})
 		}
 	}
 	if err := k.put(ctx, values); err != nil {
@@ -55,7 +60,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	}
 	if !k.job.smooth() { // dense states and vectors would fill the memory twice
 		k.job.states.keep(m.GetBlock(), values[0].Key, &r.State)
-		k.keepContributions(r.Contributions, parents, m.GetPrice())
+		k.keepContributions(parts, values[1:], exact)
 	}
 	return &taxonv1.Sums{
 		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
@@ -64,31 +69,16 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 }
 
 // keepContributions remembers what was written, range by range, as decoding gives it.
-func (k *task) keepContributions(cs []mapper.Contribution, parents []int32, exact bool) {
-	if len(k.job.forest.Parent) == 0 {
-		return
-	}
-	for _, c := range cs {
-		for i, v := range c.Sum {
-			if !exact {
-				c.Sum[i] = float64(float32(v))
+func (k *task) keepContributions(parts [][]reducer.Contribution, values []store.Value, exact bool) {
+	for r, part := range parts {
+		if !exact {
+			for _, c := range part {
+				for i, v := range c.Sum {
+					c.Sum[i] = float64(float32(v))
+				}
 			}
 		}
-	}
-	at := make([]int, len(cs))
-	ranges := k.job.ranges()
-	for r := range len(ranges) - 1 {
-		var list []reducer.Contribution
-		for i, c := range cs {
-			lo := at[i]
-			at[i] += lowerBound(c.Feature[lo:], ranges[r+1])
-			if at[i] > lo {
-				list = append(list, reducer.Contribution{
-					Parent: parents[c.Slot], Feature: c.Feature[lo:at[i]], Sum: c.Sum[lo:at[i]], Stiff: c.Stiff[lo:at[i]],
-				})
-			}
-		}
-		k.job.recent.keep(k.key(rangeName("v", r)), list)
+		k.job.recent.keep(values[r].Key, part)
 	}
 }
 
@@ -191,7 +181,7 @@ func (k *task) internals(ctx context.Context, group int, m *taxonv1.MapTask) (x,
 
 // vectors reads the internals of a group as the ranges' tasks at refs wrote them.
 func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vectors, error) {
-	key := strconv.Itoa(group) + " " + refs.String()
+	key := vectorsKey(group, refs)
 	return k.job.vectors.get(ctx, key, func() (*vectors, error) {
 		nodes := k.job.groups[group]
 		parts := make([]*vectorPart, 0, len(k.job.ranges())-1)
@@ -225,6 +215,18 @@ func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vec
 		}
 		return &vectors{nodes: nodes, parts: parts}, nil
 	})
+}
+
+// vectorsKey names a group's vectors by what they were read from.
+func vectorsKey(group int, refs *taxonv1.Refs) string {
+	b := binary.AppendUvarint(nil, uint64(group))
+	for _, list := range [][]uint32{refs.GetCount(), refs.GetStep(), refs.GetTask(), refs.GetAttempt()} {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, x := range list {
+			b = binary.AppendUvarint(b, uint64(x))
+		}
+	}
+	return string(b)
 }
 
 func rangeName(kind string, i int) string { return kind + "/" + strconv.Itoa(i) }

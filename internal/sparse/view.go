@@ -37,3 +37,22 @@ func View[T Word](b []byte) []T {
 	}
 	return out
 }
+
+// Append appends v's little-endian words to b: a copy of its memory on most machines.
+func Append[T Word](b []byte, v []T) []byte {
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	if len(v) == 0 {
+		return b
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*size)
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		return append(b, raw...)
+	}
+	for i := 0; i < len(raw); i += size {
+		for j := range size {
+			b = append(b, raw[i+size-1-j])
+		}
+	}
+	return b
+}

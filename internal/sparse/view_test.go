@@ -30,6 +30,21 @@ func TestView(t *testing.T) {
 	}
 }
 
+// TestAppend writes what View reads.
+func TestAppend(t *testing.T) {
+	b := Append([]byte{9}, []float32{1, -2})
+	if want := []byte{9, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}; !bytes.Equal(b, want) {
+		t.Errorf("%x, want %x", b, want)
+	}
+	values := []float64{1.5, -2, math.Inf(1)}
+	if got := View[float64](Append(nil, values)); !slices.Equal(got, values) {
+		t.Errorf("%v, want %v", got, values)
+	}
+	if got := Append[uint32]([]byte{7}, nil); !bytes.Equal(got, []byte{7}) {
+		t.Errorf("nothing appended gives %x", got)
+	}
+}
+
 func TestMap(t *testing.T) {
 	for _, want := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("taxon"), 10_000)} {
 		path := filepath.Join(t.TempDir(), "f")
