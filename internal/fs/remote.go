@@ -91,13 +91,6 @@ func ReadDirNames(path string) (names []string, err error) {
 		return names, err
 	}
 	err = remotely(context.Background(), path, func(f *hdfs.FS, name string) error {
-		info, err := f.Stat(name)
-		if err == nil && !info.IsDir() {
-			err = &os.PathError{Op: "readdir", Path: path, Err: errNotDir}
-		}
-		if err != nil {
-			return err
-		}
 		list, err := f.ReadDir(name)
 		for _, e := range list {
 			names = append(names, e.Name())

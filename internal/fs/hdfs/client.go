@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/colinmarc/hdfs/v2"
@@ -26,8 +27,11 @@ const (
 	// stall is how long a connection may move no byte while an answer is due.
 	stall       = time.Minute
 	dialTimeout = 10 * time.Second
-	firstPause  = 20 * time.Millisecond
-	longPause   = time.Second
+	// receiveBytes bounds what a data node has sent in vain when a range ends, since it
+	// sends its block to the end.
+	receiveBytes = 1 << 20
+	firstPause   = 20 * time.Millisecond
+	longPause    = time.Second
 )
 
 // FS is a connection to one file system under one user. It is for one goroutine.
@@ -40,6 +44,7 @@ type FS struct {
 	outage  bool        // a name node that was there went away: its safe mode is waited for
 	answers atomic.Bool // it has answered once
 	wait    time.Duration
+	steady  bool // the caller can't do without: safe mode is waited for in any case
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -53,7 +58,7 @@ func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &FS{ctx: ctx, loc: l, opts: o, wait: patience, conns: map[net.Conn]struct{}{}}
+	f := &FS{ctx: ctx, loc: l, opts: o, wait: max(patience, wait), steady: wait > 0, conns: map[net.Conn]struct{}{}}
 	f.opts.NamenodeDialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return f.dial(ctx, network, addr, true)
 	}
@@ -147,7 +152,7 @@ func (f *FS) lastTry(err error, since time.Duration) bool {
 	case f.outage:
 		return since > f.wait
 	case isSafeMode(err):
-		return true
+		return !f.steady || since > f.wait
 	case noNodes(message):
 		return since > min(crowded, f.wait)
 	}
@@ -177,7 +182,13 @@ func (f *FS) Stat(name string) (info os.FileInfo, err error) {
 // ReadDir lists a folder by name.
 func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
 	err = f.patiently(func(c *hdfs.Client) error {
-		list, err = c.ReadDir(name)
+		info, err := c.Stat(name)
+		if err == nil && !info.IsDir() {
+			err = &os.PathError{Op: "readdir", Path: name, Err: syscall.ENOTDIR}
+		}
+		if err == nil {
+			list, err = c.ReadDir(name)
+		}
 		return err
 	})
 	slices.SortFunc(list, func(a, b os.FileInfo) int { return bytes.Compare([]byte(a.Name()), []byte(b.Name())) })
@@ -206,7 +217,10 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 	var out []string
 	for _, d := range dirs {
 		list, err := f.ReadDir(d)
-		if err != nil && !errors.Is(err, os.ErrNotExist) && len(dirs) == 1 {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, os.ErrPermission) && len(dirs) > 1 {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		for _, e := range list {
@@ -276,6 +290,9 @@ func (f *FS) dial(ctx context.Context, network, addr string, nameNode bool) (net
 	c, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
+	}
+	if tcp, ok := c.(*net.TCPConn); ok && !nameNode {
+		_ = tcp.SetReadBuffer(receiveBytes) // only costs time if it can't be had
 	}
 	f.mu.Lock()
 	f.conns[c] = struct{}{}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	rangeBytes = 4 << 20 // of one request to a data node
+	rangeBytes = 8 << 20 // of one request to a data node
 	readers    = 2       // ranges fetched side by side, each over a connection of its own
-	ahead      = 2       // ranges that wait to be read
+	ahead      = 1       // ranges that wait to be read
 )
 
 // Reader reads a file from its beginning to its end: ranges are fetched side by side and

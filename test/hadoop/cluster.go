@@ -1,0 +1,293 @@
+package hadoop
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Options of a cluster.
+type Options struct {
+	DataNodes   int               // at least 1
+	Replication int               // at least 1
+	HDFS        map[string]string // further properties of hdfs-site.xml
+}
+
+// Cluster is an HDFS of this machine: a name node and data nodes, each a process of its
+// own that listens on loopback alone and dies with the process that started it.
+type Cluster struct {
+	dir, lib  string
+	nameNode  int // ports
+	webPort   int
+	options   Options
+	nodePorts [][3]int
+	running   map[string]*daemon
+}
+
+// daemon is a shell that keeps a Java process and kills it (-9) when its input ends.
+type daemon struct {
+	cmd   *exec.Cmd
+	input io.Closer
+}
+
+const keeper = `"$@" </dev/null & p=$!; read -r line; kill -9 $p; wait $p 2>/dev/null`
+
+// Start formats and starts a cluster in an empty folder and waits until it can be written
+// to. Stop it.
+func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
+	c := &Cluster{dir: dir, lib: lib, options: o, running: map[string]*daemon{}}
+	ports, err := freePorts(2 + 3*o.DataNodes)
+	if err != nil {
+		return nil, err
+	}
+	c.nameNode, c.webPort = ports[0], ports[1]
+	for i := range o.DataNodes {
+		c.nodePorts = append(c.nodePorts, [3]int(ports[2+3*i:]))
+	}
+	if err := c.configure(); err != nil {
+		return nil, err
+	}
+	format := exec.CommandContext(ctx, "java", c.java("format", "org.apache.hadoop.hdfs.server.namenode.NameNode", "-format", "-nonInteractive")...)
+	if out, err := format.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("format: %w: %.500s", err, out)
+	}
+	err = c.StartDaemon("namenode")
+	for i := range o.DataNodes {
+		if err == nil {
+			err = c.StartDaemon(DataNode(i))
+		}
+	}
+	if err == nil {
+		err = c.Ready(ctx)
+	}
+	if err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// DataNode is the name of the i-th data node, from 0.
+func DataNode(i int) string { return "datanode" + strconv.Itoa(i) }
+
+// URL is the path of a file in the cluster.
+func (c *Cluster) URL(path string) string {
+	return fmt.Sprintf("hdfs://127.0.0.1:%d%s", c.nameNode, path)
+}
+
+// Conf is the folder of its configuration, for HADOOP_CONF_DIR.
+func (c *Cluster) Conf() string { return filepath.Join(c.dir, "conf") }
+
+// WebPort is the port of the name node's web pages, and DataPort one of a data node's.
+func (c *Cluster) WebPort() int { return c.webPort }
+
+// DataPort is the port on which the i-th data node hands out blocks.
+func (c *Cluster) DataPort(i int) int { return c.nodePorts[i][0] }
+
+// freePorts are ports that nobody listens on.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// configure writes the configuration. The hosts file keeps Java from asking a DNS; the
+// folders webapps stand in for pages that the jars on Maven Central lack.
+func (c *Cluster) configure() error {
+	for _, d := range []string{"conf/webapps/hdfs", "conf/webapps/datanode", "tmp", "logs"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o777); err != nil {
+			return err
+		}
+	}
+	hosts := "127.0.0.1 localhost\n"
+	if h, err := os.Hostname(); err == nil && h != "localhost" {
+		hosts += "127.0.0.1 " + h + "\n"
+	}
+	at := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	core := map[string]string{"fs.defaultFS": "hdfs://" + at(c.nameNode), "hadoop.tmp.dir": filepath.Join(c.dir, "tmp")}
+	hdfs := map[string]string{
+		"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, "name"), "dfs.replication": strconv.Itoa(c.options.Replication),
+		"dfs.namenode.rpc-address": at(c.nameNode), "dfs.namenode.rpc-bind-host": "127.0.0.1",
+		"dfs.namenode.http-address": at(c.webPort), "dfs.namenode.http-bind-host": "127.0.0.1",
+		"dfs.namenode.datanode.registration.ip-hostname-check": "false",
+		"dfs.namenode.safemode.extension":                      "0", "dfs.namenode.safemode.min.datanodes": "1",
+		"dfs.heartbeat.interval": "1", "dfs.namenode.heartbeat.recheck-interval": "2000",
+		"dfs.namenode.replication.min": "1", "dfs.namenode.fs-limits.min-block-size": "4096",
+		"dfs.namenode.redundancy.interval.seconds": "1", "dfs.namenode.handler.count": "8",
+		"dfs.disk.balancer.enabled": "false", "dfs.datanode.du.reserved": "0",
+	}
+	maps.Copy(hdfs, c.options.HDFS)
+	log := "log4j.rootLogger=INFO,console\nlog4j.appender.console=org.apache.log4j.ConsoleAppender\n" +
+		"log4j.appender.console.target=System.err\nlog4j.appender.console.layout=org.apache.log4j.PatternLayout\n" +
+		"log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n\n"
+	return errors.Join(
+		os.WriteFile(filepath.Join(c.dir, "conf/hosts"), []byte(hosts), 0o666),
+		os.WriteFile(filepath.Join(c.dir, "conf/log4j.properties"), []byte(log), 0o666),
+		WriteConf(filepath.Join(c.dir, "conf/core-site.xml"), core),
+		WriteConf(filepath.Join(c.dir, "conf/hdfs-site.xml"), hdfs))
+}
+
+// WriteConf writes a file of Hadoop properties.
+func WriteConf(path string, properties map[string]string) error {
+	type property struct {
+		Name  string `xml:"name"`
+		Value string `xml:"value"`
+	}
+	doc := struct {
+		XMLName  xml.Name   `xml:"configuration"`
+		Property []property `xml:"property"`
+	}{}
+	for _, k := range slices.Sorted(maps.Keys(properties)) {
+		doc.Property = append(doc.Property, property{k, properties[k]})
+	}
+	b, err := xml.MarshalIndent(doc, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append([]byte(xml.Header), b...), 0o666)
+}
+
+// java are the arguments that run a Hadoop class.
+func (c *Cluster) java(name, class string, args ...string) []string {
+	out := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Djava.net.preferIPv4Stack=true",
+		"-Djava.io.tmpdir=" + filepath.Join(c.dir, "tmp"), "-Djdk.net.hosts.file=" + filepath.Join(c.Conf(), "hosts"), "-Dtaxon.daemon=" + name}
+	for _, p := range []string{"io", "lang", "lang.reflect", "math", "net", "nio", "text", "util", "util.concurrent", "util.zip"} {
+		out = append(out, "--add-opens=java.base/java."+p+"=ALL-UNNAMED") // as Hadoop's own launcher does for Java 17
+	}
+	out = append(out, "-cp", c.Conf()+":"+filepath.Join(c.lib, "*"), class)
+	return append(out, args...)
+}
+
+// StartDaemon starts a daemon that is not running: namenode, or a data node.
+func (c *Cluster) StartDaemon(name string) error {
+	args := c.java(name, "org.apache.hadoop.hdfs.server.namenode.NameNode")
+	for i, p := range c.nodePorts {
+		if name == DataNode(i) {
+			args = c.java(name, "org.apache.hadoop.hdfs.server.datanode.DataNode",
+				"-D", "dfs.datanode.data.dir=file://"+filepath.Join(c.dir, name), "-D", fmt.Sprintf("dfs.datanode.address=127.0.0.1:%d", p[0]),
+				"-D", fmt.Sprintf("dfs.datanode.http.address=127.0.0.1:%d", p[1]), "-D", fmt.Sprintf("dfs.datanode.ipc.address=127.0.0.1:%d", p[2]))
+		}
+	}
+	log, err := os.OpenFile(filepath.Join(c.dir, "logs", name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command("sh", append([]string{"-c", keeper, "sh", "java"}, args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.running[name] = &daemon{cmd, input}
+	return nil
+}
+
+// Kill ends a daemon at once, as kill -9 does.
+func (c *Cluster) Kill(name string) {
+	d := c.running[name]
+	if d == nil {
+		return
+	}
+	delete(c.running, name)
+	d.input.Close()
+	_ = d.cmd.Wait()
+}
+
+// Stop ends all daemons.
+func (c *Cluster) Stop() {
+	for _, name := range slices.Sorted(maps.Keys(c.running)) {
+		c.Kill(name)
+	}
+}
+
+// Ready waits until the name node has left safe mode and knows all data nodes that run.
+func (c *Cluster) Ready(ctx context.Context) error {
+	nodes := len(c.running) - 1
+	for {
+		state, err := c.state(ctx)
+		if err == nil && state.Safemode == "" && state.Live == nodes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("HDFS did not come up (%v; logs in %s): %w", err, filepath.Join(c.dir, "logs"), ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+type nameNodeState struct {
+	Safemode string
+	Live     int `json:"NumLiveDataNodes"`
+}
+
+// state asks the name node's web port.
+func (c *Cluster) state(ctx context.Context) (s nameNodeState, err error) {
+	s.Live = -1
+	for _, bean := range []string{"NameNodeInfo", "FSNamesystemState"} {
+		var doc struct{ Beans []json.RawMessage }
+		req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=%s", c.webPort, bean), nil)
+		if err != nil {
+			return s, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return s, err
+		}
+		err = json.NewDecoder(resp.Body).Decode(&doc)
+		resp.Body.Close()
+		if err == nil && len(doc.Beans) != 1 {
+			err = errors.New("the name node is not up yet")
+		}
+		if err == nil {
+			err = json.Unmarshal(doc.Beans[0], &s)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// Run runs one of Hadoop's own commands against the cluster and returns what it prints.
+func (c *Cluster) Run(ctx context.Context, class string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "java", c.java("command", class, args...)...)
+	var errs errorTail
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s %v: %w: %s", class, args, err, errs)
+	}
+	return string(out), err
+}
+
+// errorTail keeps the end of what a command complains of.
+type errorTail []byte
+
+func (t *errorTail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	*t = (*t)[max(0, len(*t)-2000):]
+	return len(p), nil
+}

@@ -1,0 +1,69 @@
+package hadoop
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"taxon/internal/fs"
+)
+
+// startCluster gives a running HDFS, or skips the test: without TAXON_HADOOP always, with
+// TAXON_HADOOP=required never.
+func startCluster(t *testing.T, o Options) *Cluster {
+	t.Helper()
+	mode := os.Getenv("TAXON_HADOOP")
+	if mode == "" {
+		t.Skip("skipped: set TAXON_HADOOP=1 to run it against real Hadoop (make hadoop-short)")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	lib, err := Install(ctx)
+	if errors.Is(err, ErrMissing) && mode != "required" {
+		t.Skipf("skipped: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Start(ctx, lib, t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return c
+}
+
+// admin runs one of Hadoop's own administration commands.
+func (c *Cluster) admin(t *testing.T, args ...string) string {
+	t.Helper()
+	class := "org.apache.hadoop.fs.FsShell"
+	switch strings.TrimLeft(args[0], "-") {
+	case "safemode", "setSpaceQuota", "clrSpaceQuota", "report":
+		class = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+	}
+	out, err := c.Run(t.Context(), class, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// wantInput wants an error of the user's, on one line, that says so and names the path.
+func wantInput(t *testing.T, err error, path, want string) {
+	t.Helper()
+	if !fs.IsInput(err) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v; want an input error that begins with %s and says %q", err, path, want)
+	}
+}
+
+// nothingBut wants a folder to hold exactly these names.
+func nothingBut(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	names, err := fs.ReadDirNames(dir)
+	if err != nil || strings.Join(names, " ") != strings.Join(want, " ") {
+		t.Errorf("%s holds %q, want %q (%v)", dir, names, want, err)
+	}
+}

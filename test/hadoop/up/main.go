@@ -1,0 +1,54 @@
+// Command up runs an HDFS of this machine until it is interrupted, to try taxon on:
+//
+//	go run ./test/hadoop/up -datanodes 2 -replication 2
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"taxon/test/hadoop"
+)
+
+func main() {
+	nodes := flag.Int("datanodes", 1, "data nodes")
+	replicas := flag.Int("replication", 1, "replicas of a block")
+	dir := flag.String("dir", "", "empty folder for its data (default: a temporary one, removed at the end)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *dir, hadoop.Options{DataNodes: *nodes, Replication: *replicas}); err != nil {
+		fmt.Fprintln(os.Stderr, "up:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, dir string, o hadoop.Options) error {
+	if dir == "" {
+		temp, err := os.MkdirTemp("", "taxon-hadoop-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(temp)
+		dir = temp
+	}
+	lib, err := hadoop.Install(ctx)
+	if err != nil {
+		return err
+	}
+	up, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	c, err := hadoop.Start(up, lib, dir, o)
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	fmt.Printf("%s\nexport HADOOP_CONF_DIR=%s\n", c.URL("/"), c.Conf())
+	<-ctx.Done()
+	return nil
+}
