@@ -192,7 +192,7 @@ func FuzzParseHead(f *testing.F) {
 	})
 	key := headKey(store.Key{Job: "j", Step: 1, Attempt: 1, Name: "v"})
 	for _, data := range [][]byte{nil, []byte("abc"), make([]byte, 1000)} {
-		encoding, stored := c.encode(data)
+		encoding, stored := c.encode(0, data)
 		f.Add(encodeHead(key, head{size: uint64(len(data))}, encoding, stored))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

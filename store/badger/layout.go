@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"taxon/store"
@@ -118,6 +121,20 @@ func parseHead(key, b []byte) (h head, encoding byte, inline []byte, err error) 
 type codec struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
+	// pass counts, for each kind of value, chunks that are not worth trying.
+	pass [256]atomic.Int32
+}
+
+// passChunks are left as they are after a chunk of their kind that shrank by less than a
+// quarter: a task's floating-point numbers hardly shrink, and trying to takes longer than
+// all else that a shard does with them.
+const passChunks = 31
+
+// kindOf tells values apart that differ in what they hold: a task's output by the name's
+// first part, such as "dual" or "v".
+func kindOf(k store.Key) uint8 {
+	name, _, _ := strings.Cut(k.Name, "/")
+	return uint8(xxhash.Sum64String(name))
 }
 
 func newCodec() (*codec, error) {
@@ -130,7 +147,7 @@ func newCodec() (*codec, error) {
 	if err != nil {
 		return nil, errors.Join(err, enc.Close())
 	}
-	return &codec{enc, dec}, nil
+	return &codec{enc: enc, dec: dec}, nil
 }
 
 func (c *codec) close() error {
@@ -138,13 +155,18 @@ func (c *codec) close() error {
 	return c.enc.Close()
 }
 
-// encode gives a chunk's stored form, compressed if that is smaller. The result
-// may be the data themselves.
-func (c *codec) encode(data []byte) (encoding byte, stored []byte) {
-	if len(data) < 64 { // smaller than what compression could gain
+// encode gives a chunk's stored form, compressed if that was worth it lately for its
+// kind. The result may be the data themselves.
+func (c *codec) encode(kind uint8, data []byte) (encoding byte, stored []byte) {
+	if len(data) < 64 || c.pass[kind].Add(-1) >= 0 { // else smaller than what compression could gain
 		return encodingRaw, data
 	}
 	packed := c.enc.EncodeAll(data, make([]byte, 0, len(data)))
+	if 4*len(packed) > 3*len(data) {
+		c.pass[kind].Store(passChunks)
+	} else {
+		c.pass[kind].Store(0)
+	}
 	if len(packed) >= len(data) {
 		return encodingRaw, data
 	}

@@ -157,13 +157,14 @@ func conflict(v store.Summed, old head) error {
 // this order, so that a head is never there without its chunks.
 func (s *Store) write(wb *bdg.WriteBatch, key []byte, v store.Summed) error {
 	h := head{size: uint64(len(v.Data)), crc32c: v.CRC32C, chunks: chunksOf(uint64(len(v.Data)))}
+	kind := kindOf(v.Key)
 	if h.chunks == 0 {
-		encoding, stored := s.codec.encode(v.Data)
+		encoding, stored := s.codec.encode(kind, v.Data)
 		return wb.Set(key, encodeHead(key, h, encoding, stored))
 	}
 	for i := range h.chunks {
 		from := uint64(i) * chunkBytes
-		encoding, stored := s.codec.encode(v.Data[from:min(from+chunkBytes, h.size)])
+		encoding, stored := s.codec.encode(kind, v.Data[from:min(from+chunkBytes, h.size)])
 		entry := append(append(make([]byte, 0, 1+len(stored)), encoding), stored...)
 		if err := wb.Set(chunkKey(key, i+1), entry); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	bdg "github.com/dgraph-io/badger/v4"
 
@@ -42,20 +43,16 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 	if err := s.roomToDelete(); err != nil {
 		return err
 	}
-	wb := s.db.NewWriteBatch()
-	defer wb.Cancel()
-	for _, key := range stale {
-		if err := wb.Delete(key); err != nil {
-			return fmt.Errorf("store %s: commit: %w", s.dir, explain(err))
-		}
-	}
-	if err := wb.Flush(); err != nil {
+	if err := s.mark(stale); err != nil {
 		return fmt.Errorf("store %s: commit: %w", s.dir, explain(err))
 	}
 	return nil
 }
 
-// Drop deletes whole steps by their prefixes; see store.Store.
+// Drop deletes whole steps; see store.Store. A job's past steps get deletion marks, which
+// compaction applies: dropping their prefix would write all memory tables out and rewrite
+// every table that holds a step, at each step of a job (measured: a third of what a store
+// does while a job trains). A job that goes as a whole goes by its prefixes, at once.
 func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
@@ -68,32 +65,82 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if s.closed {
 		return 0, store.ErrClosed
 	}
-	var values uint64
-	var prefixes [][]byte
-	last, found := uint32(0), false
-	err := s.scan(store.AppendJobPrefix(nil, what.Job), nil, func(_ *bdg.Item, k store.Key, chunk uint32) error {
-		if !what.Drops(k.Step) {
-			return ctx.Err()
-		}
-		if chunk == 0 {
-			values++
-		}
-		if !found || k.Step != last {
-			last, found = k.Step, true
-			prefixes = append(prefixes, store.AppendStepPrefix(nil, what.Job, k.Step))
-		}
-		return ctx.Err()
-	})
-	if err != nil || len(prefixes) == 0 {
+	old, err := s.droppable(ctx, what)
+	if err != nil || len(old.prefixes) == 0 {
 		return 0, err
 	}
 	if err := s.roomToDelete(); err != nil {
 		return 0, err
 	}
-	if err := s.db.DropPrefix(prefixes...); err != nil {
+	if what.All {
+		err = s.db.DropPrefix(old.prefixes...)
+	} else {
+		err = s.mark(old.entries)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("store %s: drop: %w", s.dir, explain(err))
 	}
-	return values, nil
+	return old.values, nil
+}
+
+// dropped is what a Drop deletes.
+type dropped struct {
+	values   uint64
+	prefixes [][]byte // of the steps
+	entries  [][]byte // keys, in order; none if the whole job goes
+}
+
+// droppable finds what a Drop deletes, passing over the steps that stay: reading keys
+// means reading the blocks of the values between them.
+func (s *Store) droppable(ctx context.Context, what store.DropSpec) (old dropped, err error) {
+	prefix := store.AppendJobPrefix(nil, what.Job)
+	err = s.view(func(txn *bdg.Txn) error {
+		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})
+		defer it.Close()
+		last, found := uint32(0), false
+		for it.Seek(prefix); it.ValidForPrefix(prefix); {
+			k, chunk, err := parseEntryKey(it.Item().Key())
+			if err != nil {
+				return fmt.Errorf("store %s: %w", s.dir, err)
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !what.Drops(k.Step) {
+				if k.Step == math.MaxUint32 {
+					return nil
+				}
+				it.Seek(store.AppendStepPrefix(nil, what.Job, k.Step+1))
+				continue
+			}
+			if chunk == 0 {
+				old.values++
+			}
+			if !found || k.Step != last {
+				last, found = k.Step, true
+				old.prefixes = append(old.prefixes, store.AppendStepPrefix(nil, what.Job, k.Step))
+			}
+			if !what.All {
+				old.entries = append(old.entries, it.Item().KeyCopy(nil))
+			}
+			it.Next()
+		}
+		return nil
+	})
+	return old, err
+}
+
+// mark deletes entries one by one. Heads come before their chunks: a value of which a
+// crash leaves a part is missing.
+func (s *Store) mark(entries [][]byte) error {
+	wb := s.db.NewWriteBatch()
+	defer wb.Cancel() // no effect after Flush
+	for _, key := range entries {
+		if err := wb.Delete(key); err != nil {
+			return err
+		}
+	}
+	return wb.Flush()
 }
 
 // scan calls f for the entries below a prefix, in order, from a key on (nil: from
