@@ -21,6 +21,7 @@ const (
 	fileFeatures   = "features"
 	fileVocabulary = "vocabulary"
 	fileTrace      = "trace.jsonl"
+	fileCutoffs    = "cutoffs.json" // multi-label models only
 )
 
 const (

@@ -111,6 +111,7 @@ func (m *Manifest) check() error {
 	if m.Data.Text {
 		need[fileVocabulary] = true
 	}
+	optional := true  // the cut-offs, once
 	at, shard := 0, 0 // nodes, or columns, of the shards so far
 	for _, f := range m.Files {
 		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
@@ -118,6 +119,10 @@ func (m *Manifest) check() error {
 		}
 		if need[f.Name] {
 			delete(need, f.Name)
+			continue
+		}
+		if f.Name == fileCutoffs && optional {
+			optional = false
 			continue
 		}
 		name, first, size := shardName(shard), f.FirstNode, f.Nodes

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"taxon/internal/labelset"
 	"taxon/internal/taxonomy"
 )
 
@@ -70,6 +71,9 @@ type Report struct {
 	CPUSeconds    float64  `json:"cpu_seconds"`
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
 	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
+
+	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
+	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`       // what the cut-offs reached there
 }
 
 // TraceRow is one sweep of trace.jsonl; nil where a figure was not computed.
@@ -100,6 +104,7 @@ type Meta struct {
 	LabelCounts []uint32            // label id -> training instances that bear it
 	Feature     []uint32            // column -> index in the input, 1-based; its length is the number of columns
 	Text        *Text               // nil unless the data were text
+	Cutoffs     *labelset.Cutoffs   // nil unless fitted: multi-label data
 }
 
 // columns is the width of a weight vector: the features and the bias, if any.
@@ -144,6 +149,10 @@ func (m *Meta) validate() error {
 		add("no tree")
 	} else if err := checkTree(m.Tree, len(m.Labels)); err != nil {
 		errs = append(errs, err)
+	} else if m.Cutoffs != nil {
+		if err := m.Cutoffs.Check(len(m.Labels), len(m.Tree.Terminals())); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -35,10 +34,8 @@ type Model struct {
 // that a few suffice to keep a disk busy.
 const openParallel = 4
 
-// Open verifies and maps the model in dir: the manifest's own checksum, then size and
-// SHA-256 of every file, then that their content is sound. An error names the file at
-// fault and is a *fs.InputError if the model, not the machine, is to blame.
-func Open(dir string) (*Model, error) {
+// openLocal is Open for a folder of this machine.
+func openLocal(dir string) (*Model, error) {
 	manifest, err := readManifest(dir)
 	if err != nil {
 		return nil, err
@@ -54,7 +51,7 @@ func Open(dir string) (*Model, error) {
 // IsModel says whether dir looks like a model: it holds a file manifest.json that begins as
 // a model's does. It verifies nothing.
 func IsModel(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, fileManifest))
+	f, err := fs.OpenRaw(fs.Join(dir, fileManifest))
 	if err != nil {
 		return false
 	}
@@ -68,8 +65,8 @@ func IsModel(dir string) bool {
 func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir) }
 
 func readManifest(dir string) (*Manifest, error) {
-	name := filepath.Join(dir, fileManifest)
-	f, err := os.Open(name)
+	name := fs.Join(dir, fileManifest)
+	f, err := fs.OpenRaw(name)
 	if err != nil {
 		return nil, missingManifest(dir, err)
 	}
@@ -90,7 +87,7 @@ func readManifest(dir string) (*Manifest, error) {
 
 // missingManifest explains why dir has no manifest to open.
 func missingManifest(dir string, err error) error {
-	st, e := os.Stat(dir)
+	st, e := fs.Stat(dir)
 	switch {
 	case errors.Is(e, iofs.ErrNotExist):
 		return &fs.InputError{Path: dir, Msg: "no such model"}
@@ -168,6 +165,8 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 		m.Text, err = parseVocabulary(name, b)
 	case fileTrace:
 		m.Trace, err = parseTrace(name, b)
+	case fileCutoffs:
+		m.Cutoffs, err = parseCutoffs(name, b)
 	}
 	return err
 }

@@ -12,9 +12,6 @@ import (
 	"taxon/internal/fs"
 )
 
-// successName marks a folder of parts as complete, as Hadoop's tools expect.
-const successName = "_SUCCESS"
-
 // WriteParts makes the folder dir with part-00000EXT, part-00001EXT, ..., `threads` at a time,
 // the files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a part,
 // parts[i] up to parts[i+1], and a buffered writer. The folder must not exist or be empty; it
@@ -45,7 +42,7 @@ func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, 
 			return fs.Explain(dir, err)
 		}
 	}
-	if err := os.WriteFile(out.Join(successName), nil, 0o666); err != nil {
+	if err := os.WriteFile(out.Join(hadoopMark), nil, 0o666); err != nil {
 		return fs.Explain(dir, err)
 	}
 	return out.Commit()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"os"
 	"strings"
 
 	"taxon/internal/fs"
@@ -14,19 +13,19 @@ import (
 // there, or an empty folder, or one that holds nothing but files of a model. Anything
 // else belongs to the user.
 func Replaceable(dir string) error {
-	entries, err := os.ReadDir(dir)
+	names, err := fs.ReadDirNames(dir)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		if st, e := os.Stat(dir); e == nil && !st.IsDir() {
+		if st, e := fs.Stat(dir); e == nil && !st.IsDir() {
 			return &fs.InputError{Path: dir, Msg: "is a file; a model is a directory: choose another --out"}
 		}
 		return fs.Explain(dir, err)
 	}
-	for _, e := range entries {
-		if !modelFile(e.Name()) {
-			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another --out or empty it", e.Name())}
+	for _, name := range names {
+		if !modelFile(name) && !(name == hadoopMark && fs.IsRemote(dir)) {
+			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another --out or empty it", name)}
 		}
 	}
 	return nil
@@ -34,7 +33,7 @@ func Replaceable(dir string) error {
 
 func modelFile(name string) bool {
 	switch name {
-	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace:
+	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs:
 		return true
 	}
 	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")

@@ -187,6 +187,16 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 			data []byte
 		}{fileVocabulary, encodeVocabulary(w.meta.Text)})
 	}
+	if w.meta.Cutoffs != nil {
+		b, err := encodeCutoffs(w.meta.Cutoffs)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, struct {
+			name string
+			data []byte
+		}{fileCutoffs, b})
+	}
 	for _, t := range tables {
 		if err := w.writeFile(t.name, t.data); err != nil {
 			return err

@@ -1,0 +1,92 @@
+package labelset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Cutoffs is what Fit learned. Labels are taken from the Depth best classes.
+type Cutoffs struct {
+	Depth  int     `json:"depth"`  // scores of a profile
+	Global float64 `json:"global"` // one threshold for all instances and classes
+
+	// Instance: the threshold of an instance with sorted scores s is
+	// Intercept + sum_k Weight[k] s[k]; Depth weights.
+	Intercept float64   `json:"intercept"`
+	Weight    []float64 `json:"weight"`
+
+	Class []float64 `json:"class"` // scut: class -> threshold
+	Rank  int       `json:"rank"`  // rcut: labels an instance, 1..Depth
+
+	HeldOut HeldOut `json:"held_out"`
+}
+
+// HeldOut says what the cut-offs were fitted on and what they reached there. Each rule is
+// measured on the instances that it was fitted on, but for the regression, which is
+// cross-fitted.
+type HeldOut struct {
+	Instances int     `json:"instances"`
+	Zero      Quality `json:"zero"`
+	Global    Quality `json:"global"`
+	Instance  Quality `json:"instance"`
+	Scut      Quality `json:"scut"`
+	Rcut      Quality `json:"rcut"`
+}
+
+// Threshold is the cut-off of an instance with these scores, Depth of them, falling: it
+// bears the classes with higher scores.
+func (c *Cutoffs) Threshold(scores []float64) float64 {
+	t := c.Intercept
+	for k, s := range scores[:len(c.Weight)] {
+		t += float64(c.Weight[k] * s)
+	}
+	return t
+}
+
+// Above counts the leading scores, which fall, above a threshold; at least one if there is one.
+func Above(scores []float64, threshold float64) int {
+	n := 0
+	for n < len(scores) && scores[n] > threshold {
+		n++
+	}
+	return min(max(n, 1), len(scores))
+}
+
+// PerClass appends to dst the places of the classes whose score is above their own
+// threshold; the first if there is none.
+func (c *Cutoffs) PerClass(dst []int, scores []float64, classes []int32) []int {
+	n := len(dst)
+	for k, class := range classes {
+		if scores[k] > c.Class[class] {
+			dst = append(dst, k)
+		}
+	}
+	if len(dst) == n && len(classes) > 0 {
+		dst = append(dst, 0)
+	}
+	return dst
+}
+
+// Check reports what makes c useless for a model of so many classes, terminals of them
+// scored.
+func (c *Cutoffs) Check(classes, terminals int) error {
+	switch {
+	case c.Depth < 1 || c.Depth > terminals:
+		return fmt.Errorf("cut-offs: depth %d for %d scored classes", c.Depth, terminals)
+	case len(c.Weight) != c.Depth:
+		return fmt.Errorf("cut-offs: %d weights for depth %d", len(c.Weight), c.Depth)
+	case len(c.Class) != classes:
+		return fmt.Errorf("cut-offs: %d class thresholds for %d classes", len(c.Class), classes)
+	case c.Rank < 1 || c.Rank > c.Depth:
+		return fmt.Errorf("cut-offs: rank %d: must be from 1 to %d", c.Rank, c.Depth)
+	}
+	for _, list := range [][]float64{{c.Global, c.Intercept}, c.Weight, c.Class} {
+		for _, v := range list {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return errors.New("cut-offs: a threshold or weight is not finite")
+			}
+		}
+	}
+	return nil
+}

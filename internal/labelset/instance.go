@@ -1,0 +1,223 @@
+package labelset
+
+import (
+	"math"
+	"slices"
+)
+
+// The regression of the instance-based cut-off ([TKDD] 5.2; Gopal and Yang 2010):
+//
+//	min_theta  sum_rows dist(theta.phi(row), [low, high])^2 + ridge n ||theta||^2
+//
+// phi is the row's standardised profile: its first `profile` scores, one by one, and the
+// mean of the others. [low, high] are the thresholds with which the row has its best F1,
+// an interval between two neighbouring scores: any of them is right, so a point within
+// would only add noise. By alternating projections: least squares on the points of the
+// intervals nearest to the last predictions. Each round lowers the sum.
+const (
+	profile = 12
+	rounds  = 15
+	ridge   = 1e-3
+)
+
+// interval is where a row's threshold should lie; low may be -Inf, high +Inf.
+type interval struct{ low, high float64 }
+
+func (r interval) nearest(x float64) float64 { return min(max(x, r.low), r.high) }
+
+// intervals finds the best cut of each row by its F1; of cuts that are equally good the
+// one with the fewest labels. Rows without a true class within reach are given none: no
+// threshold does them good.
+func intervals(p *Profiles) (of []interval, rows []int) {
+	for row := range p.Rows() {
+		right, best, at := 0, 0.0, -1
+		for k, hit := range p.hits(row) {
+			if hit {
+				right++
+			}
+			if f := ratio(2*right, k+1+p.labels(row)); f > best {
+				best, at = f, k
+			}
+		}
+		if at < 0 {
+			continue
+		}
+		scores := p.scores(row)
+		r := interval{math.Inf(-1), scores[at]}
+		if at == 0 {
+			r.high = math.Inf(1) // the first place is kept whatever the threshold
+		}
+		if at+1 < len(scores) {
+			r.low = scores[at+1]
+		}
+		of, rows = append(of, r), append(rows, row)
+	}
+	return of, rows
+}
+
+// features are the entries of phi, not yet standardised.
+func features(dst, scores []float64) []float64 {
+	head := min(profile, len(scores))
+	dst = append(dst[:0], scores[:head]...)
+	if rest := scores[head:]; len(rest) > 0 {
+		sum := 0.0
+		for _, s := range rest {
+			sum += s
+		}
+		dst = append(dst, sum/float64(len(rest)))
+	}
+	return dst
+}
+
+// line is a threshold as a linear function of a profile's scores.
+type line struct {
+	intercept float64
+	weight    []float64 // depth entries
+}
+
+func (l line) at(scores []float64) float64 {
+	t := l.intercept
+	for k, w := range l.weight {
+		t += float64(w * scores[k])
+	}
+	return t
+}
+
+// regress fits the line on the rows for which use says so, beginning at threshold start.
+// Without rows the line is start everywhere.
+func regress(p *Profiles, start float64, use func(row int) bool) line {
+	l := line{start, make([]float64, p.depth)}
+	of, rows := intervals(p)
+	var x [][]float64
+	n := 0
+	for i, row := range rows {
+		if use(row) {
+			x = append(x, features(nil, p.scores(row)))
+			of[n] = of[i]
+			n++
+		}
+	}
+	if n == 0 {
+		return l
+	}
+	center, scale := standardise(x)
+	normal := newNormal(x, ridge)
+	prediction, target := make([]float64, n), make([]float64, n)
+	for i := range prediction {
+		prediction[i] = start
+	}
+	mean, theta := start, make([]float64, len(center))
+	for range rounds {
+		mean = 0
+		for i := range target {
+			target[i] = of[i].nearest(prediction[i])
+			mean += target[i]
+		}
+		mean /= float64(n)
+		theta = normal.solve(x, target, mean)
+		for i := range prediction {
+			prediction[i] = mean + dot(theta, x[i])
+		}
+	}
+	// Back from standardised features to scores.
+	l.intercept = mean
+	for f, t := range theta {
+		w := t / scale[f]
+		l.intercept -= float64(w * center[f])
+		if f < profile && f < p.depth {
+			l.weight[f] = w
+			continue
+		}
+		for k := profile; k < p.depth; k++ {
+			l.weight[k] = w / float64(p.depth-profile)
+		}
+	}
+	return l
+}
+
+// standardise makes every column of x mean 0 and variance 1; a column that hardly varies
+// becomes 0.
+func standardise(x [][]float64) (center, scale []float64) {
+	n := float64(len(x))
+	center, scale = make([]float64, len(x[0])), make([]float64, len(x[0]))
+	for f := range center {
+		largest := 0.0
+		for _, row := range x {
+			center[f] += row[f] / n
+			largest = max(largest, math.Abs(row[f]))
+		}
+		for _, row := range x {
+			d := row[f] - center[f]
+			scale[f] += float64(d*d) / n
+		}
+		scale[f] = math.Sqrt(scale[f])
+		flat := scale[f] <= 1e-9*largest
+		if flat {
+			scale[f] = 1
+		}
+		for _, row := range x {
+			row[f] = (row[f] - center[f]) / scale[f]
+			if flat {
+				row[f] = 0
+			}
+		}
+	}
+	return center, scale
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, v := range a {
+		sum += float64(v * b[i])
+	}
+	return sum
+}
+
+// normal is the Cholesky factor of X'X + ridge n I.
+type normal struct{ l [][]float64 }
+
+func newNormal(x [][]float64, ridge float64) *normal {
+	d := len(x[0])
+	a := make([][]float64, d)
+	for i := range a {
+		a[i] = make([]float64, d)
+		for j := range i + 1 {
+			for _, row := range x {
+				a[i][j] += float64(row[i] * row[j])
+			}
+		}
+		a[i][i] += ridge * float64(len(x))
+	}
+	for i := range a {
+		for j := range i + 1 {
+			s := a[i][j] - dot(a[i][:j], a[j][:j])
+			if i == j {
+				a[i][i] = math.Sqrt(max(s, 1e-12)) // positive but for rounding: the ridge bounds it from below
+			} else {
+				a[i][j] = s / a[j][j]
+			}
+		}
+	}
+	return &normal{a}
+}
+
+// solve gives theta of the least squares fit of target - mean.
+func (m *normal) solve(x [][]float64, target []float64, mean float64) []float64 {
+	d := len(m.l)
+	theta := make([]float64, d)
+	for i, row := range x {
+		for f, v := range row {
+			theta[f] += float64(v * (target[i] - mean))
+		}
+	}
+	for i := range theta { // L z = b
+		theta[i] = (theta[i] - dot(m.l[i][:i], theta)) / m.l[i][i]
+	}
+	for i := range slices.Backward(theta) { // L' theta = z
+		for j := i + 1; j < d; j++ {
+			theta[i] -= float64(m.l[j][i] * theta[j])
+		}
+		theta[i] /= m.l[i][i]
+	}
+	return theta
+}

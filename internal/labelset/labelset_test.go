@@ -1,0 +1,368 @@
+package labelset
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// byHand: four classes, profiles of three.
+//
+//	row  scores (class)                truth
+//	0    0.5 (0)   -0.2 (1)  -0.9 (2)  0 1
+//	1    0.1 (2)   -0.4 (0)  -0.5 (1)  2
+//	2   -0.3 (1)   -0.6 (3)  -0.8 (0)  1 3
+func byHand(t *testing.T) *Profiles {
+	t.Helper()
+	p, err := NewProfiles(3, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []struct {
+		scores         []float64
+		classes, truth []int32
+	}{
+		{[]float64{0.5, -0.2, -0.9}, []int32{0, 1, 2}, []int32{0, 1}},
+		{[]float64{0.1, -0.4, -0.5}, []int32{2, 0, 1}, []int32{2}},
+		{[]float64{-0.3, -0.6, -0.8}, []int32{1, 3, 0}, []int32{1, 3}},
+	} {
+		if err := p.Add(r.scores, r.classes, r.truth); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12 }
+
+// At 0 rows get {0}, {2}, {1}: 3 right of 3, 5 true: micro 6/8; F1 of the classes 1, 2/3, 1, 0.
+// One threshold: below -0.2 comes 0/1, right: 8/9 and (1+1+1+0)/4; below -0.4 a wrong 2/0,
+// ..., so the best is between -0.2 and -0.4.
+// rcut: one label 6/8 and 2/3; two labels: right 5 of 6: 10/11, (2/3+1+1+1)/4.
+func TestFitByHand(t *testing.T) {
+	c, err := Fit(byHand(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := c.HeldOut
+	if h.Instances != 3 || !near(h.Zero.MicroF1, 6./8) || !near(h.Zero.MacroF1, (1+2./3+1)/4) {
+		t.Errorf("zero: %+v", h)
+	}
+	if c.Rank != 2 || !near(h.Rcut.MicroF1, 10./11) || !near(h.Rcut.MacroF1, (2./3+3)/4) {
+		t.Errorf("rcut: %d %+v", c.Rank, h.Rcut)
+	}
+	// Down to -0.6 the wrong ones -0.4 and -0.5 come in before 2's second label: right 5 of 7:
+	// micro 10/12, macro (2/3 + 4/5 + 1 + 1)/4 = 0.867, mean 0.85; at -0.3: 8/9 and 0.75: 0.819.
+	if !near(c.Global, -0.7) || !near(h.Global.MicroF1, 10./12) || !near(h.Global.MacroF1, (2./3+4./5+2)/4) {
+		t.Errorf("global: %g %+v", c.Global, h.Global)
+	}
+	for class, v := range c.Class { // no class has four positives
+		if v != c.Global {
+			t.Errorf("class %d: %g", class, v)
+		}
+	}
+	if err := c.Check(4, 4); err != nil {
+		t.Error(err)
+	}
+}
+
+// Intervals: row 0 keeps two labels: (-0.9, -0.2); row 1 one: above -0.4, no upper end; row 2 two.
+func TestIntervals(t *testing.T) {
+	got, rows := intervals(byHand(t))
+	want := []interval{{-0.9, -0.2}, {-0.4, math.Inf(1)}, {-0.8, -0.6}}
+	if !slices.Equal(got, want) || !slices.Equal(rows, []int{0, 1, 2}) {
+		t.Errorf("%v %v, want %v", got, rows, want)
+	}
+}
+
+func TestScutByHand(t *testing.T) {
+	p, _ := NewProfiles(2, 2)
+	// Class 0 is true at 0.9, 0.2, -0.1, -0.3, wrong at 0, -0.5: F1 at -0.4: 8/9. Class 1 is never true.
+	for _, r := range []struct {
+		s   float64
+		hit bool
+	}{{0.9, true}, {0.2, true}, {0, false}, {-0.1, true}, {-0.3, true}, {-0.5, false}} {
+		var truth []int32
+		if r.hit {
+			truth = []int32{0}
+		}
+		if err := p.Add([]float64{r.s, -2}, []int32{0, 1}, truth); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Fit(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !near(c.Class[0], -0.4) || c.Class[1] != c.Global {
+		t.Errorf("%v", c.Class)
+	}
+	// The row below -0.4 keeps its best class all the same: 4 right of 6.
+	if !near(c.HeldOut.Scut.MicroF1, 8./10) {
+		t.Errorf("%+v", c.HeldOut.Scut)
+	}
+	c.Class[1] = 0
+	if got := c.PerClass(nil, []float64{-0.5, -0.6}, []int32{0, 1}); !slices.Equal(got, []int{0}) {
+		t.Errorf("none above: %v", got)
+	}
+	c.Class[1] = -3
+	if got := c.PerClass(nil, []float64{-0.5, -0.6}, []int32{0, 1}); !slices.Equal(got, []int{1}) {
+		t.Errorf("one above: %v", got)
+	}
+}
+
+func TestAbove(t *testing.T) {
+	for _, c := range []struct {
+		scores []float64
+		t      float64
+		want   int
+	}{{[]float64{2, 1, 0}, 0.5, 2}, {[]float64{2, 1, 0}, 1, 1}, {[]float64{2, 1}, 5, 1}, {[]float64{2, 1}, -5, 2}, {nil, 0, 0}} {
+		if got := Above(c.scores, c.t); got != c.want {
+			t.Errorf("%v above %g: %d, want %d", c.scores, c.t, got, c.want)
+		}
+	}
+}
+
+// draw makes random profiles with few distinct scores, so that ties are common.
+func draw(t *rapid.T) *Profiles {
+	classes := rapid.IntRange(1, 5).Draw(t, "classes")
+	depth := rapid.IntRange(1, classes).Draw(t, "depth")
+	p, err := NewProfiles(depth, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range rapid.IntRange(1, 8).Draw(t, "rows") {
+		scores := make([]float64, depth)
+		for k := range scores {
+			scores[k] = float64(rapid.IntRange(-6, 3).Draw(t, "score")) / 4
+		}
+		slices.SortFunc(scores, func(a, b float64) int {
+			if a > b {
+				return -1
+			}
+			return 1
+		})
+		ids := rapid.Permutation(leadingIDs(classes)).Draw(t, "order")
+		truth := ids[:rapid.IntRange(0, classes).Draw(t, "labels")]
+		order := rapid.Permutation(leadingIDs(classes)).Draw(t, "ranked")
+		if err := p.Add(scores, order[:depth], truth); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func leadingIDs(n int) []int32 {
+	var ids []int32
+	for i := range n {
+		ids = append(ids, int32(i))
+	}
+	return ids
+}
+
+// brute measures label sets by the definitions: over all (row, class) pairs.
+func brute(p *Profiles, keep func(row int) []int) Quality {
+	classes, rows := p.classes, p.Rows()
+	tp, fp, fn := make([]float64, classes), make([]float64, classes), make([]float64, classes)
+	for row := range rows {
+		truth := p.truth[p.begin[row]:p.begin[row+1]]
+		predicted := map[int32]bool{}
+		for _, k := range keep(row) {
+			predicted[p.ranked(row)[k]] = true
+		}
+		for c := range int32(classes) {
+			switch in := slices.Contains(truth, c); {
+			case in && predicted[c]:
+				tp[c]++
+			case in:
+				fn[c]++
+			case predicted[c]:
+				fp[c]++
+			}
+		}
+	}
+	var q Quality
+	var a, b, macro, borne float64
+	for c := range classes {
+		a, b = a+2*tp[c], b+2*tp[c]+fp[c]+fn[c]
+		if tp[c]+fn[c] > 0 {
+			borne++
+			macro += 2 * tp[c] / (2*tp[c] + fp[c] + fn[c])
+		}
+	}
+	if b > 0 {
+		q.MicroF1 = a / b
+	}
+	if borne > 0 {
+		q.MacroF1 = macro / borne
+	}
+	return q
+}
+
+// TestAgainstBruteForce: the shift and the rank that are found reach what they say, and no
+// other reaches more; the thresholds of scut are each their class's best; nothing is empty.
+func TestAgainstBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := draw(t)
+		base := make([]float64, p.Rows())
+		for i := range base {
+			base[i] = float64(rapid.IntRange(-2, 2).Draw(t, "base")) / 8
+		}
+		above := func(d float64) func(int) []int {
+			return func(row int) []int { return leading(nil, Above(p.scores(row), base[row]+d)) }
+		}
+		d, q := bestShift(p, base)
+		if got := brute(p, above(d)); math.Abs(got.goal()-q.goal()) > 1e-9 || math.Abs(got.MicroF1-q.MicroF1) > 1e-9 {
+			t.Fatalf("shift %g: %+v, brute force %+v", d, q, got)
+		}
+		for try := -3.0; try < 2; try += 1. / 16 {
+			if got := brute(p, above(try)); got.goal() > q.goal()+1e-9 {
+				t.Fatalf("shift %g reaches %+v, found was %g with %+v", try, got, d, q)
+			}
+		}
+		c, err := Fit(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Check(p.classes, p.depth); err != nil {
+			t.Fatal(err)
+		}
+		if got := brute(p, func(row int) []int { return leading(nil, c.Rank) }); math.Abs(got.goal()-c.HeldOut.Rcut.goal()) > 1e-9 {
+			t.Fatalf("rcut: %+v, brute force %+v", c.HeldOut.Rcut, got)
+		}
+		scut := brute(p, func(row int) []int { return c.PerClass(nil, p.scores(row), p.ranked(row)) })
+		if math.Abs(scut.goal()-c.HeldOut.Scut.goal()) > 1e-9 {
+			t.Fatalf("scut: %+v, brute force %+v", c.HeldOut.Scut, scut)
+		}
+		for row := range p.Rows() {
+			if n := Above(p.scores(row), c.Threshold(p.scores(row))); n < 1 || n > p.depth {
+				t.Fatalf("row %d has %d labels", row, n)
+			}
+		}
+		if c.HeldOut.Instance.goal() < c.HeldOut.Global.goal() {
+			t.Fatalf("the regression loses to one threshold: %+v", c.HeldOut)
+		}
+	})
+}
+
+// TestRegressionFindsTheRule: where an instance's threshold lies in the middle of its two
+// best scores, one threshold for all cannot be right, the regression is.
+func TestRegressionFindsTheRule(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	p, err := NewProfiles(6, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 400 {
+		level := 4 * r.Float64()
+		scores := make([]float64, 6)
+		n := 1 + r.IntN(4)
+		for k := range scores {
+			scores[k] = level - 0.1*float64(k)
+			if k >= n {
+				scores[k] -= 1
+			}
+		}
+		order := leadingIDs(6)
+		r.Shuffle(6, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		if err := p.Add(scores, order, order[:n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Fit(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.HeldOut.Instance.MicroF1 < 0.97 || c.HeldOut.Global.MicroF1 > 0.9 {
+		t.Errorf("%+v", c.HeldOut)
+	}
+	if got := judge(p, func(dst []int, row int) []int { return leading(dst, Above(p.scores(row), c.Threshold(p.scores(row)))) }); got.MicroF1 < 0.97 {
+		t.Errorf("the stored regression reaches %+v", got)
+	}
+}
+
+// TestNormalEquations checks theta against X'(X theta - y) + ridge n theta = 0.
+func TestNormalEquations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, d := rapid.IntRange(1, 8).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "d")
+		x, y := make([][]float64, n), make([]float64, n)
+		for i := range x {
+			y[i] = rapid.Float64Range(-2, 2).Draw(t, "y")
+			for range d {
+				x[i] = append(x[i], rapid.Float64Range(-2, 2).Draw(t, "x"))
+			}
+		}
+		theta := newNormal(x, 0.1).solve(x, y, 0)
+		for f := range d {
+			g := 0.1 * float64(n) * theta[f]
+			for i := range x {
+				g += x[i][f] * (dot(x[i], theta) - y[i])
+			}
+			if math.Abs(g) > 1e-8 {
+				t.Fatalf("gradient %g", g)
+			}
+		}
+	})
+}
+
+// TestHoldOut: within the bounds, no class loses its last row, the same seed the same rows.
+func TestHoldOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		classes := rapid.IntRange(1, 6).Draw(t, "classes")
+		rows := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(classes-1)), 0, 3, rapid.ID), 1, 30).Draw(t, "rows")
+		count := make([]int, classes)
+		for _, r := range rows {
+			for _, l := range r {
+				count[l]++
+			}
+		}
+		labels := func(row int) []uint32 { return rows[row] }
+		held := HoldOut(len(rows), labels, count, 0.5, 7, 3)
+		if len(held) > 7 || 2*len(held) > len(rows) || !slices.IsSorted(held) {
+			t.Fatalf("%v of %d", held, len(rows))
+		}
+		left := slices.Clone(count)
+		for _, r := range held {
+			for _, l := range rows[r] {
+				if left[l]--; left[l] == 0 {
+					t.Fatalf("class %d lost its last row", l)
+				}
+			}
+		}
+		if again := HoldOut(len(rows), labels, count, 0.5, 7, 3); !slices.Equal(held, again) {
+			t.Fatalf("%v, then %v", held, again)
+		}
+	})
+}
+
+func TestRefused(t *testing.T) {
+	if _, err := NewProfiles(3, 2); err == nil {
+		t.Error("deeper than there are classes")
+	}
+	if _, err := NewProfiles(0, 2); err == nil {
+		t.Error("no depth")
+	}
+	p, _ := NewProfiles(1, 2)
+	if _, err := Fit(p); err == nil {
+		t.Error("fitted on nothing")
+	}
+	if p.Add([]float64{1, 2}, []int32{0, 1}, nil) == nil || p.Add([]float64{1}, []int32{0}, []int32{2}) == nil {
+		t.Error("a wrong row went through")
+	}
+	good := func() *Cutoffs { return &Cutoffs{Depth: 1, Weight: []float64{0}, Class: []float64{0, 0}, Rank: 1} }
+	if err := good().Check(2, 2); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(c *Cutoffs){
+		"depth": func(c *Cutoffs) { c.Depth = 3 }, "weights": func(c *Cutoffs) { c.Weight = nil }, "classes": func(c *Cutoffs) { c.Class = c.Class[:1] },
+		"rank": func(c *Cutoffs) { c.Rank = 2 }, "number": func(c *Cutoffs) { c.Class[1] = math.NaN() }, "infinite": func(c *Cutoffs) { c.Global = math.Inf(1) },
+	} {
+		c := good()
+		if spoil(c); c.Check(2, 2) == nil {
+			t.Errorf("%s went through", name)
+		}
+	}
+}

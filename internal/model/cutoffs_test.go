@@ -1,0 +1,102 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"taxon/internal/fs"
+	"taxon/internal/labelset"
+)
+
+func tinyCutoffs() *labelset.Cutoffs {
+	return &labelset.Cutoffs{
+		Depth: 3, Global: -0.25, Intercept: -0.1, Weight: []float64{0.5, 1e-17, -0.125}, Class: []float64{0, 0.1, -1, 2}, Rank: 2,
+		HeldOut: labelset.HeldOut{Instances: 7, Scut: labelset.Quality{MicroF1: 0.5, MacroF1: 1. / 3}},
+	}
+}
+
+// Cut-offs that were added come back as they were, the weights stay, a pruned copy keeps
+// them, and a second fit takes their place.
+func TestAddCutoffs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	before := writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
+	if m := openModel(t, dir); m.Cutoffs != nil || m.Manifest.Report.CutoffSeconds != nil {
+		t.Error("cut-offs of a model without any")
+	}
+	for range 2 {
+		r, err := AddCutoffs(dir, tinyCutoffs(), 1.5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.WeightsSHA256 != before.WeightsSHA256 || *r.CutoffSeconds != 1.5 || r.HeldOut.Instances != 7 {
+			t.Errorf("report %+v", r)
+		}
+		m := openModel(t, dir)
+		if !reflect.DeepEqual(m.Cutoffs, tinyCutoffs()) {
+			t.Errorf("%+v", m.Cutoffs)
+		}
+		p := filepath.Join(t.TempDir(), "p")
+		if _, err := m.WritePruned(context.Background(), p, PruneOptions{}, 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := openModel(t, p); !reflect.DeepEqual(got.Cutoffs, tinyCutoffs()) {
+			t.Errorf("pruned: %+v", got.Cutoffs)
+		}
+	}
+	if err := Replaceable(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCutoffsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
+	c := tinyCutoffs()
+	c.Class = c.Class[:1]
+	if _, err := AddCutoffs(dir, c, 1); err == nil {
+		t.Error("thresholds of another model went in")
+	}
+	if _, err := AddCutoffs(dir, tinyCutoffs(), 1); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, fileCutoffs)
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(string(good), "-0.25", "-0.35", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var input *fs.InputError
+	if _, err := Open(dir); !errors.As(err, &input) || input.Path != name {
+		t.Errorf("damaged: %v", err)
+	}
+}
+
+func FuzzCutoffs(f *testing.F) {
+	b, err := encodeCutoffs(tinyCutoffs())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"depth":1}{}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parseCutoffs("cutoffs.json", b)
+		if err != nil || c.Check(4, 4) != nil {
+			return
+		}
+		again, err := encodeCutoffs(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := parseCutoffs("cutoffs.json", again); err != nil || !reflect.DeepEqual(c, d) {
+			t.Errorf("%v, then %v (%v)", c, d, err)
+		}
+	})
+}
