@@ -16,11 +16,11 @@ const visitRowsAtMost = 1 << 13
 
 // descend runs epochs of dual coordinate descent over the working list: visitRows in a
 // new random order each. A lane ends when its estimated inner gap is at most o.InnerGap
-// (not before o.Epochs, not after o.MaxEpochs). dual holds the listed rows' duals.
-func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w, dual [][Lanes]T, lanes int, o Options, sums *Sums) error {
+// (not before o.Epochs, not after o.MaxEpochs); those that did not are returned. dual holds the listed rows' duals.
+func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w, dual [][Lanes]T, lanes int, o Options, sums *Sums) (running uint16, err error) {
 	setConstants(e, s, t)
 	e.w, e.last, e.features = &w[0], &w[len(w)-1], len(w)
-	running := uint16(1<<lanes - 1)
+	running = uint16(1<<lanes - 1)
 	inf := T(math.Inf(1))
 	for l := range Lanes {
 		e.upper[l], e.lower[l] = inf, -inf
@@ -28,7 +28,7 @@ func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w,
 	t.startOrder()
 	for epoch := 0; running != 0 && len(t.order) > 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
 		if err := ctx.Err(); err != nil {
-			return err
+			return running, err
 		}
 		shuffle(t.order, o.Seed, uint64(epoch))
 		for l := range Lanes {
@@ -52,7 +52,7 @@ func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w,
 		}
 		t.compactOrder()
 	}
-	return nil
+	return running, nil
 }
 
 // setConstants spreads the bias and each lane's C.

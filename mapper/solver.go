@@ -104,8 +104,9 @@ type Scratch struct {
 	gathering *gathering
 	chunk     *[scoreChunk][Lanes]float32
 	low       *[scoreChunk]uint16
-	lanes     uint16 // of the block at hand
-	logit     *logit // of smooth solves, made when first needed
+	lanes     uint16  // of the block at hand
+	newton    *newton // of squared hinges on few columns, made when first needed
+	logit     *logit  // of smooth solves, made when first needed
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.
@@ -177,21 +178,35 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 	return res, nil
 }
 
-// improve descends in the arithmetic asked for.
+// improve descends in the arithmetic asked for, and goes on by Newton's method where that
+// is faster.
 func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, sums *Sums) error {
+	later := s.byNewton(o)
+	if later {
+		o.MaxEpochs = newtonAfter
+	}
+	running, err := s.descend(ctx, t, b, o, sums)
+	if err == nil && later && running != 0 {
+		err = s.solveNewton(ctx, t, b, running, o, sums)
+	}
+	return err
+}
+
+// descend returns the lanes that have not reached their aim.
+func (s *Solver) descend(ctx context.Context, t *Scratch, b *Block, o Options, sums *Sums) (uint16, error) {
 	if o.Precise {
 		t.fillPrecise(b)
-		err := descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
+		running, err := descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
 		for k := range t.refs {
 			if t.refs[k].moved != 0 {
 				t.live[k] = liveLanes(&t.a[k])
 			}
 		}
-		return err
+		return running, err
 	}
 	t.fillWeights(b)
 	s.roundDuals(t)
-	err := descend(ctx, s, t, t.sweep32, t.w, t.a32, len(b.Slot), o, sums)
+	running, err := descend(ctx, s, t, t.sweep32, t.w, t.a32, len(b.Slot), o, sums)
 	for k := range t.refs {
 		if t.refs[k].moved != 0 || t.live[k] != 0 {
 			for l, a := range &t.a32[k] {
@@ -200,7 +215,7 @@ func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, s
 			t.live[k] = liveLanes(&t.a[k])
 		}
 	}
-	return err
+	return running, err
 }
 
 // roundDuals copies the duals for a descent in float32, within the box.

@@ -1,0 +1,334 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/bits"
+)
+
+const (
+	// newtonColumns is the greatest number of columns, the bias's among them, at which a
+	// squared hinge is solved by Newton's method: a lane's Hessian stays in the cache, and
+	// its factor costs less than an epoch.
+	newtonColumns = 128
+	// newtonRows is the least number of instances at which it is worth it.
+	newtonRows = 1024
+	// newtonAfter is the number of epochs of descent before it, which find out which rows
+	// are within the margin.
+	newtonAfter = 6
+	// newtonSteps bounds the steps. P is piecewise quadratic and they end after finitely
+	// many, six or so.
+	newtonSteps = 30
+	// newtonLeast: an estimated gap below this share of a lane's P is as good as none.
+	newtonLeast = 1e-9
+	// newtonHalvings bounds a step's line search.
+	newtonHalvings = 20
+)
+
+// byNewton says whether a solve goes on by Newton's method when descent has found out the
+// rows within the margin. On few columns without many zeros descent takes hundreds of
+// epochs: every row moves every weight.
+func (s *Solver) byNewton(o Options) bool {
+	return s.Loss == SquaredHinge && s.X.Cols < newtonColumns && s.X.Rows >= newtonRows && o.MaxEpochs >= newtonAfter
+}
+
+// newton is the memory of Newton's method on the listed rows, for sixteen lanes.
+type newton struct {
+	d        int              // columns, the bias's among them
+	score    [][Lanes]float64 // of listed rows at w
+	next     [][Lanes]float64 // at w + delta
+	held     []uint16         // lanes whose Hessian holds the row
+	hessian  [Lanes][]float64 // d x d, lower triangle; without the unit matrix
+	factor   []float64
+	x        []float64 // a row
+	residual [Lanes][]float64
+	delta    [Lanes][]float64
+	primal   [Lanes]float64
+	bound    [Lanes]float64 // estimate of the gap that duals drawn from w leave
+}
+
+// solveNewton solves lanes' subproblems over the listed rows in the primal:
+//
+//	P(w) = 1/2 ||w-y||^2 + sum_i C_i max(0, 1-z_i)^2
+//	H = I + 2 sum_A C_i x_i x_i^T,  A = {i: z_i < 1};  delta = -H^-1 grad P(w)
+//
+// (Keerthi & DeCoste, JMLR 6, 2005, with the step halved until P falls.) The duals are
+// a_i = 2 C_i max(0, 1-z_i), so that the gradient is w - y - v = r; at y + v the gap is
+// about 1/2 r^T H r, which ends a lane at o.InnerGap.
+func (s *Solver) solveNewton(ctx context.Context, t *Scratch, b *Block, lanes uint16, o Options, sums *Sums) error {
+	n := s.openNewton(t)
+	s.rebuild(t)
+	t.fillPrecise(b)
+	s.newtonScores(t, n.score)
+	s.newtonPrimal(t, b, n.score, lanes, &n.primal)
+	for range newtonSteps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.drawDuals(t, lanes)
+		s.rebuild(t)
+		s.holdActive(t, lanes)
+		for m := lanes; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			n.findResidual(t, b, l)
+			if n.bound[l] <= max(o.InnerGap, newtonLeast*n.primal[l]) || !n.findStep(l) {
+				lanes &^= 1 << l
+			}
+		}
+		sums.Epochs++
+		if lanes == 0 {
+			break
+		}
+		lanes = s.stepNewton(t, b, lanes)
+		sums.Visits += int64(len(t.rows)) * int64(n.d) * int64(bits.OnesCount16(lanes))
+	}
+	return nil
+}
+
+// openNewton makes room for the listed rows.
+func (s *Solver) openNewton(t *Scratch) *newton {
+	d := s.X.Cols + 1
+	if t.newton == nil {
+		n := &newton{d: d, factor: make([]float64, d*d), x: make([]float64, d)}
+		for l := range n.hessian {
+			n.hessian[l], n.residual[l], n.delta[l] = make([]float64, d*d), make([]float64, d), make([]float64, d)
+		}
+		t.newton = n
+	}
+	n := t.newton
+	for l := range n.hessian {
+		clear(n.hessian[l])
+	}
+	n.score, n.next, n.held = resized(n.score, len(t.rows)), resized(n.next, len(t.rows)), resized(n.held, len(t.rows))
+	clear(n.held)
+	return n
+}
+
+// resized is a slice of n elements, whatever they hold.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n+n/8)[:n]
+	}
+	return s[:n]
+}
+
+// newtonScores scores the listed rows at the float64 tile: at its weights rounded to
+// float32, then at what the rounding left, which duals of large C would feel.
+func (s *Solver) newtonScores(t *Scratch, out [][Lanes]float64) {
+	for f := range t.w64 {
+		for l, x := range &t.w64[f] {
+			t.w[f][l] = float32(x)
+		}
+	}
+	for k, i := range t.rows {
+		idx, val := s.X.Row(int(i))
+		s.exactScores(t, idx, val)
+		out[k] = t.exacting.out
+	}
+	for f := range t.w64 {
+		for l, x := range &t.w64[f] {
+			t.w[f][l] = float32(x - float64(t.w[f][l]))
+		}
+	}
+	for k, i := range t.rows {
+		idx, val := s.X.Row(int(i))
+		s.exactScores(t, idx, val)
+		for l, x := range &t.exacting.out {
+			out[k][l] += x
+		}
+	}
+}
+
+// newtonPrimal sets the lanes' P over the listed rows.
+func (s *Solver) newtonPrimal(t *Scratch, b *Block, score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
+	for m := lanes; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		var pos, neg float64
+		for k := range score {
+			z := score[k][l]
+			if t.pos[k]>>l&1 != 0 {
+				h := 1 - z
+				h += math.Abs(h) // twice max(0, 1-z), without a branch to guess
+				pos += float64(h * h)
+				continue
+			}
+			h := 1 + z
+			h += math.Abs(h)
+			neg += float64(h * h)
+		}
+		edge := 0.0
+		for f := range t.w64 {
+			e := t.w64[f][l]
+			if slot := b.Slot[l]; slot >= 0 {
+				e -= float64(b.Mean[slot][f])
+			}
+			edge += float64(e * e)
+		}
+		p[l] = edge/2 + float64(t.cPos[l]*pos/4) + float64(s.C*neg/4)
+	}
+}
+
+// drawDuals sets the lanes' duals from the scores.
+func (s *Solver) drawDuals(t *Scratch, lanes uint16) {
+	for k := range t.rows {
+		for m := lanes; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			z, c := -t.newton.score[k][l], s.C
+			if t.pos[k]>>l&1 != 0 {
+				z, c = -z, t.cPos[l]
+			}
+			if h := 1 - z; h > 0 {
+				t.a[k][l] = 2 * c * h
+				t.live[k] |= 1 << l
+			} else {
+				t.a[k][l] = 0
+				t.live[k] &^= 1 << l
+			}
+		}
+	}
+}
+
+// holdActive adds rows that came within the margin to the lanes' Hessians, and takes out
+// those that left.
+func (s *Solver) holdActive(t *Scratch, lanes uint16) {
+	n := t.newton
+	for k, i := range t.rows {
+		changed := (n.held[k] ^ t.live[k]) & lanes
+		if changed == 0 {
+			continue
+		}
+		clear(n.x)
+		idx, val := s.X.Row(int(i))
+		for j, f := range idx {
+			n.x[f] += float64(val[j])
+		}
+		n.x[n.d-1] = float64(s.Bias)
+		for m := changed; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			scale := 2 * s.rowC(t, t.pos[k], l)
+			if n.held[k]>>l&1 != 0 {
+				scale = -scale
+			}
+			addSquare(n.hessian[l], n.x, scale)
+		}
+		n.held[k] ^= changed
+	}
+}
+
+// addSquare adds scale x x^T to the lower triangle of h.
+func addSquare(h, x []float64, scale float64) {
+	d := len(x)
+	for i, xi := range x {
+		c := scale * xi
+		if c == 0 {
+			continue
+		}
+		row := h[i*d:][: i+1 : i+1]
+		for j, xj := range x[:len(row)] {
+			row[j] += float64(c * xj)
+		}
+	}
+}
+
+// findResidual sets lane l's r = w - y - v and the bound 1/2 r^T H r.
+func (n *newton) findResidual(t *Scratch, b *Block, l int) {
+	r, h := n.residual[l], n.hessian[l]
+	for f := range r {
+		r[f] = t.w64[f][l] - t.v[f][l]
+		if slot := b.Slot[l]; slot >= 0 {
+			r[f] -= float64(b.Mean[slot][f])
+		}
+	}
+	q := 0.0
+	for i, ri := range r {
+		row := h[i*n.d:][:i+1]
+		s := 0.0
+		for j, x := range row[:i] {
+			s += float64(x * r[j])
+		}
+		q += float64(ri * (float64((row[i]+1)*ri) + 2*s))
+	}
+	n.bound[l] = q / 2
+}
+
+// findStep sets delta = -(H + I)^-1 r by Cholesky's factor; false if there is none.
+func (n *newton) findStep(l int) bool {
+	d, u, x := n.d, n.factor, n.delta[l]
+	copy(u, n.hessian[l])
+	for i := range d {
+		ui := u[i*d:][: i+1 : i+1]
+		ui[i]++
+		for j := range i {
+			uj := u[j*d:][: j+1 : j+1]
+			ui[j] = (ui[j] - inner(ui[:j], uj)) / uj[j]
+		}
+		pivot := ui[i] - inner(ui[:i], ui)
+		if !(pivot > 0) {
+			return false
+		}
+		ui[i] = math.Sqrt(pivot)
+		x[i] = (-n.residual[l][i] - inner(ui[:i], x)) / ui[i]
+	}
+	for i := d - 1; i >= 0; i-- {
+		ui := u[i*d:][:i+1]
+		x[i] /= ui[i]
+		for j, c := range ui[:i] {
+			x[j] -= float64(c * x[i])
+		}
+	}
+	return true
+}
+
+// inner is x.y over the length of x, in four partial sums.
+func inner(x, y []float64) float64 {
+	var a, b, c, d float64
+	y = y[:len(x)]
+	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
+		a += float64(x[0] * y[0])
+		b += float64(x[1] * y[1])
+		c += float64(x[2] * y[2])
+		d += float64(x[3] * y[3])
+	}
+	for j, v := range x {
+		a += float64(v * y[j])
+	}
+	return (a + b) + (c + d)
+}
+
+// stepNewton moves the lanes by their steps, halved until P falls; lanes that none makes
+// fall are at rest, and left out of those returned.
+func (s *Solver) stepNewton(t *Scratch, b *Block, lanes uint16) uint16 {
+	n := t.newton
+	for m := lanes; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		for f, x := range n.delta[l] {
+			t.w64[f][l] += x
+		}
+	}
+	s.newtonScores(t, n.next)
+	risen := lanes
+	var p [Lanes]float64
+	for share := 0.5; ; share /= 2 {
+		s.newtonPrimal(t, b, n.next, risen, &p)
+		for m := risen; m != 0; m &= m - 1 {
+			if l := bits.TrailingZeros16(m) & 15; p[l] < n.primal[l] {
+				n.primal[l] = p[l]
+				risen &^= 1 << l
+			}
+		}
+		if risen == 0 || share < 1.0/(1<<newtonHalvings) {
+			break
+		}
+		for m := risen; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			for f, x := range n.delta[l] {
+				t.w64[f][l] -= float64(share * x)
+			}
+			for k := range n.next {
+				n.next[k][l] = (n.next[k][l] + n.score[k][l]) / 2
+			}
+		}
+	}
+	n.score, n.next = n.next, n.score
+	return lanes &^ risen
+}
