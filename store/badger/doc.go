@@ -9,6 +9,7 @@
 // take gigabytes); all entries lie in the LSM tree, none in the value log, whose
 // garbage collection does not reclaim space; its compression is off, since chunks are
 // compressed here, which needs no block cache; steps of a job are dropped by deletion
-// marks, whole jobs by their prefix, and the first level takes many tables, since most
-// values are dropped before anything has to rewrite them; entries' buffers are never reused, since a write batch keeps them.
+// marks, whole jobs by their prefix, and the first level takes twice the usual number of
+// tables, since most values are dropped before anything has to rewrite them; entries'
+// buffers are never reused, since a write batch keeps them.
 package badger

@@ -130,8 +130,8 @@ func badgerOptions(dir string, table int64) bdg.Options {
 		WithNumMemtables(2).
 		WithBaseTableSize(table / 4).
 		WithBaseLevelSize(2 * table).
-		WithNumLevelZeroTables(16). // a job's values are dropped soon: most before anything rewrites them
-		WithNumLevelZeroTablesStall(32).
+		WithNumLevelZeroTables(8). // a job's values are dropped soon: most before anything rewrites them
+		WithNumLevelZeroTablesStall(16).
 		WithNumCompactors(2).               // the least that Badger takes
 		WithValueThreshold(2 * chunkBytes). // no value lies in the value log
 		WithValueLogFileSize(8 << 20).      // unused, but twice this is mapped
