@@ -147,6 +147,21 @@ func (s *Server) Resume(state []byte) (string, error) {
 	return r.job, nil
 }
 
+// State is what a checkpoint of a job would hold now, and the steps whose values the next
+// step would read: for Branch. The job should have ended, else the values go on changing.
+func (s *Server) State(id string) (state []byte, steps []uint32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.machine.find(id)
+	switch {
+	case j == nil:
+		return nil, nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+	case j.Dropped:
+		return nil, nil, fmt.Errorf("job %s: its values are gone", id)
+	}
+	return j.encode(), sortedSteps(stepsOf(j.Dual, j.X)), nil
+}
+
 // rebuild brings the machine to where the journal ends.
 func (s *Server) rebuild() error {
 	if s.config.Snapshot != nil {

@@ -48,7 +48,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 			if s := nearest(key, flagNames(cmd)); s != "" {
 				return fs.Inputf(path, at, "unknown flag %q: did you mean %s?", key, s)
 			}
-			return fs.Inputf(path, at, "unknown flag %q: they are those of `taxon help submit`", key)
+			return fs.Inputf(path, at, "unknown flag %q: they are those of `taxon help %s`", key, cmd.Name())
 		case typed[key]:
 			continue
 		}

@@ -9,7 +9,8 @@ type verb = func(*app) *cobra.Command
 func verbs() []verb {
 	return []verb{
 		newDemoVerb,
-		newTrainCmd,
+		newTrainVerb,
+		newTuneCmd,
 		newPredictCmd,
 		newEvalCmd,
 		newExportCmd,

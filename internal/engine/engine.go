@@ -47,12 +47,13 @@ type Engine struct {
 	Jobs  taxonv1.JobsClient
 	Store *storerpc.Client
 
-	server *coordinator.Server
-	shards []store.Shard
-	stop   context.CancelFunc
-	agent  sync.WaitGroup
-	failed func(error)
-	err    error // the agent's, after agent.Wait
+	server  *coordinator.Server
+	trainer *worker.Trainer
+	shards  []store.Shard
+	stop    context.CancelFunc
+	agent   sync.WaitGroup
+	failed  func(error)
+	err     error // the agent's, after agent.Wait
 }
 
 // Start brings up the cluster.
@@ -101,7 +102,8 @@ func (e *Engine) openShards(c Config) error {
 func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	var executor worker.Executor = &worker.Trainer{Store: e.Store, Open: c.Open}
+	e.trainer = &worker.Trainer{Store: e.Store, Open: c.Open}
+	var executor worker.Executor = e.trainer
 	if c.Wrap != nil {
 		executor = c.Wrap(executor)
 	}

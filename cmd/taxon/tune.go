@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/fs"
+	"taxon/internal/jobspec"
+	"taxon/internal/tune"
+)
+
+// tuneOptions are the flags of tune.
+type tuneOptions struct {
+	train    trainOptions // data, stopping and resources; what the grid names is set point by point
+	cs       []float64
+	biases   []float64
+	methods  []string
+	losses   []string
+	positive []string
+	inner    []float64
+	folds    int
+	goal     string
+	oneSE    bool
+	patience int
+	cold     bool
+}
+
+// defaultCosts are the values of C that [TKDD] 5.2 searches.
+var defaultCosts = []float64{1e-3, 1e-2, 0.1, 1, 10, 100, 1000}
+
+func newTuneCmd(a *app) *cobra.Command {
+	o := tuneOptions{cs: defaultCosts}
+	cmd := &cobra.Command{
+		Use:     "tune --data FILE --out DIR",
+		GroupID: groupModel,
+		Short:   "find C and other options by cross-validation",
+		Long: "Trains every point of a grid of options on the folds of a cross-validation, measures it on the rows left out, and writes the best one as a job file for train and submit. " +
+			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Along ascending C each training begins where the one before it ended, and a path of C ends early once it is clearly past its best. " +
+			"Finished points stay in --out: after Ctrl-C, or a crash, the same command goes on. The value of a point is measured on the rows of all folds together; ± is the standard error over the folds.",
+		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --out tuned\n" +
+			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTune(cmd.Context(), a, &o) },
+	}
+	t := &o.train
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringArrayVar(&t.data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
+		f.BoolVar(&t.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		f.BoolVar(&t.zeroBased, "zero-based", false, "feature indices count from 0")
+		f.StringVar(&t.hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
+		choiceFlag(f, &t.dag, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
+		f.StringVar(&t.graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
+	})
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.StringVar(&t.out, "out", "", "the `DIR` of the points, the table and the job file")
+		f.BoolVar(&t.force, "force", false, "search anew over what is in --out")
+	})
+	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
+		f.Var(&floatsValue{&o.cs, costRange}, "C", "`LIST` of weights of the losses")
+		listFlag(f, &o.methods, "method", []string{"rr-svm"}, []string{"rr-svm", "rr-lr", "bsvm", "blr"}, "`LIST` of methods")
+		listFlag(f, &o.losses, "loss", []string{"hinge"}, []string{"hinge", "squared-hinge"}, "`LIST` of losses of rr-svm and bsvm")
+		o.biases, o.inner = []float64{1}, []float64{1}
+		f.Var(&floatsValue{&o.biases, biasRange}, "bias", "`LIST` of values of the bias feature, 0 for none")
+		listFlag(f, &o.positive, "positive-weight", []string{"1"}, nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
+		f.Var(&floatsValue{&o.inner, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
+	})
+	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
+		intFlag(f, &o.folds, "folds", 5, 2, 100, "`K` of the cross-validation")
+		f.StringVar(&o.goal, "goal", "micro", "`MEASURE` to choose by: micro, macro, or any key of eval --json")
+		f.BoolVar(&o.oneSE, "one-se", false, "choose the smallest C on the best point's path that lies within one standard error of it")
+		intFlag(f, &o.patience, "patience", 2, 0, 100, "end a path of C once `N` points in a row lie more than a standard error below its best; 0: never")
+		f.BoolVar(&o.cold, "measure-cold", false, "train every point from nothing as well, to see what beginning at the last one saves")
+		f.Uint64Var(&t.seed, "seed", 0, "seed of the folds and of the sampling order: `N`")
+	})
+	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
+		choiceFlag(f, &t.prune, "prune", "empty", []string{"empty", "none"}, "leaves without instances: drop them, or train them on negatives")
+		floatFlag(f, &t.anchor, "anchor", 0.01, "graphs: pull of every class with edges towards zero", above0)
+		floatFlag(f, &t.gap, "gap", 1e-2, "train each point to this certified relative gap (P-D)/P", above0to1)
+		intFlag(f, &t.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop a training after `N` sweeps, 0 for no cap")
+		floatFlag(f, &t.maxTime, "max-time", 0, "stop a training after `S` seconds, 0 for no cap", atLeast0)
+	})
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		threadsFlag(f, &t.threads)
+		bytesFlag(f, &t.memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit (default: what is free)")
+	})
+	require(cmd, "data", "out")
+	return cmd
+}
+
+// check refuses what no single flag can see and settles the options that tune has no
+// flags for.
+func (o *tuneOptions) check() error {
+	t := &o.train
+	t.schedule, t.stiffness, t.momentum, t.colouring, t.epochs = "twoblock", "support", "fista", "largest-first", 3
+	t.positive, t.inner, t.checkpoint, t.stores, t.c, t.bias = "1", 1, 4, 1, 1, 1
+	t.method, t.loss = o.methods[0], "hinge"
+	for _, d := range t.data {
+		if d == fs.Stdin {
+			return usagef("tune: --data -: a search that is gone on with reads the data again: give a file")
+		}
+	}
+	for _, w := range o.positive {
+		if _, err := jobspec.ParsePositiveWeight(w); err != nil {
+			return usagef("tune: --%w", err)
+		}
+	}
+	if t.out == "" || t.out == "-" {
+		return usagef("tune: --out %q: a search is kept in a folder, give its path", t.out)
+	}
+	if _, err := parseGoal(o.goal); err != nil {
+		return err
+	}
+	return t.check()
+}
+
+// grid lists what is to be tried.
+func (o *tuneOptions) grid() *tune.Grid {
+	g := &tune.Grid{Bias: o.biases, Positive: o.positive, Internal: o.inner, C: o.cs}
+	for _, m := range o.methods {
+		flat := m == "bsvm" || m == "blr" || o.train.hierarchy == "" && o.train.graph == ""
+		if m == "rr-lr" || m == "blr" {
+			g.Kinds = append(g.Kinds, tune.Kind{Method: m, Loss: "logistic", Flat: flat})
+			continue
+		}
+		for _, l := range o.losses {
+			g.Kinds = append(g.Kinds, tune.Kind{Method: m, Loss: l, Flat: flat})
+		}
+	}
+	return g
+}
+
+// at is the training of one point.
+func (o *tuneOptions) at(p tune.Point) *trainOptions {
+	t := o.train
+	t.method, t.loss, t.c, t.bias, t.positive, t.inner = p.Method, p.Loss, p.C, p.Bias, p.Positive, p.Internal
+	return &t
+}
+
+// runTune is the verb.
+func runTune(ctx context.Context, a *app, o *tuneOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := newSearch(a, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r, err := s.run(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	printTuned(a, o, r)
+	return nil
+}
+
+// floatsValue is a list of numbers, separated by commas.
+type floatsValue struct {
+	p     *[]float64
+	check func(float64) string
+}
+
+func (v *floatsValue) Type() string { return "list" }
+func (v *floatsValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	var out []string
+	for _, x := range *v.p {
+		out = append(out, strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	return strings.Join(out, ",")
+}
+func (v *floatsValue) Set(s string) error {
+	var out []float64
+	for _, word := range strings.Split(s, ",") {
+		var x float64
+		one := floatValue{&x, v.check}
+		if err := one.Set(strings.TrimSpace(word)); err != nil {
+			return err
+		}
+		out = append(out, x)
+	}
+	*v.p = tune.Sorted(out)
+	return nil
+}
+
+// listFlag defines a list of names, separated by commas; choices nil: any.
+func listFlag(f *pflag.FlagSet, p *[]string, name string, def, choices []string, usage string) {
+	*p = def
+	f.Var(&namesValue{p, choices}, name, usage)
+}
+
+type namesValue struct {
+	p       *[]string
+	choices []string
+}
+
+func (v *namesValue) Type() string { return "list" }
+func (v *namesValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return strings.Join(*v.p, ",")
+}
+func (v *namesValue) Set(s string) error {
+	var out []string
+	for _, word := range strings.Split(s, ",") {
+		word = strings.TrimSpace(word)
+		if v.choices != nil {
+			one := choiceValue{new(string), v.choices}
+			if err := one.Set(word); err != nil {
+				return err
+			}
+		}
+		out = append(out, word)
+	}
+	*v.p = out
+	return nil
+}

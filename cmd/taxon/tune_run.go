@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/dataset"
+	"taxon/internal/engine"
+	"taxon/internal/eval"
+	"taxon/internal/fs"
+	"taxon/internal/taxonomy"
+	"taxon/internal/tune"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// parallelFolds bounds the folds of a point that train side by side: each holds a copy of
+// its rows. Their tasks share the engine's slots.
+const parallelFolds = 4
+
+// search is one run of tune.
+type search struct {
+	a      *app
+	o      *tuneOptions
+	goal   *goal
+	work   *workDir
+	whole  *training // the data, and its tree as a training on all of it would have
+	folds  []int     // row -> fold
+	opts   eval.Options
+	engine *engine.Engine
+	line   *progress
+	jobs   int
+
+	mu   sync.Mutex // guards what follows
+	sets map[string]*dataset.Set
+	done int
+}
+
+// newSearch takes the folder: one process searches in it at a time.
+func newSearch(a *app, o *tuneOptions) (*search, error) {
+	g, err := parseGoal(o.goal)
+	if err != nil {
+		return nil, err
+	}
+	if err := tunable(o.train.out); err != nil {
+		return nil, err
+	}
+	// The folder's lock and scratch are those of a training of that name.
+	work, err := openWork(o.train.out, o.train.force)
+	if err != nil {
+		return nil, err
+	}
+	return &search{a: a, o: o, goal: g, work: work, sets: map[string]*dataset.Set{}}, nil
+}
+
+// tunable refuses a place that holds something else than a search.
+func tunable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fs.Explain(dir, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, searchFile)); err != nil {
+		return usagef("%s: is no folder of a search: choose another --out", dir)
+	}
+	return nil
+}
+
+func (s *search) close() {
+	s.work.remove()
+	s.work.close()
+	if s.whole != nil && s.whole.set != nil {
+		s.whole.set.Close()
+	}
+}
+
+func (s *search) join(names ...string) string {
+	return filepath.Join(append([]string{s.o.train.out}, names...)...)
+}
+
+// run searches, or goes on with a search, and writes the result.
+func (s *search) run(ctx context.Context) (_ *tuned, err error) {
+	if n := s.o.train.threads; n > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	s.engine, err = engine.Start(engine.Config{
+		Slots: workers(s.o.train.threads), Shards: 1, ShardBytes: 1 << 40, // bounded by fits
+		Open:   s.dataOf,
+		Failed: func(err error) { s.a.ui.Warn("%v", err) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.engine.Close()) }()
+	r, err := s.paths(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.finish(r); err != nil {
+		return nil, err
+	}
+	_ = os.RemoveAll(s.join(statesDir)) // nothing is left to begin at them
+	return r, nil
+}
+
+// open reads structure and data and deals out the folds.
+func (s *search) open(ctx context.Context) error {
+	t := &training{a: s.a, o: &s.o.train, work: s.work}
+	s.whole = t
+	if err := t.readStructure(ctx); err != nil {
+		return err
+	}
+	if err := t.openData(ctx); err != nil {
+		return err
+	}
+	if err := t.specify(); err != nil {
+		return err
+	}
+	if err := t.fits(); err != nil {
+		return err
+	}
+	if err := t.checkLengths(); err != nil {
+		return err
+	}
+	if t.set.Matrix.Rows < s.o.folds {
+		return fs.Inputf(t.o.data[0], 0, "%d instances can't make %d folds: lower --folds", t.set.Matrix.Rows, s.o.folds)
+	}
+	s.folds = tune.Folds(t.set.LabelBegin, t.set.LabelIndex, len(t.set.Labels), s.o.folds, t.o.seed)
+	if fewer, single := tune.Thin(t.set.PosBegin, s.o.folds); fewer > 0 {
+		s.a.ui.Note("%s have fewer than %d instances, %d of them one: some folds can't measure them, or can't train them",
+			counted(int64(fewer), "class", "classes"), s.o.folds, single)
+	}
+	return s.measures()
+}
+
+// measures settles what is measured: the class set is that of all the data.
+func (s *search) measures() error {
+	set := s.whole.set
+	s.opts = eval.Options{Classes: set.Labels, Ranked: true}
+	given := s.whole.structure
+	if given == nil {
+		given = s.whole.edges
+	}
+	if s.whole.structure != nil {
+		c, err := taxonomy.NewClosure(given)
+		if err != nil {
+			return err
+		}
+		s.opts.Structure = c
+	}
+	if s.goal.hierarchical && s.opts.Structure == nil {
+		return usagef("tune: --goal %s needs a class structure: add --hierarchy FILE", s.o.goal)
+	}
+	return nil
+}
+
+// dataOf gives the engine the rows of a fold.
+func (s *search) dataOf(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if set := s.sets[d.GetFingerprint()]; set != nil {
+		return set, nil
+	}
+	return nil, fmt.Errorf("no fold has the fingerprint %s", d.GetFingerprint())
+}
+
+// Names within the folder of a search.
+const (
+	searchFile = "search.json"
+	tableFile  = "table.json"
+	jobFile    = "job.yaml"
+	pointsDir  = "points"
+	statesDir  = "states"
+)
+
+// searchIdentity is what a search must agree with to be gone on with. More points may be
+// asked for: finished ones count as far as they are asked for.
+type searchIdentity struct {
+	Format    string   `json:"format"`
+	Options   identity `json:"options"` // those that are no part of the grid
+	Folds     int      `json:"folds"`
+	Anchor    float64  `json:"anchor"`
+	TextOrRaw bool     `json:"text"`
+}
+
+// begin makes the folder, or finds a search of the same there.
+func (s *search) begin() error {
+	id := searchIdentity{Format: "taxon-search-1", Options: s.whole.identity(), Folds: s.o.folds, Anchor: s.o.train.anchor, TextOrRaw: s.o.train.text}
+	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
+	path := s.join(searchFile)
+	data, err := os.ReadFile(path)
+	switch {
+	case err == nil && !s.o.train.force:
+		var old searchIdentity
+		if json.Unmarshal(data, &old) != nil {
+			return usagef("%s: is damaged: use --force to search anew", path)
+		}
+		if old != id {
+			return usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", s.o.train.out)
+		}
+		return nil
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return fs.Explain(path, err)
+	}
+	for _, name := range []string{pointsDir, statesDir} {
+		if err := os.RemoveAll(s.join(name)); err != nil {
+			return fs.Explain(s.join(name), err)
+		}
+	}
+	if _, err := fs.MakeParents(s.join(pointsDir, "x")); err != nil {
+		return fs.Explain(s.o.train.out, err)
+	}
+	if _, err := fs.MakeParents(s.join(statesDir, "x")); err != nil {
+		return fs.Explain(s.o.train.out, err)
+	}
+	return writeJSON(path, id)
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return fs.WriteFile(path, append(data, '\n'))
+}
+
+// paths searches path by path, each as far as it is worth it.
+func (s *search) paths(ctx context.Context) (*tuned, error) {
+	paths := s.o.grid().Paths()
+	total := 0
+	for _, p := range paths {
+		total += len(p) * s.o.folds
+	}
+	s.line = s.a.ui.Start("tune: training", int64(total))
+	defer s.line.Done()
+	r := &tuned{Goal: s.goal.key, Low: s.goal.low, Folds: s.o.folds, Gap: s.o.train.gap, Instances: len(s.folds)}
+	for _, path := range paths {
+		var scores []tune.Score
+		for i := range path {
+			p, err := s.point(ctx, path, i)
+			if err != nil {
+				return nil, s.ended(ctx, err)
+			}
+			r.add(p)
+			scores = append(scores, p.score())
+			if best := r.Points[r.best()]; true {
+				s.show(fmt.Sprintf("%s C %g: %.4f  best %.4f at %s C %g", p.Method, p.C, p.Value, best.Value, best.Method, best.C))
+			}
+			if tune.Past(scores, s.o.patience, s.goal.low) {
+				r.Skipped += len(path) - i - 1
+				s.advance((len(path) - i - 1) * s.o.folds)
+				break
+			}
+		}
+	}
+	r.choose(s.o.oneSE)
+	return r, nil
+}
+
+// point trains and measures the folds of a point, several at a time.
+func (s *search) point(ctx context.Context, path []tune.Point, i int) (*tunedPoint, error) {
+	results := make([]*foldResult, s.o.folds)
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(min(parallelFolds, s.o.folds))
+	for f := range s.o.folds {
+		group.Go(func() (err error) {
+			results[f], err = s.fold(within, path, i, f)
+			s.advance(1)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return s.pool(path[i], results)
+}
+
+// pool measures the rows of all folds together.
+func (s *search) pool(p tune.Point, results []*foldResult) (*tunedPoint, error) {
+	acc, err := eval.NewAccumulator(s.opts)
+	if err != nil {
+		return nil, err
+	}
+	out := &tunedPoint{Point: p}
+	for f, r := range results {
+		if err := s.replay(p, f, acc); err != nil {
+			return nil, err
+		}
+		v, err := s.goal.of(r.Measures)
+		if err != nil {
+			return nil, err
+		}
+		out.FoldValues = append(out.FoldValues, v)
+		out.CPUSeconds += r.CPUSeconds
+		out.ColdCPUSeconds += r.ColdCPUSeconds
+		out.Sweeps += r.Sweeps
+		if r.StoppedBy != "gap" {
+			out.Unfinished++
+		}
+	}
+	whole := acc.Result()
+	if out.Value, err = s.goal.of(&whole); err != nil {
+		return nil, err
+	}
+	out.MicroF1, out.MacroF1 = whole.MicroF1, whole.MacroF1
+	out.StandardError = tune.NewScore(out.Value, out.FoldValues).Spread
+	return out, nil
+}
+
+func (s *search) advance(n int) {
+	s.mu.Lock()
+	s.done += n
+	s.line.Set(int64(s.done))
+	s.mu.Unlock()
+}
+
+func (s *search) show(text string) {
+	s.mu.Lock()
+	s.line.Set(int64(s.done), text)
+	s.mu.Unlock()
+}
+
+// ended words an interruption.
+func (s *search) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	files, _ := filepath.Glob(s.join(pointsDir, "*.json"))
+	return interruptedf("interrupted after %d trainings; to go on from there: %s", len(files), s.a.commandLine())
+}
+
+// quiet is the app without a voice: what a fold's training would say, the whole one has said.
+func (s *search) quiet() *app {
+	a := *s.a
+	a.ui = newUI(io.Discard)
+	a.ui.quiet = true
+	return &a
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"taxon/internal/fs"
+	"taxon/internal/tune"
+)
+
+// tuned is the outcome of a search: table.json, and what `taxon tune --json` prints.
+type tuned struct {
+	Goal      string        `json:"goal"` // key of eval --json
+	Low       bool          `json:"lower_is_better"`
+	Folds     int           `json:"folds"`
+	Gap       float64       `json:"gap"`
+	Instances int           `json:"instances"`
+	Rule      string        `json:"rule"` // best, one-se
+	Best      int           `json:"best"` // index in points of the best value
+	Chosen    int           `json:"chosen"`
+	Options   tune.Point    `json:"options"` // the point chosen
+	Points    []*tunedPoint `json:"points"`
+	Skipped   int           `json:"skipped"`     // points of paths that ended early
+	CPU       float64       `json:"cpu_seconds"` // of the trainings behind the table, measuring not counted
+	Cold      *float64      `json:"cold_cpu_seconds,omitempty"`
+	JobFile   string        `json:"job_file"`
+	Plots     []string      `json:"plots,omitempty"`
+}
+
+// tunedPoint is a line of the table.
+type tunedPoint struct {
+	tune.Point
+	Value          float64   `json:"value"`          // of the goal, over the rows of all folds
+	StandardError  float64   `json:"standard_error"` // of the mean of the folds' values
+	FoldValues     []float64 `json:"fold_values"`
+	MicroF1        float64   `json:"micro_f1"`
+	MacroF1        float64   `json:"macro_f1"`
+	Sweeps         int       `json:"sweeps"`           // of all folds
+	Unfinished     int       `json:"above_gap"`        // folds that ended above the gap
+	CPUSeconds     float64   `json:"cpu_seconds"`      // of all folds' training
+	ColdCPUSeconds float64   `json:"cold_cpu_seconds"` // the same from nothing; 0: not measured
+}
+
+func (p *tunedPoint) score() tune.Score { return tune.Score{Value: p.Value, Spread: p.StandardError} }
+
+func (r *tuned) add(p *tunedPoint) { r.Points = append(r.Points, p) }
+
+func (r *tuned) scores() []tune.Score {
+	out := make([]tune.Score, len(r.Points))
+	for i, p := range r.Points {
+		out[i] = p.score()
+	}
+	return out
+}
+
+func (r *tuned) best() int { return tune.Best(r.scores(), r.Low) }
+
+// choose applies the rule, and adds up the cost.
+func (r *tuned) choose(oneSE bool) {
+	r.Best, r.Rule = r.best(), "best"
+	r.Chosen = r.Best
+	if oneSE {
+		var path []int
+		for i, p := range r.Points {
+			if p.Path() == r.Points[r.Best].Path() {
+				path = append(path, i)
+			}
+		}
+		r.Rule, r.Chosen = "one-se", tune.OneStandardError(r.scores(), r.Best, path, r.Low)
+	}
+	r.Options = r.Points[r.Chosen].Point
+}
+
+// cost adds up the trainings' CPU time; measured says that cold ones were, too.
+func (r *tuned) cost(measured bool) {
+	r.CPU = 0
+	cold := 0.0
+	for _, p := range r.Points {
+		r.CPU += p.CPUSeconds
+		cold += p.ColdCPUSeconds
+	}
+	if r.Cold = nil; measured {
+		r.Cold = &cold
+	}
+}
+
+// finish writes the job file and the table.
+func (s *search) finish(r *tuned) error {
+	r.cost(s.o.cold)
+	r.JobFile = s.join(jobFile)
+	if err := fs.WriteFile(r.JobFile, s.jobText(r)); err != nil {
+		return err
+	}
+	return writeJSON(s.join(tableFile), r)
+}
+
+// jobText is the point chosen as lines `flag: value`, for train and submit.
+func (s *search) jobText(r *tuned) []byte {
+	var b strings.Builder
+	p, t := r.Points[r.Chosen], &s.o.train
+	fmt.Fprintf(&b, "# chosen by taxon tune: %s %s over %d folds (standard error %s), rule %s\n", r.Goal, figure(p.Value), r.Folds, figure(p.StandardError), r.Rule)
+	line := func(flag string, value any) { fmt.Fprintf(&b, "%s: %v\n", flag, value) }
+	b.WriteString("data:\n")
+	for _, d := range t.data {
+		fmt.Fprintf(&b, "  - %s\n", yamlPath(d))
+	}
+	if t.text {
+		line("text", true)
+	}
+	if t.zeroBased {
+		line("zero-based", true)
+	}
+	if t.hierarchy != "" {
+		line("hierarchy", yamlPath(t.hierarchy))
+		line("dag", t.dag)
+	}
+	if t.graph != "" {
+		line("graph", yamlPath(t.graph))
+	}
+	line("method", p.Method)
+	line("loss", p.Loss)
+	line("C", number(p.C))
+	line("bias", number(p.Bias))
+	line("positive-weight", p.Positive)
+	line("internal-weight", number(p.Internal))
+	line("anchor", number(t.anchor))
+	line("prune", t.prune)
+	line("gap", number(t.gap))
+	line("seed", t.seed)
+	return []byte(b.String())
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// yamlPath is a path that means the same from any folder.
+func yamlPath(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	return strconv.Quote(path)
+}
+
+// printTuned shows the table and a plot of the chosen point's path.
+func printTuned(a *app, o *tuneOptions, r *tuned) {
+	w := a.stdout
+	fmt.Fprintf(w, "%s: %s of %d folds, %s\n\n", a.style.bold(o.train.out), r.Goal, r.Folds, counted(int64(r.Instances), "instance", "instances"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	varied := variedColumns(r)
+	for _, c := range varied {
+		fmt.Fprintf(t, "%s\t", c.name)
+	}
+	fmt.Fprintf(t, "C\t%s\t±\tmicro F1\tmacro F1\tsweeps\tCPU\t\t\n", r.Goal)
+	for i, p := range r.Points {
+		for _, c := range varied {
+			fmt.Fprintf(t, "%s\t", c.value(p))
+		}
+		mark := ""
+		if i == r.Chosen {
+			mark = "< chosen"
+		} else if i == r.Best {
+			mark = "< best"
+		}
+		if p.Unfinished > 0 {
+			mark += fmt.Sprintf(" (%d above the gap)", p.Unfinished)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", number(p.C), figure(p.Value), figure(p.StandardError), figure(p.MicroF1), figure(p.MacroF1),
+			p.Sweeps, formatSeconds(p.CPUSeconds), mark)
+	}
+	t.Flush()
+	if path := r.path(); len(path) > 1 {
+		fmt.Fprintf(w, "\n%s", tune.Sketch(path, r.Goal, r.Points[r.Chosen].C))
+	}
+	fmt.Fprintf(w, "\n  trainings   %s of CPU", formatSeconds(r.CPU))
+	if r.Cold != nil {
+		fmt.Fprintf(w, ", %s from nothing: %.2f of it", formatSeconds(*r.Cold), r.CPU / *r.Cold)
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(w, "; %s past the best left out", counted(int64(r.Skipped), "point", "points"))
+	}
+	fmt.Fprintf(w, "\n  train it    taxon train --job %s --out MODEL\n", shellWord(r.JobFile))
+}
+
+// path is the chosen point's path, for plots.
+func (r *tuned) path() []tune.Mark {
+	var out []tune.Mark
+	for _, p := range r.Points {
+		if p.Path() == r.Options.Path() {
+			out = append(out, tune.Mark{C: p.C, Score: p.score()})
+		}
+	}
+	return out
+}
+
+// variedColumn is an option that is not the same at all points.
+type variedColumn struct {
+	name  string
+	value func(p *tunedPoint) string
+}
+
+func variedColumns(r *tuned) []variedColumn {
+	var out []variedColumn
+	for _, c := range []variedColumn{
+		{"method", func(p *tunedPoint) string { return p.Method }},
+		{"loss", func(p *tunedPoint) string { return p.Loss }},
+		{"bias", func(p *tunedPoint) string { return number(p.Bias) }},
+		{"positive", func(p *tunedPoint) string { return p.Positive }},
+		{"internal", func(p *tunedPoint) string { return number(p.Internal) }},
+	} {
+		for _, p := range r.Points {
+			if c.value(p) != c.value(r.Points[0]) {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tuneIn runs tune --json in dir and returns its table.
+func tuneIn(t *testing.T, dir, out, flags string) *tuned {
+	t.Helper()
+	t.Chdir(dir)
+	var stdout, stderr bytes.Buffer
+	args := append(strings.Fields("tune --data train.svm --json --quiet --threads 2 "+flags), "--out", out)
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+		t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
+	}
+	var r tuned
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatalf("standard output is no JSON document: %v", err)
+	}
+	if left, err := filepath.Glob(out + "?*"); err != nil || len(left) > 0 {
+		t.Errorf("left beside the search: %v (%v)", left, err)
+	}
+	return &r
+}
+
+// TestTune searches, goes on from a part of the points to the same table, and trains by the
+// job file it wrote.
+func TestTune(t *testing.T) {
+	dir, out := noisyFiles(t), t.TempDir()+"/tuned"
+	flags := "--hierarchy tree.txt --C 0.1,1,10 --folds 3 --patience 0 --goal macro --measure-cold"
+	r := tuneIn(t, dir, out, flags)
+	if len(r.Points) != 3 || r.Goal != "macro_f1" || r.Instances != 300 || r.Skipped != 0 {
+		t.Fatalf("%d points for %s on %d instances, %d skipped", len(r.Points), r.Goal, r.Instances, r.Skipped)
+	}
+	for i, p := range r.Points {
+		if p.Value != p.MacroF1 || p.Value <= 0 || p.Value > 1 || len(p.FoldValues) != 3 || p.Unfinished > 0 || p.ColdCPUSeconds <= 0 {
+			t.Errorf("point %d: %+v", i, p)
+		}
+		if p.Value > r.Points[r.Best].Value {
+			t.Errorf("point %d is better than the best", i)
+		}
+	}
+	points, err := filepath.Glob(filepath.Join(out, "points", "*C1.*.json"))
+	if err != nil || len(points) != 3 {
+		t.Fatalf("points %v, %v", points, err)
+	}
+	for _, p := range points[:2] {
+		if err := os.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := tuneIn(t, dir, out, flags)
+	for i, p := range again.Points {
+		if p.Value-r.Points[i].Value > 0.02 || r.Points[i].Value-p.Value > 0.02 {
+			t.Errorf("point %d: %v after going on, %v before", i, p.Value, r.Points[i].Value)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"train", "--job", r.JobFile, "--out", t.TempDir() + "/m", "--json", "--quiet", "--gap", "0.1"}
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+		t.Fatalf("taxon %v: %s", args, stderr.String())
+	}
+	var d trainedDocument
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || d.C != again.Options.C || d.Method != "rr-svm" {
+		t.Errorf("trained %+v (%v) by %+v", d.Report, err, again.Options)
+	}
+}
+
+// TestTuneInterrupted: an interrupted search keeps what is finished, and the same command
+// comes to the table of one that ran through.
+func TestTuneInterrupted(t *testing.T) {
+	dir := noisyFiles(t)
+	flags := "--hierarchy tree.txt --method rr-svm,bsvm --C 0.1,1,10,100 --folds 2 --patience 0 --seed 3 --gap 1e-3"
+	whole := tuneIn(t, dir, t.TempDir()+"/whole", flags)
+	out := t.TempDir() + "/tuned"
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil {
+			if done, _ := filepath.Glob(filepath.Join(out, "points", "*.json")); len(done) >= 3 {
+				cancel()
+			}
+		}
+	}()
+	var stdout, stderr bytes.Buffer
+	args := append(strings.Fields("tune --data train.svm --threads 2 "+flags), "--out", out)
+	code := execute(ctx, args, strings.NewReader(""), &stdout, &stderr)
+	cancel()
+	if code != exitInterrupted || !strings.Contains(stderr.String(), "to go on from there: taxon tune") {
+		t.Skipf("it ended (%d) before it could be interrupted: %s", code, stderr.String())
+	}
+	r := tuneIn(t, dir, out, flags)
+	for i, p := range r.Points {
+		if w := whole.Points[i]; p.Value != w.Value || p.Sweeps != w.Sweeps || p.Point != w.Point {
+			t.Errorf("point %d: %+v, undisturbed %+v", i, p, w)
+		}
+	}
+}
+
+func TestTuneMistakes(t *testing.T) {
+	dir := noisyFiles(t)
+	t.Chdir(dir)
+	if err := os.Mkdir("full", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("full/mine", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]string{
+		"--goal mcro --out x":                             "did you mean micro?",
+		"--goal tree_loss --out x":                        "add --hierarchy FILE",
+		"--C 1,-2 --out x":                                "must be above 0",
+		"--method rrsvm --out x":                          "did you mean rr-svm?",
+		"--folds 1 --out x":                               "must be from 2 to 100",
+		"--folds 99 --C 1 --positive-weight much --out x": "positive-weight",
+		"--out full":                                      "is no folder of a search",
+		"--out":                                           "needs a value",
+	} {
+		var stdout, stderr bytes.Buffer
+		args := strings.Fields("tune --data train.svm " + flags)
+		code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		if code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit status %d, %q, want %q", flags, code, stderr.String(), want)
+		}
+	}
+	if left, _ := filepath.Glob("x*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

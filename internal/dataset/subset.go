@@ -1,0 +1,45 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"taxon/internal/sparse"
+)
+
+// Subset copies the given rows, ascending, into a set of its own in memory: the folds of a
+// search. Columns, labels, vocabulary and idf stay those of s, whether the rows hold them or
+// not, and are shared with it; a label that no row bears has no instances. Its fingerprint
+// is that of s and the rows. O(nonzeros of the rows) time and memory.
+func (s *Set) Subset(rows []uint32) *Set {
+	t := *s
+	t.maps, t.Warnings = nil, nil
+	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
+	t.FeatureRows = make([]uint32, len(s.FeatureRows))
+	t.LabelBegin, t.LabelIndex = make([]uint64, 1, len(rows)+1), nil
+	positives := make([][]uint32, len(s.Labels))
+	h := sha256.New()
+	h.Write([]byte(s.Fingerprint)) // a hash takes all
+	for i, r := range rows {
+		index[i], value[i] = s.Matrix.Row(int(r))
+		for _, f := range index[i] {
+			t.FeatureRows[f]++
+		}
+		for _, l := range s.LabelIndex[s.LabelBegin[r]:s.LabelBegin[r+1]] {
+			t.LabelIndex = append(t.LabelIndex, l)
+			positives[l] = append(positives[l], uint32(i))
+		}
+		t.LabelBegin = append(t.LabelBegin, uint64(len(t.LabelIndex)))
+		h.Write(binary.LittleEndian.AppendUint32(nil, r))
+	}
+	t.Matrix = sparse.FromRows(s.Matrix.Cols, index, value)
+	t.PosBegin, t.PosRows = make([]uint64, 1, len(s.Labels)+1), nil
+	for _, p := range positives {
+		t.PosRows = append(t.PosRows, p...)
+		t.PosBegin = append(t.PosBegin, uint64(len(t.PosRows)))
+	}
+	t.Fingerprint = hex.EncodeToString(h.Sum(nil))
+	t.Stats.Rows, t.Stats.Nonzeros, t.Stats.LabelEntries = int64(len(rows)), t.Matrix.NNZ, int64(len(t.LabelIndex))
+	return &t
+}

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"taxon/coordinator"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+)
+
+// Save writes what a finished job leaves to others as a checkpoint in dir: its duals and
+// internals, without the sums and weights. See Branch.
+func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
+	state, steps, err := e.server.State(job)
+	if err != nil {
+		return err
+	}
+	var infos []store.Info
+	err = e.Store.List(ctx, job, func(i store.Info) error {
+		if slices.Contains(steps, i.Key.Step) && carried(i.Key.Name) {
+			infos = append(infos, i)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("save job %s: %w", job, err)
+	}
+	slices.SortFunc(infos, func(a, b store.Info) int { return a.Key.Compare(b.Key) })
+	out, err := fs.CreateDir(dir, true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			out.Abort()
+		}
+	}()
+	if err := writeState(out.Join(stateFile), state); err != nil {
+		return fs.Explain(dir, err)
+	}
+	f, err := os.Create(out.Join(valuesFile))
+	if err != nil {
+		return fs.Explain(dir, err)
+	}
+	if err := errors.Join(store.SnapshotListed(ctx, f, e.Store, infos), f.Sync(), f.Close()); err != nil {
+		return fs.Explain(dir, err)
+	}
+	return out.Commit()
+}
+
+// carried says which values a branch begins with.
+func carried(name string) bool { return name == "dual" || strings.HasPrefix(name, "x/") }
+
+// Branch starts a job of the given id and specification that begins where the job of the
+// checkpoint stands. What the two may differ in, coordinator.Branch says; duals are
+// carried over to the new C by worker.CarryState, internals stay.
+func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
+	state, err := coordinator.Branch(c.State, job, spec)
+	if err != nil {
+		return err
+	}
+	before, err := coordinator.SpecOf(c.State)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.dir, valuesFile)
+	f, err := os.Open(path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	defer f.Close()
+	ratio := spec.GetOptions().GetC() / before.GetOptions().GetC()
+	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Summed) error {
+		if !carried(v.Key.Name) {
+			return nil
+		}
+		key, data := v.Key, v.Data
+		key.Job = job
+		if key.Name == "dual" {
+			var err error
+			if data, err = worker.CarryState(data, spec.GetOptions().GetLoss(), ratio); err != nil {
+				return err
+			}
+		}
+		return e.Store.Put(ctx, []store.Value{{Key: key, Data: data}})
+	})
+	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrSnapshot) {
+		return damaged(path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = e.server.Resume(state)
+	return err
+}
+
+// Discard frees what is kept of an ended job: its values and the worker's caches.
+func (e *Engine) Discard(ctx context.Context, job string) error {
+	_, err := e.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: true})
+	e.trainer.Forget(job)
+	return err
+}

@@ -1,0 +1,170 @@
+package tune
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// csr lays out rows of labels.
+func csr(rows [][]uint32) (begin []uint64, index []uint32) {
+	begin = []uint64{0}
+	for _, r := range rows {
+		index = append(index, r...)
+		begin = append(begin, uint64(len(index)))
+	}
+	return begin, index
+}
+
+// TestFoldsSingle: with a label a row, folds differ by one row at most in every label, and
+// all together by no more than the labels' remainders allow.
+func TestFoldsSingle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		labels, k := rapid.IntRange(1, 8).Draw(t, "labels"), rapid.IntRange(2, 6).Draw(t, "folds")
+		var rows [][]uint32
+		for _, l := range rapid.SliceOfN(rapid.IntRange(-1, labels-1), 0, 80).Draw(t, "rows") {
+			if l < 0 {
+				rows = append(rows, nil)
+			} else {
+				rows = append(rows, []uint32{uint32(l)})
+			}
+		}
+		begin, index := csr(rows)
+		fold := Folds(begin, index, labels, k, rapid.Uint64().Draw(t, "seed"))
+		counts := make([][]int, labels)
+		for l := range counts {
+			counts[l] = make([]int, k)
+		}
+		sizes := make([]int, k)
+		for r, f := range fold {
+			sizes[f]++
+			for _, l := range rows[r] {
+				counts[l][f]++
+			}
+		}
+		for l, c := range counts {
+			if slices.Max(c)-slices.Min(c) > 1 {
+				t.Fatalf("label %d: %v rows a fold", l, c)
+			}
+		}
+		if slices.Max(sizes)-slices.Min(sizes) > 2 {
+			t.Fatalf("sizes %v", sizes)
+		}
+	})
+}
+
+// TestFoldsMulti: labels of rows with several are spread far more evenly than by chance.
+func TestFoldsMulti(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const labels, k = 30, 5
+	rows := make([][]uint32, 600)
+	for i := range rows {
+		for range 1 + r.IntN(4) {
+			rows[i] = append(rows[i], uint32(min(r.IntN(labels), r.IntN(labels))))
+		}
+		slices.Sort(rows[i])
+		rows[i] = slices.Compact(rows[i])
+	}
+	begin, index := csr(rows)
+	unevenness := func(fold []int) float64 {
+		counts := make([][]float64, labels)
+		for l := range counts {
+			counts[l] = make([]float64, k)
+		}
+		for i, f := range fold {
+			for _, l := range rows[i] {
+				counts[l][f]++
+			}
+		}
+		sum := 0.0
+		for _, c := range counts {
+			sum += slices.Max(c) - slices.Min(c)
+		}
+		return sum
+	}
+	chance := make([]int, len(rows))
+	for i := range chance {
+		chance[i] = i % k
+	}
+	fold := Folds(begin, index, labels, k, 3)
+	if a, b := unevenness(fold), unevenness(chance); a > b/3 {
+		t.Errorf("unevenness %v, of folds that look at no label %v", a, b)
+	}
+	if !slices.Equal(fold, Folds(begin, index, labels, k, 3)) || slices.Equal(fold, Folds(begin, index, labels, k, 4)) {
+		t.Error("folds must depend on the seed, and on nothing else")
+	}
+}
+
+func TestSplit(t *testing.T) {
+	train, held := Split([]int{0, 1, 2, 1}, 1)
+	if !slices.Equal(train, []uint32{0, 2}) || !slices.Equal(held, []uint32{1, 3}) {
+		t.Error(train, held)
+	}
+	if fewer, single := Thin([]uint64{0, 0, 1, 4, 9}, 4); fewer != 2 || single != 1 {
+		t.Error(fewer, single)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	g := Grid{Kinds: []Kind{{"rr-svm", "hinge", false}, {"bsvm", "hinge", true}}, Bias: []float64{0, 1}, Positive: []string{"1"},
+		Internal: []float64{1, 3}, C: []float64{10, 1, 1}}
+	paths := g.Paths()
+	if len(paths) != 4+2 { // the weight of internal edges is nothing to a flat method
+		t.Fatalf("%d paths", len(paths))
+	}
+	names := map[string]bool{}
+	for _, p := range paths {
+		if len(p) != 2 || p[0].C != 1 || p[1].C != 10 || p[0].Path() != p[1].Path() {
+			t.Errorf("path %v", p)
+		}
+		names[p[0].Name()], names[p[1].Name()] = true, true
+	}
+	if len(names) != 12 {
+		t.Errorf("names %v", names)
+	}
+}
+
+func TestChoice(t *testing.T) {
+	s := NewScore(0.5, []float64{0.4, 0.5, 0.6})
+	if s.Value != 0.5 || math.Abs(s.Spread-0.1/math.Sqrt(3)) > 1e-15 { // sd 0.1, over sqrt(3)
+		t.Errorf("%+v", s)
+	}
+	up := []Score{{0.2, 0.1}, {0.71, 0.1}, {0.8, 0.1}, {0.8, 0.1}, {0.65, 0.1}, {0.6, 0.1}}
+	all := []int{0, 1, 2, 3, 4, 5}
+	down := make([]Score, len(up))
+	for i, s := range up {
+		down[i] = Score{-s.Value, s.Spread}
+	}
+	for low, scores := range map[bool][]Score{false: up, true: down} {
+		if b := Best(scores, low); b != 2 {
+			t.Errorf("best %d", b)
+		}
+		if b := OneStandardError(scores, 2, all, low); b != 1 {
+			t.Errorf("one standard error: %d", b)
+		}
+		for n, want := range []bool{false, false, false, false, false, false, true} {
+			if got := Past(scores[:n], 2, low); got != want {
+				t.Errorf("past the best after %d points: %v", n, got)
+			}
+		}
+		if Past(scores, 0, low) {
+			t.Error("patience 0 never ends a path")
+		}
+	}
+	if Best(nil, false) != -1 {
+		t.Error("no score has no best")
+	}
+}
+
+func TestSketch(t *testing.T) {
+	text := Sketch([]Mark{{0.01, Score{0.5, 0.01}}, {1, Score{0.7, 0.02}}, {100, Score{0.6, 0}}}, "micro_f1", 1)
+	lines := strings.Split(text, "\n")
+	if len(lines) != sketchHeight+3 || strings.Count(text, "*") != 1 || strings.Count(text, "o") < 2 || !strings.Contains(lines[sketchHeight+1], "0.01") {
+		t.Errorf("\n%s", text)
+	}
+	Sketch([]Mark{{1, Score{0.5, 0}}}, "x", 1) // one value alone has no range
+}

@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"testing"
+
+	"taxon/mapper"
+)
+
+// TestCarryState: duals scale with C and stay within their box; a smooth state is kept.
+func TestCarryState(t *testing.T) {
+	s := &mapper.State{Priced: true, Rows: []uint32{3, 9}, Work: []uint16{3, 1}, Live: []uint16{3, 1}, Dual: []float64{0.3, 0.1, 0.3}}
+	for i, a := range s.Dual {
+		s.Dual[i] = float64(float32(a))
+	}
+	data := encodeState(s)
+	for _, ratio := range []float64{1, 10, 0.1, 3.3333} {
+		out, err := CarryState(data, "hinge", ratio)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeState(out, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range got.Dual {
+			if want := s.Dual[i] * ratio; a > want || a < want*(1-1e-6) {
+				t.Errorf("ratio %g: dual %g, want %g or a little less", ratio, a, want)
+			}
+		}
+		if len(got.Rows) != 2 || got.Live[0] != 3 || got.Work[1] != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if out, err := CarryState([]byte("anything"), "logistic", 10); err != nil || string(out) != "anything" {
+		t.Error(out, err)
+	}
+	if _, err := CarryState(data[:5], "hinge", 10); err == nil {
+		t.Error("a damaged state was carried")
+	}
+	if _, err := CarryState(data, "hing", 10); err == nil {
+		t.Error("an unknown loss")
+	}
+}
