@@ -41,7 +41,7 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	p := &prepared{spec: spec, plan: NewPlan(tree, spec), nodes: uint32(tree.Len())}
 	p.terminals = uint32(len(p.plan.BlockTerminals))
 	p.flat = len(tree.Internals()) == 0
-	p.estimate = PlanMemory(spec, p.plan)
+	p.estimate = PlanMemory(tree, spec, p.plan)
 	return p, nil
 }
 

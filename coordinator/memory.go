@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"taxon/internal/jobspec"
+	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -42,17 +43,15 @@ const (
 	supportPerClass     = 32
 	bytesPerDual        = 6
 	bytesPerEntry       = 3
-	internalFill        = 0.05 // share of the features on which an internal differs from its parent
 	visitSeconds        = 0.6e-9
 	visitsPerNonzero    = 1.5 // pricing passes, spread over the sweeps, and passes over working sets
 )
 
-// PlanMemory estimates what a plan takes. It is pure.
-func PlanMemory(spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
+// PlanMemory estimates what a plan of a tree takes. It is pure.
+func PlanMemory(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
 	d, rows, nonzeros := spec.GetData().GetFeatures()+1, spec.GetData().GetInstances(), spec.GetData().GetNonzeros()
 	terminals := uint64(len(plan.GetBlockTerminals()))
-	nodes := uint64(max(len(spec.GetStructure().GetNames()), int(terminals)))
-	internals := inner(spec.GetStructure())
+	nodes := uint64(tree.Len())
 	e := Estimate{
 		Terminals: int(terminals), Nodes: int(nodes), Blocks: len(plan.GetBlockSet()),
 		Ranges: max(len(plan.GetRangeBegin())-1, 0), Groups: max(len(plan.GetGroupBegin())-1, 0),
@@ -64,7 +63,14 @@ func PlanMemory(spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
 	}
 	support := supportPerPositive*positives + supportPerClass*terminals
 	entries := min(float64(support)*row, float64(terminals)*float64(d))
-	overrides := uint64(float64(internals) * float64(d) * internalFill)
+	overrides := internalEntries(tree, spec.GetData())
+	logistic := spec.GetOptions().GetLoss() == "logistic"
+	if logistic { // every row serves every class
+		entries = float64(terminals) * float64(d)
+	}
+	if logistic || tree.IsGraph() { // dense vectors
+		overrides = uint64(len(tree.Internals())) * d
+	}
 
 	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*overrides
 	e.WorkerSlot = slotBytesPerFeature*d + slotBytesPerRow*rows + slotBytesFixed
@@ -77,28 +83,13 @@ func PlanMemory(spec *taxonv1.JobSpec, plan *taxonv1.Plan) Estimate {
 	return e
 }
 
-// inner counts the nodes of a structure that have children.
-func inner(s *taxonv1.Structure) uint64 {
-	has := make([]bool, len(s.GetNames()))
-	n := uint64(0)
-	for _, p := range s.GetParents() {
-		if int(p) < len(has) && !has[p] {
-			has[p] = true
-			n++
-		}
-	}
-	return n
-}
-
 // EstimateJob plans a job and estimates what it takes.
 func EstimateJob(spec *taxonv1.JobSpec) (Estimate, error) {
 	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		return Estimate{}, err
 	}
-	e := PlanMemory(spec, NewPlan(tree, spec))
-	e.Nodes = tree.Len()
-	return e, nil
+	return PlanMemory(tree, spec, NewPlan(tree, spec)), nil
 }
 
 // Worker is what a worker of so many slots takes.
@@ -135,8 +126,8 @@ func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
 	}
 	if best > 0 {
 		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (a block of 16 classes over %d features); the largest has %s: "+
-			"start workers with --slots 1 --memory %s or more", ErrTooLarge, size(p.estimate.WorkerShared), size(p.estimate.WorkerSlot),
-			p.spec.GetData().GetFeatures(), size(best), size(p.estimate.Worker(1)))
+			"start workers with %s", ErrTooLarge, size(p.estimate.WorkerShared), size(p.estimate.WorkerSlot),
+			p.spec.GetData().GetFeatures(), size(best), p.estimate.fitting(best))
 	}
 	need, have := p.estimate.StoreJob*uint64(max(replicas, 1)), uint64(0)
 	for _, s := range m.shards {
@@ -153,6 +144,14 @@ func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
 			ErrTooLarge, size(need), size(have))
 	}
 	return nil
+}
+
+// fitting says how to start workers that have so much memory, or more, for the job.
+func (e Estimate) fitting(memory uint64) string {
+	if memory >= e.Worker(1) {
+		return fmt.Sprintf("--slots %d, which fit the memory it has", (memory-e.WorkerShared)/max(e.WorkerSlot, 1))
+	}
+	return fmt.Sprintf("--slots 1 --memory %s or more", size(e.Worker(1)))
 }
 
 // size writes bytes as users read them.

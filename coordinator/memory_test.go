@@ -2,9 +2,11 @@ package coordinator
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -62,5 +64,74 @@ func TestJobTooLargeForTheShards(t *testing.T) {
 	m.Step(0, JoinShard{ID: "b", Addr: "b:1"}) // does not tell what it can hold
 	if err := refusal(2); err != nil {
 		t.Errorf("nobody knows whether it fits, but: %v", err)
+	}
+}
+
+// Internals low in the hierarchy see few rows: their entries stay far below the features,
+// and those of dense vectors do not.
+func TestInternalEntries(t *testing.T) {
+	spec := wordnetLike(2000, 500)
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := spec.GetData()
+	n := internalEntries(tree, d)
+	all := uint64(len(tree.Internals())) * d.Features
+	nonzeros := uint64(supportPerPositive*tree.MaxDepth()+1)*d.Nonzeros + all/d.Features
+	if n < all/d.Features || n > nonzeros || n > all/4 {
+		t.Errorf("%d entries of internals, at most %d nonzeros are below them, dense were %d", n, nonzeros, all)
+	}
+	v := newVocabulary(d)
+	for rows, last := 0.0, 0.0; rows < 3*float64(d.Instances); rows = 1.5*rows + 1 {
+		f := v.distinct(rows)
+		if f < last || f > float64(d.Features)+1 {
+			t.Errorf("%g rows hold %g features, fewer held %g", rows, f, last)
+		}
+		last = f
+	}
+	sparse, err := EstimateJob(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Options.Loss = "logistic"
+	dense, err := EstimateJob(spec)
+	if err != nil || dense.WorkerShared < sparse.WorkerShared+8*(all-n) || dense.StoreSweep <= sparse.StoreSweep {
+		t.Errorf("logistic: %+v after %+v, %v", dense, sparse, err)
+	}
+}
+
+// A job that no worker has the memory for is refused with the memory that would do, and
+// what is started by that number takes it.
+func TestJobTooLargeForTheWorkers(t *testing.T) {
+	m := NewMachine(Limits{})
+	spec := wordnetLike(200, 50)
+	e, err := EstimateJob(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Worker(1) - 1})
+	if fit := e.fitting(e.Worker(8) - 1); !strings.HasPrefix(fit, "--slots 7,") {
+		t.Errorf("a little too little for eight slots: %s", fit)
+	}
+	var refusal error
+	for _, a := range m.Step(0, Submit{Spec: spec}) {
+		if r, ok := a.(Refused); ok {
+			refusal = r.Err
+		}
+	}
+	enough := size(e.Worker(1))
+	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "--slots 1 --memory "+enough+" ") || !strings.Contains(refusal.Error(), size(e.WorkerSlot)) {
+		t.Fatalf("refusal: %v, want the number %s", refusal, enough)
+	}
+	var mib uint64
+	if _, err := fmt.Sscanf(enough, "%d MiB", &mib); err != nil {
+		t.Fatal(err)
+	}
+	m.Step(0, Register{Name: "larger", Slots: 1, Memory: mib << 20})
+	for _, a := range m.Step(0, Submit{Spec: spec}) {
+		if r, ok := a.(Refused); ok {
+			t.Errorf("refused beside a worker of the memory that it asked for: %v", r.Err)
+		}
 	}
 }

@@ -62,11 +62,21 @@ func featureRanges(spec *taxonv1.JobSpec, terminals, internals int) []uint32 {
 // bucket is a run of features [begin, end) taken to cost the same work each.
 type bucket struct {
 	begin, end uint32
+	count      float64 // nonzeros of each
 	work       float64
 }
 
-// workBuckets lists the buckets of data's cumulative counts; without counts, one bucket.
+// workBuckets are the buckets with the work of their features.
 func workBuckets(data *taxonv1.Data, terminals float64) []bucket {
+	out := countBuckets(data)
+	for k := range out {
+		out[k].work = min(terminals, spread*out[k].count) + featureWork
+	}
+	return out
+}
+
+// countBuckets lists the buckets of data's cumulative counts; without counts, one bucket.
+func countBuckets(data *taxonv1.Data) []bucket {
 	features, cumulative := uint32(data.GetFeatures()), data.GetFeatureCountsLog()
 	if len(cumulative) == 0 {
 		cumulative = []uint32{uint32(min(data.GetNonzeros(), math.MaxUint32))}
@@ -79,8 +89,7 @@ func workBuckets(data *taxonv1.Data, terminals float64) []bucket {
 		if b.begin == b.end {
 			break
 		}
-		count := float64(sum-min(before, sum)) / float64(b.end-b.begin)
-		b.work = min(terminals, spread*count) + featureWork
+		b.count = float64(sum-min(before, sum)) / float64(b.end-b.begin)
 		out = append(out, b)
 		before = sum
 	}

@@ -80,7 +80,7 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 		return nil, err
 	}
 	plan := coordinator.NewPlan(tree, spec)
-	e := coordinator.PlanMemory(spec, plan)
+	e := coordinator.PlanMemory(tree, spec, plan)
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
 	i := &Info{
 		Terminals: e.Terminals, Nodes: tree.Len(), Blocks: e.Blocks, Ranges: e.Ranges, Groups: e.Groups,

@@ -1,6 +1,7 @@
 package planinfo
 
 import (
+	"math"
 	"strconv"
 
 	"taxon/internal/generate"
@@ -15,6 +16,7 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 		d.Labels = append(d.Labels, "c"+strconv.Itoa(c))
 		d.LabelInstances = append(d.LabelInstances, uint32(float64(n)*s.Labels+0.5))
 	}
+	d.FeatureCountsLog = wordCounts(s)
 	spec := &taxonv1.JobSpec{Options: Defaults(), Data: d}
 	if s.Internals == 0 {
 		return spec
@@ -32,6 +34,32 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	}
 	spec.Structure = st
 	return spec
+}
+
+// countCells is the resolution of the words' frequencies.
+const countCells = 4096
+
+// wordCounts are the cumulative nonzeros of the words, commonest first, as
+// Data.feature_counts_log has them: words are drawn at 1/(rank+4), a row holds each once.
+func wordCounts(s generate.Shape) []uint32 {
+	norm := 0.0
+	for f := range s.Features {
+		norm += 1 / float64(f+4)
+	}
+	cells := min(countCells, max(s.Features, 1))
+	width := max((s.Features+cells-1)/cells, 1)
+	var out []uint32
+	sum := 0.0
+	for f := 0; f < s.Features; f++ {
+		sum -= float64(s.Instances) * math.Expm1(-s.Nonzeros/(float64(f+4)*norm))
+		if f%width == width-1 || f == s.Features-1 {
+			out = append(out, uint32(min(sum, math.MaxUint32)))
+		}
+	}
+	for len(out) < cells {
+		out = append(out, out[len(out)-1])
+	}
+	return out
 }
 
 // Defaults are the options that an estimate assumes.
