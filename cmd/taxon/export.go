@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	iofs "io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -220,7 +218,7 @@ func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions
 	line := a.ui.StartBytes("export", 0)
 	defer line.Done()
 	if o.out != fs.Stdin && isFolder(o.out) {
-		if entries, _ := os.ReadDir(o.out); len(entries) > 0 {
+		if names, _ := fs.ReadDirNames(o.out); len(names) > 0 {
 			return fs.Inputf(o.out, 0, "exists already: choose another --out")
 		}
 		parts := o.cut(m.Parts())
@@ -251,11 +249,11 @@ func checkBeside(out string, files map[string][]byte) error {
 		return nil
 	}
 	for name, content := range files {
-		path := filepath.Join(filepath.Dir(out), name)
-		if path == filepath.Clean(out) {
+		path := fs.Join(fs.Dir(out), name)
+		if path == fs.Clean(out) {
 			return usagef("export: --out %s is the name of the file that goes beside the weights: choose another", out)
 		}
-		had, err := os.ReadFile(path)
+		had, err := fs.ReadFile(context.Background(), path)
 		if errors.Is(err, iofs.ErrNotExist) {
 			continue
 		}
@@ -279,7 +277,7 @@ func (a *app) writeBeside(out string, files map[string][]byte) error {
 		if !ok {
 			continue
 		}
-		if err := a.writeOut(filepath.Join(filepath.Dir(out), name), func(w io.Writer) error {
+		if err := a.writeOut(fs.Join(fs.Dir(out), name), func(w io.Writer) error {
 			_, err := w.Write(content)
 			return err
 		}); err != nil {
@@ -294,7 +292,7 @@ func isFolder(path string) bool {
 	if strings.HasSuffix(path, "/") {
 		return true
 	}
-	st, err := os.Stat(path)
+	st, err := fs.Stat(path)
 	return err == nil && !errors.Is(err, iofs.ErrNotExist) && st.IsDir()
 }
 

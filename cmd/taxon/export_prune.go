@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -46,7 +45,7 @@ func (a *app) exportPruned(ctx context.Context, m *model.Model, o exportOptions,
 		return err
 	}
 	r.Threshold, r.Entries = p.Threshold, man.Pruned.Entries
-	r.Bytes = folderBytes(dir)
+	r.Bytes = fs.FolderBytes(dir)
 	return nil
 }
 
@@ -123,10 +122,10 @@ func (s *pruneSearch) largest() float64 {
 
 // try writes a model pruned at t and measures it.
 func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
-	if _, err := os.Lstat(s.trial); err == nil {
+	if fs.Exists(s.trial) {
 		return 0, fs.Inputf(s.trial, 0, "exists, and models are tried there: remove it, or choose another --out")
 	}
-	defer os.RemoveAll(s.trial)
+	defer func() { _ = fs.RemoveAll(s.trial) }()
 	p := s.p
 	p.Threshold = t
 	if _, err := s.m.WritePruned(ctx, s.trial, p, workers(s.o.threads)); err != nil {

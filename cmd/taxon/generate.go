@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -156,9 +155,9 @@ func printGenerated(a *app, out string, r *generate.Report) {
 		row("hierarchy", fmt.Sprintf("%s nodes, %s edges", formatCount(int64(r.Nodes)), formatCount(int64(r.Edges))))
 	}
 	row("size", formatBytes(r.Bytes))
-	next := fmt.Sprintf("taxon train --data %s", filepath.Join(out, generate.TrainFile))
+	next := fmt.Sprintf("taxon train --data %s", fs.Join(out, generate.TrainFile))
 	if r.Nodes > 0 {
-		next += " --hierarchy " + filepath.Join(out, generate.HierarchyFile)
+		next += " --hierarchy " + fs.Join(out, generate.HierarchyFile)
 	}
 	a.ui.Note("train on it: %s --out MODEL", next)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 
@@ -155,7 +154,7 @@ func gatherInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 		return shapeInfo(o)
 	}
 	if o.path != fs.Stdin {
-		st, err := os.Stat(o.path)
+		st, err := fs.Stat(o.path)
 		if err != nil {
 			return nil, fs.Explain(o.path, err)
 		}
@@ -209,23 +208,10 @@ func setInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 		sizes[l] = int64(set.PosBegin[l+1] - set.PosBegin[l])
 	}
 	st := set.Stats
-	i := &info{Kind: "dataset", Path: o.path, Bytes: folderBytes(o.path), Notes: set.Warnings}
+	i := &info{Kind: "dataset", Path: o.path, Bytes: fs.FolderBytes(o.path), Notes: set.Warnings}
 	i.dataInfo = &dataInfo{Form: set.Source.Form, Fingerprint: set.Fingerprint, Instances: st.Rows, Features: &st.Columns, Nonzeros: &st.Nonzeros,
 		Labels: st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows), MaxLabels: st.MaxLabels, ClassSizes: describeSizes(sizes)}
 	return i, i.addTraining(ctx, a, o, set.Labels, sizes)
-}
-
-func folderBytes(dir string) (n int64) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return 0
-	}
-	for _, e := range entries {
-		if st, err := e.Info(); err == nil {
-			n += st.Size()
-		}
-	}
-	return n
 }
 
 // fileInfo reads a file of instances or a structure.

@@ -24,6 +24,9 @@ func checkOut(verb, out, data, modelDir string) error {
 // within reports whether path is root, under whatever name, or lies below it. Devices
 // and pipes are never within anything: writing to them replaces nothing.
 func within(path, root string) bool {
+	if fs.IsRemote(path) || fs.IsRemote(root) {
+		return fs.Within(path, root)
+	}
 	r, err := os.Stat(root)
 	if err != nil || !r.IsDir() && !r.Mode().IsRegular() {
 		return false

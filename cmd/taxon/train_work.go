@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +20,8 @@ import (
 // checkpoint while a training runs, and after it was interrupted. One process owns it.
 type workDir struct {
 	out  string
-	path string
+	path string // on this machine
+	keep string // of the checkpoint: path, or beside a model in a Hadoop file system
 	lock *os.File
 	// unmake removes the parents of the model that this run has made, where they are empty.
 	unmake func()
@@ -25,8 +29,11 @@ type workDir struct {
 
 // openWork makes or takes over the working folder of a model.
 func openWork(out string, force bool) (*workDir, error) {
-	w := &workDir{out: out, path: filepath.Clean(out) + ".train"}
+	w := &workDir{out: out, keep: fs.Clean(out) + ".train"}
 	var err error
+	if w.path, err = localWork(w.keep); err != nil {
+		return nil, fs.Explain(out, err)
+	}
 	if w.unmake, err = fs.MakeParents(w.path); err != nil {
 		return nil, fs.Explain(out, err)
 	}
@@ -61,35 +68,53 @@ func (w *workDir) stillThere() bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
+// localWork is the working folder itself, or one in the user's cache for a model that goes
+// to a Hadoop file system: data is mapped into memory, so it must lie on this machine.
+func localWork(keep string) (string, error) {
+	if !fs.IsRemote(keep) {
+		return keep, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(keep))
+	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".train"), nil
+}
+
 func (w *workDir) join(name string) string { return filepath.Join(w.path, name) }
 
-func (w *workDir) hasCheckpoint() bool {
-	_, err := os.Stat(w.join("checkpoint"))
-	return err == nil
-}
+// checkpoint is the folder of the checkpoint, and note the file that says of what.
+func (w *workDir) checkpoint() string { return fs.Join(w.keep, "checkpoint") }
+func (w *workDir) note() string       { return fs.Join(w.keep, "job.json") }
+
+func (w *workDir) hasCheckpoint() bool { return fs.Exists(w.checkpoint()) }
 
 // begin notes what is trained here and returns the checkpoint to go on from, if there
 // is one. A checkpoint of something else is the user's to decide about.
 func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
 	if w.hasCheckpoint() {
 		var old identity
-		data, err := os.ReadFile(w.join("job.json"))
+		data, err := fs.ReadFile(context.Background(), w.note())
 		if err != nil || json.Unmarshal(data, &old) != nil {
-			return nil, usagef("%s: holds a damaged checkpoint: use --force to train anew", w.path)
+			return nil, usagef("%s: holds a damaged checkpoint: use --force to train anew", w.keep)
 		}
 		if diff := optionsDiffer(old.Options, id.Options); diff != "" {
-			return nil, usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.path, diff)
+			return nil, usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {
-			return nil, usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.path)
+			return nil, usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.keep)
 		}
-		return engine.LoadCheckpoint(w.join("checkpoint"))
+		return engine.LoadCheckpoint(w.checkpoint())
 	}
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("job description: %w", err)
 	}
-	return nil, fs.WriteFile(w.join("job.json"), append(data, '\n'))
+	if err := fs.MkdirAll(w.keep); err != nil {
+		return nil, err
+	}
+	return nil, fs.WriteFile(w.note(), append(data, '\n'))
 }
 
 // abandon ends a run that failed: without a checkpoint nothing is left behind.
@@ -105,7 +130,17 @@ func (w *workDir) abandon() {
 }
 
 // remove deletes the folder: the model is there, or nothing is worth keeping.
-func (w *workDir) remove() { _ = os.RemoveAll(w.path) }
+func (w *workDir) remove() {
+	_ = os.RemoveAll(w.path)
+	w.forget()
+}
+
+// forget removes what lies beside a model in a Hadoop file system.
+func (w *workDir) forget() {
+	if w.keep != w.path {
+		_ = fs.RemoveAll(w.keep)
+	}
+}
 
 func (w *workDir) clean() {
 	entries, err := os.ReadDir(w.path)
@@ -115,6 +150,7 @@ func (w *workDir) clean() {
 	for _, e := range entries {
 		_ = os.RemoveAll(filepath.Join(w.path, e.Name()))
 	}
+	w.forget()
 }
 
 func (w *workDir) close() { w.lock.Close() }

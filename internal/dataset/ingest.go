@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -127,8 +126,8 @@ func (o Options) validate() error {
 
 // replaceable guards other people's folders against --force.
 func replaceable(out string) bool {
-	entries, err := os.ReadDir(out)
-	return err != nil || len(entries) == 0 || LooksIngested(filepath.Clean(out))
+	names, err := fs.ReadDirNames(out)
+	return err != nil || len(names) == 0 || LooksIngested(fs.Clean(out))
 }
 
 // bufBytes is the size of one stream buffer. A thread of the second pass holds six of
@@ -162,13 +161,28 @@ const progressRows = 4096
 func (in *intake) read(ctx context.Context) error {
 	in.total = 0
 	for _, p := range in.o.Paths {
-		if err := in.readPath(ctx, p); err != nil {
+		files, err := in.expand(ctx, p)
+		if err != nil {
 			return err
+		}
+		for _, f := range files {
+			if err := in.readPath(ctx, f); err != nil {
+				return err
+			}
 		}
 	}
 	in.stats.Text = in.o.Text
 	in.stats.Labels = int64(len(in.labels))
 	return in.spill.flush()
+}
+
+// expand lists the files of a pattern or a folder of parts: read one by one, their
+// errors name file and line.
+func (in *intake) expand(ctx context.Context, path string) ([]string, error) {
+	if _, ok := in.o.FS.(fs.Local); !ok {
+		return []string{path}, nil
+	}
+	return fs.Expand(ctx, path)
 }
 
 func (in *intake) readPath(ctx context.Context, path string) error {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"taxon/internal/fs"
 )
@@ -144,7 +143,7 @@ func LooksIngested(path string) bool {
 }
 
 func readManifest(dir string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(dir, manifestFile))
+	f, err := fs.OpenRaw(fs.Join(dir, manifestFile))
 	if err != nil {
 		return nil, err
 	}

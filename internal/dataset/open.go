@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -43,7 +44,21 @@ type Set struct {
 // Open maps a folder that Ingest wrote. It reads every byte once to check the checksums
 // and the order within the arrays, so that what it returns can be used unchecked. A
 // folder that is no data set, or a damaged one, is an *fs.InputError that names the file.
+// One on a Hadoop file system is copied to a temporary folder, which is gone once it is mapped.
 func Open(dir string) (*Set, error) {
+	local, done, err := fs.Fetch(context.Background(), dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	set, err := openLocal(local)
+	if err != nil {
+		return nil, fs.Renamed(err, local, dir)
+	}
+	return set, nil
+}
+
+func openLocal(dir string) (*Set, error) {
 	m, err := loadManifest(dir)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"taxon/internal/fs"
@@ -84,10 +83,10 @@ type Checkpoint struct {
 // LoadCheckpoint reads the checkpoint in dir; nil if there is none. A damaged one is
 // an error that names the file.
 func LoadCheckpoint(dir string) (*Checkpoint, error) {
-	path := filepath.Join(dir, stateFile)
-	data, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		if _, err := os.Stat(dir); os.IsNotExist(err) {
+	path := fs.Join(dir, stateFile)
+	data, err := fs.ReadFile(context.Background(), path)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := fs.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
 		return nil, damaged(path) // the folder appeared whole, so somebody took the file away
@@ -107,9 +106,14 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 
 // restore puts the snapshot's values into the store.
 func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
-	path := filepath.Join(c.dir, valuesFile)
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
+	local, done, err := fs.Fetch(ctx, c.dir)
+	if err != nil {
+		return err
+	}
+	defer done()
+	path := fs.Join(c.dir, valuesFile)
+	f, err := os.Open(fs.Join(local, valuesFile))
+	if errors.Is(err, os.ErrNotExist) {
 		return damaged(path)
 	}
 	if err != nil {

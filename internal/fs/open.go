@@ -109,6 +109,9 @@ func Open(ctx context.Context, src Source, path string) (*File, error) {
 	if _, ok := src.(Local); !ok {
 		return openFileOf(ctx, src, path)
 	}
+	if IsRemote(path) {
+		return openRemotePath(ctx, src, path)
+	}
 	paths, err := Expand(ctx, path)
 	if err != nil {
 		return nil, err
@@ -125,6 +128,11 @@ func openFileOf(ctx context.Context, src Source, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newFile(raw, size, path)
+}
+
+// newFile takes over an opened file.
+func newFile(raw io.ReadCloser, size int64, path string) (*File, error) {
 	f := &File{name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
 	// Large enough to feed the decoders, small beside any memory bound.
 	buffered := bufio.NewReaderSize(f.count, 64<<10)

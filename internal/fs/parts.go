@@ -2,8 +2,11 @@ package fs
 
 import (
 	"context"
+	"errors"
 	"io"
+	iofs "io/fs"
 	"os"
+	"syscall"
 
 	"taxon/internal/fs/hdfs"
 )
@@ -77,6 +80,26 @@ func (j *joined) Close() error {
 		return nil
 	}
 	return j.cur.Close()
+}
+
+// openRemotePath opens a file of a Hadoop file system over one connection, or what a
+// folder or a pattern stands for.
+func openRemotePath(ctx context.Context, src Source, path string) (*File, error) {
+	raw, size, err := openRemote(ctx, path)
+	if err == nil {
+		return newFile(raw, size, path)
+	}
+	if !errors.Is(err, syscall.EISDIR) && !(errors.Is(err, iofs.ErrNotExist) && hdfs.HasGlob(path)) {
+		return nil, err
+	}
+	paths, err := expandRemote(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 1 {
+		return openFileOf(ctx, src, paths[0])
+	}
+	return openParts(ctx, src, path, paths)
 }
 
 // totalSize adds up the sizes of files, -1 where one is unknown.

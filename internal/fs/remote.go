@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"errors"
+	"io"
 	iofs "io/fs"
 	"os"
 	"path/filepath"
@@ -236,4 +237,48 @@ func remoteMatches(f *hdfs.FS, pattern string) (out []string, err error) {
 		}
 	}
 	return out, err
+}
+
+// MkdirAll makes a folder and those above it.
+func MkdirAll(path string) error {
+	if !IsRemote(path) {
+		return os.MkdirAll(path, 0o777)
+	}
+	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
+}
+
+// OpenRaw opens a file as it is, without taking off a compression.
+func OpenRaw(path string) (io.ReadCloser, error) {
+	if !IsRemote(path) {
+		return os.Open(path)
+	}
+	r, _, err := openRemote(context.Background(), path)
+	return r, err
+}
+
+// FolderBytes adds up the files in a folder; what can't be listed counts nothing.
+func FolderBytes(path string) (n int64) {
+	if !IsRemote(path) {
+		entries, _ := os.ReadDir(path)
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return n
+	}
+	_ = remotely(context.Background(), path, func(f *hdfs.FS, name string) error {
+		list, err := f.ReadDir(name)
+		for _, e := range list {
+			n += e.Size()
+		}
+		return err
+	})
+	return n
+}
+
+// Within reports whether one remote path is another or lies below it.
+func Within(path, root string) bool {
+	a, b := Clean(path), Clean(root)
+	return IsRemote(a) && IsRemote(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
 }

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 
@@ -71,12 +69,11 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 
 // replaceable guards other people's folders.
 func replaceable(out string) bool {
-	entries, err := os.ReadDir(out)
-	if err != nil || len(entries) == 0 {
+	names, err := fs.ReadDirNames(out)
+	if err != nil || len(names) == 0 {
 		return true
 	}
-	_, err = os.Stat(filepath.Join(out, ShapeFile))
-	return err == nil
+	return fs.Exists(fs.Join(out, ShapeFile))
 }
 
 type writer struct {

@@ -162,6 +162,8 @@ func testReplacedWhileRead(t *testing.T, c *Cluster, data []byte) {
 // testThroughput compares with plain io.Copy of the client library, in turns, and
 // logs the medians: times fail no test.
 func testThroughput(t *testing.T, c *Cluster, data []byte) {
+	whole := bytes.Repeat(data, 4)
+	put(t, c.URL("/whole"), whole)
 	l, err := hdfs.Parse(c.URL("/"))
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +174,7 @@ func testThroughput(t *testing.T, c *Cluster, data []byte) {
 	}
 	defer client.Close()
 	plainRead := func() error {
-		f, err := client.Open("/data")
+		f, err := client.Open("/whole")
 		if err != nil {
 			return err
 		}
@@ -181,7 +183,7 @@ func testThroughput(t *testing.T, c *Cluster, data []byte) {
 		return err
 	}
 	ourRead := func() error {
-		f, err := fs.Open(t.Context(), fs.Local{}, c.URL("/data"))
+		f, err := fs.Open(t.Context(), fs.Local{}, c.URL("/whole"))
 		if err != nil {
 			return err
 		}
@@ -218,8 +220,9 @@ func testThroughput(t *testing.T, c *Cluster, data []byte) {
 	}
 	for _, v := range []struct {
 		name        string
+		bytes       int
 		plain, ours func() error
-	}{{"read", plainRead, ourRead}, {"write", plainWrite, ourWrite}} {
+	}{{"read", len(whole), plainRead, ourRead}, {"write", len(data), plainWrite, ourWrite}} {
 		var plain, ours []time.Duration
 		for i := range 8 {
 			a, b := timed(t, v.plain), timed(t, v.ours)
@@ -230,7 +233,7 @@ func testThroughput(t *testing.T, c *Cluster, data []byte) {
 		slices.Sort(plain)
 		slices.Sort(ours)
 		p, o := plain[len(plain)/2], ours[len(ours)/2]
-		rate := func(d time.Duration) float64 { return float64(len(data)) / 1e6 / d.Seconds() }
+		rate := func(d time.Duration) float64 { return float64(v.bytes) / 1e6 / d.Seconds() }
 		t.Logf("%s: plain client %.0f MB/s, ours %.0f MB/s: %.0f %%", v.name, rate(p), rate(o), 100*p.Seconds()/o.Seconds())
 	}
 }
