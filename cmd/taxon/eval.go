@@ -24,6 +24,7 @@ type evalOptions struct {
 	rows      rowOptions
 	hierarchy string
 	compare   string
+	cutoff    cutoff
 	byLevel   bool
 	bySize    bool
 }
@@ -50,6 +51,7 @@ func newEvalCmd(a *app) *cobra.Command {
 		f.StringVar(&o.pred, "pred", "", "predictions: a `FILE` with a line of labels an instance")
 		f.StringVar(&o.rank, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
 		f.StringVar(&o.compare, "compare", "", "a second model or prediction file to test against: `PATH`")
+		cutoffFlag(f, &o.cutoff)
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
 		rowFlags(f, &o.rows)
@@ -73,6 +75,8 @@ func (o *evalOptions) check() error {
 		return usagef("eval: give --model DIR or --pred FILE")
 	case o.model != "" && o.pred != "":
 		return usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
+	case o.cutoff.kind != cutDefault && o.model == "" && !model.IsModel(o.compare):
+		return usagef("eval: --cutoff is for models: a --pred file has its label sets already")
 	case o.rank != "" && o.pred == "":
 		return usagef("eval: --rank goes with --pred: a model makes its own ranking")
 	case o.compare != "" && o.rows.path == fs.Stdin:

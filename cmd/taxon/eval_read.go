@@ -49,7 +49,11 @@ type numberer func(dst []int32, names []string) []int32
 // eachOfModel predicts the data with m and calls each with every instance's number, true
 // labels and predictions; the slices are valid during the call.
 func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error) error {
-	p, err := m.NewPredictor(model.PredictOptions{Rule: m.DefaultRule(), Top: rankedPlaces})
+	rule, err := e.o.cutoff.rule(m, rankedPlaces)
+	if err != nil {
+		return err
+	}
+	p, err := m.NewPredictor(rule.options)
 	if err != nil {
 		return err
 	}
@@ -70,8 +74,9 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 				e.truth[name] = true
 			}
 			truth = number(truth[:0], labels)
-			out.Predicted = appendIDs(out.Predicted[:0], r.Set(i), idOf)
-			out.Ranked = appendIDs(out.Ranked[:0], r.Best(i), idOf)
+			out.Predicted = appendIDs(out.Predicted[:0], rule.of(r, i), idOf)
+			best := r.Best(i)
+			out.Ranked = appendIDs(out.Ranked[:0], best[:min(rankedPlaces, len(best))], idOf)
 			if err := each(int(b.First)+i, truth, out); err != nil {
 				return err
 			}

@@ -111,9 +111,6 @@ func biasRange(x float64) string {
 	return atLeast0(x)
 }
 
-// finite is what floatFlag sees to itself.
-func finite(float64) string { return "" }
-
 func above0to1(x float64) string {
 	if x > 0 && x <= 1 {
 		return ""

@@ -21,8 +21,7 @@ type predictOptions struct {
 	rows   rowOptions
 	out    string
 	top    int // 0: as many as the rule gives
-	cutoff float64
-	cut    bool // cutoff is set: the rule is every class above it
+	cutoff cutoff
 	scores bool
 }
 
@@ -33,12 +32,12 @@ func newPredictCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "label instances with a model",
 		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. " +
-			"A model of single-label data gives the best class; one of multi-label data all classes with a score above 0, or the best one " +
-			"if there is none; --top gives the k best, --cutoff all above a score, both together at most k of them. Instances are read as a stream; their labels, if any, are ignored.",
+			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
+			"if there is none; --top gives the k best, --cutoff chooses another rule, both together at most k labels of it. Instances are read as a stream; their labels, if any, are ignored.",
 		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.rows.zeroSet, o.cut = cmd.Flags().Changed("zero-based"), cmd.Flags().Changed("cutoff")
+			o.rows.zeroSet = cmd.Flags().Changed("zero-based")
 			return runPredict(cmd, a, o)
 		},
 	}
@@ -49,7 +48,7 @@ func newPredictCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", fs.Stdin, "write to `FILE`, or - for standard output")
 		intFlag(f, &o.top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels that the rule gives")
-		floatFlag(f, &o.cutoff, "cutoff", 0, "give every class with a score above `S`, the best one if there is none (default: 0 for multi-label data)", finite)
+		cutoffFlag(f, &o.cutoff)
 		f.BoolVar(&o.scores, "scores", false, "write label:score")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.rows.threads) })
@@ -88,8 +87,15 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	if err := checkOut("predict", o.out, o.rows.path, o.model); err != nil {
 		return err
 	}
-	w := &labelWriter{names: m.Tree.Name, scores: o.scores, most: math.MaxInt}
-	p, err := m.NewPredictor(o.rule(m, w))
+	rule, err := o.rule(m)
+	if err != nil {
+		return err
+	}
+	w := &labelWriter{names: m.Tree.Name, scores: o.scores, most: math.MaxInt, rule: rule}
+	if o.top > 0 {
+		w.most = o.top
+	}
+	p, err := m.NewPredictor(rule.options)
 	if err != nil {
 		return err
 	}
@@ -117,17 +123,12 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 }
 
 // rule is how scores become labels.
-func (o *predictOptions) rule(m *model.Model, w *labelWriter) model.PredictOptions {
-	switch {
-	case o.cut:
-		if o.top > 0 {
-			w.most = o.top
-		}
-		return model.PredictOptions{Rule: model.Threshold, Cutoff: o.cutoff, Top: 1}
-	case o.top > 0:
-		return model.PredictOptions{Rule: model.TopK, Top: o.top}
+func (o *predictOptions) rule(m *model.Model) (*labelRule, error) {
+	c := o.cutoff
+	if c.kind == cutDefault && o.top > 0 {
+		c = cutoff{kind: cutRank, rank: o.top}
 	}
-	return model.PredictOptions{Rule: m.DefaultRule(), Top: 1}
+	return c.rule(m, 1)
 }
 
 // writeOut gives write a buffered writer for path, or for standard output if it is "-"; a
@@ -162,6 +163,7 @@ type labelWriter struct {
 	names        []string // node -> label
 	scores       bool
 	most         int // labels of an instance
+	rule         *labelRule
 	line         []byte
 	rows, labels int64
 }
@@ -169,7 +171,7 @@ type labelWriter struct {
 func (l *labelWriter) write(b *model.Batch, r *model.Result) error {
 	for i := range b.Rows() {
 		l.line = l.line[:0]
-		for k, s := range r.Set(i) {
+		for k, s := range l.rule.of(r, i) {
 			if k == l.most {
 				break
 			}

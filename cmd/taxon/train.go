@@ -26,6 +26,7 @@ type trainOptions struct {
 	out       string
 	force     bool
 	threshold float64 // of the model that is kept; 0: whole
+	cutoff    string  // whether to fit cut-offs: auto, fit, none
 	test      string
 
 	method     string
@@ -104,6 +105,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 		f.StringVar(&o.out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.force, "force", false, "train anew over a finished model or a checkpoint")
 		floatFlag(f, &o.threshold, "threshold", 0, "keep a pruned model, for prediction: leave out differences from the parent smaller than `T`, 0 for the whole model", atLeast0)
+		choiceFlag(f, &o.cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of a second, short training; auto: for multi-label data")
 	})
 }
 

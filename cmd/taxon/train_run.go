@@ -72,7 +72,7 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if err := t.checkTest(ctx); err != nil {
 		return nil, err
 	}
-	if r, err := t.finished(); r != nil || err != nil {
+	if r, err := t.finished(ctx); r != nil || err != nil {
 		return r, err
 	}
 	if err := t.fits(); err != nil {
@@ -86,6 +86,9 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 		return nil, err
 	}
 	report, err := t.train(ctx, checkpoint)
+	if err == nil {
+		report, err = t.fitCutoffs(ctx, report)
+	}
 	if err == nil {
 		t.work.remove() // only now: the engine's shards may have lain in it
 	}
@@ -205,7 +208,7 @@ func (t *training) specifyStructure() error {
 
 // finished returns the stored report if the model is there already. It must be of the
 // same data and options.
-func (t *training) finished() (*model.Report, error) {
+func (t *training) finished(ctx context.Context) (*model.Report, error) {
 	if t.o.force || !model.IsModel(t.o.out) {
 		return nil, nil
 	}
@@ -232,6 +235,13 @@ func (t *training) finished() (*model.Report, error) {
 	defer full.Close()
 	if !sameStructure(full.Structure, t.structure) {
 		return nil, usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.out)
+	}
+	if full.Cutoffs == nil && t.wantsCutoffs() {
+		r, err := t.fitCutoffs(ctx, &m.Report)
+		if err == nil {
+			t.work.remove()
+		}
+		return r, err
 	}
 	t.a.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.out)
 	t.work.remove()

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"taxon/internal/labelset"
+	"taxon/internal/model"
+)
+
+// What a hold-out may take: a share of the training time, or leastCutoffSeconds where
+// that is more, as a short training is over before a hold-out has begun.
+const (
+	cutoffShare        = 0.2
+	leastCutoffSeconds = 1
+)
+
+// Held-out rows: enough for a regression of a dozen coefficients and for the thresholds of
+// frequent classes, few enough to be scored in a small part of that time.
+const (
+	heldShare = 0.2
+	mostHeld  = 2000
+	leastHeld = 20
+)
+
+// Bounds of the profiles: twice as many scores as an instance has labels at most.
+const (
+	leastDepth = 16
+	mostDepth  = 256
+)
+
+// wantsCutoffs says whether the model is to have cut-offs of its own.
+func (t *training) wantsCutoffs() bool {
+	switch t.o.cutoff {
+	case "fit":
+		return true
+	case "none":
+		return false
+	}
+	return t.meta().Data.MultiLabel()
+}
+
+// fitCutoffs fits the cut-offs of the published model on a hold-out of its training data,
+// and adds them to it. The model is whole without them, and its weights do not depend on
+// them: an interrupt here loses nothing but the fit, which the same command takes up again.
+func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model.Report, error) {
+	if !t.wantsCutoffs() {
+		return report, nil
+	}
+	began := time.Now()
+	h := &holdOut{training: t, seconds: max(leastCutoffSeconds, cutoffShare*report.Seconds)}
+	if !h.split() {
+		t.a.ui.Warn("too few instances to hold some out: label sets are cut at score 0")
+		return report, nil
+	}
+	c, err := h.fit(ctx)
+	if ctx.Err() != nil {
+		return nil, interruptedf("interrupted while the label sets' cut-off was fitted: the model is there without it; to fit it: %s", t.a.commandLine())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
+	}
+	return model.AddCutoffs(t.o.out, c, time.Since(began).Seconds())
+}
+
+// fit trains on the rest, scores the held-out rows and fits.
+func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
+	dir := filepath.Join(h.scratch(), "holdout")
+	defer os.RemoveAll(dir)
+	if err := h.train(ctx, dir); err != nil {
+		return nil, err
+	}
+	p, err := h.profiles(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return labelset.Fit(p)
+}
+
+// profiles scores the held-out rows with the model of the rest.
+func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles, error) {
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	depth := min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(h.set.Stats.MaxLabels))))
+	p, err := labelset.NewProfiles(depth, len(m.Labels))
+	if err != nil {
+		return nil, err
+	}
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
+	if err != nil {
+		return nil, err
+	}
+	next := 0
+	fill := func(b *model.Batch) error {
+		for ; !b.Full(); next++ {
+			if next == len(h.held) {
+				return io.EOF
+			}
+			b.Add(h.set.Matrix.Row(int(h.held[next])))
+		}
+		return nil
+	}
+	line := h.a.ui.Start("score the held-out instances", int64(len(h.held)))
+	defer line.Done()
+	scores, classes := make([]float64, depth), make([]int32, depth)
+	var truth []int32
+	return p, predictor.Stream(ctx, workers(h.o.threads), fill, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			for k, s := range r.Best(i) {
+				scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
+			}
+			truth = truth[:0]
+			for _, l := range h.labelsOf(int(h.held[int(b.First)+i])) {
+				truth = append(truth, int32(l))
+			}
+			if err := p.Add(scores, classes, truth); err != nil {
+				return err
+			}
+		}
+		line.Set(b.First + int64(b.Rows()))
+		return nil
+	})
+}
+
+// maxTime is the cap on the hold-out's training, which leaves time to price it, to write
+// its weights and to score.
+func (h *holdOut) maxTime() float64 { return math.Max(0.6*h.seconds, 1e-3) }
