@@ -73,8 +73,9 @@ type Server struct {
 	wake    chan struct{} // closed and replaced when tasks may be waiting
 	changed chan struct{} // closed and replaced when some status changed
 	errands errands
-	broken  error  // the journal failed: nothing is answered any more
-	written uint64 // number of the last record in the journal
+	broken  error         // the journal failed: nothing is answered any more
+	halted  chan struct{} // closed when broken is set
+	written uint64        // number of the last record in the journal
 
 	compacted int64 // bytes of the last snapshot; used by keepTime alone
 }
@@ -89,7 +90,7 @@ func NewServer(config Config) (*Server, error) {
 	config.Limits.Durable = config.Journal != nil
 	s := &Server{
 		config: config, start: time.Now(), machine: NewMachine(config.Limits),
-		wake: make(chan struct{}), changed: make(chan struct{}),
+		wake: make(chan struct{}), changed: make(chan struct{}), halted: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.rebuild(); err != nil {
@@ -136,6 +137,20 @@ func (s *Server) Close() error {
 		}
 	})
 	return err
+}
+
+// Wait returns nil when ctx ends, or why the server answers nothing any more. A process
+// whose journal can't be written should end: started again, it goes on where the journal
+// ends, as soon as there is room on the disk.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.halted:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.broken
+	}
 }
 
 // Resume submits a job that goes on from a checkpoint's state and returns its id.
@@ -284,6 +299,7 @@ func (s *Server) sync(number uint64) error {
 func (s *Server) fail(err error) {
 	if s.broken == nil {
 		s.broken = fmt.Errorf("coordinator can't write its journal: %w", err)
+		close(s.halted)
 		s.tell(s.broken)
 	}
 }

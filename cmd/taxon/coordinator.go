@@ -122,7 +122,10 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	sealer.Start()
 	server.Register(sealer.Registrar(cluster.Guard(p.server, roots, dataOfState)))
-	err = p.serve(ctx, a, nil, nil, fmt.Sprintf(", %d records in the journal", len(records)))
+	err = p.serve(ctx, a, nil, func(ctx context.Context) error {
+		p.ready(a, fmt.Sprintf(", %d records in the journal", len(records)))
+		return server.Wait(ctx)
+	}, "")
 	sealer.Close()
 	return errors.Join(err, server.Close())
 }

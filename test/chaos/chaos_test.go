@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	}
 	bench = b
 	if data := os.Getenv("TAXON_DATA"); data != "" {
-		bench.Data, bench.Tree = filepath.Join(data, "wordnet-freq", "train.svm.xz"), filepath.Join(data, "wordnet-freq", "hierarchy.txt")
+		bench.Data, bench.Tree = filepath.Join(data, "wordnet-freq", "train.svm.xz"), filepath.Join(data, "wordnet-freq", "tree.txt")
+		bench.Deadline = 15 * time.Minute
 	}
 	code := m.Run()
 	os.RemoveAll(dir)

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 // Bench is a folder with the command and a problem to train.
 type Bench struct {
 	Bin, Data, Tree string
+	Deadline        time.Duration // of any one command or job; one that hangs fails its test
 }
 
 // NewBench builds the command and draws the problem in a new folder. The caller removes it.
@@ -29,7 +31,7 @@ func NewBench(rows, nodes int) (*Bench, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b := &Bench{Bin: filepath.Join(dir, "taxon"), Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt")}
+	b := &Bench{Bin: filepath.Join(dir, "taxon"), Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline}
 	data, tree := problem(rows, nodes)
 	for path, text := range map[string]string{b.Data: data, b.Tree: tree} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -84,14 +86,14 @@ func problem(rows, nodes int) (data, tree string) {
 	return b.String(), s.String()
 }
 
+// deadline is what a bench has to begin with.
+const deadline = 2 * time.Minute
+
 // Result of a finished command.
 type Result struct {
 	Code           int // -1: killed by a signal
 	Stdout, Stderr string
 }
-
-// deadline bounds any one command; one that hangs fails its test.
-const deadline = 2 * time.Minute
 
 // Run runs the command with an environment variable set, or with none ("").
 func (b *Bench) Run(t testing.TB, env string, args ...string) Result {
@@ -105,7 +107,7 @@ func (b *Bench) Run(t testing.TB, env string, args ...string) Result {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(deadline, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(b.Deadline, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	_ = cmd.Wait() // the exit status says it
 	return Result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
@@ -167,10 +169,58 @@ type Cluster struct {
 	env string
 }
 
+// Join is a cluster whose processes the test starts itself.
+func (b *Bench) Join(coordinator string) *Cluster {
+	return &Cluster{Bench: b, env: "TAXON_COORDINATOR=" + coordinator}
+}
+
+// Process starts a command that runs until the test's end, and returns the address that it
+// says it is ready on.
+func (b *Bench) Process(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(b.Bin, args...)
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if t.Failed() {
+			data, _ := os.ReadFile(log.Name())
+			t.Logf("%s:\n%s", strings.Join(args, " "), data[max(0, len(data)-2000):])
+		}
+		log.Close()
+	})
+	late := time.AfterFunc(b.Deadline, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, rest, found := strings.Cut(line, "ready on ")
+	if err != nil || !found {
+		t.Fatalf("taxon %s is not ready: %q, %v", strings.Join(args, " "), line, err)
+	}
+	addr, _, _ := strings.Cut(strings.TrimSpace(rest), ",")
+	return addr
+}
+
 // Up starts a cluster that the test's end takes down again, without a process left.
 func (b *Bench) Up(t testing.TB, workers, stores int, flags ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{Bench: b, Dir: filepath.Join(t.TempDir(), "cluster")}
+	return b.UpIn(t, filepath.Join(t.TempDir(), "cluster"), workers, stores, flags...)
+}
+
+// UpIn is Up in a folder.
+func (b *Bench) UpIn(t testing.TB, dir string, workers, stores int, flags ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{Bench: b, Dir: dir}
 	args := append([]string{"cluster", "up", "--json", "--quiet", "--dir", c.Dir, "--workers", fmt.Sprint(workers), "--stores", fmt.Sprint(stores)}, flags...)
 	r := b.Run(t, "", args...)
 	t.Cleanup(func() {
@@ -288,7 +338,7 @@ func (c *Cluster) Status(t testing.TB, job string) Status {
 func (c *Cluster) Await(t testing.TB, job string, each func(Status)) Status {
 	t.Helper()
 	last := Status{}
-	for end := time.Now().Add(deadline); ; {
+	for end := time.Now().Add(c.Deadline); ; {
 		s := c.Status(t, job)
 		if s.Sweep < last.Sweep && s.Rollbacks == last.Rollbacks {
 			t.Fatalf("status went back from sweep %d to %d", last.Sweep, s.Sweep)
