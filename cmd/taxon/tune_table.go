@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -91,6 +92,13 @@ func (r *tuned) cost(measured bool) {
 func (s *search) finish(r *tuned) error {
 	r.cost(s.o.cold)
 	r.JobFile = s.join(jobFile)
+	for _, ext := range []string{"svg", "png"} {
+		path := s.join("tune." + ext)
+		if err := r.draw(path); err != nil {
+			return err
+		}
+		r.Plots = append(r.Plots, path)
+	}
 	if err := fs.WriteFile(r.JobFile, s.jobText(r)); err != nil {
 		return err
 	}
@@ -180,7 +188,25 @@ func printTuned(a *app, o *tuneOptions, r *tuned) {
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "; %s past the best left out", counted(int64(r.Skipped), "point", "points"))
 	}
-	fmt.Fprintf(w, "\n  train it    taxon train --job %s --out MODEL\n", shellWord(r.JobFile))
+	fmt.Fprintf(w, "\n  plot        %s\n", strings.Join(r.Plots, ", "))
+	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", shellWord(r.JobFile))
+}
+
+// draw makes the picture of all paths, whole or not at all.
+func (r *tuned) draw(path string) error {
+	var lines []tune.Line
+	for _, p := range r.Points {
+		if n := len(lines); n == 0 || lines[n-1].Name != p.Path() {
+			lines = append(lines, tune.Line{Name: p.Path()})
+		}
+		last := &lines[len(lines)-1]
+		last.Marks = append(last.Marks, tune.Mark{C: p.C, Score: p.score()})
+	}
+	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)) // the ending says the format
+	if err := tune.Draw(part, r.Goal, lines, r.Options); err != nil {
+		return err
+	}
+	return fs.Explain(path, os.Rename(part, path))
 }
 
 // path is the chosen point's path, for plots.

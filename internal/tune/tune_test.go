@@ -1,8 +1,11 @@
 package tune
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -167,4 +170,30 @@ func TestSketch(t *testing.T) {
 		t.Errorf("\n%s", text)
 	}
 	Sketch([]Mark{{1, Score{0.5, 0}}}, "x", 1) // one value alone has no range
+}
+
+// TestDraw writes both formats, the same bytes each time, and refuses what it can't write.
+func TestDraw(t *testing.T) {
+	at := Point{Method: "rr-svm", Loss: "hinge", Positive: "1", C: 1}
+	lines := []Line{
+		{at.Path(), []Mark{{0.01, Score{0.5, 0.01}}, {1, Score{0.7, 0.02}}}},
+		{"other", []Mark{{1, Score{0.6, 0}}}}, // a path that ended at once
+	}
+	for name, head := range map[string]string{"a.svg": "<?xml", "a.png": "\x89PNG"} {
+		path := filepath.Join(t.TempDir(), name)
+		var first []byte
+		for range 2 {
+			if err := Draw(path, "micro_f1", lines, at); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !bytes.HasPrefix(data, []byte(head)) || first != nil && !bytes.Equal(data, first) {
+				t.Errorf("%s: %d bytes, %v", name, len(data), err)
+			}
+			first = data
+		}
+	}
+	if err := Draw(filepath.Join(t.TempDir(), "none", "a.svg"), "x", lines, at); err == nil {
+		t.Error("a folder that is not there took a picture")
+	}
 }
