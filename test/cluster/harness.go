@@ -276,6 +276,14 @@ func (c *Cluster) Try(t testing.TB, args ...string) Result {
 	return c.Run(t, c.env, args...)
 }
 
+// Quick is Try of a verb that is not waited for longer than a time; -1: it was not done.
+func (c *Cluster) Quick(t testing.TB, d time.Duration, args ...string) Result {
+	t.Helper()
+	b := *c.Bench
+	b.Deadline = d
+	return b.Run(t, c.env, args...)
+}
+
 // State asks what runs.
 func (c *Cluster) State(t testing.TB) State {
 	t.Helper()
