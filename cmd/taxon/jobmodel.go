@@ -17,12 +17,16 @@ import (
 
 // optionsOf turns a job's options back into train's flags: the inverse of proto.
 func optionsOf(o *taxonv1.Options) trainOptions {
+	inner := o.GetInternalWeight()
+	if inner == 0 { // a job of a program that left it out
+		inner = 1
+	}
 	return trainOptions{
 		method: o.GetMethod(), loss: o.GetLoss(), schedule: o.GetSchedule(), c: o.GetC(), bias: o.GetBias(), gap: o.GetGap(),
 		maxSweeps: int(o.GetMaxSweeps()), maxTime: o.GetMaxSeconds(), prune: o.GetPrune(), seed: o.GetSeed(),
 		stiffness: o.GetStiffness(), momentum: o.GetMomentum(), epochs: int(o.GetInnerEpochs()),
 		evalEvery: int(o.GetEvalEvery()), checkpoint: int(o.GetCheckpointSweeps()),
-		anchor: o.GetAnchor(), inner: o.GetInternalWeight(), colouring: o.GetColouring(),
+		anchor: o.GetAnchor(), inner: inner, colouring: o.GetColouring(), positive: o.GetPositiveWeight(),
 	}
 }
 
@@ -86,6 +90,7 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 	if t.tree, _, err = jobspec.Tree(t.spec); err != nil {
 		return nil, err
 	}
+	t.reportGraph(report)
 	if err := c.fetchNames(ctx, t); err != nil {
 		return nil, err
 	}

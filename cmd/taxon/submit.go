@@ -51,6 +51,9 @@ func newSubmitCmd(a *app) *cobra.Command {
 			if err := readJobFile(cmd, o.file); err != nil {
 				return err
 			}
+			if err := o.train.settle(cmd.Flags().Changed("loss")); err != nil {
+				return err
+			}
 			return runSubmit(cmd.Context(), a, &o)
 		},
 	}
@@ -89,7 +92,7 @@ func (o *submitOptions) check() error {
 	case t.test != "" && t.out == "":
 		return usagef("submit: --test needs --wait and --out")
 	case t.evalEvery > 0:
-		return usagef("submit: --eval-every is for train alone: a cluster does not see the test data")
+		return usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.data) != 1 || !t.ingested()):
 		return usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
 	case t.out == "-":

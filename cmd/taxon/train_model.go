@@ -140,19 +140,25 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
 		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(),
 	}
-	if t.tree.IsGraph() {
-		r.Anchor = &o.anchor
-		if o.schedule == jobspec.ScheduleColour {
-			_, sets := jobspec.NodeSets(t.tree, t.spec.GetOptions())
-			r.Colours = int(sets)
-		}
-	}
+	t.reportGraph(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()
 	} else if c != nil {
 		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
 	}
 	return r
+}
+
+// reportGraph adds what only a training on a graph has.
+func (t *training) reportGraph(r *model.Report) {
+	if !t.tree.IsGraph() {
+		return
+	}
+	r.Anchor = &t.o.anchor
+	if t.o.schedule == jobspec.ScheduleColour {
+		_, sets := jobspec.NodeSets(t.tree, t.spec.GetOptions())
+		r.Colours = int(sets)
+	}
 }
 
 func traceOf(st *taxonv1.JobStatus) []model.TraceRow {
