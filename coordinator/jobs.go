@@ -108,7 +108,7 @@ func rpcError(err error) error {
 		code = codes.NotFound
 	case errors.Is(err, ErrJobExists):
 		code = codes.AlreadyExists
-	case errors.Is(err, ErrTooManyJobs), errors.Is(err, ErrTooLarge):
+	case errors.Is(err, ErrTooManyJobs), errors.Is(err, ErrTooLarge), errors.Is(err, ErrTooManyWorkers):
 		code = codes.ResourceExhausted
 	case errors.Is(err, ErrBadMember):
 		code = codes.InvalidArgument

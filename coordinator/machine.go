@@ -120,8 +120,14 @@ func NewMachine(limits Limits) *Machine {
 	return &Machine{limits: limits.withDefaults(), byID: map[string]*job{}, workerByID: map[string]*workerState{}, leases: map[uint64]*lease{}}
 }
 
+// maxWorkers bounds the workers that are registered at a time: each takes some hundred
+// bytes here and a few calls a lease.
+const maxWorkers = 16384
+
 // Errors in Refused actions.
 var (
+	ErrTooManyWorkers = fmt.Errorf("%d workers are registered, the most there may be: give each more slots", maxWorkers)
+
 	ErrUnknownWorker = errors.New("worker is not registered (any more): register again")
 	ErrUnknownJob    = errors.New("no such job")
 	ErrUnknownMember = errors.New("no such member is registered")
@@ -143,6 +149,10 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Reopen:
 		m.reopen(e.Job)
 	case Register:
+		if len(m.workers) >= maxWorkers {
+			m.refuse(fmt.Errorf("worker %.64q: %w", e.Name, ErrTooManyWorkers))
+			break
+		}
 		if w := m.worker(e.Previous); w != nil && w.name == clip(e.Name, 256) {
 			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
 		}

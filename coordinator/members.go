@@ -67,6 +67,16 @@ func (s *Server) Shards() ([]*taxonv1.Shard, uint64) {
 	return s.machine.Shards()
 }
 
+// Healthy says why the server can't work: its journal failed, or it was closed; nil: it can.
+func (s *Server) Healthy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil && s.ctx.Err() != nil {
+		return errClosing
+	}
+	return s.broken
+}
+
 // JobShards describes the shards that a job's values lie on, and how many copies there
 // are of each: what a Store needs that serves several jobs.
 func (s *Server) JobShards(job string) (shards []*taxonv1.Shard, replicas uint32, err error) {

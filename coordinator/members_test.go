@@ -328,3 +328,29 @@ func (s *stuckStore) Commit(ctx context.Context, job string, step uint32, attemp
 	}
 	return s.toyStore.Commit(ctx, job, step, attempts)
 }
+
+// Registrations are bounded: who floods the coordinator with names is refused, and one
+// that leaves makes room.
+func TestWorkersAreBounded(t *testing.T) {
+	m := coordinator.NewMachine(coordinator.Limits{})
+	register := func() error {
+		for _, a := range m.Step(0, coordinator.Register{Name: "w", Slots: 1}) {
+			if r, ok := a.(coordinator.Refused); ok {
+				return r.Err
+			}
+		}
+		return nil
+	}
+	for n := range 16384 {
+		if err := register(); err != nil {
+			t.Fatalf("worker %d: %v", n, err)
+		}
+	}
+	if err := register(); !errors.Is(err, coordinator.ErrTooManyWorkers) {
+		t.Errorf("one too many: %v", err)
+	}
+	m.Step(0, coordinator.Leave{Worker: "w1"})
+	if err := register(); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+}

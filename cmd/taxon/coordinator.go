@@ -122,7 +122,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	sealer.Start()
 	server.Register(sealer.Registrar(cluster.Guard(p.server, roots, dataOfState)))
-	err = p.serve(ctx, a, nil, func(ctx context.Context) error {
+	err = p.serve(ctx, a, server.Healthy, func(ctx context.Context) error {
 		p.ready(a, fmt.Sprintf(", %d records in the journal", len(records)))
 		return server.Wait(ctx)
 	}, "")

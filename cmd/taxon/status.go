@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -184,7 +185,22 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	if st.GetWeightsSha256() != "" {
 		row("weights", "sha256 %s", st.GetWeightsSha256())
 	}
+	if f := st.GetFailed(); f != nil {
+		row("failed at", "%s", failedAt(f))
+	}
 	if st.GetError() != "" {
 		row("error", "%s", oneLine(st.GetError()))
 	}
+}
+
+// failedAt says which task a job failed at, by the classes that it was about.
+func failedAt(f *taxonv1.FailedTask) string {
+	at := fmt.Sprintf("sweep %d (%s), step %d, task %d, attempt %d", f.GetSweep(), f.GetPhase(), f.GetStep(), f.GetTask(), f.GetAttempt())
+	if f.GetWorker() != "" {
+		at += " on worker " + f.GetWorker()
+	}
+	if len(f.GetNodes()) == 0 {
+		return oneLine(at) + fmt.Sprintf(": feature range %d", f.GetRange())
+	}
+	return oneLine(at + ": classes " + strings.Join(f.GetNodes(), ", "))
 }

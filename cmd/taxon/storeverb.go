@@ -87,6 +87,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if m.Addr == "" {
 		m.Addr = reachable(p.addr)
 	}
+	m.Held = func() (uint64, bool) { return o.held(ctx, shard) }
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
 		call, done := context.WithTimeout(ctx, clientTimeout)
@@ -97,7 +98,35 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 		Done: func(job string, r storerpc.RepairResult) {
 			p.log.Info("repaired from other copies", "job", job, "values", r.Copied, "bytes", r.Bytes)
 		}}
-	return p.serveMember(ctx, a, m, repairer)
+	healthy := func() error {
+		if !m.Known() {
+			return errors.New("the coordinator does not know the shard yet")
+		}
+		_, err := hasValues(ctx, shard)
+		return err
+	}
+	return p.serveMember(ctx, a, m, repairer, healthy)
+}
+
+// hasValues says whether a shard holds any value; an error: it can't be read.
+func hasValues(ctx context.Context, s store.Shard) (bool, error) {
+	found := errors.New("found")
+	err := s.List(ctx, "", func(store.Info) error { return found })
+	if errors.Is(err, found) {
+		return true, nil
+	}
+	return false, err
+}
+
+// held is what the values take, and whether there are none.
+func (o *storeOptions) held(ctx context.Context, s store.Shard) (bytes uint64, empty bool) {
+	if m, ok := s.(*memory.Store); ok {
+		bytes = m.Bytes()
+	} else {
+		bytes = uint64(cluster.FolderBytes(filepath.Join(o.dir, "values")))
+	}
+	has, err := hasValues(ctx, s)
+	return bytes, err == nil && !has
 }
 
 // reachable is how others may call a bound address: one of all interfaces by the host's name.
@@ -113,9 +142,9 @@ func reachable(addr string) string {
 
 // serveMember serves, keeps the shard known to the coordinator, and repairs it when it
 // was away. It is ready when the coordinator knows it.
-func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member, r *cluster.Repairer) error {
+func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
 	m.Joined = func() { p.ready(a, ", shard "+m.ID) }
-	return p.serve(ctx, a, nil, func(ctx context.Context) error {
+	return p.serve(ctx, a, healthy, func(ctx context.Context) error {
 		repairing, stop := context.WithCancel(ctx)
 		var rest sync.WaitGroup
 		rest.Go(func() { r.Run(repairing, m.Away) })

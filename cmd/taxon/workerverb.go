@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,14 +106,22 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	defer life.Close()
 	agent.Previous = life.Previous
 	var once sync.Once
+	var registered atomic.Bool
 	agent.Registered = func(id string) {
 		if err := life.Note(id); err != nil {
 			p.log.Warn("note the registration", "error", err.Error())
 		}
 		p.log.Info("registered", "worker", id)
+		registered.Store(true)
 		once.Do(func() { p.ready(a, fmt.Sprintf(", %s", counted(int64(slots), "slot", "slots"))) })
 	}
-	return p.serve(ctx, a, nil, func(ctx context.Context) error { return o.work(ctx, a, p, agent, trainer) }, "")
+	healthy := func() error {
+		if !registered.Load() {
+			return errors.New("the coordinator does not know the worker yet")
+		}
+		return nil
+	}
+	return p.serve(ctx, a, healthy, func(ctx context.Context) error { return o.work(ctx, a, p, agent, trainer) }, "")
 }
 
 // trimEvery and trimAfter let go of jobs that have had no task for a while.

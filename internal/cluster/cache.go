@@ -121,7 +121,7 @@ func (c *Cache) makeRoom(need int64, except string) error {
 			continue
 		}
 		s := held{path: filepath.Join(c.Dir, e.Name()), used: info.ModTime()}
-		s.bytes = folderBytes(s.path)
+		s.bytes = FolderBytes(s.path)
 		if s.path != except {
 			sets = append(sets, s)
 			total += s.bytes
@@ -140,7 +140,8 @@ func (c *Cache) makeRoom(need int64, except string) error {
 	return nil
 }
 
-func folderBytes(dir string) int64 {
+// FolderBytes is the size of the files in a folder; 0 if it is not there.
+func FolderBytes(dir string) int64 {
 	n := int64(0)
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
@@ -20,7 +21,12 @@ type Member struct {
 	// and when it was out of reach, or stopped, for longer than a heartbeat. It holds one.
 	Away   chan struct{}
 	Failed func(error) // told of calls that failed; nil: not told
+
+	known atomic.Bool
 }
+
+// Known says whether the coordinator has heard of the shard.
+func (m *Member) Known() bool { return m.known.Load() }
 
 // callTimeout bounds the calls that a member makes: they answer at once.
 const callTimeout = 5 * time.Second
@@ -42,6 +48,7 @@ func (m *Member) Run(ctx context.Context) error {
 			wait = time.Duration(max(r.GetHeartbeatMs(), 10)) * time.Millisecond
 			if !joined {
 				joined = true
+				m.known.Store(true)
 				m.Joined()
 			}
 		} else {

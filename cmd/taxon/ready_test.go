@@ -1,0 +1,84 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// freeAddr is an address of loopback that nobody listens on just now.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// awaitReady asks /readyz until it answers so.
+func awaitReady(t *testing.T, page string, want int) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	got := 0
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+page+"/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			continue
+		}
+		_ = answer.Body.Close()
+		if got = answer.StatusCode; got == want {
+			return
+		}
+	}
+	t.Fatalf("/readyz of %s answers %d, want %d", page, got, want)
+}
+
+// A process is ready when it can work, and says no before.
+func TestReadyProbes(t *testing.T) {
+	dir := t.TempDir()
+	coordinator, pages := freeAddr(t), []string{freeAddr(t), freeAddr(t), freeAddr(t)}
+	run(t, "store", "--dir", filepath.Join(dir, "s"), "--coordinator", coordinator, "--metrics", pages[0])
+	run(t, "worker", "--dir", filepath.Join(dir, "w"), "--slots", "1", "--coordinator", coordinator, "--metrics", pages[1])
+	awaitReady(t, pages[0], http.StatusServiceUnavailable)
+	awaitReady(t, pages[1], http.StatusServiceUnavailable)
+	c := run(t, "coordinator", "--dir", filepath.Join(dir, "c"), "--listen", coordinator, "--lease", "300ms", "--metrics", pages[2])
+	c.ready(t, "ready on")
+	for _, page := range pages {
+		awaitReady(t, page, http.StatusOK)
+	}
+	cl, err := (&clientOptions{verb: "test", coordinator: coordinator, patience: time.Second}).dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.close()
+	r, err := cl.jobs.Stores(t.Context(), &taxonv1.StoresRequest{})
+	if err != nil || len(r.GetShards()) != 1 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if s := r.GetShards()[0]; !s.GetEmpty() || s.GetBytes() == 0 {
+		t.Errorf("an empty shard on disk says of itself: %v", s)
+	}
+}
+
+// A job that failed names the classes that it failed at.
+func TestFailedAt(t *testing.T) {
+	f := &taxonv1.FailedTask{Sweep: 3, Step: 7, Task: 2, Attempt: 1, Worker: "w\n", Phase: "map", Nodes: []string{"dog", "cat"}}
+	if got := failedAt(f); !strings.Contains(got, "sweep 3 (map), step 7, task 2") || !strings.HasSuffix(got, "classes dog, cat") || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+	f.Nodes, f.Range = nil, 5
+	if got := failedAt(f); !strings.HasSuffix(got, "feature range 5") {
+		t.Errorf("%q", got)
+	}
+}
