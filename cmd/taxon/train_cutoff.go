@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,12 +12,8 @@ import (
 	"taxon/internal/model"
 )
 
-// What a hold-out may take: a share of the training time, or leastCutoffSeconds where
-// that is more, as a short training is over before a hold-out has begun.
-const (
-	cutoffShare        = 0.2
-	leastCutoffSeconds = 1
-)
+// cutoffShare is the share of the training time that a large hold-out aims at.
+const cutoffShare = 0.2
 
 // Held-out rows: enough for a regression of a dozen coefficients and for the thresholds of
 // frequent classes, few enough to be scored in a small part of that time.
@@ -53,7 +48,7 @@ func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model
 		return report, nil
 	}
 	began := time.Now()
-	h := &holdOut{training: t, seconds: max(leastCutoffSeconds, cutoffShare*report.Seconds)}
+	h := &holdOut{training: t, seconds: cutoffShare * report.Seconds, sweeps: report.Sweeps}
 	if !h.split() {
 		t.a.ui.Warn("too few instances to hold some out: label sets are cut at score 0")
 		return report, nil
@@ -129,7 +124,3 @@ func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles,
 		return nil
 	})
 }
-
-// maxTime is the cap on the hold-out's training, which leaves time to price it, to write
-// its weights and to score.
-func (h *holdOut) maxTime() float64 { return math.Max(0.6*h.seconds, 1e-3) }

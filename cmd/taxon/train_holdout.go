@@ -18,20 +18,24 @@ import (
 // ones would be.
 type holdOut struct {
 	*training
-	seconds float64  // that it may take
+	seconds float64  // that it may take, if it is large
+	sweeps  int      // of the training
 	held    []uint32 // rows to score
 	rest    *dataset.Set
 }
 
 // A large hold-out is trained on a part of the rest, to fit the time: restShare of all
-// rows, and a few sweeps, which bring most of the F1. What is large is told from the data,
-// not from a clock, so that equal trainings have equal hold-outs. Nearly: the cap on the
-// time stays, and cuts where it must.
+// rows, and a few sweeps, which bring most of the F1. Fewer positives and sweeps both leave
+// scores lower than the training's, so the cut-off comes out somewhat low. What is large is
+// told from the data, not from a clock, so that equal trainings have equal hold-outs; nearly,
+// as the cap on the time cuts where it must.
 const (
-	smallWork  = 5e7 // nonzeros x classes
-	restShare  = 0.45
-	flatSweeps = 1
-	treeSweeps = 2
+	smallWork     = 5e7 // nonzeros x classes: a second or so
+	restShare     = 0.45
+	restLeast     = 4 // rows that a class keeps
+	flatSweeps    = 1
+	treeSweeps    = 2
+	trainingShare = 0.6 // of the time; then it is priced, its weights written, rows scored
 )
 
 func (h *holdOut) large() bool {
@@ -49,7 +53,7 @@ func (h *holdOut) split() bool {
 	for l, n := range h.spec.GetData().GetLabelInstances() {
 		count[l] = int(n)
 	}
-	h.held = labelset.HoldOut(rows, h.labelsOf, count, heldShare, mostHeld, h.o.seed)
+	h.held = labelset.HoldOut(rows, h.labelsOf, count, heldShare, mostHeld, 1, h.o.seed)
 	if len(h.held) < leastHeld {
 		return false
 	}
@@ -66,7 +70,7 @@ func (h *holdOut) split() bool {
 				return nil
 			}
 			return h.labelsOf(row)
-		}, count, 1-restShare, rows, h.o.seed+1) {
+		}, count, 1-restShare, rows, restLeast, h.o.seed+1) {
 			out[r] = true
 		}
 	}
@@ -83,13 +87,16 @@ func (h *holdOut) split() bool {
 // options are the training's, with caps.
 func (h *holdOut) options() *taxonv1.Options {
 	o := h.o.proto()
-	o.MaxSeconds, o.EvalEvery = h.maxTime(), 0
-	if h.large() {
-		o.MaxSweeps = treeSweeps
-		if h.o.flat() {
-			o.MaxSweeps = flatSweeps
-		}
+	o.EvalEvery = 0
+	if !h.large() { // over at once: as many sweeps as the training made, by no clock
+		o.MaxSeconds, o.MaxSweeps = 0, uint32(max(h.sweeps, 1))
+		return o
 	}
+	sweeps := treeSweeps
+	if h.o.flat() {
+		sweeps = flatSweeps
+	}
+	o.MaxSeconds, o.MaxSweeps = h.seconds*trainingShare, uint32(min(sweeps, max(h.sweeps, 1)))
 	return o
 }
 
