@@ -81,7 +81,10 @@ sim-mutants: ## bugs planted on purpose, each of which the simulation must find
 chaos: ## kill random processes of a cluster while it trains, 20 runs: TAXON_DATA=DIR make chaos
 	TAXON_CHAOS_RUNS=$${TAXON_CHAOS_RUNS:-20} go test -count=1 -timeout 2h -v ./test/chaos
 
-ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants ## what CI runs behind the tests
+chaos-short: ## the same three times on made-up data, with full disks, a bad network and many callers
+	TAXON_CHAOS_RUNS=3 go test -count=1 -v ./test/chaos
+
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
 	go -C internal/tools/deploycheck test .
@@ -114,4 +117,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: chaos help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean
+.PHONY: chaos chaos-short help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean

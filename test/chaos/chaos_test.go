@@ -1,7 +1,8 @@
 // Package chaos kills the processes of a cluster while it works: whatever is killed,
 // and however often, the job ends with the bytes of an undisturbed training.
 //
-//	go test ./test/chaos                                  a few short runs
+//	go test ./test/chaos                                      a few short runs
+//	TAXON_CHAOS_RUNS=3 go test ./test/chaos                   all tests: make chaos-short
 //	TAXON_CHAOS_RUNS=20 TAXON_DATA=DIR go test ./test/chaos   on real data: make chaos
 package chaos
 
@@ -52,6 +53,14 @@ func settings(t *testing.T) (runs int, gap string) {
 		runs = n
 	}
 	return runs, gap
+}
+
+// thorough leaves a test to make chaos and make chaos-short.
+func thorough(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TAXON_CHAOS_RUNS") == "" {
+		t.Skip("runs with TAXON_CHAOS_RUNS set: make chaos-short")
+	}
 }
 
 // killer sends a signal to a random process of a cluster every so often.

@@ -54,6 +54,7 @@ func fill(t *testing.T, dir string) (release func()) {
 // A disk that is full in the middle of a job costs time, or ends the job so that it can
 // go on; it does not cost a byte of the result.
 func TestFullDisk(t *testing.T) {
+	thorough(t)
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	for _, d := range []struct{ process, mib string }{{"store-0", "700"}, {"coordinator", "16"}} {
@@ -62,8 +63,15 @@ func TestFullDisk(t *testing.T) {
 			disk := filepath.Join(dir, d.process)
 			smallDisk(t, disk, d.mib)
 			c := bench.UpIn(t, dir, 2, 1)
+			workers := []cluster.Process{c.Process(t, "worker-0"), c.Process(t, "worker-1")}
+			for _, w := range workers { // nothing is done before the disk is full
+				w.Signal(syscall.SIGSTOP)
+			}
 			job := c.Submit(t, gap)
 			release := fill(t, disk)
+			for _, w := range workers {
+				w.Signal(syscall.SIGCONT)
+			}
 			saw := troubled(t, c, job)
 			release()
 			if s := c.Try(t, "status", job, "--json"); s.Code == 0 {
@@ -74,10 +82,15 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 			c.Done(t, job, want, nil)
+			if saw == done {
+				t.Error("the full disk was not noticed")
+			}
 			t.Logf("while the disk was full: %s", saw)
 		})
 	}
 }
+
+const done = "it was done before"
 
 // troubled waits a little for a job that can't go on, and says what is told of it.
 func troubled(t *testing.T, c *cluster.Cluster, job string) string {
@@ -93,7 +106,7 @@ func troubled(t *testing.T, c *cluster.Cluster, job string) string {
 		case "failed":
 			return "failed: " + st.Error
 		case "done":
-			return "it was done before"
+			return done
 		}
 	}
 	return "the job waited"

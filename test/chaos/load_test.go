@@ -38,6 +38,7 @@ func (idler) Run(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.
 
 // Many idle workers and many questions take little of a coordinator, and little memory.
 func TestManyCallers(t *testing.T) {
+	thorough(t)
 	_, gap := settings(t)
 	calls := 500
 	if os.Getenv("TAXON_DATA") != "" {

@@ -13,6 +13,7 @@ import (
 // Connections between the processes are cut, fall silent for longer than a lease and get
 // slow: what arrives late or twice changes nothing.
 func TestNetwork(t *testing.T) {
+	thorough(t)
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	dir := t.TempDir()
