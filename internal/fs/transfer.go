@@ -16,6 +16,9 @@ import (
 // errNotDir is a file where a folder must be.
 var errNotDir error = syscall.ENOTDIR
 
+// Scheme begins the paths of a Hadoop file system.
+const Scheme = hdfs.Scheme
+
 // UsageError is what a remote file system reports for the user to mend.
 type UsageError = hdfs.UsageError
 

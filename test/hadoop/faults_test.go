@@ -168,7 +168,7 @@ func testThroughput(t *testing.T, c *Cluster, data []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := chdfs.NewClient(chdfs.ClientOptions{Addresses: []string{l.Host}, User: "root"})
+	client, err := chdfs.NewClient(chdfs.ClientOptions{Addresses: []string{l.Host}, User: superuser(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

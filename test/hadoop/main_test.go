@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/user"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,16 @@ func (c *Cluster) admin(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// superuser is who may do everything: the user that runs the name node.
+func superuser(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
 }
 
 // wantInput wants an error of the user's, on one line, that says so and names the path.
