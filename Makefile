@@ -84,7 +84,10 @@ chaos: ## kill random processes of a cluster while it trains, 20 runs: TAXON_DAT
 chaos-short: ## the same three times on made-up data, with full disks, a bad network and many callers
 	TAXON_CHAOS_RUNS=3 go test -count=1 -v ./test/chaos
 
-ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short ## what CI runs behind the tests
+hadoop-short: ## HDFS paths against real Hadoop, 2 to 4 minutes (takes its jars from Maven Central; needs java and mvn)
+	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 20m -v ./test/hadoop
+
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short hadoop-short ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
 	go -C internal/tools/deploycheck test .
@@ -117,4 +120,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: chaos chaos-short help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean
+.PHONY: chaos chaos-short hadoop-short help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean
