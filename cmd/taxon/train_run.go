@@ -345,7 +345,7 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 
 func (t *training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.join("checkpoint"),
+		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.checkpoint(),
 		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)),
 		Open:            func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
 		Failed:          func(err error) { t.a.ui.Warn("%v", err) },

@@ -55,7 +55,7 @@ func (c cli) figures(t *testing.T, args ...string) map[string]any {
 func TestVerbs(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1})
 	taxon := buildCommand(t)
-	local, remote := t.TempDir(), c.URL("/work")
+	local, remote := t.TempDir(), c.URL("/data")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	var sums, predicted, exported []string
 	for _, root := range []string{local, remote} {
@@ -97,20 +97,20 @@ func TestVerbs(t *testing.T) {
 
 // testVerbErrors: exit status 2 and one line.
 func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
-	file, set := c.URL("/work/gen/train.svm"), c.URL("/work/set")
+	file, set := c.URL("/data/gen/train.svm"), c.URL("/data/set")
 	for _, args := range [][]string{
 		{"train", "--data", "hdfs://127.0.0.1:1/x", "--out", t.TempDir() + "/m"},
 		{"train", "--data", c.URL("/none"), "--out", t.TempDir() + "/m"},
-		{"train", "--data", c.URL("/work"), "--out", t.TempDir() + "/m"},
+		{"train", "--data", c.URL("/data"), "--out", t.TempDir() + "/m"},
 		{"train", "--data", set, "--out", file},
-		{"train", "--data", set, "--out", c.URL("/work/gen")},
+		{"train", "--data", set, "--out", c.URL("/data/gen")},
 		{"train", "--data", set, "--out", strings.Replace(c.URL("/m"), "hdfs://", "hdfs://alice@", 1)},
 		{"ingest", "--data", file, "--out", set},
 		{"ingest", "--data", file, "--out", "hdfs://127.0.0.1:1/x"},
 		{"predict", "--model", c.URL("/none"), "--data", file, "--out", "-"},
-		{"predict", "--model", c.URL("/work/again"), "--data", file, "--out", c.URL("/work/again/x")},
-		{"export", "--model", c.URL("/work/again"), "--out", c.URL("/none/x")},
-		{"export", "--model", c.URL("/work/again"), "--out", c.URL("/work/gen/")},
+		{"predict", "--model", c.URL("/data/again"), "--data", file, "--out", c.URL("/data/again/x")},
+		{"export", "--model", c.URL("/data/again"), "--out", c.URL("/none/x")},
+		{"export", "--model", c.URL("/data/again"), "--out", c.URL("/data/gen/")},
 		{"eval", "--pred", c.URL("/none*"), "--data", file},
 		{"info", "hdfs:///x"},
 	} {
@@ -124,7 +124,7 @@ func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
 // testResume interrupts a training whose model goes to HDFS and goes on from another
 // machine's view: with an empty cache.
 func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
-	args := []string{"train", "--data", c.URL("/work/set"), "--hierarchy", c.URL("/work/gen/hierarchy.txt"), "--out", c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
+	args := []string{"train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out", c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
 	first := append(args, "--gap", "1e-6")
 	cmd := exec.Command(string(taxon), first...)
 	var errs bytes.Buffer
@@ -148,7 +148,7 @@ func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
 		t.Errorf("other options: %s", errs)
 	}
 	out, _ := taxon.run(t, 0, append(first, "--json")...)
-	straight := taxon.figures(t, "train", "--data", c.URL("/work/set"), "--hierarchy", c.URL("/work/gen/hierarchy.txt"), "--out", filepath.Join(t.TempDir(), "m"), "--gap", "1e-6")
+	straight := taxon.figures(t, "train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out", filepath.Join(t.TempDir(), "m"), "--gap", "1e-6")
 	var report map[string]any
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
