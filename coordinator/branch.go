@@ -62,3 +62,30 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
 	j.Dual, j.X, j.XPrev, j.StepNo = old.Dual, old.X, old.X, old.StepNo
 	return j.encode(), nil
 }
+
+// Begin is the state of a job that begins at given internals, and with `blocks` at given
+// states of the blocks: for Server.Resume, once the values are in the store, as attempt 1
+// of the tasks of an emit step of the number given. Pure.
+func Begin(id string, spec *taxonv1.JobSpec, step uint32, blocks bool) (state []byte, plan *taxonv1.Plan, err error) {
+	p, err := prepare(spec)
+	if err != nil {
+		return nil, nil, fmt.Errorf("job %s: %w", id, err)
+	}
+	j, err := newJob(id, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	j.StepNo = step
+	for b := range j.Dual {
+		if blocks {
+			j.Dual[b] = taxonv1.Place{Step: step, Task: uint32(b), Attempt: 1}
+		}
+	}
+	if !p.flat {
+		for r := range j.X {
+			j.X[r] = taxonv1.Place{Step: step, Task: uint32(len(j.Dual) + r), Attempt: 1}
+		}
+		j.XPrev = slices.Clone(j.X)
+	}
+	return j.encode(), p.plan, nil
+}

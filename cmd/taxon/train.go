@@ -48,6 +48,7 @@ type trainOptions struct {
 	inner      float64 // weight of the edges between internal nodes
 	positive   string  // weight of the positives' losses
 	evalEvery  int
+	warm       string // a model to begin at
 
 	threads    int
 	memory     int64
@@ -84,6 +85,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.inputFlags(cmd)
 	o.outputFlags(cmd)
 	o.jobFlags(cmd)
+	o.warmFlags(cmd)
 	o.resourceFlags(cmd)
 }
 

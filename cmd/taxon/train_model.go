@@ -46,7 +46,7 @@ func (t *training) modelOptions() model.Options {
 		Method: o.method, Loss: o.loss, Schedule: o.schedule, C: o.c, Bias: o.bias, Gap: o.gap,
 		MaxSweeps: o.maxSweeps, MaxSeconds: o.maxTime, Prune: o.prune, Seed: o.seed, Stiffness: o.stiffness,
 		Momentum: o.momentum, InnerEpochs: o.epochs, EvalEvery: o.evalEvery, CheckpointSweeps: o.checkpoint,
-		Graph: t.graphSum(),
+		Graph: t.graphSum(), WarmStart: t.warmSum,
 	}
 	if t.structure != nil && !o.flat() && t.structure.IsDAG() {
 		m.DAG = o.dag

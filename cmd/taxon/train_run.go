@@ -32,6 +32,7 @@ type training struct {
 	spec      *taxonv1.JobSpec
 	tree      *taxonomy.Tree
 	usage     usage
+	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 }
 
@@ -60,6 +61,9 @@ func train(ctx context.Context, a *app, o *trainOptions) (*model.Report, error) 
 
 func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if err := t.readStructure(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.readWarm(); err != nil {
 		return nil, err
 	}
 	if err := t.openData(ctx); err != nil {
@@ -331,8 +335,8 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
-	} else if _, err = e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job}); err != nil {
-		return nil, plainStatus(err)
+	} else if err = t.submit(ctx, e, job); err != nil {
+		return nil, err
 	}
 	st, err := t.follow(ctx, e, job)
 	if err != nil {

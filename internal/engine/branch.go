@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"taxon/coordinator"
+	"taxon/internal/dataset"
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -106,5 +107,29 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 func (e *Engine) Discard(ctx context.Context, job string) error {
 	_, err := e.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: true})
 	e.trainer.Forget(job)
+	return err
+}
+
+// Begin starts a job at given weights, of other data, C or structure perhaps: its
+// internals begin there, and with a smooth loss on a tree its terminals too.
+func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from worker.Weights0) error {
+	_, plan, err := coordinator.Begin(job, spec, worker.SeedStep, false)
+	if err != nil {
+		return err
+	}
+	values, blocks, err := worker.Seed(ctx, job, &taxonv1.JobResult{Spec: spec, Plan: plan}, set, from)
+	if err != nil {
+		return err
+	}
+	state, _, err := coordinator.Begin(job, spec, worker.SeedStep, blocks)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(values, 64) {
+		if err := e.Store.Put(ctx, chunk); err != nil {
+			return fmt.Errorf("begin job %s: %w", job, err)
+		}
+	}
+	_, err = e.server.Resume(state)
 	return err
 }

@@ -34,6 +34,7 @@ type Options struct {
 	Colouring        string  `json:"colouring,omitempty"`       // graphs
 	InternalWeight   float64 `json:"internal_weight,omitempty"` // unset: 1
 	PositiveWeight   string  `json:"positive_weight,omitempty"` // unset: 1
+	WarmStart        string  `json:"warm_start,omitempty"`      // weights_sha256 of the model that it began at
 }
 
 // DataInfo says what the training data were and how they were read, so that

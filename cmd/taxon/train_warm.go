@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/engine"
+	"taxon/internal/model"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// warmFlags are train's alone: a cluster does not see the model.
+func (o *trainOptions) warmFlags(cmd *cobra.Command) {
+	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
+		f.StringVar(&o.warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure: the same optimum within the gap, sooner. Classes and features are matched by name; "+
+			"new ones begin at their parents. Hinge losses carry over internal nodes alone: a model holds no duals")
+	})
+}
+
+// readWarm notes which weights the training begins at: part of what it is.
+func (t *training) readWarm() error {
+	if t.o.warm == "" {
+		return nil
+	}
+	if !model.IsModel(t.o.warm) {
+		return usagef("train: --warm-start %s: is no model", quoteIfOdd(t.o.warm))
+	}
+	m, err := model.ReadManifest(t.o.warm)
+	if err != nil {
+		return err
+	}
+	t.warmSum = m.Report.WeightsSHA256
+	return nil
+}
+
+// submit starts the job, from nothing or at a model's weights.
+func (t *training) submit(ctx context.Context, e *engine.Engine, job string) error {
+	if t.o.warm == "" {
+		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job})
+		if err != nil {
+			return plainStatus(err)
+		}
+		return nil
+	}
+	m, err := model.Open(t.o.warm)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	c, err := newCarryOver(m, t)
+	if err != nil {
+		return err
+	}
+	if len(t.tree.Internals()) == 0 && t.o.loss != "logistic" {
+		t.a.ui.Warn("--warm-start: %s with %s loss has no internal nodes, and a model holds no duals: nothing can be carried over", t.o.method, t.o.loss)
+	} else {
+		t.a.ui.Note("begins at %s: %d of %s known, %d of them below another parent", t.o.warm, c.known, counted(int64(t.tree.Len()), "node", "nodes"), c.moved)
+	}
+	return e.Begin(ctx, job, t.spec, t.set, c.weights)
+}
+
+// carryOver maps a model's weights to the nodes and columns of a training that begins at
+// them: nodes by kind and name, columns by index in the input, or by word.
+type carryOver struct {
+	m      *model.Model
+	tree   *taxonomy.Tree
+	old    []int    // node -> the model's; -1: new
+	column []uint32 // the model's column -> the training's; dropped: no such
+	width  int      // columns of the training, the bias among them
+	moved  int      // nodes below another parent than in the model
+	known  int
+}
+
+const dropped = ^uint32(0)
+
+// newCarryOver opens nothing: the caller closes m once the job has begun.
+func newCarryOver(m *model.Model, t *training) (*carryOver, error) {
+	if (m.Text != nil) != (t.set.Vocabulary != nil) {
+		return nil, usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
+	}
+	if m.Manifest.Pruned != nil {
+		return nil, usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
+	}
+	c := &carryOver{m: m, tree: t.tree, width: t.set.Matrix.Cols}
+	c.mapColumns(t)
+	c.mapNodes()
+	if c.known == 0 {
+		return nil, usagef("%s: --warm-start: it has no class in common with the training", m.Dir)
+	}
+	return c, nil
+}
+
+// mapColumns matches columns. The bias feature's weight is carried over if its value is
+// the same.
+func (c *carryOver) mapColumns(t *training) {
+	c.column = make([]uint32, c.m.Columns())
+	words, index := map[string]uint32{}, map[uint32]uint32{}
+	for k, w := range t.set.Vocabulary {
+		words[w] = uint32(k)
+	}
+	for k, f := range t.set.Feature {
+		index[f] = uint32(k)
+	}
+	for k := range c.column {
+		c.column[k] = dropped
+		switch {
+		case k == len(c.m.Feature):
+			if t.o.bias == c.m.Options.Bias {
+				c.column[k] = uint32(t.set.Matrix.Cols)
+			}
+		case c.m.Text != nil:
+			if to, ok := words[c.m.Text.Vocabulary[k]]; ok {
+				c.column[k] = to
+			}
+		default:
+			if to, ok := index[c.m.Feature[k]]; ok {
+				c.column[k] = to
+			}
+		}
+	}
+	if t.o.bias > 0 {
+		c.width++
+	}
+}
+
+type nodeKey struct {
+	kind taxonomy.Kind
+	name string
+}
+
+func (c *carryOver) mapNodes() {
+	of := map[nodeKey]int{}
+	for n := range c.m.Tree.Len() {
+		of[nodeKey{c.m.Tree.Kind[n], c.m.Tree.Name[n]}] = n
+	}
+	c.old = make([]int, c.tree.Len())
+	for n := range c.old {
+		c.old[n] = -1
+		if o, ok := of[nodeKey{c.tree.Kind[n], c.tree.Name[n]}]; ok {
+			c.old[n] = o
+			c.known++
+			if !c.sameParent(n) {
+				c.moved++
+			}
+		}
+	}
+}
+
+// sameParent says whether a known node hangs where it did.
+func (c *carryOver) sameParent(n int) bool {
+	p, q := c.tree.Parent[n], c.m.Tree.Parent[c.old[n]]
+	if p < 0 || q < 0 {
+		return p < 0 && q < 0
+	}
+	return c.old[p] == int(q)
+}
+
+// weights are what node n begins with, as worker.Weights0 has them.
+func (c *carryOver) weights(n int) (columns []uint32, values []float32) {
+	switch {
+	case c.old[n] < 0:
+		return nil, nil // begins at its parent
+	case c.sameParent(n):
+		return c.mapped(c.m.Overrides(c.old[n]))
+	}
+	own, above := c.effective(n), c.effective(int(c.tree.Parent[n]))
+	for k, v := range own {
+		if above == nil && v != 0 || above != nil && v != above[k] {
+			columns, values = append(columns, uint32(k)), append(values, v)
+		}
+	}
+	return columns, values
+}
+
+// mapped renumbers columns.
+func (c *carryOver) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
+	type entry struct {
+		column uint32
+		value  float32
+	}
+	var all []entry
+	for i, k := range columns {
+		if to := c.column[k]; to != dropped {
+			all = append(all, entry{to, values[i]})
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return int(a.column) - int(b.column) })
+	outColumns, outValues := make([]uint32, len(all)), make([]float32, len(all))
+	for i, e := range all {
+		outColumns[i], outValues[i] = e.column, e.value
+	}
+	return outColumns, outValues
+}
+
+// effective is the vector that node n begins with: its own in the model, or what its
+// parent begins with. nil: zero, above the roots.
+func (c *carryOver) effective(n int) []float32 {
+	for ; n >= 0; n = int(c.tree.Parent[n]) {
+		if c.old[n] < 0 {
+			continue
+		}
+		out := make([]float32, c.width)
+		for k, v := range c.m.Vector(c.old[n]) {
+			if to := c.column[k]; to != dropped {
+				out[to] = v
+			}
+		}
+		return out
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"taxon/internal/model"
+)
+
+// TestWarmStart: a training that begins at a model of other C, documents, classes and
+// structure reaches the optimum that one from nothing reaches, within the gaps.
+func TestWarmStart(t *testing.T) {
+	dir := noisyFiles(t)
+	t.Chdir(dir)
+	data, err := os.ReadFile("train.svm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := string(data) + "new 3:1 40:0.5\nnew 4:1 40:1\nc1 41:1 2:0.3\n"
+	moved := "r a\nr b\nb c\nc c0\na c1\nb c2\nb c3\na c4\nb c5\na new\n" // c0, c2, c4 hang elsewhere, c and new are new
+	for name, text := range map[string]string{"more.svm": more, "moved.txt": moved} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(flags string) *model.Report {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		args := append(strings.Fields("train --json --quiet --gap 1e-4 "+flags), "--out", t.TempDir()+"/m")
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+			t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
+		}
+		var r model.Report
+		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		return &r
+	}
+	for _, method := range []string{"rr-svm", "rr-lr", "blr"} {
+		base := t.TempDir() + "/base"
+		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method + " --out " + base)
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
+			t.Fatalf("exit status %d", code)
+		}
+		for _, flags := range []string{
+			"--data train.svm --hierarchy tree.txt", "--data train.svm --hierarchy tree.txt --C 7 --bias 0",
+			"--data more.svm --hierarchy moved.txt", "--data more.svm",
+		} {
+			flags += " --method " + method
+			cold, warm := run(flags), run(flags+" --warm-start "+base)
+			if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
+				t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", flags, warm.Objective, *warm.Dual, cold.Objective, *cold.Dual)
+			}
+			if same := strings.HasPrefix(flags, "--data train.svm --hierarchy tree.txt --method"); same && method != "rr-svm" && warm.Sweeps > 2 {
+				t.Errorf("%s: %d sweeps from its own optimum", flags, warm.Sweeps)
+			}
+		}
+	}
+}
+
+// TestWarmStartMoved: what is carried over are the effective weights, wherever a node hangs.
+func TestWarmStartMoved(t *testing.T) {
+	dir := noisyFiles(t)
+	t.Chdir(dir)
+	if err := os.WriteFile("moved.txt", []byte("r a\nr b\nb x\nx c0\na c1\na c2\nb c3\nb c4\nb c5\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	base := t.TempDir() + "/base"
+	args := strings.Fields("train --quiet --data train.svm --hierarchy tree.txt --out " + base)
+	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
+		t.Fatalf("exit status %d", code)
+	}
+	a := &app{ui: newUI(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
+	a.ui.quiet = true
+	o := tuneOptions{methods: []string{"rr-svm"}, goal: "micro", train: trainOptions{data: []string{"train.svm"}, hierarchy: "moved.txt", out: t.TempDir() + "/m", dag: "graph", prune: "empty"}}
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	work, err := openWork(o.train.out, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer work.close()
+	tr := &training{a: a, o: &o.train, work: work}
+	for _, step := range []func() error{func() error { return tr.readStructure(t.Context()) }, func() error { return tr.openData(t.Context()) }, tr.specify} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer tr.set.Close()
+	m, err := model.Open(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c, err := newCarryOver(m, tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.moved != 1 { // c0 alone: x is new
+		t.Errorf("%d moved", c.moved)
+	}
+	vectors := make([][]float32, tr.tree.Len())
+	for n := range vectors {
+		vectors[n] = make([]float32, c.width)
+		if p := tr.tree.Parent[n]; p >= 0 {
+			copy(vectors[n], vectors[p])
+		}
+		columns, values := c.weights(n)
+		for i, k := range columns {
+			vectors[n][k] = values[i]
+		}
+		if c.old[n] < 0 {
+			continue
+		}
+		for k, v := range m.Vector(c.old[n]) { // the same data: the same columns
+			if vectors[n][k] != v {
+				t.Errorf("node %s, column %d: %v, in the model %v", tr.tree.Name[n], k, vectors[n][k], v)
+			}
+		}
+	}
+}
+
+func TestWarmStartMistakes(t *testing.T) {
+	dir := noisyFiles(t)
+	t.Chdir(dir)
+	base := t.TempDir() + "/base"
+	args := strings.Fields("train --quiet --data train.svm --hierarchy tree.txt --gap 1 --out " + base)
+	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
+		t.Fatalf("exit status %d", code)
+	}
+	if err := os.WriteFile("other.svm", []byte("x 1:1\ny 2:1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("text.txt", []byte("c0\tone two\nc1\ttwo one\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]string{
+		"--data train.svm --warm-start tree.txt":      "is no model",
+		"--data other.svm --warm-start " + base:       "no class in common",
+		"--data text.txt --text --warm-start " + base: "a model of text",
+	} {
+		var stderr bytes.Buffer
+		args := append(strings.Fields("train "+flags), "--out", t.TempDir()+"/m")
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit status %d, %q, want %q", flags, code, stderr.String(), want)
+		}
+	}
+}

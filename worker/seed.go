@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+	"slices"
+
+	"taxon/internal/dataset"
+	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
+	"taxon/store"
+)
+
+// SeedStep is the step that a job's seeds are stored under: its first own one comes after.
+const SeedStep = 1
+
+// Weights0 gives the weights that a job is to begin with: of each tree node, ascending, the
+// columns (the bias last) where it differs from its parent, with its values there; nothing
+// for a node that begins at its parent. Of a graph's nodes: all nonzeros.
+type Weights0 func(node int) (columns []uint32, values []float32)
+
+// Seed makes the values of the internals that a job begins with, one a range and group, and
+// for a smooth loss on a tree those of the blocks, v = w - w_parent. Duals can't be told
+// from weights. smooth says whether blocks are among the values. Memory: the sparse
+// weights of the internals, and for a smooth loss the dense v of a block.
+func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from Weights0) (values []store.Value, smooth bool, err error) {
+	j, err := newJob(ctx, id, r, func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
+	if err != nil {
+		return nil, false, err
+	}
+	full := j.seedVectors(from)
+	blocks := uint32(len(j.plan.GetBlockBegin()) - 1)
+	key := func(task uint32, name string) store.Key {
+		return store.Key{Job: id, Step: SeedStep, Task: task, Attempt: 1, Name: name}
+	}
+	for k := range len(j.ranges()) - 1 {
+		lo, hi := j.ranges()[k], j.ranges()[k+1]
+		part := cutVectors(full, lo, hi)
+		for g, nodes := range j.groups {
+			values = append(values, store.Value{Key: key(blocks+uint32(k), rangeName("x", g)), Data: encodeVectors(part, nodes, lo)})
+		}
+	}
+	if smooth = j.smooth() && j.graph == nil; smooth {
+		for b := range blocks {
+			values = append(values, store.Value{Key: key(b, "dual"), Data: encodeSmooth(j.seedBlock(b, full, from))})
+		}
+	}
+	return values, smooth, nil
+}
+
+// seedVectors lists the internals' overrides. A node that overrides a feature has all its
+// ancestors override it too (reducer.Vectors): they get what they inherit.
+func (j *job) seedVectors(from Weights0) *reducer.Vectors {
+	parent := j.forest.Parent
+	nodeOf := make([]int, len(parent))
+	for n, p := range j.internal {
+		if p >= 0 {
+			nodeOf[p] = n
+		}
+	}
+	need := make([][]uint32, len(parent))
+	for p := len(parent) - 1; p >= 0; p-- { // children before parents
+		columns, _ := from(nodeOf[p])
+		need[p] = union(need[p], columns)
+		if up := parent[p]; up >= 0 {
+			need[up] = union(need[up], need[p])
+		}
+	}
+	v := &reducer.Vectors{Begin: make([]int64, 1, len(parent)+1)}
+	for p := range parent {
+		columns, values := from(nodeOf[p])
+		up, last := []uint32(nil), []float32(nil)
+		if q := parent[p]; q >= 0 {
+			up, last = v.Feature[v.Begin[q]:v.Begin[q+1]], v.Value[v.Begin[q]:v.Begin[q+1]]
+		}
+		for _, c := range need[p] {
+			x := float32(0)
+			if i, ok := slices.BinarySearch(columns, c); ok {
+				x = values[i]
+			} else if i, ok := slices.BinarySearch(up, c); ok {
+				x = last[i]
+			}
+			v.Feature, v.Value = append(v.Feature, c), append(v.Value, x)
+		}
+		v.Begin = append(v.Begin, int64(len(v.Feature)))
+	}
+	return v
+}
+
+// union merges two ascending lists.
+func union(a, b []uint32) []uint32 {
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]uint32, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			out, a = append(out, a[0]), a[1:]
+		case b[0] < a[0]:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// cutVectors keeps the features in [lo, hi).
+func cutVectors(v *reducer.Vectors, lo, hi uint32) *reducer.Vectors {
+	out := &reducer.Vectors{Begin: make([]int64, 1, len(v.Begin))}
+	for p := range len(v.Begin) - 1 {
+		features := v.Feature[v.Begin[p]:v.Begin[p+1]]
+		a, b := lowerBound(features, lo), lowerBound(features, hi)
+		out.Feature = append(out.Feature, features[a:b]...)
+		out.Value = append(out.Value, v.Value[v.Begin[p]+int64(a):v.Begin[p]+int64(b)]...)
+		out.Begin = append(out.Begin, int64(len(out.Feature)))
+	}
+	return out
+}
+
+// seedBlock is v = w - w_parent of a block's lanes.
+func (j *job) seedBlock(b uint32, full *reducer.Vectors, from Weights0) *mapper.State {
+	lanes := j.terminals(b)
+	s := &mapper.State{Priced: true}
+	for _, n := range lanes {
+		columns, _ := from(int(n))
+		s.Feature = union(s.Feature, columns)
+	}
+	s.Value = make([]float32, len(s.Feature)*len(lanes))
+	for l, n := range lanes {
+		columns, values := from(int(n))
+		for i, c := range columns {
+			at, _ := slices.BinarySearch(s.Feature, c)
+			s.Value[at*len(lanes)+l] = values[i] - j.seeded(full, j.parent(n), c)
+		}
+	}
+	return s
+}
+
+// seeded is internal node p's value of a feature; -1: 0.
+func (j *job) seeded(full *reducer.Vectors, p int32, c uint32) float32 {
+	for ; p >= 0; p = j.forest.Parent[p] {
+		if i, ok := slices.BinarySearch(full.Feature[full.Begin[p]:full.Begin[p+1]], c); ok {
+			return full.Value[full.Begin[p]+int64(i)]
+		}
+	}
+	return 0
+}
