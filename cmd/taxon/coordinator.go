@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,7 @@ type coordinatorOptions struct {
 	snapshotOptions
 	lease   time.Duration
 	running int
+	keep    time.Duration
 }
 
 // snapshotOptions say when snapshots are taken, and where they go.
@@ -59,6 +62,9 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		f.DurationVar(&o.lease, "lease", 10*time.Second, "a worker or store that is silent for `TIME` is taken for lost")
 		intFlag(f, &o.running, "running-jobs", 4, 1, 1000, "`N` jobs that share the workers at a time; others queue")
 	})
+	flagGroup(cmd, "Uploaded data", func(f *pflag.FlagSet) {
+		f.DurationVar(&o.keep, "keep-data", 24*time.Hour, "drop data sets from the store that no job has referred to for `TIME`")
+	})
 	flagGroup(cmd, "Snapshots", o.snapshotOptions.flags)
 	o.frameFlags(cmd)
 	require(cmd, "dir")
@@ -78,6 +84,9 @@ func (o *snapshotOptions) flags(f *pflag.FlagSet) {
 func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err error) {
 	if o.lease < 100*time.Millisecond {
 		return usagef("coordinator: --lease %v: must be 100ms or more", o.lease)
+	}
+	if o.keep <= 0 {
+		return usagef("coordinator: --keep-data %v: must be above 0", o.keep)
 	}
 	if o.pause < time.Millisecond {
 		return usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.pause)
@@ -121,11 +130,17 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	sealer.Start()
-	server.Register(sealer.Registrar(cluster.Guard(p.server, roots, dataOfState)))
+	collector := c.collector(o.keep, p.log, warn)
+	server.Register(sealer.Registrar(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting})))
+	collecting, stop := context.WithCancel(ctx)
+	var rest sync.WaitGroup
+	rest.Go(func() { collector.Run(collecting) })
 	err = p.serve(ctx, a, server.Healthy, func(ctx context.Context) error {
 		p.ready(a, fmt.Sprintf(", %d records in the journal", len(records)))
 		return server.Wait(ctx)
 	}, "")
+	stop()
+	rest.Wait()
 	sealer.Close()
 	return errors.Join(err, server.Close())
 }
@@ -148,6 +163,18 @@ func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult,
 	shards, version := c.server.Shards()
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
 }
+
+// collector looks after the uploaded data sets.
+func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
+	channel := storerpc.NewChannel()
+	c.server.Register(channel)
+	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep, Failed: warn,
+		Jobs:    taxonv1.NewJobsClient(channel),
+		Dropped: func(set string) { log.Info("dropped data that no job refers to", "set", set) }}
+}
+
+// collectPatience is how long the collector, and a submission, wait for a shard.
+const collectPatience = 2 * time.Second
 
 // dataOfState tells the job of a checkpoint's state, and its data.
 func dataOfState(state []byte) (string, *taxonv1.Data, error) {

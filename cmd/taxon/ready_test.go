@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,5 +81,44 @@ func TestFailedAt(t *testing.T) {
 	f.Nodes, f.Range = nil, 5
 	if got := failedAt(f); !strings.HasSuffix(got, "feature range 5") {
 		t.Errorf("%q", got)
+	}
+}
+
+// Uploaded data goes from the store with the last job that refers to it.
+func TestDataIsCollected(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-data", "100ms").ready(t, `ready on (\S+),`)[1]
+	run(t, "store", "--dir", in("s"), "--memory", "1GiB", "--coordinator", addr).ready(t, "ready on")
+	run(t, "worker", "--dir", in("w"), "--slots", "1", "--coordinator", addr).ready(t, "ready on")
+	if code, _, stderr := runWith(t, "", "submit", "--data", in("data.svm"), "--id", "j", "--wait", "--quiet", "--coordinator", addr); code != 0 {
+		t.Fatal(stderr)
+	}
+	time.Sleep(500 * time.Millisecond) // several times as long as data is kept that nobody needs
+	if code, _, stderr := runWith(t, "", "export", "--job", "j", "--format", "model", "--out", in("model"), "--quiet", "--coordinator", addr); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := runWith(t, "", "cancel", "j", "--discard", "--quiet", "--coordinator", addr); code != 0 {
+		t.Fatal(stderr)
+	}
+	cl, err := (&clientOptions{verb: "test", coordinator: addr, patience: time.Second}).dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.close()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		r, err := cl.jobs.Stores(t.Context(), &taxonv1.StoresRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.GetShards()[0].GetEmpty() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the shard still holds %v", r)
+		}
 	}
 }

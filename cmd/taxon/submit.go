@@ -166,22 +166,32 @@ func (c *client) submit(ctx context.Context, a *app, o *submitOptions) (string, 
 		return "", err
 	}
 	t.giveStructure()
-	if err := c.upload(ctx, t, o); err != nil {
-		return "", err
-	}
 	id := o.id
 	if id == "" {
 		id = "job-" + strings.ToLower(rand.Text()[:8]) // ours, so that a call made twice makes one job
 	}
 	var r *taxonv1.SubmitResult
+	for range uploadTries {
+		if r, err = c.uploadAndSubmit(ctx, t, o, id); status.Code(err) != codes.Aborted { // its data was dropped just before
+			break
+		}
+	}
+	return r.GetJob(), c.fail(err)
+}
+
+// uploadTries bounds how often data is uploaded that goes missing at once.
+const uploadTries = 3
+
+// uploadAndSubmit makes one try.
+func (c *client) uploadAndSubmit(ctx context.Context, t *training, o *submitOptions, id string) (r *taxonv1.SubmitResult, err error) {
+	if err := c.upload(ctx, t, o); err != nil {
+		return nil, err
+	}
 	err = cluster.Insist(ctx, o.patience, func() (err error) {
 		r, err = c.jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: id, Name: o.name, Replicas: uint32(o.replicas)})
 		return err
 	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet
-	if err != nil {
-		return "", c.fail(err)
-	}
-	return r.GetJob(), nil
+	return r, err
 }
 
 // upload puts the data where workers find it.

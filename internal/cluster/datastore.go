@@ -155,6 +155,25 @@ func (d *DataStore) get(ctx context.Context, k store.Key) ([]byte, error) {
 	return nil, away
 }
 
+// Drop drops a data set, or any job, from all shards that answer.
+func (d *DataStore) Drop(ctx context.Context, job string) error {
+	shards, err := d.Shards.Known(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range shards {
+		c, err := d.client(s.GetId())
+		if err != nil {
+			return err
+		}
+		if _, err := c.Drop(ctx, store.DropSpec{Job: job, All: true}); err != nil && !Away(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // List calls yield for the values of a job that shards hold that answer; one that lies
 // on several shards comes several times.
 func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {

@@ -21,8 +21,18 @@ type Reader interface {
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 }
 
-// ErrNotThere says that the store does not hold (all of) a data set.
-var ErrNotThere = errors.New("is not in the store (any more): submit the job again to upload it")
+// ErrNotThere says that the store does not hold (all of) a data set. It counts as a store
+// that is away: workers that have the set go on, and once it is uploaded all do.
+var ErrNotThere error = notThere{}
+
+type notThere struct{}
+
+func (notThere) Error() string {
+	return "is not in the store (any more): `taxon submit` the same data again, which uploads it, and jobs that wait for it go on"
+}
+
+// Unwrap makes it an ErrUnavailable.
+func (notThere) Unwrap() error { return store.ErrUnavailable }
 
 // listing fetches and checks the manifest of a job's data.
 func listing(ctx context.Context, st Reader, d *taxonv1.Data) (*dataset.Listing, error) {

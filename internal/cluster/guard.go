@@ -16,52 +16,73 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
+// Rules are what is asked of a job that somebody submits or restores.
+type Rules struct {
+	Roots Roots
+	// DataOf tells the job of a state that is to be restored, and its data.
+	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
+	// Submitting calls take, if the job's data is where it says: Collector.Submitting; nil: take.
+	Submitting func(ctx context.Context, d *taxonv1.Data, take func() error) error
+}
+
 // Guard makes the Jobs service that is registered through it refuse jobs whose data no
 // worker would open: a path outside the roots, an id that is no key of the store.
-// dataOf tells the data of a job that is to be restored, from its state.
-func Guard(g grpc.ServiceRegistrar, roots Roots, dataOf func(state []byte) (string, *taxonv1.Data, error)) grpc.ServiceRegistrar {
-	return &guarded{g, guardedJobs{roots: roots, dataOf: dataOf}}
+func Guard(g grpc.ServiceRegistrar, r Rules) grpc.ServiceRegistrar {
+	return &guarded{g, r}
 }
 
 type guarded struct {
 	grpc.ServiceRegistrar
-	guard guardedJobs
+	rules Rules
 }
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (g *guarded) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if jobs, ok := impl.(taxonv1.JobsServer); ok && desc.ServiceName == taxonv1.Jobs_ServiceDesc.ServiceName {
-		guard := g.guard
-		guard.JobsServer = jobs
-		impl = &guard
+		impl = &guardedJobs{jobs, g.rules}
 	}
 	g.ServiceRegistrar.RegisterService(desc, impl)
 }
 
 type guardedJobs struct {
 	taxonv1.JobsServer
-	roots  Roots
-	dataOf func(state []byte) (job string, d *taxonv1.Data, err error)
+	rules Rules
+}
+
+// take calls take under the rules for a job's data.
+func (g *guardedJobs) take(ctx context.Context, d *taxonv1.Data, take func() error) error {
+	if g.rules.Submitting == nil {
+		return take()
+	}
+	return g.rules.Submitting(ctx, d, take)
 }
 
 // Submit implements the Jobs service.
-func (g *guardedJobs) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
+func (g *guardedJobs) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (out *taxonv1.SubmitResult, err error) {
 	if err := g.check(r.GetJob(), r.GetSpec().GetData()); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return g.JobsServer.Submit(ctx, r)
+	err = g.take(ctx, r.GetSpec().GetData(), func() (err error) {
+		out, err = g.JobsServer.Submit(ctx, r)
+		return err
+	})
+	return out, err
 }
 
 // Restore implements the Jobs service.
-func (g *guardedJobs) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
-	job, d, err := g.dataOf(r.GetState())
+func (g *guardedJobs) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (out *taxonv1.JobStatus, err error) {
+	job, d, err := g.rules.DataOf(r.GetState())
 	if err == nil {
 		err = g.check(job, d)
 	}
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return g.JobsServer.Restore(ctx, r)
+	err = g.take(ctx, d, func() (err error) {
+		out, err = g.JobsServer.Restore(ctx, r)
+		return err
+	})
+	return out, err
 }
 
 // maxShown bounds what an error repeats of a request.
@@ -95,5 +116,5 @@ func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	if Uploaded(d.GetPath()) {
 		return fmt.Errorf("data %.*q: a manifest's SHA-256 must follow %s", maxShown, d.GetPath(), uploaded)
 	}
-	return g.roots.Check(d.GetPath())
+	return g.rules.Roots.Check(d.GetPath())
 }

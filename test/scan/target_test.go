@@ -72,7 +72,7 @@ func start(t *testing.T, o secure.Options) *target {
 		t.Fatal(err)
 	}
 	s := grpc.NewServer(append(opts, metrics.NewProcess("coordinator", "test").GRPC()...)...)
-	c.Register(cluster.Guard(s, cluster.Roots{t.TempDir()}, dataOf))
+	c.Register(cluster.Guard(s, cluster.Rules{Roots: cluster.Roots{t.TempDir()}, DataOf: dataOf}))
 	shard := memory.New(memory.Options{MaxBytes: 64 << 20})
 	storerpc.NewServer(shard).Register(s)
 	secure.Register(s)

@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/dataset"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// Collector drops uploaded data sets from the store when no job has referred to them for
+// a while. Whether they are there is judged again under a lock before a job is taken
+// (Submitting), so that a set which goes just then is uploaded again, not missed later.
+type Collector struct {
+	Data DataKeeper
+	// Jobs lists the jobs.
+	Jobs taxonv1.JobsClient
+	Keep time.Duration // how long a set stays that no job refers to
+	// Dropped is told of each set that goes, by its id in the store.
+	Dropped func(set string)
+	Failed  func(error) // told what could not be done (yet)
+
+	mu   sync.Mutex           // held while a set is dropped, and while a job is taken
+	idle map[string]time.Time // by set: since when no job refers to it
+}
+
+// DataKeeper holds data sets: see DataStore.
+type DataKeeper interface {
+	Reader
+	List(ctx context.Context, job string, yield func(store.Info) error) error
+	Drop(ctx context.Context, job string) error
+}
+
+// Bounds of the time between two looks at the store, which list all its values.
+const (
+	collectOften  = 50 * time.Millisecond
+	collectSeldom = 3 * time.Hour
+)
+
+// Run looks after the store's data sets until ctx ends.
+func (c *Collector) Run(ctx context.Context) {
+	every := min(max(c.Keep/8, collectOften), collectSeldom)
+	for Pause(ctx, every) == nil {
+		if err := c.collect(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			c.Failed(fmt.Errorf("collect data sets: %w", err))
+		}
+	}
+}
+
+// collect drops the sets that have been idle for Keep.
+func (c *Collector) collect(ctx context.Context, now time.Time) error {
+	sets := map[string]bool{}
+	err := c.Data.List(ctx, "", func(i store.Info) error {
+		if strings.HasPrefix(i.Key.Job, dataPrefix) {
+			sets[i.Key.Job] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var old []string
+	for set := range sets { // sorted below
+		if c.idleFor(set, now) >= c.Keep {
+			old = append(old, set)
+		}
+	}
+	slices.Sort(old)
+	var errs []error
+	for _, set := range old {
+		errs = append(errs, c.drop(ctx, set, now))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for set := range c.idle {
+		if !sets[set] {
+			delete(c.idle, set)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// idleFor is how long a set has been idle, as far as is known. Whether a job refers to it
+// is asked when its time is up.
+func (c *Collector) idleFor(set string, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, ok := c.idle[set]
+	if !ok {
+		if c.idle == nil {
+			c.idle = map[string]time.Time{}
+		}
+		since, c.idle[set] = now, now
+	}
+	return now.Sub(since)
+}
+
+// drop drops a set, unless a job refers to it.
+func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	used, err := c.referred(ctx)
+	if err != nil {
+		return err
+	}
+	if used[set] {
+		c.idle[set] = now
+		return nil
+	}
+	if err := c.Data.Drop(ctx, set); err != nil {
+		return err
+	}
+	delete(c.idle, set)
+	if c.Dropped != nil {
+		c.Dropped(set)
+	}
+	return nil
+}
+
+// referred are the sets of jobs that run, wait, can be resumed, or whose result can be
+// fetched.
+func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
+	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, j := range list.GetJobs() {
+		ended := j.GetEndedUnixMs() != 0
+		if ended && !j.GetResumable() && !j.GetExportable() {
+			continue
+		}
+		d, err := c.Jobs.Describe(ctx, &taxonv1.JobRequest{Job: j.GetJob()})
+		if status.Code(err) == codes.NotFound { // forgotten meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		used[dataJob(d.GetSpec().GetData().GetFingerprint())] = true
+	}
+	return used, nil
+}
+
+// Submitting takes a job on data by calling take, if all of the data is in the store, and
+// keeps the collector from it meanwhile. Where a shard is away, it is taken for granted.
+func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func() error) error {
+	_, held, namesOnly := savedData(d)
+	if held == nil {
+		return take()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := complete(ctx, c.Data, held, namesOnly); err != nil && !(Away(err) && !errors.Is(err, ErrNotThere)) {
+		return status.Error(codes.Aborted, err.Error())
+	}
+	if err := take(); err != nil {
+		return err
+	}
+	delete(c.idle, dataJob(d.GetFingerprint()))
+	return nil
+}
+
+// complete says what of a data set is not in the store.
+func complete(ctx context.Context, st DataKeeper, d *taxonv1.Data, namesOnly bool) error {
+	l, err := listing(ctx, st, d)
+	if err != nil {
+		return err
+	}
+	have := map[store.Key]uint64{}
+	err = st.List(ctx, dataJob(l.Fingerprint), func(i store.Info) error {
+		have[i.Key] = i.Bytes
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for n, f := range l.Files {
+		if namesOnly && !dataset.HoldsNames(f.Name) {
+			continue
+		}
+		for k := range parts(f.Bytes) {
+			if got, ok := have[partKey(l.Fingerprint, n, k)]; !ok || got != uint64(min(partBytes, f.Bytes-int64(k)*partBytes)) {
+				return fmt.Errorf("%s of data %.12s %w", f.Name, l.Fingerprint, ErrNotThere)
+			}
+		}
+	}
+	return nil
+}
