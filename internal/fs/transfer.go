@@ -118,7 +118,9 @@ func fetchFile(ctx context.Context, from, to string) error {
 		return Explain(to, err)
 	}
 	defer out.Close()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, in, make([]byte, copyBytes)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, in, make([]byte, copyBytes)); IsDiskFull(err) {
+		return &InputError{Path: from, Msg: "no room for its copy: set TMPDIR to a larger disk than " + os.TempDir(), Err: err}
+	} else if err != nil {
 		return Explain(from, err)
 	}
 	return Explain(to, out.Close())

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"taxon/internal/fs"
 )
 
@@ -36,6 +38,7 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("hdfs", func(t *testing.T) {
 		c := startCluster(t, Options{DataNodes: 1, Replication: 1, HDFS: map[string]string{"dfs.blocksize": "1048576"}})
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 		for _, p := range parts {
 			t.Run(p.name, func(t *testing.T) {
 				root := c.URL("/suite/" + p.name)

@@ -72,7 +72,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, nil
 	}
 	if _, err := w.kept.Write(p); err != nil {
-		return 0, err
+		return 0, &UsageError{Msg: "no room to keep what is written until it is committed: set TMPDIR to a larger disk than " + os.TempDir(), Err: err}
 	}
 	_, err := w.file.Write(p)
 	return w.mend(len(p), err)
