@@ -57,6 +57,9 @@ const (
 	// flatEpochs bounds a flat problem's first solve, before any gap is known: the
 	// certificate behind it costs about as much as an epoch and says how much is left.
 	flatEpochs = 6
+	// flatPreciseFrom: a flat problem aims at its gap in its second sweep, which float32 often
+	// reaches at half the cost; only those behind it are precise.
+	flatPreciseFrom = 2
 	// momentumFrom: sweeps before this one take plain steps. Working sets and biases are
 	// still unsettled there, and momentum carries their errors on (wordnet-freq, C = 1:
 	// gap 1e-2 after 28 sweeps instead of 48).
@@ -483,7 +486,7 @@ func (o *outer) adapt() {
 	if !o.Earnest && (since >= cycleSweeps && o.Worst > cycleWorse*o.Best || since >= patience) {
 		o.Earnest, o.BestSweep = true, o.Sweep
 	}
-	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom
+	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom && (!o.flat || o.Sweep >= flatPreciseFrom)
 	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+standSweeps {
 		o.Precise = true
 	}

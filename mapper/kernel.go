@@ -20,18 +20,20 @@ type real interface{ float32 | float64 }
 // that they were computed on.
 // Made by ParseKernel or Kernels.
 type Kernel struct {
-	name    string
-	visit32 func(*sweep[float32], Loss)
-	visit64 func(*sweep[float64], Loss)
-	score   func(*scoring)
-	exact   func(*exacting)
-	add     func(*adding)
-	gather  func(*gathering)
-	spread  func(*spreading)
+	name     string
+	visit32  func(*sweep[float32], Loss)
+	visit64  func(*sweep[float64], Loss)
+	score    func(*scoring)
+	exact    func(*exacting)
+	add      func(*adding)
+	gather   func(*gathering)
+	start    func(*starting)
+	spread   func(*spreading)
+	spreadAt func(*spreading)
 }
 
 // goKernel is what every other kernel must equal.
-var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows, gatherRows, spreadLine}
+var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows, gatherRows, layRows, spreadLine, spreadAt}
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }

@@ -32,6 +32,12 @@ func add512(e *adding)
 func gather512(e *gathering)
 
 //go:noescape
+func start512(e *starting)
+
+//go:noescape
+func spreadAt512(e *spreading)
+
+//go:noescape
 func spread512(e *spreading)
 
 //go:noescape
@@ -53,6 +59,12 @@ func add256(e *adding)
 func gather256(e *gathering)
 
 //go:noescape
+func start256(e *starting)
+
+//go:noescape
+func spreadAt256(e *spreading)
+
+//go:noescape
 func spread256(e *spreading)
 
 // native are the kernels in assembly that this CPU supports, the fastest first.
@@ -60,12 +72,12 @@ func native() (kernels []Kernel) {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx512",
 			byLoss(visitHinge32512, visitSquared32512), byLoss(visitHinge64512, visitSquared64512),
-			score512, exact512, add512, gather512, spread512})
+			score512, exact512, add512, gather512, start512, spread512, spreadAt512})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx2",
 			byLoss(visitHinge32256, visitSquared32256), visitRows[float64],
-			score256, exact256, add256, gather256, spread256})
+			score256, exact256, add256, gather256, start256, spread256, spreadAt256})
 	}
 	return kernels
 }

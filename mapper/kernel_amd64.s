@@ -2316,6 +2316,65 @@ end:
 	VZEROUPPER
 	RET
 
+// func start512(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·start512(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         40(AX), R8
+	VBROADCASTSS 48(AX), Z0
+	MOVL         $0x80000000, AX
+	VMOVD        AX, X1
+	VBROADCASTSS X1, Z1
+	TESTQ        DX, DX
+	JLE          end
+
+row:
+	MOVWLZX (BX), AX
+	TESTL   AX, AX
+	JZ      next
+	MOVWLZX 30(CX), AX
+	NOTL    AX
+	VMOVUPS (SI), Z2
+	KMOVW   AX, K1
+	VPXORD  Z1, Z2, K1, Z2
+	VMULPS  Z2, Z0, Z3
+	VADDPS  (R8), Z3, Z3
+	VMOVUPS Z3, (R8)
+	MOVQ    (CX), AX
+	MOVQ    8(CX), R9
+	MOVL    16(CX), R10
+	TESTQ   R10, R10
+	JZ      moved
+
+move:
+	MOVL         (AX), R11
+	SHLQ         $0x06, R11
+	VBROADCASTSS (R9), Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       (DI)(R11*1), Z3, Z3
+	VMOVUPS      Z3, (DI)(R11*1)
+	ADDQ         $0x04, AX
+	ADDQ         $0x04, R9
+	DECQ         R10
+	JNZ          move
+
+moved:
+next:
+	ADDQ $0x02, BX
+	ADDQ $0x40, SI
+	ADDQ $0x20, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
 // func spread512(e *byte)
 // Requires: AVX, AVX512F
 TEXT ·spread512(SB), NOSPLIT, $0-8
@@ -2334,6 +2393,33 @@ feature:
 	ADDQ         $0x04, DX
 	ADDQ         $0x40, CX
 	DECQ         BX
+	JNZ          feature
+
+end:
+	VZEROUPPER
+	RET
+
+// func spreadAt512(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·spreadAt512(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  32(AX), CX
+	MOVQ  (AX), DX
+	MOVQ  8(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  24(AX), AX
+	KMOVW AX, K1
+	TESTQ SI, SI
+	JLE   end
+
+feature:
+	MOVL         (CX), AX
+	MOVQ         AX, DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS (BX)(AX*4), Z0
+	VMOVUPS      Z0, K1, (DX)(DI*1)
+	ADDQ         $0x04, CX
+	DECQ         SI
 	JNZ          feature
 
 end:
@@ -2777,6 +2863,82 @@ end:
 	VZEROUPPER
 	RET
 
+// func start256(e *byte)
+// Requires: AVX, AVX2
+TEXT ·start256(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         40(AX), R8
+	VBROADCASTSS 48(AX), Y0
+	MOVL         $0x80000000, AX
+	VMOVD        AX, X1
+	VBROADCASTSS X1, Y1
+	TESTQ        DX, DX
+	JLE          end
+
+row:
+	MOVWLZX      (BX), AX
+	TESTL        AX, AX
+	JZ           next
+	MOVWLZX      30(CX), AX
+	NOTL         AX
+	VMOVUPS      (SI), Y2
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Y3
+	VPAND        laneBits<>+0(SB), Y3, Y3
+	VPCMPEQD     laneBits<>+0(SB), Y3, Y3
+	VANDPS       Y1, Y3, Y3
+	VXORPS       Y3, Y2, Y2
+	VMULPS       Y2, Y0, Y3
+	VADDPS       (R8), Y3, Y3
+	VMOVUPS      Y3, (R8)
+	VMOVUPS      32(SI), Y3
+	VMOVD        AX, X4
+	VPBROADCASTD X4, Y4
+	VPAND        laneBits<>+32(SB), Y4, Y4
+	VPCMPEQD     laneBits<>+32(SB), Y4, Y4
+	VANDPS       Y1, Y4, Y4
+	VXORPS       Y4, Y3, Y3
+	VMULPS       Y3, Y0, Y4
+	VADDPS       32(R8), Y4, Y4
+	VMOVUPS      Y4, 32(R8)
+	MOVQ         (CX), AX
+	MOVQ         8(CX), R9
+	MOVL         16(CX), R10
+	TESTQ        R10, R10
+	JZ           moved
+
+move:
+	MOVL         (AX), R11
+	SHLQ         $0x06, R11
+	VBROADCASTSS (R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VADDPS       (DI)(R11*1), Y5, Y5
+	VMOVUPS      Y5, (DI)(R11*1)
+	VMULPS       Y3, Y4, Y4
+	VADDPS       32(DI)(R11*1), Y4, Y4
+	VMOVUPS      Y4, 32(DI)(R11*1)
+	ADDQ         $0x04, AX
+	ADDQ         $0x04, R9
+	DECQ         R10
+	JNZ          move
+
+moved:
+next:
+	ADDQ $0x02, BX
+	ADDQ $0x40, SI
+	ADDQ $0x20, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
 // func spread256(e *byte)
 // Requires: AVX, AVX2
 TEXT ·spread256(SB), NOSPLIT, $0-8
@@ -2803,6 +2965,41 @@ feature:
 	ADDQ         $0x04, DX
 	ADDQ         $0x40, CX
 	DECQ         BX
+	JNZ          feature
+
+end:
+	VZEROUPPER
+	RET
+
+// func spreadAt256(e *byte)
+// Requires: AVX, AVX2
+TEXT ·spreadAt256(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         32(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	MOVQ         16(AX), SI
+	MOVQ         24(AX), AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	VPAND        laneBits<>+0(SB), Y0, Y0
+	VPCMPEQD     laneBits<>+0(SB), Y0, Y0
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	VPAND        laneBits<>+32(SB), Y1, Y1
+	VPCMPEQD     laneBits<>+32(SB), Y1, Y1
+	TESTQ        SI, SI
+	JLE          end
+
+feature:
+	MOVL         (CX), AX
+	MOVQ         AX, DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS (BX)(AX*4), Y2
+	VMASKMOVPS   Y2, Y0, (DX)(DI*1)
+	VMASKMOVPS   Y2, Y1, 32(DX)(DI*1)
+	ADDQ         $0x04, CX
+	DECQ         SI
 	JNZ          feature
 
 end:

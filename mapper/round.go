@@ -87,11 +87,17 @@ func weight(y float32, v float64, nudge uint8) float32 {
 func (t *Scratch) normBounds(b *Block) (n [Lanes]float64) {
 	y := make([]float64, len(b.Mean))
 	for slot, mean := range b.Mean {
-		q := 0.0
-		for _, x := range mean {
-			q += float64(float64(x) * float64(x))
+		var q [4]float64 // to hide the additions' latency
+		for ; len(mean) >= 4; mean = mean[4:] {
+			for j := range q {
+				x := float64(mean[j])
+				q[j] += float64(x * x)
+			}
 		}
-		y[slot] = math.Sqrt(q)
+		for j, x := range mean {
+			q[j] += float64(float64(x) * float64(x))
+		}
+		y[slot] = math.Sqrt((q[0] + q[1]) + (q[2] + q[3]))
 	}
 	for l, q := range t.vnorms() {
 		n[l] = math.Sqrt(q)

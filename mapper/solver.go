@@ -102,6 +102,10 @@ type Scratch struct {
 	scoring   *scoring
 	exacting  *exacting
 	gathering *gathering
+	starting  *starting
+	spreading *spreading
+	mark      []uint8  // [d] of listed rows' features, while they are sought
+	needed    []uint32 // the features that listed rows have
 	chunk     *[scoreChunk][Lanes]float32
 	low       *[scoreChunk]uint16
 	lanes     uint16  // of the block at hand
@@ -138,6 +142,7 @@ func (s *Solver) NewScratch() *Scratch {
 		sign:    make([]uint16, s.X.Rows),
 		zero:    make([]float32, d),
 		sweep32: &sweep[float32]{}, sweep64: &sweep[float64]{}, scoring: &scoring{}, exacting: &exacting{}, gathering: &gathering{},
+		starting: &starting{}, spreading: &spreading{}, mark: make([]uint8, s.X.Cols),
 		chunk: &[scoreChunk][Lanes]float32{}, low: &[scoreChunk]uint16{},
 	}
 }
@@ -152,14 +157,13 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 	t.load(s, b, warm)
 	defer t.unload(b)
 	s.prepare(t)
-	s.rebuild(t)
 	res := &Result{}
 	if o.Epochs > 0 {
 		if err := s.improve(ctx, t, b, o, &res.Sums); err != nil {
 			return nil, err
 		}
-		s.rebuild(t)
 	}
+	s.rebuild(t)
 	if o.Price {
 		if t.nudge = [Lanes]uint8{}; o.Precise && s.Loss == Hinge {
 			s.chooseNudges(t, b)
@@ -195,6 +199,7 @@ func (s *Solver) improve(ctx context.Context, t *Scratch, b *Block, o Options, s
 // descend returns the lanes that have not reached their aim.
 func (s *Solver) descend(ctx context.Context, t *Scratch, b *Block, o Options, sums *Sums) (uint16, error) {
 	if o.Precise {
+		s.rebuild(t)
 		t.fillPrecise(b)
 		running, err := descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
 		for k := range t.refs {
@@ -204,8 +209,8 @@ func (s *Solver) descend(ctx context.Context, t *Scratch, b *Block, o Options, s
 		}
 		return running, err
 	}
-	t.fillWeights(b)
 	s.roundDuals(t)
+	s.startWeights(t, b)
 	running, err := descend(ctx, s, t, t.sweep32, t.w, t.a32, len(b.Slot), o, sums)
 	for k := range t.refs {
 		if t.refs[k].moved != 0 || t.live[k] != 0 {

@@ -44,27 +44,29 @@ func newTwin[T real](p *problem, set setting, l int) *twin[T] {
 	return t
 }
 
-// start sets w = y + sum a y x, rounded once, and forgets the shrinking bounds.
+// start sets w = y + sum a y x, in float64 added to y last, and forgets the shrinking bounds.
 func (t *twin[T]) start() {
-	v := make([]float64, len(t.y))
-	for i, a := range t.a {
-		if a == 0 {
-			continue
-		}
-		sa := a
-		if !t.positive[i] {
-			sa = -sa
-		}
-		for j, f := range t.p.index[i] {
-			v[f] += float64(sa * float64(t.p.value[i][j]))
-		}
-		v[len(v)-1] += float64(sa * float64(t.set.bias))
-	}
-	t.w = make([]T, len(t.y))
-	for f := range v {
-		t.w[f] = T(float64(t.y[f]) + v[f])
-	}
 	t.upper, t.lower, t.done = T(math.Inf(1)), T(math.Inf(-1)), false
+	v := make([]T, len(t.y))
+	_, single := any(v).([]float32)
+	for f := range v {
+		if single {
+			v[f] = T(t.y[f])
+		}
+	}
+	t.w = v
+	for i, a := range t.a {
+		if a != 0 && t.positive[i] {
+			t.move(i, T(a))
+		} else if a != 0 {
+			t.move(i, -T(a))
+		}
+	}
+	for f := range v {
+		if !single {
+			v[f] += T(t.y[f])
+		}
+	}
 }
 
 // epoch visits the rows of order.

@@ -25,7 +25,7 @@ func (t *Scratch) spread(b *Block) {
 	if with != 1<<Lanes-1 {
 		clear(t.w)
 	}
-	e := &spreading{}
+	e := t.spreading
 	for from := 0; from < len(t.w); from += spreadAtATime {
 		n := min(spreadAtATime, len(t.w)-from)
 		for slot, m := range lanesOf {
@@ -75,35 +75,42 @@ func (t *Scratch) fillPrecise(b *Block) {
 // contributions gathers, parent by parent, what the internals' solve needs.
 func (t *Scratch) contributions(b *Block) []Contribution {
 	lanesOf := slotLanes(b)
+	var of [Lanes]int // lane -> slot; lanes without a parent: none
+	var with uint16
+	for slot, m := range lanesOf {
+		with |= m
+		for ; m != 0; m &= m - 1 {
+			of[bits.TrailingZeros16(m)] = slot
+		}
+	}
+	count := make([]int, len(b.Mean))
+	for _, f := range t.touched {
+		for m := t.stiff[f] & with; m != 0; {
+			slot := of[bits.TrailingZeros16(m)]
+			count[slot]++
+			m &^= lanesOf[slot]
+		}
+	}
 	out := make([]Contribution, len(b.Mean))
-	for slot := range out {
-		out[slot] = t.contribution(slot, lanesOf[slot])
+	for slot, n := range count {
+		out[slot] = Contribution{Slot: slot, Feature: make([]uint32, 0, n), Sum: make([]float64, 0, n), Stiff: make([]uint8, 0, n)}
+	}
+	for _, f := range t.touched {
+		for rest := t.stiff[f] & with; rest != 0; {
+			slot := of[bits.TrailingZeros16(rest)]
+			m := rest & lanesOf[slot]
+			rest &^= m
+			sum := 0.0
+			for r := m; r != 0; r &= r - 1 {
+				sum += t.v[f][bits.TrailingZeros16(r)&15]
+			}
+			c := &out[slot]
+			c.Feature = append(c.Feature, f)
+			c.Sum = append(c.Sum, sum)
+			c.Stiff = append(c.Stiff, uint8(bits.OnesCount16(m)))
+		}
 	}
 	return out
-}
-
-func (t *Scratch) contribution(slot int, lanes uint16) Contribution {
-	n := 0
-	for _, f := range t.touched {
-		if t.stiff[f]&lanes != 0 {
-			n++
-		}
-	}
-	c := Contribution{Slot: slot, Feature: make([]uint32, 0, n), Sum: make([]float64, 0, n), Stiff: make([]uint8, 0, n)}
-	for _, f := range t.touched {
-		m := t.stiff[f] & lanes
-		if m == 0 {
-			continue
-		}
-		sum := 0.0
-		for r := m; r != 0; r &= r - 1 {
-			sum += t.v[f][bits.TrailingZeros16(r)]
-		}
-		c.Feature = append(c.Feature, f)
-		c.Sum = append(c.Sum, sum)
-		c.Stiff = append(c.Stiff, uint8(bits.OnesCount16(m)))
-	}
-	return c
 }
 
 // Override is a lane's weights where they differ from its parent's: Feature ascending

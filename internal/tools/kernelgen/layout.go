@@ -88,7 +88,7 @@ const (
 	exactOut  = 64
 )
 
-// Fields of mapper's gathering.
+// Fields of mapper's gathering and, by the same names, of starting.
 const (
 	gatherRows  = 0
 	gatherN     = 8
@@ -98,6 +98,7 @@ const (
 	gatherLast  = 40
 	gatherStiff = 48
 	gatherBias  = 56
+	startBias   = 48
 )
 
 // Fields of mapper's spreading.
@@ -106,6 +107,7 @@ const (
 	spreadY    = 8
 	spreadN    = 16
 	spreadMask = 24
+	spreadAt   = 32
 )
 
 // load reads a 64-bit field of the argument.

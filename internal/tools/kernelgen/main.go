@@ -66,7 +66,9 @@ func generate() ([]byte, error) {
 		exactRow(g)
 		addRows(g)
 		gatherDuals(g)
-		spreadLine(g)
+		layRows(g)
+		spreadLine(g, false)
+		spreadLine(g, true)
 	}
 	file, err := ctx.Result()
 	if err != nil {

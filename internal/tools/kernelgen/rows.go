@@ -164,9 +164,15 @@ func addRows(g isa) {
 	g.RET()
 }
 
-// spreadLine writes mapper's spreadLine.
-func spreadLine(g isa) {
-	arg := g.open("spread", "spreadLine")
+// spreadLine writes mapper's spreadLine, or spreadAt, which takes features by a list.
+func spreadLine(g isa, listed bool) {
+	var arg, at reg.Register
+	if listed {
+		arg = g.open("spreadAt", "spreadAt")
+		at = load(g.Context, arg, spreadAt)
+	} else {
+		arg = g.open("spread", "spreadLine")
+	}
 	w, y, n, mask := load(g.Context, arg, spreadW), load(g.Context, arg, spreadY), load(g.Context, arg, spreadN), load(g.Context, arg, spreadMask)
 	k := g.K()
 	var in []reg.VecVirtual // AVX2: the lanes of mask
@@ -178,16 +184,27 @@ func spreadLine(g isa) {
 	g.TESTQ(n, n)
 	g.JLE(operand.LabelRef("end"))
 	g.Label("feature")
-	x := g.reg()
-	g.VBROADCASTSS(operand.Mem{Base: y}, x)
+	x, from, to := g.reg(), operand.Mem{Base: y}, operand.Mem{Base: w}
+	if listed {
+		f, line := g.GP64(), g.GP64()
+		g.MOVL(operand.Mem{Base: at}, f.As32())
+		g.MOVQ(f, line)
+		g.SHLQ(operand.U8(6), line)
+		from.Index, from.Scale, to.Index, to.Scale = f, 4, line, 1
+	}
+	g.VBROADCASTSS(from, x)
 	if g.width == 64 {
-		g.VMOVUPS(x, k, operand.Mem{Base: w})
+		g.VMOVUPS(x, k, to)
 	}
 	for p, m := range in {
-		g.VMASKMOVPS(x, m, operand.Mem{Base: w, Disp: 32 * p})
+		g.VMASKMOVPS(x, m, to.Offset(32*p))
 	}
-	g.ADDQ(operand.Imm(4), y)
-	g.ADDQ(operand.Imm(64), w)
+	if listed {
+		g.ADDQ(operand.Imm(4), at)
+	} else {
+		g.ADDQ(operand.Imm(4), y)
+		g.ADDQ(operand.Imm(64), w)
+	}
 	g.DECQ(n)
 	g.JNZ(operand.LabelRef("feature"))
 	g.Label("end")
@@ -281,6 +298,58 @@ func gatherDuals(g isa) {
 	g.Label("next")
 	g.ADDQ(operand.Imm(2), lives)
 	g.ADDQ(operand.Imm(128), dual)
+	g.ADDQ(operand.Imm(32), r)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("row"))
+	g.Label("end")
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// layRows writes mapper's layRows.
+func layRows(g isa) {
+	arg := g.open("start", "layRows")
+	r, n := load(g.Context, arg, gatherRows), load(g.Context, arg, gatherN)
+	lives, dual := load(g.Context, arg, gatherLive), load(g.Context, arg, gatherDual)
+	w, last := load(g.Context, arg, gatherV), load(g.Context, arg, gatherLast)
+	b, sign := g.reg(), g.reg()
+	g.VBROADCASTSS(operand.Mem{Base: arg, Disp: startBias}, b)
+	bits := g.GP32()
+	g.MOVL(operand.U32(1<<31), bits)
+	g.VMOVD(bits, sign.AsX())
+	g.VBROADCASTSS(sign.AsX(), sign)
+	delta := g.vec()
+	g.TESTQ(n, n)
+	g.JLE(operand.LabelRef("end"))
+	g.Label("row")
+	live := g.GP64()
+	g.MOVWLZX(operand.Mem{Base: lives}, live.As32())
+	g.TESTL(live.As32(), live.As32())
+	g.JZ(operand.LabelRef("next"))
+	neg := g.GP64()
+	g.MOVWLZX(operand.Mem{Base: r, Disp: rowPos}, neg.As32())
+	g.NOTL(neg.As32())
+	for p := range delta {
+		g.VMOVUPS(operand.Mem{Base: dual, Disp: p * g.width}, delta[p])
+		if g.width == 64 {
+			k := g.K()
+			g.KMOVW(neg.As32(), k)
+			g.VPXORD(sign, delta[p], k, delta[p])
+		} else {
+			m := g.lanesOf(neg.As32(), p)
+			g.VANDPS(sign, m, m)
+			g.VXORPS(m, delta[p], delta[p])
+		}
+		t, line := g.reg(), operand.Mem{Base: last, Disp: p * g.width}
+		g.VMULPS(delta[p], b, t)
+		g.VADDPS(line, t, t)
+		g.VMOVUPS(t, line)
+	}
+	idx, val, len := g.row(r)
+	g.move("", delta, idx, val, len, w)
+	g.Label("next")
+	g.ADDQ(operand.Imm(2), lives)
+	g.ADDQ(operand.Imm(64), dual)
 	g.ADDQ(operand.Imm(32), r)
 	g.DECQ(n)
 	g.JNZ(operand.LabelRef("row"))
