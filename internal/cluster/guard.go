@@ -72,7 +72,11 @@ func (g *guardedJobs) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (out
 // Restore implements the Jobs service.
 func (g *guardedJobs) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (out *taxonv1.JobStatus, err error) {
 	job, d, err := g.rules.DataOf(r.GetState())
-	if err == nil {
+	switch {
+	case err != nil:
+	case job == "":
+		err = errors.New("the state names no job")
+	default:
 		err = g.check(job, d)
 	}
 	if err != nil {

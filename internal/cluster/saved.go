@@ -45,9 +45,6 @@ func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 		}
 		return openSaved(ctx, root, name)
 	}
-	if remote(dir) {
-		return nil, fs.Inputf(dir, 0, "holds no snapshot itself: name the job")
-	}
 	jobs, _, err := listSaved(dir)
 	switch {
 	case err != nil:
@@ -87,7 +84,7 @@ func (s *Saved) PutData(ctx context.Context, st Writer, d *taxonv1.Data, progres
 		return nil
 	}
 	dir := inFolder(s.root, name)
-	if remote(dir) {
+	if fs.IsRemote(dir) {
 		temp, err := os.MkdirTemp("", "taxon-restore-")
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -98,11 +97,8 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 // Forget removes the snapshot of a job whose values are dropped, and data sets that no
 // other snapshot needs.
 func (s *Snapshots) Forget(ctx context.Context, job string) error {
-	if remote(s.Dir) { // left to whoever looks after that file system
-		return nil
-	}
-	if err := os.RemoveAll(inFolder(s.Dir, job)); err != nil {
-		return fs.Explain(s.Dir, err)
+	if err := fs.RemoveAll(inFolder(s.Dir, job)); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +121,8 @@ func (s *Snapshots) Forget(ctx context.Context, job string) error {
 	}
 	for _, set := range sets {
 		if !needed[set] {
-			if err := os.RemoveAll(inFolder(s.Dir, set)); err != nil {
-				return fs.Explain(s.Dir, err)
+			if err := fs.RemoveAll(inFolder(s.Dir, set)); err != nil {
+				return err
 			}
 		}
 	}
@@ -206,22 +202,19 @@ func savedData(d *taxonv1.Data) (name string, held *taxonv1.Data, namesOnly bool
 // inFolder joins a folder, local or remote, and a name in it.
 func inFolder(dir, name string) string { return strings.TrimRight(dir, "/") + "/" + name }
 
-// remote says whether a path is that of another file system.
-func remote(path string) bool { return strings.Contains(path, "://") }
-
 // listSaved lists the snapshots and the data sets in a folder.
 func listSaved(dir string) (jobs, sets []string, err error) {
-	entries, err := os.ReadDir(dir)
+	names, err := fs.ReadDirNames(dir)
 	if err != nil {
 		return nil, nil, fs.Explain(dir, err)
 	}
-	for _, e := range entries {
-		_, err := os.Stat(filepath.Join(dir, e.Name(), "manifest"))
-		switch name := e.Name(); {
-		case !e.IsDir() || strings.HasSuffix(name, ".part"):
-		case strings.HasPrefix(name, dataPrefix) && isSum(name[len(dataPrefix):]):
+	for _, name := range names {
+		sum, isSet := strings.CutPrefix(name, dataPrefix)
+		switch {
+		case isSet && isSum(sum):
 			sets = append(sets, name)
-		case err == nil:
+		case isSet || strings.HasSuffix(name, ".part") || store.ValidateJob(name) != nil:
+		case fs.Exists(inFolder(inFolder(dir, name), "manifest")):
 			jobs = append(jobs, name)
 		}
 	}
