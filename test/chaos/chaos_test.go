@@ -73,7 +73,7 @@ type killer struct {
 
 func newKiller(seed uint64, least, most time.Duration) *killer {
 	k := &killer{random: rand.New(rand.NewPCG(seed, 1)), least: least, most: most, kills: map[string]int{}}
-	k.wait()
+	k.next = time.Now().Add(least)
 	return k
 }
 
@@ -97,7 +97,7 @@ func (k *killer) strike(t *testing.T, c *cluster.Cluster) {
 func TestKills(t *testing.T) {
 	runs, gap := settings(t)
 	want := bench.Embedded(t, gap)
-	least, most := 200*time.Millisecond, 700*time.Millisecond
+	least, most := 30*time.Millisecond, 250*time.Millisecond
 	if os.Getenv("TAXON_DATA") != "" {
 		least, most = 500*time.Millisecond, 3*time.Second
 	}
@@ -108,6 +108,9 @@ func TestKills(t *testing.T) {
 			k := newKiller(uint64(run), least, most)
 			began := time.Now()
 			s := c.Done(t, job, want, func(cluster.Status) { k.strike(t, c) })
+			if len(k.kills) == 0 {
+				t.Error("nothing was killed before the job was done")
+			}
 			t.Logf("%v killed in %.1f s; %d attempts repeated, %d workers lost", k.kills, time.Since(began).Seconds(), s.Tasks.Retried, s.Lost)
 		})
 	}
