@@ -186,7 +186,7 @@ func (s *search) train(ctx context.Context, t *training, from *engine.Checkpoint
 		case taxonv1.JobState_JOB_STATE_DONE:
 			return job, st, nil
 		case taxonv1.JobState_JOB_STATE_FAILED:
-			return "", nil, fmt.Errorf("C = %g: %w", t.o.c, t.failure(st))
+			return "", nil, fmt.Errorf("at C = %g: %w", t.o.c, t.failure(st))
 		case taxonv1.JobState_JOB_STATE_CANCELLED:
 			return "", nil, context.Canceled
 		}

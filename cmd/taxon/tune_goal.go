@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"taxon/internal/eval"
@@ -60,9 +59,4 @@ func (g *goal) of(r *eval.Result) (float64, error) {
 	}
 	v := 0.0
 	return v, json.Unmarshal(raw, &v)
-}
-
-// percent says whether the measure is a fraction that people read as percent.
-func (g *goal) percent() bool {
-	return !slices.Contains([]string{"tree_loss", "sym_diff"}, g.key) && !strings.HasPrefix(g.key, "l_H")
 }
