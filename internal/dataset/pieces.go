@@ -76,7 +76,7 @@ func (s *pieces) cut(f *fs.File) {
 		p.first = first
 		rest = s.fill(p, f, rest)
 		last := p.err != nil // p is no longer ours once it is sent
-		select { // both channels have room for all pieces
+		select {             // both channels have room for all pieces
 		case <-s.stop:
 			return
 		default:
