@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -92,35 +93,39 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 			keys = append(keys, k.keyAt(p, name))
 		}
 	}
-	if in, ok := k.keptContributions(keys); ok {
-		return in, nil
-	}
-	for len(keys) > 0 {
-		n := min(len(keys), contributionBatch)
-		values, err := k.get(ctx, keys[:n])
+	parts, missing := k.keptContributions(keys)
+	for len(missing) > 0 {
+		n := min(len(missing), contributionBatch)
+		wanted := make([]store.Key, n)
+		for i, at := range missing[:n] {
+			wanted[i] = keys[at]
+		}
+		values, err := k.get(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range values {
-			if in, err = decodeContributions(in, v, t.Lo, t.Hi, k.job.senders()); err != nil {
+		for i, at := range missing[:n] {
+			if parts[at], err = decodeContributions(nil, values[i], t.Lo, t.Hi, k.job.senders()); err != nil {
 				return nil, Deterministic(err)
 			}
 		}
-		keys = keys[n:]
+		missing = missing[n:]
 	}
-	return in, nil
+	return slices.Concat(parts...), nil
 }
 
-// keptContributions joins the blocks' parts if this worker wrote all of them lately.
-func (k *task) keptContributions(keys []store.Key) (in []reducer.Contribution, ok bool) {
-	for _, key := range keys {
+// keptContributions gives the blocks' parts that this worker wrote itself lately, and the
+// places of those that have to be read.
+func (k *task) keptContributions(keys []store.Key) (parts [][]reducer.Contribution, missing []int) {
+	parts = make([][]reducer.Contribution, len(keys))
+	for i, key := range keys {
 		list, ok := k.job.recent.get(key).([]reducer.Contribution)
 		if !ok {
-			return nil, false
+			missing = append(missing, i)
 		}
-		in = append(in, list...)
+		parts[i] = list
 	}
-	return in, true
+	return parts, missing
 }
 
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.
