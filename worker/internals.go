@@ -106,10 +106,10 @@ type path struct {
 }
 
 // entry is one feature of the vectors: in the undo log what it was, in dense what it is
-// (and feature is then unused).
+// (and feature and y are then unused: y lies apart, to be copied whole).
 type entry struct {
-	feature uint32
-	x, prev float32
+	feature    uint32
+	x, prev, y float32
 }
 
 // reset starts at the zero vector above the roots, unless the path already walks the
@@ -162,9 +162,10 @@ func (w *path) enter(p int32) {
 
 // follow overrides x and y.
 func (w *path) follow(feature []uint32, value []float32) {
+	value = value[:len(feature)]
 	for k, f := range feature {
 		e := &w.dense[f]
-		w.undo = append(w.undo, entry{f, e.x, e.prev})
+		w.undo = append(w.undo, entry{f, e.x, e.prev, w.y[f]})
 		e.x = value[k]
 		w.y[f] = e.x
 	}
@@ -172,26 +173,36 @@ func (w *path) follow(feature []uint32, value []float32) {
 
 // merge overrides what either list has; what the other has not stays the parent's.
 func (w *path) merge(feature []uint32, value []float32, before []uint32, previous []float32) {
-	for i, j := 0, 0; i < len(feature) || j < len(before); {
-		var f uint32
+	value, previous = value[:len(feature)], previous[:len(before)]
+	i, j := 0, 0
+	for i < len(feature) && j < len(before) {
+		f, g := feature[i], before[j]
 		switch {
-		case j == len(before) || i < len(feature) && feature[i] < before[j]:
-			f = feature[i]
-		default:
-			f = before[j]
-		}
-		e := &w.dense[f]
-		w.undo = append(w.undo, entry{f, e.x, e.prev})
-		if i < len(feature) && feature[i] == f {
-			e.x = value[i]
+		case f == g: // nearly always
+			w.set(f, value[i], previous[j])
+			i, j = i+1, j+1
+		case f < g:
+			w.set(f, value[i], w.dense[f].prev)
 			i++
-		}
-		if j < len(before) && before[j] == f {
-			e.prev = previous[j]
+		default:
+			w.set(g, w.dense[g].x, previous[j])
 			j++
 		}
-		w.y[f] = reducer.Extrapolate(e.x, e.prev, w.beta)
 	}
+	for ; i < len(feature); i++ {
+		w.set(feature[i], value[i], w.dense[feature[i]].prev)
+	}
+	for ; j < len(before); j++ {
+		w.set(before[j], w.dense[before[j]].x, previous[j])
+	}
+}
+
+// set overrides one feature.
+func (w *path) set(f uint32, x, prev float32) {
+	e, y := &w.dense[f], &w.y[f]
+	w.undo = append(w.undo, entry{f, e.x, e.prev, *y})
+	e.x, e.prev = x, prev
+	*y = reducer.Extrapolate(x, prev, w.beta)
 }
 
 // up leaves nodes until n are left.
@@ -201,8 +212,9 @@ func (w *path) up(n int) {
 	}
 	for k := len(w.undo) - 1; k >= w.logs[n]; k-- {
 		u := &w.undo[k]
-		w.dense[u.feature].x, w.dense[u.feature].prev = u.x, u.prev
-		w.y[u.feature] = reducer.Extrapolate(u.x, u.prev, w.beta)
+		e := &w.dense[u.feature]
+		e.x, e.prev = u.x, u.prev
+		w.y[u.feature] = u.y
 	}
 	w.undo, w.nodes, w.logs = w.undo[:w.logs[n]], w.nodes[:n], w.logs[:n]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/test/jobs"
+	"taxon/worker"
 )
 
 // Replay is a training under way without the machine.
@@ -60,6 +62,9 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	}
 	r := &Replay{plan: job.GetPlan(), set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
 	r.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
+	if r.solver.Kernel, err = mapper.ParseKernel(os.Getenv(worker.KernelVariable)); err != nil {
+		return nil, err
+	}
 	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
 	r.blocks = make([]solved, len(r.plan.BlockBegin)-1)
 	r.number(spec.GetOptions())
