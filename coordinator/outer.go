@@ -67,7 +67,7 @@ const (
 	// stallShare: support-aware steps that shrink the gap by less than this in stallEvery
 	// sweeps have done what they can: momentum carries on what their bold metric overlooks.
 	// From then on every step takes the stiffness of whole families, under which momentum
-	// may build up (wordnet-freq, C = 1: gap 1e-4 after about 90 sweeps, not 240).
+	// may build up (wordnet-freq, C = 1: gap 1e-4 after 88 sweeps, not 240).
 	stallShare = 0.7
 	stallEvery = 4
 	// stallFrom: not before this sweep.
