@@ -219,8 +219,11 @@ func noArgs(cmd *cobra.Command, args []string) error {
 // checkRequired reports the required flags that are not set, all at once.
 func checkRequired(cmd *cobra.Command) error {
 	var missing []string
+	file := cmd.Flags().Changed("job")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required && !f.Changed {
+		_, required := f.Annotations[cobra.BashCompOneRequiredFlag]
+		_, unlessFile := f.Annotations[fromJobFile]
+		if !f.Changed && (required || unlessFile && !file) {
 			missing = append(missing, "--"+f.Name)
 		}
 	})
