@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	taxonfs "taxon/internal/fs"
+	"taxon/worker"
 )
 
 // newTryCmd is a verb with every kind of flag, whose run is up to the test.
@@ -306,6 +307,15 @@ func TestVersion(t *testing.T) {
 	var r versionReport
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Go == "" || len(r.Kernels) == 0 {
 		t.Errorf("exit status %d, %v, %+v", code, err, r)
+	}
+}
+
+// A kernel that is not there is found before any work is done.
+func TestUnknownKernel(t *testing.T) {
+	t.Setenv(worker.KernelVariable, "mmx")
+	code, stdout, stderr := runVerb(t.Context(), newTryCmd(nil), "version")
+	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, `taxon: TAXON_KERNEL: unknown kernel "mmx"`) || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
 

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"taxon/mapper"
+	"taxon/worker"
 )
 
 // app is what every verb gets: the three streams, the global flags, progress.
@@ -188,6 +192,9 @@ func addCompletion(root *cobra.Command) {
 // runRoot parses args and runs the verb they name.
 func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 	root := newRootCmd(a, verbs)
+	if _, err := mapper.ParseKernel(os.Getenv(worker.KernelVariable)); err != nil {
+		return usagef("%s: %v", worker.KernelVariable, err)
+	}
 	if args == nil {
 		args = []string{} // nil would make cobra read os.Args
 	}

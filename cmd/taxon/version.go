@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"taxon/mapper"
 )
 
 // versionReport is `taxon version --json`.
@@ -16,16 +19,16 @@ type versionReport struct {
 	Time     string   `json:"time,omitempty"`     // of the revision, RFC 3339
 	Go       string   `json:"go"`
 	Platform string   `json:"platform"`
-	Kernels  []string `json:"kernels"` // solver kernels that this binary holds
+	Kernels  []string `json:"kernels"` // solver kernels for this CPU, the fastest first
 }
 
 func newVersionCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		GroupID: groupOther,
-		Short:   "the version, what it was built from, the kernels it holds",
+		Short:   "the version, what it was built from, the kernels for this CPU",
 		Long: "Prints the version of this binary, the revision of the sources it was built from, the Go version, " +
-			"the platform and the solver kernels it holds. Put its output into every report of a fault.",
+			"the platform and the solver kernels that this CPU can run, the fastest first; TAXON_KERNEL=NAME forces one. Put its output into every report of a fault.",
 		Example: "taxon version\ntaxon version --json",
 		RunE:    func(*cobra.Command, []string) error { return printVersion(a) },
 	}
@@ -36,7 +39,9 @@ func readVersion() versionReport {
 		Version:  "(devel)",
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Kernels:  []string{"go"},
+	}
+	for _, k := range mapper.Kernels() {
+		r.Kernels = append(r.Kernels, k.String())
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -72,6 +77,6 @@ func printVersion(a *app) error {
 		fmt.Fprintf(a.stdout, "revision  %s%s\n", r.Revision, note)
 	}
 	fmt.Fprintf(a.stdout, "built by  %s for %s\n", r.Go, r.Platform)
-	fmt.Fprintf(a.stdout, "kernels   %s\n", r.Kernels[0])
+	fmt.Fprintf(a.stdout, "kernels   %s\n", strings.Join(r.Kernels, ", "))
 	return nil
 }
