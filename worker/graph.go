@@ -126,7 +126,7 @@ func (k *task) fanMean(s *scratch, slot int, fan int32) []float32 {
 	s.sum = sum
 	squares := 0.0
 	for _, p := range f.Nodes {
-		s.path.eachY(p, func(i uint32, y float32) {
+		s.walk.EachY(p, func(i uint32, y float32) {
 			sum[i] += float64(y)
 			squares += float64(float64(y) * float64(y))
 		})
@@ -158,40 +158,6 @@ func (k *task) fanMean(s *scratch, slot int, fan int32) []float32 {
 type edgeSums struct {
 	constant float64   // all but the last term
 	rounding []float64 // d
-}
-
-// eachY calls visit for each feature at which x or x_prev of node p has an entry, with y.
-func (w *path) eachY(p int32, visit func(i uint32, y float32)) {
-	at, ok := w.x.place(p)
-	if !ok {
-		return
-	}
-	for r, part := range w.x.parts {
-		fx, vx := list(part, at)
-		if w.beta == 0 {
-			for k, i := range fx {
-				visit(i, vx[k])
-			}
-			continue
-		}
-		fp, vp := list(w.prev.parts[r], at)
-		for len(fx) > 0 || len(fp) > 0 {
-			var i uint32
-			if len(fp) == 0 || len(fx) > 0 && fx[0] < fp[0] {
-				i = fx[0]
-			} else {
-				i = fp[0]
-			}
-			x, prev := float32(0), float32(0)
-			if len(fx) > 0 && fx[0] == i {
-				x, fx, vx = vx[0], fx[1:], vx[1:]
-			}
-			if len(fp) > 0 && fp[0] == i {
-				prev, fp, vp = vp[0], fp[1:], vp[1:]
-			}
-			visit(i, reducer.Extrapolate(x, prev, w.beta))
-		}
-	}
 }
 
 func cleared64(v []float64, n int) []float64 {

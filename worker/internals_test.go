@@ -11,33 +11,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"taxon/reducer"
 )
-
-// randomForest draws n internals in preorder, several roots among them.
-func randomForest(r *rand.Rand, n int) *reducer.Forest {
-	f := &reducer.Forest{}
-	var stack []int32
-	for p := range int32(n) {
-		stack = stack[:r.IntN(len(stack)+1)]
-		parent := int32(-1)
-		if len(stack) > 0 {
-			parent = stack[len(stack)-1]
-		}
-		f.Parent = append(f.Parent, parent)
-		stack = append(stack, p)
-		if r.IntN(2) == 0 { // go deeper than the cut would
-			stack = stack[:0]
-			for q := p; q >= 0; q = f.Parent[q] {
-				stack = append(stack, q)
-			}
-			slices.Reverse(stack)
-		}
-	}
-	return f
-}
 
 // randomVectors draws override lists over [lo, hi).
 func randomVectors(r *rand.Rand, nodes int, lo, hi uint32) *reducer.Vectors {
@@ -51,94 +27,6 @@ func randomVectors(r *rand.Rand, nodes int, lo, hi uint32) *reducer.Vectors {
 		v.Begin[p+1] = int64(len(v.Feature))
 	}
 	return v
-}
-
-// whole is vectors of all nodes.
-func whole(v *reducer.Vectors) *vectors {
-	nodes := make([]int32, len(v.Begin)-1)
-	for p := range nodes {
-		nodes[p] = int32(p)
-	}
-	return &vectors{nodes: nodes, parts: cut(v)}
-}
-
-// cut makes two ranges' parts of one; features below 5 are in the first.
-func cut(v *reducer.Vectors) []*vectorPart {
-	n := len(v.Begin) - 1
-	parts := []*vectorPart{reducer.Zero(n), reducer.Zero(n)}
-	for p := range n {
-		for e := v.Begin[p]; e < v.Begin[p+1]; e++ {
-			part := parts[min(v.Feature[e]/5, 1)]
-			part.Feature, part.Value = append(part.Feature, v.Feature[e]), append(part.Value, v.Value[e])
-		}
-		for _, part := range parts {
-			part.Begin[p+1] = int64(len(part.Feature))
-		}
-	}
-	return parts
-}
-
-// expand is the vector of node p: its ancestors' overrides from the root on.
-func expand(f *reducer.Forest, v *vectors, p int32, width uint32) []float32 {
-	x := make([]float32, width)
-	if q := f.Parent[p]; q >= 0 {
-		x = expand(f, v, q, width)
-	}
-	at, ok := v.place(p)
-	for _, part := range v.parts {
-		if !ok {
-			break
-		}
-		features, values := list(part, at)
-		for k, i := range features {
-			x[i] = values[k]
-		}
-	}
-	return x
-}
-
-// TestPath walks anywhere in any order, over several pairs of vectors, and always stands
-// at the vector that naive expansion gives.
-func TestPath(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-		n, width := 1+r.IntN(20), uint32(1+r.IntN(12))
-		f := randomForest(r, n)
-		var pairs [3][2]*vectors
-		for k := range pairs {
-			pairs[k] = [2]*vectors{whole(randomVectors(r, n, 0, width)), whole(randomVectors(r, n, 0, width))}
-		}
-		w := &path{}
-		for range 60 {
-			x := pairs[r.IntN(len(pairs))]
-			beta := float32(r.IntN(3)) / 3
-			w.reset(x[0], x[1], beta, width)
-			p := int32(r.IntN(n))
-			w.move(f, p)
-			got := make([]float32, width+1)
-			got[width] = 99
-			w.copyTo(got)
-			now, before := expand(f, x[0], p, width), expand(f, x[1], p, width)
-			for i := range now {
-				if want := reducer.Extrapolate(now[i], before[i], beta); got[i] != want {
-					t.Fatalf("node %d feature %d: %g, want %g", p, i, got[i], want)
-				}
-			}
-			if got[width] != 0 {
-				t.Fatalf("beyond the vector: %g", got[width])
-			}
-		}
-	})
-}
-
-// TestPlace finds the nodes of a group that leaves some internals out.
-func TestPlace(t *testing.T) {
-	v := &vectors{nodes: []int32{0, 2, 3, 7}}
-	for p, want := range map[int32]int{0: 0, 2: 1, 3: 2, 7: 3, 1: -1, 5: -1, 9: -1} {
-		if at, ok := v.place(p); ok != (want >= 0) || ok && at != want {
-			t.Errorf("node %d: %d, %t", p, at, ok)
-		}
-	}
 }
 
 // TestJoinGroups: groups of one range become all nodes' lists.
@@ -182,11 +70,11 @@ func TestVectorCache(t *testing.T) {
 		group.Go(func() {
 			for k := range 200 {
 				n := int32(k / 50) // all of them move on together, roughly: four keys fit
-				v, err := c.get(context.Background(), fmt.Sprint(n), func() (*vectors, error) {
+				v, err := c.get(context.Background(), fmt.Sprint(n), func() (*reducer.Internals, error) {
 					loads.Add(1)
-					return &vectors{nodes: []int32{n}}, nil
+					return &reducer.Internals{Nodes: []int32{n}}, nil
 				})
-				if err != nil || v.nodes[0] != n {
+				if err != nil || v.Nodes[0] != n {
 					t.Errorf("worker %d key %d: %v, %v", worker, n, v, err)
 					return
 				}
@@ -198,7 +86,7 @@ func TestVectorCache(t *testing.T) {
 		t.Errorf("%d loads of 4 keys", loads.Load())
 	}
 	for k := range 100 {
-		_, _ = c.get(context.Background(), fmt.Sprint("other ", k), func() (*vectors, error) { return &vectors{}, nil })
+		_, _ = c.get(context.Background(), fmt.Sprint("other ", k), func() (*reducer.Internals, error) { return &reducer.Internals{}, nil })
 	}
 	if len(c.items) > 4 || len(c.order) > 4 {
 		t.Errorf("%d items, %d in order, at most 4", len(c.items), len(c.order))
@@ -211,8 +99,8 @@ func TestVectorCacheFailures(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	c := newVectorCache(2)
 	lost := errors.New("lost")
-	fail := func() (*vectors, error) { return nil, lost }
-	good := func() (*vectors, error) { return &vectors{}, nil }
+	fail := func() (*reducer.Internals, error) { return nil, lost }
+	good := func() (*reducer.Internals, error) { return &reducer.Internals{}, nil }
 	if _, err := c.get(context.Background(), "a", fail); !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
@@ -224,7 +112,7 @@ func TestVectorCacheFailures(t *testing.T) {
 	}
 	loading, finish, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
-		_, err := c.get(context.Background(), "b", func() (*vectors, error) { close(loading); <-finish; return nil, lost })
+		_, err := c.get(context.Background(), "b", func() (*reducer.Internals, error) { close(loading); <-finish; return nil, lost })
 		done <- err
 	}()
 	<-loading

@@ -193,7 +193,7 @@ func (j *job) ranges() []uint32 { return j.plan.GetRangeBegin() }
 type scratch struct {
 	tile   *mapper.Scratch
 	reduce reducer.Scratch
-	path   path
+	walk   reducer.Walk
 	mean   [mapper.Lanes][]float32
 
 	// On graphs: see fanMean.

@@ -115,7 +115,7 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 	if err != nil {
 		return nil, nil, err
 	}
-	s.path.reset(x, prev, float32(m.GetBeta()), j.features)
+	s.walk.Reset(x, prev, float32(m.GetBeta()), j.features)
 	s.edges = s.edges[:0]
 	b = &mapper.Block{}
 	slotOf := map[int32]int{-1: -1}
@@ -144,8 +144,8 @@ func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
 	}
-	s.path.move(k.job.forest, p)
-	s.path.copyTo(s.mean[slot])
+	s.walk.Move(k.job.forest, p)
+	s.walk.CopyTo(s.mean[slot])
 	return s.mean[slot]
 }
 
@@ -168,7 +168,7 @@ func (k *task) state(ctx context.Context, m *taxonv1.MapTask) (*mapper.State, er
 }
 
 // internals reads the group's current and previous vectors.
-func (k *task) internals(ctx context.Context, group int, m *taxonv1.MapTask) (x, prev *vectors, err error) {
+func (k *task) internals(ctx context.Context, group int, m *taxonv1.MapTask) (x, prev *reducer.Internals, err error) {
 	if x, err = k.vectors(ctx, group, m.GetX()); err != nil {
 		return nil, nil, err
 	}
@@ -180,9 +180,9 @@ func (k *task) internals(ctx context.Context, group int, m *taxonv1.MapTask) (x,
 }
 
 // vectors reads the internals of a group as the ranges' tasks at refs wrote them.
-func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vectors, error) {
+func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*reducer.Internals, error) {
 	key := vectorsKey(group, refs)
-	return k.job.vectors.get(ctx, key, func() (*vectors, error) {
+	return k.job.vectors.get(ctx, key, func() (*reducer.Internals, error) {
 		nodes := k.job.groups[group]
 		parts := make([]*vectorPart, 0, len(k.job.ranges())-1)
 		var keys []store.Key
@@ -213,7 +213,7 @@ func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*vec
 			}
 			values = values[1:]
 		}
-		return &vectors{nodes: nodes, parts: parts}, nil
+		return &reducer.Internals{Nodes: nodes, Parts: parts}, nil
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type Replay struct {
 	blocks []solved                           // last committed, by block
 	x      map[taxonv1.Place]*reducer.Vectors // by the REDUCE task that made it
 	zero   *reducer.Vectors
+	lists  joined
 	nodes  jobs.Nodes // of the last EMIT step
 }
 
@@ -178,6 +180,33 @@ func place(l *taxonv1.Lease) taxonv1.Place {
 
 func (r *Replay) terminals(block uint32) []uint32 {
 	return r.plan.BlockTerminals[r.plan.BlockBegin[block]:r.plan.BlockBegin[block+1]]
+}
+
+// joined are the internals over all ranges, as they were last asked for: x and x_prev.
+type joined struct {
+	mu   sync.Mutex
+	last [2]*reducer.Internals
+}
+
+// internals joins the vectors at refs over the ranges.
+func (r *Replay) internals(refs *taxonv1.Refs) (*reducer.Internals, error) {
+	parts, err := r.vectors(refs)
+	if err != nil {
+		return nil, err
+	}
+	r.lists.mu.Lock()
+	defer r.lists.mu.Unlock()
+	for _, v := range r.lists.last {
+		if v != nil && slices.Equal(v.Parts, parts) {
+			return v, nil
+		}
+	}
+	v := &reducer.Internals{Parts: parts, Nodes: make([]int32, len(r.forest.Parent))}
+	for p := range v.Nodes {
+		v.Nodes[p] = int32(p)
+	}
+	r.lists.last = [2]*reducer.Internals{v, r.lists.last[0]}
+	return v, nil
 }
 
 // vectors are the internals' vectors at refs.

@@ -13,15 +13,13 @@ import (
 type bench struct {
 	*Replay
 	scratch *mapper.Scratch
-	walk    walker
+	walk    reducer.Walk
 	mean    [mapper.Lanes][]float32
 	reducer reducer.Scratch
 }
 
 func (r *Replay) newBench() *bench {
-	b := &bench{Replay: r, scratch: r.solver.NewScratch(), walk: walker{forest: r.forest}}
-	b.walk.dense = [2][]float32{make([]float32, r.features), make([]float32, r.features)}
-	return b
+	return &bench{Replay: r, scratch: r.solver.NewScratch()}
 }
 
 // run does one task and compares its sums with the recorded ones.
@@ -95,24 +93,24 @@ func (b *bench) block(m *taxonv1.MapTask) (*mapper.Block, []int32, error) {
 	if at := m.GetDual().Place(); at != b.blocks[m.GetBlock()].at {
 		return nil, nil, fmt.Errorf("block %d was solved by %+v, not %+v", m.GetBlock(), b.blocks[m.GetBlock()].at, at)
 	}
-	x, err := b.vectors(m.GetX())
+	x, err := b.internals(m.GetX())
 	if err != nil {
 		return nil, nil, err
 	}
 	prev := x
 	if m.GetBeta() != 0 {
-		if prev, err = b.vectors(m.GetXPrev()); err != nil {
+		if prev, err = b.internals(m.GetXPrev()); err != nil {
 			return nil, nil, err
 		}
 	}
-	b.walk.read(x, prev)
+	b.walk.Reset(x, prev, float32(m.GetBeta()), uint32(b.features))
 	out, slotOf := &mapper.Block{}, map[int32]int{-1: -1}
 	var parents []int32
 	for _, n := range b.terminals(m.GetBlock()) {
 		p := b.parent(n)
 		if _, ok := slotOf[p]; !ok {
 			slotOf[p] = len(parents)
-			out.Mean = append(out.Mean, b.meanOf(len(parents), p, float32(m.GetBeta())))
+			out.Mean = append(out.Mean, b.meanOf(len(parents), p))
 			parents = append(parents, p)
 		}
 		out.Slot = append(out.Slot, slotOf[p])
@@ -121,11 +119,12 @@ func (b *bench) block(m *taxonv1.MapTask) (*mapper.Block, []int32, error) {
 	return out, parents, nil
 }
 
-func (b *bench) meanOf(slot int, p int32, beta float32) []float32 {
+func (b *bench) meanOf(slot int, p int32) []float32 {
 	if b.mean[slot] == nil {
 		b.mean[slot] = make([]float32, b.set.Matrix.Cols+1) // the bias's place is there without a bias, too
 	}
-	b.walk.y(b.mean[slot], p, beta)
+	b.walk.Move(b.forest, p)
+	b.walk.CopyTo(b.mean[slot])
 	return b.mean[slot]
 }
 
