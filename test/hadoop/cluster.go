@@ -23,16 +23,19 @@ type Options struct {
 	DataNodes   int               // at least 1
 	Replication int               // at least 1
 	HDFS        map[string]string // further properties of hdfs-site.xml
+	YARNOptions
 }
 
-// Cluster is an HDFS of this machine: a name node and data nodes, each a process of its
-// own that listens on loopback alone and dies with the process that started it.
+// Cluster is an HDFS of this machine, with YARN if asked for: a name node, data nodes and
+// so on, each a process of its own that listens on loopback alone and dies with the process
+// that started it.
 type Cluster struct {
 	dir, lib  string
 	nameNode  int // ports
 	webPort   int
 	options   Options
 	nodePorts [][3]int
+	yarnPorts map[string]int
 	running   map[string]*daemon
 }
 
@@ -59,6 +62,9 @@ func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
+	if err := c.configureYARN(ctx); err != nil {
+		return nil, err
+	}
 	format := exec.CommandContext(ctx, "java", c.java("format", "org.apache.hadoop.hdfs.server.namenode.NameNode", "-format", "-nonInteractive")...)
 	if out, err := format.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("format: %w: %.500s", err, out)
@@ -70,7 +76,13 @@ func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
 		}
 	}
 	if err == nil {
+		err = c.startYARN(ctx)
+	}
+	if err == nil {
 		err = c.Ready(ctx)
+	}
+	if err == nil && c.options.yarn() {
+		err = c.YARNReady(ctx)
 	}
 	if err != nil {
 		c.Stop()
@@ -167,18 +179,30 @@ func WriteConf(path string, properties map[string]string) error {
 
 // java are the arguments that run a Hadoop class.
 func (c *Cluster) java(name, class string, args ...string) []string {
-	out := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Djava.net.preferIPv4Stack=true",
-		"-Djava.io.tmpdir=" + filepath.Join(c.dir, "tmp"), "-Djdk.net.hosts.file=" + filepath.Join(c.Conf(), "hosts"), "-Dtaxon.daemon=" + name}
-	for _, p := range []string{"io", "lang", "lang.reflect", "math", "net", "nio", "text", "util", "util.concurrent", "util.zip"} {
-		out = append(out, "--add-opens=java.base/java."+p+"=ALL-UNNAMED") // as Hadoop's own launcher does for Java 17
-	}
-	out = append(out, "-cp", c.Conf()+":"+filepath.Join(c.lib, "*"), class)
+	out := append([]string{"-Xmx256m", "-Djava.io.tmpdir=" + filepath.Join(c.dir, "tmp"), "-Dtaxon.daemon=" + name}, c.javaFlags()...)
+	out = append(out, "-cp", c.ClassPath(), class)
 	return append(out, args...)
 }
 
-// StartDaemon starts a daemon that is not running: namenode, or a data node.
+// ClassPath is where Java finds Hadoop's classes and the cluster's configuration.
+func (c *Cluster) ClassPath() string { return c.Conf() + ":" + filepath.Join(c.lib, "*") }
+
+// javaFlags are what every Java process of the cluster runs with.
+func (c *Cluster) javaFlags() []string {
+	out := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Djava.net.preferIPv4Stack=true",
+		"-Djdk.net.hosts.file=" + filepath.Join(c.Conf(), "hosts")}
+	for _, p := range []string{"io", "lang", "lang.reflect", "math", "net", "nio", "text", "util", "util.concurrent", "util.zip"} {
+		out = append(out, "--add-opens=java.base/java."+p+"=ALL-UNNAMED") // as Hadoop's own launcher does for Java 17
+	}
+	return out
+}
+
+// StartDaemon starts a daemon that is not running: namenode, a data node, or one of YARN's.
 func (c *Cluster) StartDaemon(name string) error {
 	args := c.java(name, "org.apache.hadoop.hdfs.server.namenode.NameNode")
+	if class := yarnDaemons[name]; class != "" {
+		args = c.yarnJava(name, class)
+	}
 	for i, p := range c.nodePorts {
 		if name == DataNode(i) {
 			args = c.java(name, "org.apache.hadoop.hdfs.server.datanode.DataNode",
@@ -186,12 +210,18 @@ func (c *Cluster) StartDaemon(name string) error {
 				"-D", fmt.Sprintf("dfs.datanode.http.address=127.0.0.1:%d", p[1]), "-D", fmt.Sprintf("dfs.datanode.ipc.address=127.0.0.1:%d", p[2]))
 		}
 	}
+	cmd := exec.Command("sh", append([]string{"-c", keeper, "sh", "java"}, args...)...)
+	cmd.Env = c.environment(name)
+	return c.start(name, cmd)
+}
+
+// start starts a process that ends when its input does.
+func (c *Cluster) start(name string, cmd *exec.Cmd) error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "logs", name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command("sh", append([]string{"-c", keeper, "sh", "java"}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -224,7 +254,12 @@ func (c *Cluster) Stop() {
 
 // Ready waits until the name node has left safe mode and knows all data nodes that run.
 func (c *Cluster) Ready(ctx context.Context) error {
-	nodes := len(c.running) - 1
+	nodes := 0
+	for i := range c.options.DataNodes {
+		if c.running[DataNode(i)] != nil {
+			nodes++
+		}
+	}
 	for {
 		state, err := c.state(ctx)
 		if err == nil && state.Safemode == "" && state.Live == nodes {

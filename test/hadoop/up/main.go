@@ -1,6 +1,8 @@
-// Command up runs an HDFS of this machine until it is interrupted, to try taxon on:
+// Command up runs an HDFS of this machine, with YARN if asked for, until it is
+// interrupted, to try taxon on:
 //
 //	go run ./test/hadoop/up -datanodes 2 -replication 2
+//	go run ./test/hadoop/up -services
 package main
 
 import (
@@ -18,11 +20,15 @@ import (
 func main() {
 	nodes := flag.Int("datanodes", 1, "data nodes")
 	replicas := flag.Int("replication", 1, "replicas of a block")
+	var yarn hadoop.YARNOptions
+	flag.BoolVar(&yarn.YARN, "yarn", false, "YARN too")
+	flag.BoolVar(&yarn.Services, "services", false, "YARN with its REST service API")
+	flag.BoolVar(&yarn.History, "history", false, "YARN with MapReduce's history server")
 	dir := flag.String("dir", "", "empty folder for its data (default: a temporary one, removed at the end)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *dir, hadoop.Options{DataNodes: *nodes, Replication: *replicas}); err != nil {
+	if err := run(ctx, *dir, hadoop.Options{DataNodes: *nodes, Replication: *replicas, YARNOptions: yarn}); err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
 		os.Exit(1)
 	}
@@ -49,6 +55,9 @@ func run(ctx context.Context, dir string, o hadoop.Options) error {
 	}
 	defer c.Stop()
 	fmt.Printf("%s\nexport HADOOP_CONF_DIR=%s\n", c.URL("/"), c.Conf())
+	if o.YARN || o.Services || o.History {
+		fmt.Println(c.ResourceManagerURL())
+	}
 	<-ctx.Done()
 	return nil
 }
