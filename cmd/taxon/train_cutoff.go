@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"taxon/internal/dataset"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 )
@@ -77,6 +78,11 @@ func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	return labelset.Fit(p)
 }
 
+// profileDepth is how many scores of an instance its cut-off is fitted on.
+func profileDepth(m *model.Model, set *dataset.Set) int {
+	return min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(set.Stats.MaxLabels))))
+}
+
 // profiles scores the held-out rows with the model of the rest.
 func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
@@ -84,7 +90,7 @@ func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles,
 		return nil, err
 	}
 	defer m.Close()
-	depth := min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(h.set.Stats.MaxLabels))))
+	depth := profileDepth(m, h.set)
 	p, err := labelset.NewProfiles(depth, len(m.Labels))
 	if err != nil {
 		return nil, err

@@ -16,18 +16,19 @@ import (
 
 // tuneOptions are the flags of tune.
 type tuneOptions struct {
-	train    trainOptions // data, stopping and resources; what the grid names is set point by point
-	cs       []float64
-	biases   []float64
-	methods  []string
-	losses   []string
-	positive []string
-	inner    []float64
-	folds    int
-	goal     string
-	oneSE    bool
-	patience int
-	cold     bool
+	train      trainOptions // data, stopping and resources; what the grid names is set point by point
+	cs         []float64
+	biases     []float64
+	methods    []string
+	losses     []string
+	positive   []string
+	inner      []float64
+	folds      int
+	goal       string
+	oneSE      bool
+	patience   int
+	exhaustive bool // no point is left behind
+	cold       bool
 }
 
 // defaultCosts are the values of C that [TKDD] 5.2 searches.
@@ -40,7 +41,8 @@ func newTuneCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "find C and other options by cross-validation",
 		Long: "Trains every point of a grid of options on the folds of a cross-validation, measures it on the rows left out, and writes the best one as a job file for train and submit. " +
-			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Along ascending C each training begins where the one before it ended, and a path of C ends early once it is clearly past its best. " +
+			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Every point is tried on the first fold, and those that lie three standard errors behind the best one there are left behind. " +
+			"Along ascending C each training begins where the one before it ended, and a path of C ends once it is clearly past its best. Label sets are cut as train would cut them. " +
 			"Finished points stay in --out: after Ctrl-C, or a crash, the same command goes on. The value of a point is measured on the rows of all folds together; ± is the standard error over the folds.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
@@ -72,8 +74,9 @@ func newTuneCmd(a *app) *cobra.Command {
 		intFlag(f, &o.folds, "folds", 5, 2, 100, "`K` of the cross-validation")
 		f.StringVar(&o.goal, "goal", "micro", "`MEASURE` to choose by: micro, macro, or any key of eval --json")
 		f.BoolVar(&o.oneSE, "one-se", false, "choose the smallest C on the best point's path that lies within one standard error of it")
-		intFlag(f, &o.patience, "patience", 2, 0, 100, "end a path of C once `N` points in a row lie more than a standard error below its best; 0: never")
-		f.BoolVar(&o.cold, "measure-cold", false, "train every point from nothing as well, to see what beginning at the last one saves")
+		intFlag(f, &o.patience, "patience", 2, 0, 100, "end a path of C once `N` points in a row lie far behind its best on the first fold; 0: never")
+		f.BoolVar(&o.exhaustive, "exhaustive", false, "train every point on every fold, however far behind it is")
+		f.BoolVar(&o.cold, "measure-cold", false, "train the whole grid on every fold from nothing as well, to see what the search saves")
 		f.Uint64Var(&t.seed, "seed", 0, "seed of the folds and of the sampling order: `N`")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {

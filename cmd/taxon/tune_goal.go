@@ -12,12 +12,13 @@ type goal struct {
 	key          string // as in eval --json
 	low          bool   // the lower the better
 	hierarchical bool   // needs a structure
+	ranked       bool   // needs the best classes
 }
 
 // goals are the measures by key, in the order of eval --json.
 var goals = []goal{
 	{key: "micro_f1"}, {key: "macro_f1"}, {key: "micro_precision"}, {key: "micro_recall"}, {key: "zero_one", low: true},
-	{key: "p@1"}, {key: "p@3"}, {key: "p@5"}, {key: "ndcg@5"},
+	{key: "p@1", ranked: true}, {key: "p@3", ranked: true}, {key: "p@5", ranked: true}, {key: "ndcg@5", ranked: true},
 	{key: "tree_loss", low: true, hierarchical: true}, {key: "sym_diff", low: true, hierarchical: true},
 	{key: "l_H_unif", low: true, hierarchical: true}, {key: "l_H_sibl", low: true, hierarchical: true}, {key: "l_H_subtree", low: true, hierarchical: true},
 	{key: "l_Htilde_unif", low: true, hierarchical: true}, {key: "l_Htilde_sibl", low: true, hierarchical: true}, {key: "l_Htilde_subtree", low: true, hierarchical: true},

@@ -11,20 +11,16 @@ import (
 	"runtime"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
-	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/taxonomy"
 	"taxon/internal/tune"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// parallelFolds bounds the folds of a point that train side by side: each holds a copy of
-// its rows. Their tasks share the engine's slots.
-const parallelFolds = 4
+// parallelPaths bounds the paths that train side by side: each holds vectors of its own,
+// and each fold a copy of its rows. Their tasks share the engine's slots.
+const parallelPaths = 4
 
 // search is one run of tune.
 type search struct {
@@ -40,7 +36,7 @@ type search struct {
 	jobs   int
 
 	mu   sync.Mutex // guards what follows
-	sets map[string]*dataset.Set
+	sets map[int]*foldData
 	done int
 }
 
@@ -58,7 +54,7 @@ func newSearch(a *app, o *tuneOptions) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &search{a: a, o: o, goal: g, work: work, sets: map[string]*dataset.Set{}}, nil
+	return &search{a: a, o: o, goal: g, work: work, sets: map[int]*foldData{}}, nil
 }
 
 // tunable refuses a place that holds something else than a search.
@@ -108,7 +104,7 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.engine.Close()) }()
-	r, err := s.paths(ctx)
+	r, err := s.searched(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,16 +164,6 @@ func (s *search) measures() error {
 		return usagef("tune: --goal %s needs a class structure: add --hierarchy FILE", s.o.goal)
 	}
 	return nil
-}
-
-// dataOf gives the engine the rows of a fold.
-func (s *search) dataOf(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if set := s.sets[d.GetFingerprint()]; set != nil {
-		return set, nil
-	}
-	return nil, fmt.Errorf("no fold has the fingerprint %s", d.GetFingerprint())
 }
 
 // Names within the folder of a search.
@@ -240,66 +226,50 @@ func writeJSON(path string, v any) error {
 	return fs.WriteFile(path, append(data, '\n'))
 }
 
-// paths searches path by path, each as far as it is worth it.
-func (s *search) paths(ctx context.Context) (*tuned, error) {
-	paths := s.o.grid().Paths()
+// searched races the points of the grid, and lists those that were tried.
+func (s *search) searched(ctx context.Context) (*tuned, error) {
+	race := s.newRace()
 	total := 0
-	for _, p := range paths {
-		total += len(p) * s.o.folds
+	for _, path := range race.paths {
+		total += len(path) * s.o.folds
 	}
 	s.line = s.a.ui.Start("tune: training", int64(total))
 	defer s.line.Done()
+	if err := race.run(ctx); err != nil {
+		return nil, s.ended(ctx, err)
+	}
 	r := &tuned{Goal: s.goal.key, Low: s.goal.low, Folds: s.o.folds, Gap: s.o.train.gap, Instances: len(s.folds)}
-	for _, path := range paths {
-		var scores []tune.Score
-		for i := range path {
-			p, err := s.point(ctx, path, i)
+	for _, path := range race.paths {
+		for _, p := range path {
+			if p.skipped {
+				r.Skipped++
+				continue
+			}
+			point, err := s.pool(p.point, p.results)
 			if err != nil {
-				return nil, s.ended(ctx, err)
+				return nil, err
 			}
-			r.add(p)
-			scores = append(scores, p.score())
-			if best := r.Points[r.best()]; true {
-				s.show(fmt.Sprintf("%s C %g: %.4f  best %.4f at %s C %g", p.Method, p.C, p.Value, best.Value, best.Method, best.C))
-			}
-			if tune.Past(scores, s.o.patience, s.goal.low) {
-				r.Skipped += len(path) - i - 1
-				s.advance((len(path) - i - 1) * s.o.folds)
-				break
-			}
+			r.Points = append(r.Points, point)
 		}
 	}
 	r.choose(s.o.oneSE)
+	if s.o.cold {
+		if err := s.naive(ctx, race, r); err != nil {
+			return nil, s.ended(ctx, err)
+		}
+	}
 	return r, nil
 }
 
-// point trains and measures the folds of a point, several at a time.
-func (s *search) point(ctx context.Context, path []tune.Point, i int) (*tunedPoint, error) {
-	results := make([]*foldResult, s.o.folds)
-	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(min(parallelFolds, s.o.folds))
-	for f := range s.o.folds {
-		group.Go(func() (err error) {
-			results[f], err = s.fold(within, path, i, f)
-			s.advance(1)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return s.pool(path[i], results)
-}
-
-// pool measures the rows of all folds together.
+// pool measures the rows of the folds that a point was tried on together.
 func (s *search) pool(p tune.Point, results []*foldResult) (*tunedPoint, error) {
 	acc, err := eval.NewAccumulator(s.opts)
 	if err != nil {
 		return nil, err
 	}
-	out := &tunedPoint{Point: p}
+	out := &tunedPoint{Point: p, Tried: len(results)}
 	for f, r := range results {
-		if err := s.replay(p, f, acc); err != nil {
+		if err := s.replay(p, f, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
 			return nil, err
 		}
 		v, err := s.goal.of(r.Measures)
@@ -308,7 +278,6 @@ func (s *search) pool(p tune.Point, results []*foldResult) (*tunedPoint, error) 
 		}
 		out.FoldValues = append(out.FoldValues, v)
 		out.CPUSeconds += r.CPUSeconds
-		out.ColdCPUSeconds += r.ColdCPUSeconds
 		out.Sweeps += r.Sweeps
 		if r.StoppedBy != "gap" {
 			out.Unfinished++

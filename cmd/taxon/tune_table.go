@@ -24,9 +24,9 @@ type tuned struct {
 	Chosen    int           `json:"chosen"`
 	Options   tune.Point    `json:"options"` // the point chosen
 	Points    []*tunedPoint `json:"points"`
-	Skipped   int           `json:"skipped"`     // points of paths that ended early
-	CPU       float64       `json:"cpu_seconds"` // of the trainings behind the table, measuring not counted
-	Cold      *float64      `json:"cold_cpu_seconds,omitempty"`
+	Skipped   int           `json:"skipped"`                    // points of paths that ended early
+	CPU       float64       `json:"cpu_seconds"`                // of the trainings behind the table, measuring not counted
+	Cold      *float64      `json:"cold_cpu_seconds,omitempty"` // with --measure-cold: of the whole grid, each point alone and from nothing
 	JobFile   string        `json:"job_file"`
 	Plots     []string      `json:"plots,omitempty"`
 }
@@ -34,63 +34,62 @@ type tuned struct {
 // tunedPoint is a line of the table.
 type tunedPoint struct {
 	tune.Point
-	Value          float64   `json:"value"`          // of the goal, over the rows of all folds
-	StandardError  float64   `json:"standard_error"` // of the mean of the folds' values
-	FoldValues     []float64 `json:"fold_values"`
-	MicroF1        float64   `json:"micro_f1"`
-	MacroF1        float64   `json:"macro_f1"`
-	Sweeps         int       `json:"sweeps"`           // of all folds
-	Unfinished     int       `json:"above_gap"`        // folds that ended above the gap
-	CPUSeconds     float64   `json:"cpu_seconds"`      // of all folds' training
-	ColdCPUSeconds float64   `json:"cold_cpu_seconds"` // the same from nothing; 0: not measured
+	Value         float64   `json:"value"`          // of the goal, over the rows of the folds tried
+	StandardError float64   `json:"standard_error"` // of the mean of the folds' values
+	FoldValues    []float64 `json:"fold_values"`
+	MicroF1       float64   `json:"micro_f1"`
+	MacroF1       float64   `json:"macro_f1"`
+	Sweeps        int       `json:"sweeps"`      // of its folds
+	Unfinished    int       `json:"above_gap"`   // folds that ended above the gap
+	CPUSeconds    float64   `json:"cpu_seconds"` // of its trainings
+	Tried         int       `json:"tried"`       // folds: fewer than all, it was left behind
 }
 
 func (p *tunedPoint) score() tune.Score { return tune.Score{Value: p.Value, Spread: p.StandardError} }
 
-func (r *tuned) add(p *tunedPoint) { r.Points = append(r.Points, p) }
-
-func (r *tuned) scores() []tune.Score {
-	out := make([]tune.Score, len(r.Points))
-	for i, p := range r.Points {
-		out[i] = p.score()
+// spread is the standard error as text; one fold has none.
+func (p *tunedPoint) spread() string {
+	if p.Tried < 2 {
+		return "-"
 	}
-	return out
+	return figure(p.StandardError)
 }
 
-func (r *tuned) best() int { return tune.Best(r.scores(), r.Low) }
+// best is the point with the best value of those that were tried on all folds.
+func (r *tuned) best() int {
+	best := -1
+	for i, p := range r.Points {
+		if p.Tried == r.Folds && (best < 0 || tune.Better(p.Value, r.Points[best].Value, r.Low)) {
+			best = i
+		}
+	}
+	return best
+}
 
-// choose applies the rule, and adds up the cost.
+// choose applies the rule.
 func (r *tuned) choose(oneSE bool) {
 	r.Best, r.Rule = r.best(), "best"
 	r.Chosen = r.Best
 	if oneSE {
 		var path []int
+		scores := make([]tune.Score, len(r.Points))
 		for i, p := range r.Points {
-			if p.Path() == r.Points[r.Best].Path() {
+			scores[i] = p.score()
+			if p.Path() == r.Points[r.Best].Path() && p.Tried == r.Folds {
 				path = append(path, i)
 			}
 		}
-		r.Rule, r.Chosen = "one-se", tune.OneStandardError(r.scores(), r.Best, path, r.Low)
+		r.Rule, r.Chosen = "one-se", tune.OneStandardError(scores, r.Best, path, r.Low)
 	}
 	r.Options = r.Points[r.Chosen].Point
-}
-
-// cost adds up the trainings' CPU time; measured says that cold ones were, too.
-func (r *tuned) cost(measured bool) {
 	r.CPU = 0
-	cold := 0.0
 	for _, p := range r.Points {
 		r.CPU += p.CPUSeconds
-		cold += p.ColdCPUSeconds
-	}
-	if r.Cold = nil; measured {
-		r.Cold = &cold
 	}
 }
 
 // finish writes the job file and the table.
 func (s *search) finish(r *tuned) error {
-	r.cost(s.o.cold)
 	r.JobFile = s.join(jobFile)
 	for _, ext := range []string{"svg", "png"} {
 		path := s.join("tune." + ext)
@@ -171,10 +170,13 @@ func printTuned(a *app, o *tuneOptions, r *tuned) {
 		} else if i == r.Best {
 			mark = "< best"
 		}
+		if p.Tried < r.Folds {
+			mark = fmt.Sprintf("left after %s", counted(int64(p.Tried), "fold", "folds"))
+		}
 		if p.Unfinished > 0 {
 			mark += fmt.Sprintf(" (%d above the gap)", p.Unfinished)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", number(p.C), figure(p.Value), figure(p.StandardError), figure(p.MicroF1), figure(p.MacroF1),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", number(p.C), figure(p.Value), p.spread(), figure(p.MicroF1), figure(p.MacroF1),
 			p.Sweeps, formatSeconds(p.CPUSeconds), mark)
 	}
 	t.Flush()
@@ -183,7 +185,7 @@ func printTuned(a *app, o *tuneOptions, r *tuned) {
 	}
 	fmt.Fprintf(w, "\n  trainings   %s of CPU", formatSeconds(r.CPU))
 	if r.Cold != nil {
-		fmt.Fprintf(w, ", %s from nothing: %.2f of it", formatSeconds(*r.Cold), r.CPU / *r.Cold)
+		fmt.Fprintf(w, ", the whole grid one by one %s: %.2f of it", formatSeconds(*r.Cold), r.CPU / *r.Cold)
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "; %s past the best left out", counted(int64(r.Skipped), "point", "points"))

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,20 +36,23 @@ func tuneIn(t *testing.T, dir, out, flags string) *tuned {
 // job file it wrote.
 func TestTune(t *testing.T) {
 	dir, out := noisyFiles(t), t.TempDir()+"/tuned"
-	flags := "--hierarchy tree.txt --C 0.1,1,10 --folds 3 --patience 0 --goal macro --measure-cold"
+	flags := "--hierarchy tree.txt --C 0.1,1,10 --folds 3 --exhaustive --goal macro --measure-cold"
 	r := tuneIn(t, dir, out, flags)
 	if len(r.Points) != 3 || r.Goal != "macro_f1" || r.Instances != 300 || r.Skipped != 0 {
 		t.Fatalf("%d points for %s on %d instances, %d skipped", len(r.Points), r.Goal, r.Instances, r.Skipped)
 	}
 	for i, p := range r.Points {
-		if p.Value != p.MacroF1 || p.Value <= 0 || p.Value > 1 || len(p.FoldValues) != 3 || p.Unfinished > 0 || p.ColdCPUSeconds <= 0 {
+		if p.Value != p.MacroF1 || p.Value <= 0 || p.Value > 1 || len(p.FoldValues) != 3 || p.Unfinished > 0 || p.Tried != 3 {
 			t.Errorf("point %d: %+v", i, p)
 		}
 		if p.Value > r.Points[r.Best].Value {
 			t.Errorf("point %d is better than the best", i)
 		}
 	}
-	points, err := filepath.Glob(filepath.Join(out, "points", "*C1.*.json"))
+	if r.Cold == nil || *r.Cold <= 0 || r.CPU <= 0 {
+		t.Errorf("cost %v, naive %v", r.CPU, r.Cold)
+	}
+	points, err := filepath.Glob(filepath.Join(out, "points", "*C1.[0-9].json"))
 	if err != nil || len(points) != 3 {
 		t.Fatalf("points %v, %v", points, err)
 	}
@@ -72,11 +78,85 @@ func TestTune(t *testing.T) {
 	}
 }
 
+// unevenFiles makes data of six classes, over half of it of the first, which a small C
+// predicts for everything.
+func unevenFiles(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	r := rand.New(rand.NewPCG(3, 5))
+	var b strings.Builder
+	for range 600 {
+		c := max(0, r.IntN(13)-7)
+		shown := c
+		if r.IntN(10) == 0 {
+			shown = r.IntN(6)
+		}
+		fmt.Fprintf(&b, "c%d %d:1 %d:%.3f\n", c, 1+shown, 10+r.IntN(8), r.Float64())
+	}
+	for name, text := range map[string]string{"train.svm": b.String(), "tree.txt": "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestTuneRace: the race comes to the choice of the search that leaves nothing behind, at
+// the same value, with fewer trainings; cold trainings of a race cover the whole grid.
+func TestTuneRace(t *testing.T) {
+	dir := unevenFiles(t)
+	flags := "--hierarchy tree.txt --method rr-svm,bsvm --C 0.00001,0.0001,0.01,1,100 --folds 4"
+	whole := tuneIn(t, dir, t.TempDir()+"/whole", flags+" --exhaustive")
+	raced := tuneIn(t, dir, t.TempDir()+"/raced", flags+" --measure-cold")
+	trainings := 0
+	for _, p := range raced.Points {
+		trainings += p.Tried
+	}
+	if len(whole.Points) != 10 || trainings >= 40 || raced.Points[raced.Chosen].Tried != 4 {
+		t.Errorf("%d points of the whole grid, %d trainings in the race", len(whole.Points), trainings)
+	}
+	if raced.Options != whole.Options {
+		t.Errorf("the race chose %+v, without it %+v", raced.Options, whole.Options)
+	}
+	if raced.Cold == nil || *raced.Cold < raced.CPU/2 {
+		t.Errorf("cost %v, naive %v", raced.CPU, raced.Cold)
+	}
+}
+
+// TestTuneMultiLabel: label sets are cut as train's are. On this data positives score below
+// 0, so a threshold at 0 would leave most sets at one label.
+func TestTuneMultiLabel(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "train.svm"), []byte(multiLabel(400, 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir() + "/tuned"
+	r := tuneIn(t, dir, out, "--method bsvm --C 1 --folds 2")
+	vars := map[string]string{"DATA": filepath.Join(dir, "train.svm"), "TEST": writeText(t, "test.svm", multiLabel(400, 2)), "M": t.TempDir() + "/m"}
+	score := func(flags string) float64 {
+		code, stdout, stderr := runTaxon(t, "", "eval --json --model $M --data $TEST "+flags, vars)
+		var e struct {
+			F1 float64 `json:"micro_f1"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &e); code != 0 || err != nil {
+			t.Fatalf("eval: exit %d, %v: %s", code, err, stderr)
+		}
+		return e.F1
+	}
+	if code, _, stderr := runTaxon(t, "", "train --quiet --method bsvm --data $DATA --out $M", vars); code != 0 {
+		t.Fatal(stderr)
+	}
+	fitted, zero := score(""), score("--cutoff zero")
+	if got := r.Points[0].MicroF1; math.Abs(got-fitted) > math.Abs(got-zero) {
+		t.Errorf("tuned at F1 %v: train's model has %v, at threshold 0 %v", got, fitted, zero)
+	}
+}
+
 // TestTuneInterrupted: an interrupted search keeps what is finished, and the same command
 // comes to the table of one that ran through.
 func TestTuneInterrupted(t *testing.T) {
 	dir := noisyFiles(t)
-	flags := "--hierarchy tree.txt --method rr-svm,bsvm --C 0.1,1,10,100 --folds 2 --patience 0 --seed 3 --gap 1e-3"
+	flags := "--hierarchy tree.txt --method rr-svm,bsvm --C 0.1,1,10,100 --folds 3 --seed 3 --gap 1e-3"
 	whole := tuneIn(t, dir, t.TempDir()+"/whole", flags)
 	out := t.TempDir() + "/tuned"
 	ctx, cancel := context.WithCancel(t.Context())

@@ -367,3 +367,59 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestCrossFit: an instance is cut by what the others say. Where all true classes score
+// above 0 and all others below, every cut is right; one instance whose scores lie 10 higher
+// than all others' is still cut as they are, so it can't have been fitted on.
+func TestCrossFit(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 1))
+	p, err := NewProfiles(4, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []int
+	for row := range 60 {
+		k := 1 + r.IntN(3)
+		shift := 0.0
+		if row == 7 {
+			shift = 10
+		}
+		scores := make([]float64, 4)
+		for i := range scores {
+			scores[i] = shift + 0.5 + 0.4*r.Float64()
+			if i >= k {
+				scores[i] -= 1.5
+			}
+		}
+		slices.SortFunc(scores, func(a, b float64) int {
+			if a > b {
+				return -1
+			}
+			return 1
+		})
+		classes := []int32{0, 1, 2, 3}
+		if err := p.Add(scores, classes, classes[:k]); err != nil {
+			t.Fatal(err)
+		}
+		if row == 7 {
+			k = 4 // all of its scores lie above any threshold of the others
+		}
+		want = append(want, k)
+	}
+	got, err := CrossFit(p, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := 0
+	for i := range want {
+		if got[i] != want[i] {
+			wrong++
+		}
+	}
+	if wrong > 2 || got[7] != 4 {
+		t.Errorf("%d of %d cut wrongly; %d labels of the strange one", wrong, len(want), got[7])
+	}
+	if _, err := CrossFit(p, 1); err == nil {
+		t.Error("one part has no others")
+	}
+}

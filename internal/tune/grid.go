@@ -128,22 +128,3 @@ func OneStandardError(scores []Score, best int, path []int, low bool) int {
 	}
 	return best
 }
-
-// Past says whether a path has passed its best: its last `patience` points lie more than
-// the best one's standard error below the best. 0: never.
-func Past(path []Score, patience int, low bool) bool {
-	best := Best(path, low)
-	if patience == 0 || best < 0 || len(path)-patience <= best {
-		return false
-	}
-	for _, s := range path[len(path)-patience:] {
-		limit := path[best].Value - path[best].Spread
-		if low {
-			limit = path[best].Value + path[best].Spread
-		}
-		if !Better(limit, s.Value, low) {
-			return false
-		}
-	}
-	return true
-}

@@ -149,14 +149,6 @@ func TestChoice(t *testing.T) {
 		if b := OneStandardError(scores, 2, all, low); b != 1 {
 			t.Errorf("one standard error: %d", b)
 		}
-		for n, want := range []bool{false, false, false, false, false, false, true} {
-			if got := Past(scores[:n], 2, low); got != want {
-				t.Errorf("past the best after %d points: %v", n, got)
-			}
-		}
-		if Past(scores, 0, low) {
-			t.Error("patience 0 never ends a path")
-		}
 	}
 	if Best(nil, false) != -1 {
 		t.Error("no score has no best")
