@@ -349,3 +349,10 @@ func (s *Server) compact() {
 		s.fail(err)
 	}
 }
+
+// Ahead tells how a job's step under way stands, and what follows it.
+func (s *Server) Ahead(id string) (Ahead, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Ahead(id)
+}

@@ -70,8 +70,19 @@ func writeState(path string, state []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "taxon checkpoint 1 %08x %d\n%s", store.Checksum(state), len(state), state)
+	_, err = f.Write(stateBytes(state))
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// WriteState writes a coordinator's state of a job as a checkpoint whose values lie
+// elsewhere: LoadCheckpoint of its folder reads it, if it is named "state".
+func WriteState(path string, state []byte) error {
+	return fs.WriteFile(path, stateBytes(state))
+}
+
+// stateBytes is the state behind its checksum.
+func stateBytes(state []byte) []byte {
+	return append(fmt.Appendf(nil, "taxon checkpoint 1 %08x %d\n", store.Checksum(state), len(state)), state...)
 }
 
 // Checkpoint is a stored state of a job.

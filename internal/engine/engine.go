@@ -40,6 +40,19 @@ type Config struct {
 	Failed func(error)
 	// Wrap puts something around the worker's executor, for tests and measurements; nil: nothing.
 	Wrap func(worker.Executor) worker.Executor
+	// Backend takes the place of shards, checkpoints and the worker's executor; nil: none does.
+	Backend Backend
+}
+
+// Backend is where a job's values lie and what runs its tasks, when that is not this
+// process. The engine closes it.
+type Backend interface {
+	store.Shard // of all values; they outlive the process
+	coordinator.Checkpointer
+	// Executor runs tasks; ahead tells what follows the step that they are of.
+	Executor(ahead func(job string) (coordinator.Ahead, error)) worker.Executor
+	// Resumed tells, before a checkpoint is gone on from, which steps it refers to.
+	Resumed(keep []uint32) error
 }
 
 // Engine is a running embedded cluster.
@@ -50,6 +63,7 @@ type Engine struct {
 	server  *coordinator.Server
 	trainer *worker.Trainer
 	shards  []store.Shard
+	backend Backend
 	stop    context.CancelFunc
 	agent   sync.WaitGroup
 	failed  func(error)
@@ -70,7 +84,11 @@ func Start(c Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	config := coordinator.Config{Store: keeper{e.Store}, Show: c.Show, Failed: e.failed}
-	if c.Checkpoints != "" {
+	switch {
+	case c.Backend != nil: // its checkpoints are cheap: each sweep is one
+		config.Checkpointer = c.Backend
+		config.Limits.CheckpointEvery, config.Limits.CheckpointSweeps, config.Limits.KeepInputs = 1, 1, true
+	case c.Checkpoints != "":
 		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store}
 		config.Limits.CheckpointEvery = coordinator.Tick(c.CheckpointEvery)
 	}
@@ -85,6 +103,10 @@ func Start(c Config) (*Engine, error) {
 }
 
 func (e *Engine) openShards(c Config) error {
+	if e.backend = c.Backend; e.backend != nil {
+		e.shards = []store.Shard{e.backend}
+		return nil
+	}
 	for i := range max(c.Shards, 1) {
 		if c.BadgerDir == "" {
 			e.shards = append(e.shards, memory.New(memory.Options{MaxBytes: c.ShardBytes}))
@@ -104,6 +126,9 @@ func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	e.stop = stop
 	e.trainer = &worker.Trainer{Store: e.Store, Open: c.Open}
 	var executor worker.Executor = e.trainer
+	if e.backend != nil {
+		executor = e.backend.Executor(e.server.Ahead)
+	}
 	if c.Wrap != nil {
 		executor = c.Wrap(executor)
 	}
@@ -134,7 +159,15 @@ func (e *Engine) Close() error {
 
 // Resume brings a checkpoint's values back into the store and goes on with its job.
 func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err error) {
-	if err := c.restore(ctx, e.Store); err != nil {
+	if e.backend == nil {
+		err = c.restore(ctx, e.Store)
+	} else {
+		var keep []uint32
+		if keep, err = coordinator.KeptSteps(c.State); err == nil {
+			err = e.backend.Resumed(keep)
+		}
+	}
+	if err != nil {
 		return "", err
 	}
 	return e.server.Resume(c.State)
