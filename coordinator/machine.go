@@ -212,6 +212,17 @@ func (m *Machine) enrol(w *workerState) {
 
 func (m *Machine) alive(worker string) bool { return m.worker(worker) != nil }
 
+// slots is how many tasks the workers can have at a time.
+func (m *Machine) slots() int {
+	n := 0
+	for _, w := range m.workers {
+		if !w.draining {
+			n += int(w.slots)
+		}
+	}
+	return n
+}
+
 // hear notes that a worker lives; an unknown one is refused.
 func (m *Machine) hear(id string) bool {
 	w := m.worker(id)

@@ -491,7 +491,7 @@ func (m *Machine) openStep(j *job, at Tick) {
 		return
 	}
 	j.StepNo++
-	j.step = newStep(j, m.alive)
+	j.step = newStep(j, m.alive, m.slots())
 }
 
 // failJob ends a job with an error. What its last committed step left stays, so that it

@@ -206,7 +206,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	if !j.hasStep() {
 		return j, nil
 	}
-	j.step = newStep(j, m.alive)
+	j.step = newStep(j, m.alive, m.slots())
 	if len(s.Tasks) != len(j.step.tasks) {
 		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))
 	}

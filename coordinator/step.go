@@ -58,7 +58,7 @@ type inputs struct {
 
 // newStep lays out the tasks of the step that j.outer stands at: MAPs in block order,
 // then REDUCEs in range order. They read what was committed before the step.
-func newStep(j *job, alive func(worker string) bool) *step {
+func newStep(j *job, alive func(worker string) bool, slots int) *step {
 	spec := j.outer.step()
 	s := &step{spec: spec, number: j.StepNo, from: sources{j.Dual, j.X, j.XPrev}}
 	ranges := uint32(0)
@@ -71,7 +71,7 @@ func newStep(j *job, alive func(worker string) bool) *step {
 	s.in = compile(spec, s.from)
 	s.tasks = make([]task, s.maps+ranges)
 	s.cost = s.costs(j)
-	s.queue = newQueue(s.cost, s.homes(j, alive))
+	s.queue = newQueue(s.cost, s.homes(j, alive), slots)
 	return s
 }
 
@@ -189,22 +189,33 @@ type queue struct {
 	all   []uint32
 }
 
-// newQueue orders the tasks: those of more than twice the mean cost first and those of
-// less than half of it last, longest first, so that a step ends even; the others, mostly
-// nearly all, in the plan's order. Neighbours in the plan share ancestors, whose vectors a
-// worker that takes them one after the other does not lay out again.
-func newQueue(cost []float64, home []string) queue {
+const (
+	longShare = 4 // a task of more than this part of a slot's share of a step is long
+	fillers   = 4 // tasks a slot that fill the step's end
+)
+
+// newQueue orders the tasks for so many slots, so that a step ends even: first, longest
+// first, those that are long beside a slot's share of the step; last, again longest first,
+// the shortest few a slot; the others, mostly nearly all, in the plan's order. Neighbours in
+// the plan share ancestors, whose vectors a worker that takes them one after the other
+// does not lay out again.
+func newQueue(cost []float64, home []string, slots int) queue {
 	q := queue{home: map[string][]uint32{}, all: make([]uint32, len(cost))}
-	mean := 0.0
+	total := 0.0
 	for t, c := range cost {
 		q.all[t] = uint32(t)
-		mean += c / float64(len(cost))
+		total += c
+	}
+	long := total / float64(longShare*max(slots, 1))
+	short := -1.0
+	if last := fillers * slots; slots > 1 && last < len(cost) {
+		short = slices.Sorted(slices.Values(cost))[last]
 	}
 	level := func(t uint32) float64 {
-		if c := cost[t]; c > 2*mean || c < mean/2 {
+		if c := cost[t]; c > long || c < short {
 			return c
 		}
-		return mean
+		return long
 	}
 	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
 	for _, t := range q.all {

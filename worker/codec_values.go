@@ -225,7 +225,11 @@ func decodeVectors(b []byte, nodes int, lo, hi uint32) (*vectorPart, error) {
 
 // encodeOverrides writes the final weights of a block's lanes.
 func encodeOverrides(os []mapper.Override) []byte {
-	e := encoder{}
+	total := 0
+	for _, o := range os {
+		total += len(o.Feature)
+	}
+	e := encoder{make([]byte, 0, 16+4*len(os)+6*total)}
 	e.byte(formatOverrides)
 	e.uvarint(len(os))
 	for _, o := range os {

@@ -14,11 +14,15 @@ import (
 
 // Channel is an in-process transport for any gRPC services: servers register with it
 // as with a grpc.Server, clients call through it as through a connection. Calls go
-// through the generated stubs and handlers, each handler in a goroutine of its own,
-// with deadlines, cancellation, request metadata, flow control (a message under way
-// in each direction) and status codes as over a connection; but messages are copied
-// rather than serialised, and the store's bulk messages are handed over. Response
-// headers, trailers, call options and interceptors are not carried.
+// through the generated stubs and handlers, with deadlines, cancellation, request
+// metadata and status codes as over a connection; but messages are copied rather than
+// serialised, and the store's bulk messages are handed over. Response headers, trailers,
+// call options and interceptors are not carried.
+//
+// The handler of a server's stream has a goroutine of its own and a message under way in
+// each direction. Other handlers run in the caller's goroutine, a client's stream being
+// collected first: waking a goroutine costs more than storing a task's values. Such a call
+// ends when its handler does, which should heed its context.
 //
 // As with any gRPC stream, who begins one must read it to its end or end its context.
 type Channel struct {
@@ -74,30 +78,13 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, _ 
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	request, err := cloneMessage(args) // the handler may outlive this call
+	ctx, cancel := serverContext(ctx)
+	defer cancel()
+	answer, err := m.Handler(s.impl, ctx, func(in any) error { return copyMessage(in, args) }, nil)
 	if err != nil {
-		return err
+		return statusError(err)
 	}
-	type answer struct {
-		reply any
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		ctx, cancel := serverContext(ctx)
-		defer cancel()
-		reply, err := m.Handler(s.impl, ctx, func(in any) error { return copyMessage(in, request) }, nil)
-		done <- answer{reply, statusError(err)}
-	}()
-	select {
-	case a := <-done:
-		if a.err != nil {
-			return a.err
-		}
-		return copyMessage(reply, a.reply)
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
-	}
+	return copyMessage(reply, answer)
 }
 
 // NewStream begins a streaming call.
@@ -113,6 +100,9 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
+	if !desc.ServerStreams {
+		return &collectedStream{ctx: ctx, handle: func(st grpc.ServerStream) error { return m.Handler(s.impl, st) }}, nil
+	}
 	p := &pipe{requests: make(chan any, 1), responses: make(chan any, 1), done: make(chan struct{})}
 	go func() {
 		ctx, cancel := serverContext(ctx)
@@ -120,7 +110,7 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 		p.err = statusError(m.Handler(s.impl, &serverStream{pipe: p, ctx: ctx}))
 		close(p.done)
 	}()
-	return &clientStream{pipe: p, ctx: ctx, many: desc.ServerStreams}, nil
+	return &clientStream{pipe: p, ctx: ctx}, nil
 }
 
 // serverContext gives a handler the caller's deadline, cancellation and metadata, but
@@ -164,8 +154,7 @@ type pipe struct {
 
 type clientStream struct {
 	*pipe
-	ctx  context.Context
-	many bool // the server streams
+	ctx context.Context
 }
 
 func (s *clientStream) Header() (metadata.MD, error) { return nil, nil }
@@ -196,30 +185,17 @@ func (s *clientStream) SendMsg(m any) error {
 func (s *clientStream) RecvMsg(out any) error {
 	select {
 	case m := <-s.responses:
-		return s.deliver(out, m)
+		return copyMessage(out, m)
 	case <-s.done:
 		select {
 		case m := <-s.responses: // sent before the handler returned
-			return s.deliver(out, m)
+			return copyMessage(out, m)
 		default:
 		}
 		if s.err != nil {
 			return s.err
 		}
 		return io.EOF
-	case <-s.ctx.Done():
-		return status.FromContextError(s.ctx.Err()).Err()
-	}
-}
-
-// deliver hands a response over; a single one counts only with the status behind it.
-func (s *clientStream) deliver(out, m any) error {
-	if err := copyMessage(out, m); err != nil || s.many {
-		return err
-	}
-	select {
-	case <-s.done:
-		return s.err
 	case <-s.ctx.Done():
 		return status.FromContextError(s.ctx.Err()).Err()
 	}
