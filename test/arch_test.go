@@ -59,6 +59,7 @@ var imports = map[string][]string{
 	"internal/cluster": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/cluster/supervise": {"internal/fs"},
+	"internal/mapreduce":         {"coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker"},
 }
@@ -67,7 +68,7 @@ var imports = map[string][]string{
 // and test are bound by it too.
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
-	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "worker"},
+	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/mapreduce"},
 	"google.golang.org/genproto":     {"store/storerpc"},
 	"github.com/dgraph-io/badger/v4": {"store/badger"},
 	"github.com/cespare/xxhash/v2":   {"store/badger", "store/storerpc"},
@@ -81,7 +82,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/term":              {"cmd/taxon"},
 	"gonum.org/v1/plot":              {"internal/tune"},
 	"golang.org/x/text":              {"internal/dataset"},
-	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
 	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "mapper", "worker", "cmd/taxon"},
 }
 

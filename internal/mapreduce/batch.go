@@ -1,0 +1,194 @@
+package mapreduce
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+const (
+	// overFixed is how many times as long as its start a task should work.
+	overFixed = 5
+	// visitSeconds is what a nonzero visit is taken to cost before anything was measured.
+	visitSeconds = 1e-9
+	// firstPasses are the passes over the data that a MAP task is taken to make, then.
+	firstPasses = 5
+)
+
+// runJob runs the tasks of a batch as one job, and those of the next step with them where
+// they are known and read what these write.
+func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*taxonv1.ReportRequest, error) {
+	b := e.backend
+	slices.SortFunc(batch, func(x, y *waiter) int { return cmp.Compare(x.lease.GetTask(), y.lease.GetTask()) })
+	first := batch[0]
+	if err := b.writeJob(ctx, first.job); err != nil {
+		return nil, err
+	}
+	run := e.plan(batch)
+	id := newID(fmt.Sprintf("s%d", first.lease.GetStep()))
+	defer func() { _ = fs.RemoveAll(b.dir.run(id)) }()
+	j := &Job{State: b.config.Dir, Run: id, Keys: run.Keys,
+		Name:  fmt.Sprintf("taxon %s sweep %d", first.lease.GetJob(), first.lease.GetSweep()),
+		Lines: b.lines(batch, first.job.GetPlan()), Reducers: b.reducers(len(run.Keys), len(batch))}
+	j.Started = func(job string) { _ = fs.WriteFile(fs.Join(b.dir.run(id), idFile), []byte(job)) }
+	if err := b.prepare(j, first.lease.GetStep(), run); err != nil {
+		return nil, err
+	}
+	if err := b.config.Runner.Run(ctx, j); err != nil {
+		return nil, err
+	}
+	found, err := b.collect(ctx, id, first.lease.GetStep(), run)
+	if err != nil {
+		return nil, err
+	}
+	b.measure(batch, found)
+	e.keepForetold(run, found)
+	return found, nil
+}
+
+// plan says what follows the batch's tasks in the same job. Contributions go into the
+// state folder where a later step may read them: all of them if no reducer follows, those
+// of priced sweeps if one does, as it may be done again with more caution.
+func (e *executor) plan(batch []*waiter) *taxonv1.MapReduceRun {
+	first := batch[0].lease
+	run := &taxonv1.MapReduceRun{Job: first.GetJob(), Keep: true}
+	a, err := e.ahead(first.GetJob())
+	if err != nil || a.Step != first.GetStep() || len(a.Next) == 0 {
+		return run
+	}
+	here := map[taxonv1.Place]bool{}
+	for _, w := range batch {
+		here[taxonv1.Place{Step: w.lease.GetStep(), Task: w.lease.GetTask(), Attempt: w.lease.GetAttempt()}] = true
+	}
+	for _, p := range a.Next[0].GetReduce().GetV().Expand() { // the same for all ranges
+		if !here[p] {
+			return run
+		}
+	}
+	run.Reduces, run.Keep = a.Next, a.Next[0].GetReduce().GetCertify()
+	run.Keys = shuffleKeys(len(a.Next), e.backend.reducers(len(a.Next), len(batch)))
+	return run
+}
+
+// keepForetold keeps the results of the next step's tasks for when they are asked for.
+func (e *executor) keepForetold(run *taxonv1.MapReduceRun, found map[taskID]*taxonv1.ReportRequest) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.foretold)
+	for _, l := range run.GetReduces() {
+		id := taskID{l.GetStep(), l.GetTask()}
+		if r := found[id]; r != nil && r.GetError() == "" {
+			e.foretold[id] = &foretold{l, r}
+		}
+	}
+}
+
+// writeJob writes what all tasks read, once.
+func (b *Backend) writeJob(ctx context.Context, r *taxonv1.JobResult) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.written == r {
+		return nil
+	}
+	old := &taxonv1.JobResult{}
+	if err := readMessage(ctx, b.dir.job(), "job", old); err != nil || !proto.Equal(old, r) {
+		if err := writeMessage(b.dir.job(), "job", r); err != nil {
+			return err
+		}
+	}
+	b.written = r
+	return nil
+}
+
+// prepare writes a run's inputs.
+func (b *Backend) prepare(j *Job, step uint32, run *taxonv1.MapReduceRun) error {
+	dir := b.dir.run(j.Run)
+	if err := fs.MkdirAll(dir); err != nil {
+		return fs.Explain(dir, err)
+	}
+	dirs := []string{b.dir.step(step)}
+	if len(run.GetReduces()) > 0 {
+		dirs = append(dirs, b.dir.step(run.Reduces[0].GetStep()))
+	}
+	for _, d := range dirs {
+		if err := fs.MkdirAll(d); err != nil {
+			return fs.Explain(d, err)
+		}
+	}
+	if err := writeMessage(fs.Join(dir, runFile), "run", run); err != nil {
+		return err
+	}
+	return fs.WriteFile(j.Input(), []byte(strings.Join(j.Lines, "\n")+"\n"))
+}
+
+// lines cuts a batch, in task order, into runs of about equal cost, a map task each. Tasks
+// that stand side by side in the plan share what they read.
+func (b *Backend) lines(batch []*waiter, plan *taxonv1.Plan) []string {
+	cost, total := b.costs(batch, plan)
+	n := b.config.Maps
+	if n == 0 {
+		n = int(math.Ceil(total / max(overFixed*b.config.Runner.Fixed(), 1e-9)))
+		n = min(n, b.config.Runner.Slots())
+	}
+	n = min(max(n, 1), len(batch))
+	var out []string
+	var line []string
+	sum := 0.0
+	for i, w := range batch {
+		if data, err := proto.Marshal(w.lease); err == nil {
+			line = append(line, base64.StdEncoding.EncodeToString(data))
+		}
+		sum += cost[i]
+		left := len(batch) - 1 - i
+		if sum >= total*float64(len(out)+1)/float64(n) || left < n-len(out) {
+			out = append(out, strings.Join(line, " "))
+			line = nil
+		}
+	}
+	if line != nil {
+		out = append(out, strings.Join(line, " "))
+	}
+	return out
+}
+
+// costs are the tasks' expected seconds, and their sum: as measured the last time, else as
+// the plan has it. They cut the work into tasks of Hadoop's, and change no result.
+func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, total float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	cost = make([]float64, len(batch))
+	for i, w := range batch {
+		m := w.lease.GetMap()
+		switch {
+		case m == nil:
+			cost[i] = 1e-3
+		case b.seconds[m.GetBlock()] > 0 && w.lease.GetKind() == taxonv1.TaskKind_TASK_KIND_MAP:
+			cost[i] = b.seconds[m.GetBlock()]
+		case int(m.GetBlock()) < len(plan.GetBlockCost()):
+			cost[i] = firstPasses * visitSeconds * plan.BlockCost[m.GetBlock()]
+			if w.lease.GetKind() != taxonv1.TaskKind_TASK_KIND_MAP {
+				cost[i] /= 10 * firstPasses
+			}
+		}
+		total += cost[i]
+	}
+	return cost, total
+}
+
+// reducers is the number of reduce tasks for so many ranges.
+func (b *Backend) reducers(ranges, maps int) int {
+	n := b.config.Reduces
+	if n == 0 {
+		n = (min(b.config.Runner.Slots(), maps) + 1) / 2
+	}
+	return min(n, ranges)
+}

@@ -1,0 +1,248 @@
+package mapreduce
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"taxon/coordinator"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
+)
+
+const (
+	// quiet is how long a batch that is not whole waits for more: tasks in back-off come late.
+	quiet = 500 * time.Millisecond
+	// pollEvery is how often it is looked whether a batch is whole.
+	pollEvery = 5 * time.Millisecond
+	// maxFailures is how often in a row jobs may fail, all their attempts counted, before the
+	// training does.
+	maxFailures = 3
+)
+
+// executor collects the tasks that the coordinator hands out until it has all that there
+// are, and has them run as one job.
+type executor struct {
+	backend *Backend
+	ahead   func(job string) (coordinator.Ahead, error)
+	running sync.WaitGroup // the collecting goroutine, while tasks wait
+
+	mu       sync.Mutex
+	waiting  []*waiter
+	arrived  time.Time // of the last one
+	busy     bool      // the collecting goroutine runs
+	foretold map[taskID]*foretold
+	refused  error
+	failures int
+}
+
+// taskID names a task of a job.
+type taskID struct{ step, task uint32 }
+
+// waiter is a task that was handed out. Its answer is there when done is closed.
+type waiter struct {
+	ctx    context.Context
+	job    *taxonv1.JobResult
+	lease  *taxonv1.Lease
+	done   chan struct{}
+	result *taxonv1.ReportRequest
+	err    error
+}
+
+// foretold is a task that ran before the coordinator asked for it.
+type foretold struct {
+	lease  *taxonv1.Lease
+	result *taxonv1.ReportRequest
+}
+
+func newExecutor(b *Backend, ahead func(job string) (coordinator.Ahead, error)) *executor {
+	return &executor{backend: b, ahead: ahead, foretold: map[taskID]*foretold{}}
+}
+
+// Run implements worker.Executor.
+func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+	w := &waiter{ctx: ctx, job: job, lease: lease, done: make(chan struct{})}
+	if r := e.take(lease); r != nil {
+		return answer(r)
+	}
+	e.mu.Lock()
+	e.waiting = append(e.waiting, w)
+	e.arrived = time.Now()
+	if !e.busy {
+		e.busy = true
+		e.running.Go(e.work)
+	}
+	e.mu.Unlock()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return nil, worker.Stats{}, ctx.Err()
+	}
+	if w.err != nil {
+		return nil, worker.Stats{}, w.err
+	}
+	return answer(w.result)
+}
+
+// answer is a task's result as the agent reports it.
+func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
+	stats := worker.Stats{CPUSeconds: r.GetCpuSeconds(), BytesRead: r.GetBytesRead(), BytesWritten: r.GetBytesWritten()}
+	return r.GetSums(), stats, resultError(r)
+}
+
+// take gives the result of a task that was foretold just as it is asked for now.
+func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := taskID{l.GetStep(), l.GetTask()}
+	f := e.foretold[id]
+	if f == nil || f.lease.GetJob() != l.GetJob() {
+		return nil
+	}
+	delete(e.foretold, id)
+	same := proto.Clone(l).(*taxonv1.Lease)
+	same.Epoch = f.lease.GetEpoch()
+	if !proto.Equal(same, f.lease) {
+		return nil
+	}
+	return f.result
+}
+
+// work runs batches until no task waits.
+func (e *executor) work() {
+	for {
+		batch := e.collect()
+		if len(batch) == 0 {
+			return
+		}
+		e.run(batch)
+	}
+}
+
+// collect waits until all tasks that can be handed out are here.
+func (e *executor) collect() []*waiter {
+	for {
+		e.mu.Lock()
+		e.dropGone()
+		if len(e.waiting) == 0 {
+			e.busy = false
+			e.mu.Unlock()
+			return nil
+		}
+		first, since := e.waiting[0], time.Since(e.arrived)
+		e.mu.Unlock()
+		a, err := e.ahead(first.lease.GetJob())
+		if since > quiet || err == nil && a.Waiting == 0 && e.allHere(a) {
+			return e.takeBatch(first.lease)
+		}
+		time.Sleep(pollEvery)
+	}
+}
+
+// allHere says whether the tasks that wait are of the step under way, so that none of it
+// is on its way from the coordinator.
+func (e *executor) allHere(a coordinator.Ahead) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, w := range e.waiting {
+		if w.lease.GetStep() == a.Step {
+			n++
+		}
+	}
+	return n == a.Running
+}
+
+// dropGone forgets tasks that nobody waits for any more; the caller holds mu.
+func (e *executor) dropGone() {
+	kept := e.waiting[:0]
+	for _, w := range e.waiting {
+		if w.ctx.Err() == nil {
+			kept = append(kept, w)
+		}
+	}
+	e.waiting = kept
+}
+
+// takeBatch takes the tasks of one step that wait.
+func (e *executor) takeBatch(first *taxonv1.Lease) (batch []*waiter) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var rest []*waiter
+	for _, w := range e.waiting {
+		if w.lease.GetJob() == first.GetJob() && w.lease.GetStep() == first.GetStep() {
+			batch = append(batch, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	e.waiting = rest
+	return batch
+}
+
+// run runs a batch as one job and hands out the answers. The job ends early when nobody
+// waits for it any more.
+func (e *executor) run(batch []*waiter) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var left sync.Mutex
+	n := len(batch)
+	for _, w := range batch {
+		stop := context.AfterFunc(w.ctx, func() {
+			left.Lock()
+			defer left.Unlock()
+			if n--; n == 0 {
+				cancel()
+			}
+		})
+		defer stop()
+	}
+	results, err := e.runJob(ctx, batch)
+	e.note(ctx, err)
+	for _, w := range batch {
+		if err != nil {
+			w.err = e.fate(err)
+		} else if w.result = results[taskID{w.lease.GetStep(), w.lease.GetTask()}]; w.result == nil {
+			w.err = fmt.Errorf("the job ended without a result of task %d", w.lease.GetTask())
+		}
+		close(w.done)
+	}
+}
+
+// note remembers how a job ended.
+func (e *executor) note(ctx context.Context, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case err == nil:
+		e.failures = 0
+	case ctx.Err() != nil:
+	case fs.IsInput(err):
+		e.refused = err
+	default:
+		e.failures++
+	}
+}
+
+// fate says whether a job that failed is tried again.
+func (e *executor) fate(err error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refused != nil || e.failures >= maxFailures {
+		return worker.Deterministic(err)
+	}
+	return err
+}
+
+func (e *executor) refusal() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.refused
+}
+
+// close waits for what is under way; all contexts have ended.
+func (e *executor) close() { e.running.Wait() }

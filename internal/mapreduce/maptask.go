@@ -1,0 +1,148 @@
+package mapreduce
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// Map runs a map task: the coordinator's tasks of its lines. Contributions go through the
+// shuffle where reducers follow; all else goes into a segment.
+func (t Task) Map(ctx context.Context) (err error) {
+	out := &mapStore{out: &shuffleWriter{w: bufio.NewWriterSize(t.Stdout, 1<<20)}}
+	a, err := t.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	defer a.end()
+	out.a = a
+	defer out.abort()
+	ctx, stop := context.WithCancel(ctx)
+	var alive sync.WaitGroup
+	defer alive.Wait()
+	defer stop()
+	alive.Go(func() { a.live(ctx) })
+	if err := a.mapLines(ctx, out); err != nil {
+		return err
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	a.report()
+	return nil
+}
+
+// mapLines runs the tasks of all lines, Cores at a time.
+func (a *attempt) mapLines(ctx context.Context, out *mapStore) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(a.Cores)
+	in := bufio.NewReaderSize(a.Stdin, 1<<20)
+	for ctx.Err() == nil {
+		line, err := in.ReadString('\n')
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read the task's input: %w", err)
+		}
+		leases, bad := parseLine(strings.TrimRight(line, "\r\n"))
+		if bad != nil {
+			return bad
+		}
+		for _, l := range leases {
+			group.Go(func() error { return a.mapOne(ctx, out, l) })
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	return group.Wait()
+}
+
+func (a *attempt) mapOne(ctx context.Context, out *mapStore, l *taxonv1.Lease) error {
+	r, err := a.perform(ctx, l)
+	if err != nil {
+		return err
+	}
+	s, err := out.segmentOf(l.GetStep())
+	if err == nil {
+		s.result(r)
+	}
+	return err
+}
+
+// mapStore is the store as a map task's trainer sees it.
+type mapStore struct {
+	a   *attempt
+	out *shuffleWriter
+
+	mu       sync.Mutex
+	segments map[uint32]*segment // by step: a line's tasks are of one
+}
+
+// Get implements worker.Store.
+func (m *mapStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	return m.a.values.Get(ctx, keys)
+}
+
+// Put implements worker.Store.
+func (m *mapStore) Put(_ context.Context, values []store.Value) error {
+	for _, v := range values {
+		if r, ok := rangeOf(v.Key.Name); ok && int(r) < len(m.a.run.GetKeys()) {
+			if err := m.out.write(m.a.run.GetKeys()[r], v); err != nil {
+				return err
+			}
+			continue
+		}
+		s, err := m.segmentOf(v.Key.Step)
+		if err == nil {
+			err = s.add(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// segmentOf begins the segment of a step, or finds it begun.
+func (m *mapStore) segmentOf(step uint32) (*segment, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.segments[step]; s != nil {
+		return s, nil
+	}
+	s, err := newSegment(m.a.file(step, "m"))
+	if err != nil {
+		return nil, err
+	}
+	if m.segments == nil {
+		m.segments = map[uint32]*segment{}
+	}
+	m.segments[step] = s
+	return s, nil
+}
+
+// commit publishes the segments, behind the last byte of the shuffle.
+func (m *mapStore) commit() error {
+	if err := m.out.flush(); err != nil {
+		return err
+	}
+	for _, s := range m.segments { // one of a step, in any order
+		if err := s.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mapStore) abort() {
+	for _, s := range m.segments {
+		s.abort()
+	}
+}

@@ -1,0 +1,210 @@
+package mapreduce
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"taxon/store"
+)
+
+// Reduce runs a reduce task: for each feature range whose contributions come in, the
+// coordinator's task of that range.
+func (t Task) Reduce(ctx context.Context) error {
+	out := &reduceStore{}
+	a, err := t.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	defer a.end()
+	out.a = a
+	defer out.abort()
+	ctx, stop := context.WithCancel(ctx)
+	var alive sync.WaitGroup
+	defer alive.Wait()
+	defer stop()
+	alive.Go(func() { a.live(ctx) })
+	if err := a.reduceRanges(ctx, out); err != nil {
+		return err
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	a.report()
+	return nil
+}
+
+// reduceRanges reads the shuffle, one key's values at a time.
+func (a *attempt) reduceRanges(ctx context.Context, out *reduceStore) error {
+	in := bufio.NewReaderSize(a.Stdin, 1<<20)
+	var last []byte
+	for {
+		key, value, err := readRecord(in)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read the shuffle: %w", err)
+		}
+		if last != nil && (err != nil || !bytes.Equal(key, last)) {
+			if err := a.reduceOne(ctx, out, last); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+		last = key
+		if err := out.receive(key, value); err != nil {
+			return err
+		}
+	}
+}
+
+// reduceOne runs the task of the range whose contributions are all here.
+func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) error {
+	r, err := a.rangeOfKey(key)
+	if err != nil {
+		return err
+	}
+	l := a.run.GetReduces()[r]
+	result, err := a.perform(ctx, l)
+	if err != nil {
+		return err
+	}
+	if err := out.begin(l.GetStep()); err != nil {
+		return err
+	}
+	out.vectors.result(result)
+	return out.keep()
+}
+
+// rangeOfKey is the feature range that a shuffle key names.
+func (a *attempt) rangeOfKey(key []byte) (int, error) {
+	r := slices.IndexFunc(a.run.GetKeys(), func(k []byte) bool { return bytes.Equal(k, key) })
+	if r < 0 || r >= len(a.run.GetReduces()) {
+		return 0, fmt.Errorf("shuffle: no feature range has the key %.40q", key)
+	}
+	return r, nil
+}
+
+// reduceStore is the store as a reduce task's trainer sees it: contributions are those of
+// the shuffle.
+type reduceStore struct {
+	a        *attempt
+	received map[store.Key][]byte
+	vectors  *segment
+	sums     *segment // of contributions, for the step that wrote them
+}
+
+// receive takes a record in.
+func (s *reduceStore) receive(key, value []byte) error {
+	r, err := s.a.rangeOfKey(key)
+	if err != nil {
+		return err
+	}
+	at, data, err := parseContribution(value)
+	if err != nil {
+		return err
+	}
+	if s.received == nil {
+		s.received = map[store.Key][]byte{}
+	}
+	k := store.Key{Job: s.a.run.GetJob(), Step: at.Step, Task: at.Task, Attempt: at.Attempt, Name: fmt.Sprintf("v/%d", r)}
+	s.received[k] = data
+	return nil
+}
+
+// Get implements worker.Store.
+func (s *reduceStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	out := make([][]byte, len(keys))
+	var others []store.Key
+	var where []int
+	for i, k := range keys {
+		if d, ok := s.received[k]; ok {
+			out[i] = d
+			continue
+		}
+		others, where = append(others, k), append(where, i)
+	}
+	if len(others) == 0 {
+		return out, nil
+	}
+	found, err := s.a.values.Get(ctx, others)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range where {
+		out[i] = found[n]
+	}
+	return out, nil
+}
+
+// Put implements worker.Store.
+func (s *reduceStore) Put(_ context.Context, values []store.Value) error {
+	for _, v := range values {
+		if err := s.begin(v.Key.Step); err != nil {
+			return err
+		}
+		if err := s.vectors.add(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin begins the segment of what the tasks write.
+func (s *reduceStore) begin(step uint32) (err error) {
+	if s.vectors == nil {
+		s.vectors, err = newSegment(s.a.file(step, "r"))
+	}
+	return err
+}
+
+// keep writes the contributions received down, if they are wanted, and forgets them.
+func (s *reduceStore) keep() error {
+	defer clear(s.received)
+	if !s.a.run.GetKeep() {
+		return nil
+	}
+	keys := make([]store.Key, 0, len(s.received))
+	for k := range s.received {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b store.Key) int { return cmp.Compare(a.Task, b.Task) })
+	for _, k := range keys {
+		if s.sums == nil {
+			var err error
+			if s.sums, err = newSegment(s.a.file(k.Step, "v")); err != nil {
+				return err
+			}
+		}
+		if err := s.sums.add(store.Value{Key: k, Data: s.received[k]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *reduceStore) commit() error {
+	for _, g := range []*segment{s.sums, s.vectors} {
+		if g == nil {
+			continue
+		}
+		if err := g.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *reduceStore) abort() {
+	for _, g := range []*segment{s.sums, s.vectors} {
+		if g != nil {
+			g.abort()
+		}
+	}
+}

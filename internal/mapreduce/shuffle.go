@@ -1,0 +1,158 @@
+package mapreduce
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// What goes through the shuffle are Streaming's raw bytes: the length of a key, the key, the
+// length of a value, the value; lengths are 4 bytes, big endian. The key names a feature
+// range; the value is a block's contribution to it behind its place and checksum.
+
+// maxRecord bounds keys and values that are read: store.Limits bound the values.
+const maxRecord = 1<<28 + 64
+
+// shuffleKeys names the ranges so that Hadoop's hash partitioner gives each of the reducers a
+// run of neighbours, in order: digits, and letters that make the hash what it has to be.
+func shuffleKeys(ranges, reducers int) [][]byte {
+	out := make([][]byte, ranges)
+	for r := range out {
+		out[r] = keyFor(fmt.Sprintf("%05d", r), r*reducers/ranges, reducers)
+	}
+	return out
+}
+
+// keyFor appends letters to a name until its key goes to a reducer.
+func keyFor(name string, reducer, reducers int) []byte {
+	key := []byte(name)
+	if partition(key, reducers) == reducer {
+		return key
+	}
+	for a := byte('a'); a <= 'z'; a++ {
+		key = append(append(key[:0], name...), a)
+		if partition(key, reducers) == reducer {
+			return key
+		}
+	}
+	return keyFor(name+"z", reducer, reducers)
+}
+
+// partition is the reducer of a key: org.apache.hadoop.mapred.lib.HashPartitioner over
+// BytesWritable.hashCode.
+func partition(key []byte, reducers int) int {
+	h := int32(1)
+	for _, b := range key {
+		h = 31*h + int32(int8(b))
+	}
+	return int(h&0x7fffffff) % reducers
+}
+
+// shuffleWriter writes records. For several goroutines.
+type shuffleWriter struct {
+	mu sync.Mutex
+	w  *bufio.Writer
+}
+
+// write writes a contribution's record.
+func (s *shuffleWriter) write(key []byte, v store.Value) error {
+	head := binary.LittleEndian.AppendUint32(nil, store.Checksum(v.Data))
+	for _, n := range []uint32{v.Key.Step, v.Key.Task, v.Key.Attempt} {
+		head = binary.AppendUvarint(head, uint64(n))
+	}
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, 64), uint32(len(key)))
+	b = append(b, key...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(head)+len(v.Data)))
+	b = append(b, head...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.w.Write(b); err != nil {
+		return fmt.Errorf("shuffle: %w", err)
+	}
+	if _, err := s.w.Write(v.Data); err != nil {
+		return fmt.Errorf("shuffle: %w", err)
+	}
+	return nil
+}
+
+func (s *shuffleWriter) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.w.Flush(); err != nil {
+		return fmt.Errorf("shuffle: %w", err)
+	}
+	return nil
+}
+
+// readRecord reads the next record; io.EOF behind the last one.
+func readRecord(r io.Reader) (key, value []byte, err error) {
+	if key, err = readBytes(r); err != nil {
+		return nil, nil, err
+	}
+	if value, err = readBytes(r); errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return key, value, err
+}
+
+func readBytes(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > maxRecord {
+		return nil, fmt.Errorf("shuffle: a record of %d bytes: these are not taxon's", n)
+	}
+	if n < 64<<10 {
+		b := make([]byte, n)
+		_, err := io.ReadFull(r, b)
+		return b, noEOF(err)
+	}
+	// Grown as it comes, so that a wrong length costs no memory.
+	w := &growing{}
+	_, err := io.CopyN(w, r, int64(n))
+	return w.b, noEOF(err)
+}
+
+type growing struct{ b []byte }
+
+func (g *growing) Write(p []byte) (int, error) {
+	g.b = append(g.b, p...)
+	return len(p), nil
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// parseContribution takes a record's value apart.
+func parseContribution(b []byte) (at taxonv1.Place, data []byte, err error) {
+	var n [3]uint64
+	if len(b) < 4 {
+		return at, nil, errRecord
+	}
+	sum, b := binary.LittleEndian.Uint32(b), b[4:]
+	for i := range n {
+		x, size := binary.Uvarint(b)
+		if size <= 0 || x > 1<<32-1 {
+			return at, nil, errRecord
+		}
+		n[i], b = x, b[size:]
+	}
+	if store.Checksum(b) != sum {
+		return at, nil, fmt.Errorf("%w: its checksum is wrong", errRecord)
+	}
+	return taxonv1.Place{Step: uint32(n[0]), Task: uint32(n[1]), Attempt: uint32(n[2])}, b, nil
+}
+
+var errRecord = errors.New("shuffle: a record is damaged")

@@ -1,0 +1,194 @@
+package mapreduce
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+)
+
+// Task is what a map or reduce task runs with.
+type Task struct {
+	State, Run string // as in Job
+	Attempt    string // names what this attempt writes; "": made up
+	Cores      int    // tasks of the coordinator's that it runs side by side
+	// Open gives the data.
+	Open   func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer // Streaming reads counters and states from it
+}
+
+// AttemptVariable is the environment variable in which Hadoop names the attempt.
+const AttemptVariable = "mapreduce_task_attempt_id"
+
+// statusEvery keeps Hadoop from believing that a task hangs.
+const statusEvery = 20 * time.Second
+
+// attempt is a task at work.
+type attempt struct {
+	Task
+	dir     folder
+	job     *taxonv1.JobResult
+	run     *taxonv1.MapReduceRun
+	values  *values
+	trainer *worker.Trainer
+
+	mu    sync.Mutex // guards what follows, and Stderr
+	done  int
+	total taxonv1.Sums
+}
+
+// begin reads what all tasks of the run share. Call end.
+func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
+	a := &attempt{Task: t, dir: folder(t.State), job: &taxonv1.JobResult{}, run: &taxonv1.MapReduceRun{}}
+	if a.Attempt == "" {
+		a.Attempt = newID("attempt")
+	}
+	a.Cores = max(a.Cores, 1)
+	a.values = newValues(a.dir)
+	if err := readMessage(ctx, a.dir.job(), "job", a.job); err != nil {
+		return nil, err
+	}
+	if err := readMessage(ctx, fs.Join(a.dir.run(t.Run), runFile), "run", a.run); err != nil {
+		return nil, err
+	}
+	a.trainer = &worker.Trainer{Store: s, Open: t.Open}
+	return a, nil
+}
+
+func (a *attempt) end() { a.values.close() }
+
+// file is the path of a segment that this attempt writes in a step's folder.
+func (a *attempt) file(step uint32, kind string) string {
+	return fs.Join(a.dir.step(step), a.Run+"-"+kind+"-"+a.Attempt)
+}
+
+// perform runs one of the coordinator's tasks. An error that another attempt may not meet
+// ends this one; others are the task's result.
+func (a *attempt) perform(ctx context.Context, l *taxonv1.Lease) (*taxonv1.ReportRequest, error) {
+	sums, stats, err := a.trainer.Run(ctx, a.job, l)
+	r := &taxonv1.ReportRequest{Sums: sums, CpuSeconds: stats.CPUSeconds, BytesRead: stats.BytesRead, BytesWritten: stats.BytesWritten,
+		Lease: &taxonv1.LeaseId{Job: l.GetJob(), Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}}
+	if err != nil {
+		lost := lostRefs(err)
+		if ctx.Err() != nil || lost == nil && !worker.IsDeterministic(err) {
+			return nil, fmt.Errorf("step %d, task %d: %w", l.GetStep(), l.GetTask(), err)
+		}
+		r.Error, r.Deterministic, r.Lost = err.Error(), worker.IsDeterministic(err), lost
+	}
+	a.count(sums)
+	return r, nil
+}
+
+// count adds to what the counters will tell.
+func (a *attempt) count(s *taxonv1.Sums) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done++
+	a.total.Primal += s.GetPrimal()
+	a.total.Dual += s.GetDual()
+	a.total.Support += s.GetSupport()
+	a.total.Working += s.GetWorking()
+	a.total.Visits += s.GetVisits()
+}
+
+// report tells Hadoop's counters what was done. The exact sums are in the segments: a
+// counter is a whole number, here millionths.
+func (a *attempt) report() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{{"tasks", int64(a.done)}, {"visits", int64(a.total.Visits)}, {"support", int64(a.total.Support)}, {"working", int64(a.total.Working)},
+		{"primal_millionths", int64(a.total.Primal * 1e6)}, {"dual_millionths", int64(a.total.Dual * 1e6)}} {
+		fmt.Fprintf(a.Stderr, "reporter:counter:taxon,%s,%d\n", c.name, c.n)
+	}
+}
+
+// live tells Hadoop from time to time that the task works, until the end of ctx.
+func (a *attempt) live(ctx context.Context) {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.mu.Lock()
+			fmt.Fprintf(a.Stderr, "reporter:status:%d tasks done\n", a.done)
+			a.mu.Unlock()
+		}
+	}
+}
+
+// parseLine reads the leases of a line of input.
+func parseLine(line string) ([]*taxonv1.Lease, error) {
+	line = line[strings.LastIndexByte(line, '\t')+1:] // behind the key, if Streaming sends it
+	var out []*taxonv1.Lease
+	for text := range strings.FieldsSeq(line) {
+		b, err := base64.StdEncoding.DecodeString(text)
+		l := &taxonv1.Lease{}
+		if err == nil {
+			err = proto.Unmarshal(b, l)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("a line of input holds no task: %w", err)
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// lostRefs names the tasks whose values an error tells to be lost, each once.
+func lostRefs(err error) (refs []*taxonv1.Ref) {
+	var places []taxonv1.Place
+	for _, k := range store.Lost(err) {
+		places = append(places, taxonv1.Place{Step: k.Step, Task: k.Task, Attempt: k.Attempt})
+	}
+	slices.SortFunc(places, func(a, b taxonv1.Place) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	for _, p := range slices.Compact(places) {
+		refs = append(refs, p.Ref())
+	}
+	return refs
+}
+
+// resultError is the error that a result tells of, as the task met it.
+func resultError(r *taxonv1.ReportRequest) error {
+	if r.GetError() == "" {
+		return nil
+	}
+	if len(r.GetLost()) > 0 {
+		lost := &store.LostError{Err: fmt.Errorf("%w: %s", store.ErrMissing, r.GetError())}
+		for _, p := range r.GetLost() {
+			lost.Keys = append(lost.Keys, store.Key{Job: r.GetLease().GetJob(), Step: p.GetStep(), Task: p.GetTask(), Attempt: p.GetAttempt(), Name: "lost"})
+		}
+		return lost
+	}
+	err := errors.New(r.GetError())
+	if r.GetDeterministic() {
+		return worker.Deterministic(err)
+	}
+	return err
+}
+
+// AttemptName is the attempt that Hadoop says this process is.
+func AttemptName() string { return os.Getenv(AttemptVariable) }
