@@ -14,6 +14,7 @@ import (
 	bdg "github.com/dgraph-io/badger/v4"
 
 	"taxon/store"
+	"taxon/store/segment"
 	"taxon/store/storetest"
 )
 
@@ -26,52 +27,78 @@ func mustOpen(t *testing.T, dir string) *Store {
 	return s
 }
 
-func TestConformance(t *testing.T) {
-	storetest.Run(t, storetest.Harness{
-		New:      func(t *testing.T) store.Store { return mustOpen(t, t.TempDir()) },
-		Corrupt:  corrupt,
-		BigBytes: 9 << 20,
-		Full:     fullDisk(),
-		Reopen: func(t *testing.T, s store.Store) store.Store {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return mustOpen(t, s.(*Store).dir)
-		},
-		Crash: func(t *testing.T, s store.Store) store.Store {
-			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(s.(*Store).dir)); err != nil {
-				t.Fatal(err)
-			}
-			return mustOpen(t, dir)
-		},
-	})
+// mustOpenEager opens a shard that moves heads to Badger at once.
+func mustOpenEager(t *testing.T, dir string) *Store {
+	s := mustOpen(t, dir)
+	s.waiting = 1
+	return s
 }
 
-// corrupt flips a bit in the last entry of a value.
-func corrupt(t *testing.T, s store.Store, k store.Key) {
+// TestConformance: with heads in memory, and with heads in Badger.
+func TestConformance(t *testing.T) {
+	for name, open := range map[string]func(*testing.T, string) *Store{"waiting": mustOpen, "indexed": mustOpenEager} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Run(t, storetest.Harness{
+				New:      func(t *testing.T) store.Store { return open(t, t.TempDir()) },
+				Corrupt:  corrupt,
+				BigBytes: 9 << 20,
+				Full:     fullDisk(open),
+				Reopen: func(t *testing.T, s store.Store) store.Store {
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					return open(t, s.(*Store).dir)
+				},
+				Crash: func(t *testing.T, s store.Store) store.Store {
+					dir := t.TempDir()
+					copyShard(t, s.(*Store).dir, dir)
+					return open(t, dir)
+				},
+			})
+		})
+	}
+}
+
+// placeOf finds where a value lies.
+func placeOf(t *testing.T, s *Store, k store.Key) place {
 	t.Helper()
-	b := s.(*Store)
-	err := b.db.Update(func(txn *bdg.Txn) error {
-		it := txn.NewIterator(bdg.IteratorOptions{Prefix: headKey(k)})
-		var last *bdg.Item
-		var key, value []byte
-		var err error
-		for it.Rewind(); it.Valid(); it.Next() {
-			last = it.Item()
-			key = last.KeyCopy(nil)
-			if value, err = last.ValueCopy(nil); err != nil {
-				break
-			}
+	p, inMemory, _ := s.look(k)
+	if inMemory {
+		return p
+	}
+	err := s.db.View(func(txn *bdg.Txn) error {
+		item, err := txn.Get(headKey(k))
+		if err != nil {
+			return err
 		}
-		it.Close()
-		if err != nil || last == nil {
-			return errors.Join(err, errors.New("no entry to corrupt"))
-		}
-		value[len(value)-1] ^= 1
-		return txn.Set(key, value)
+		return item.Value(func(b []byte) error {
+			h, _, err := parseHead(headKey(k), b)
+			p = place{s.table.file(h.segment), int64(h.offset), h.size, h.crc32c}
+			return err
+		})
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// corrupt flips a bit in the last byte of a value.
+func corrupt(t *testing.T, s store.Store, k store.Key) {
+	t.Helper()
+	p := placeOf(t, s.(*Store), k)
+	path := filepath.Join(s.(*Store).segments(), segment.Name(p.file.Number))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1)
+	_, err = f.ReadAt(b, p.end()-1)
+	b[0] ^= 1
+	if err == nil {
+		_, err = f.WriteAt(b, p.end()-1)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,34 +155,41 @@ func TestLaterVersion(t *testing.T) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "this program reads 1") {
+	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), fmt.Sprint("this program reads ", formatVersion)) {
 		t.Errorf("a later version: %v", err)
 	}
 }
 
 func TestDamagedHeads(t *testing.T) {
 	key := headKey(store.Key{Job: "j", Step: 1, Attempt: 1, Name: "v"})
-	b := encodeHead(key, head{size: 3, crc32c: 7}, encodingRaw, []byte("abc"))
-	if _, _, inline, err := parseHead(key, b); err != nil || string(inline) != "abc" {
+	old := firstHead(key, head{size: 3, crc32c: 7}, encodingRaw, []byte("abc"))
+	if _, inline, err := parseHead(key, old); err != nil || string(inline) != "abc" {
 		t.Fatalf("%q, %v", inline, err)
 	}
-	for i := range headBytes {
-		for bit := range 8 {
-			b[i] ^= 1 << bit
-			if _, _, _, err := parseHead(key, b); !errors.Is(err, store.ErrCorrupt) {
-				t.Errorf("bit %d of byte %d: %v", bit, i, err)
+	want := head{layout: inSegment, size: 3, crc32c: 7, segment: 9, offset: 1 << 40}
+	now := encodeHead(key, want)
+	if h, _, err := parseHead(key, now); err != nil || h != want {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	for n, b := range map[int][]byte{badgerHead: old, placeHead: now} {
+		for i := range n {
+			for bit := range 8 {
+				b[i] ^= 1 << bit
+				if _, _, err := parseHead(key, b); !errors.Is(err, store.ErrCorrupt) {
+					t.Errorf("layout %d, bit %d of byte %d: %v", b[0], bit, i, err)
+				}
+				b[i] ^= 1 << bit
 			}
-			b[i] ^= 1 << bit
 		}
-	}
-	for n := range headBytes {
-		if _, _, _, err := parseHead(key, b[:n]); !errors.Is(err, store.ErrCorrupt) {
-			t.Errorf("cut to %d bytes: %v", n, err)
+		for i := range n {
+			if _, _, err := parseHead(key, b[:i]); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("layout %d cut to %d bytes: %v", b[0], i, err)
+			}
 		}
-	}
-	key[0]++
-	if _, _, _, err := parseHead(key, b); !errors.Is(err, store.ErrCorrupt) {
-		t.Errorf("under another key: %v", err)
+		other := append([]byte{'k'}, key[1:]...)
+		if _, _, err := parseHead(other, b); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("layout %d under another key: %v", b[0], err)
+		}
 	}
 }
 
@@ -185,29 +219,37 @@ func FuzzParseHead(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() {
-		if err := c.close(); err != nil {
-			f.Error(err)
-		}
-	})
+	f.Cleanup(c.close)
 	key := headKey(store.Key{Job: "j", Step: 1, Attempt: 1, Name: "v"})
-	for _, data := range [][]byte{nil, []byte("abc"), make([]byte, 1000)} {
-		encoding, stored := c.encode(0, data)
-		f.Add(encodeHead(key, head{size: uint64(len(data))}, encoding, stored))
-	}
+	f.Add(firstHead(key, head{}, encodingRaw, nil))
+	f.Add(firstHead(key, head{size: 3}, encodingRaw, []byte("abc")))
+	f.Add(firstHead(key, head{size: 1000}, encodingZstd, packed(f, make([]byte, 1000))))
+	f.Add(encodeHead(key, head{size: 1000, segment: 3, offset: 99}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) >= headBytes { // get past the checksum
-			binary.LittleEndian.PutUint32(b[18:], headSum(key, b[:18]))
-		}
-		h, encoding, inline, err := parseHead(key, b)
-		if err == nil && h.chunks == 0 {
-			var data []byte
-			if data, err = c.decode([]byte("before"), encoding, inline); err == nil && !bytes.HasPrefix(data, []byte("before")) {
-				t.Errorf("decode overwrites what it appends to: %q", data)
+		for _, n := range []int{badgerHead, placeHead} { // get past the checksum
+			if len(b) >= n {
+				binary.LittleEndian.PutUint32(b[n-4:], headSum(key, b[:n-4]))
+			}
+			h, inline, err := parseHead(key, b)
+			if err == nil && h.layout == inBadger && h.chunks == 0 {
+				var data []byte
+				if data, err = c.decode([]byte("before"), h.encoding, inline); err == nil && !bytes.HasPrefix(data, []byte("before")) {
+					t.Errorf("decode overwrites what it appends to: %q", data)
+				}
+			}
+			if err != nil && !errors.Is(err, store.ErrCorrupt) {
+				t.Error(err)
 			}
 		}
-		if err != nil && !errors.Is(err, store.ErrCorrupt) {
-			t.Error(err)
+	})
+}
+
+// FuzzParseMark: a mark is read as it was written, or not at all.
+func FuzzParseMark(f *testing.F) {
+	f.Add(mark{17, 4}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, ok := parseMark(b); ok && !bytes.Equal(m.encode(), b) {
+			t.Errorf("%x reads as %+v", b, m)
 		}
 	})
 }

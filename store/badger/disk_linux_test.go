@@ -35,15 +35,16 @@ func mountSmall(t *testing.T) (dir string, grow func()) {
 }
 
 // fullDisk is the suite's bounded store.
-func fullDisk() func(t *testing.T) (store.Store, func()) {
+func fullDisk(open func(*testing.T, string) *Store) func(t *testing.T) (store.Store, func()) {
 	return func(t *testing.T) (store.Store, func()) {
 		dir, grow := mountSmall(t)
-		return mustOpen(t, filepath.Join(dir, "shard")), grow
+		return open(t, filepath.Join(dir, "shard")), grow
 	}
 }
 
-// TestForeignDiskFull: somebody else takes all space. The shard refuses to write and to
-// delete, goes on reading, and is whole when there is room again, without a restart.
+// TestForeignDiskFull: somebody else takes all space. The shard refuses to write, goes on
+// reading, drops what needs no writing to be dropped, and is whole when there is room again,
+// without a restart.
 func TestForeignDiskFull(t *testing.T) {
 	disk, _ := mountSmall(t)
 	dir := filepath.Join(disk, "shard")
@@ -56,6 +57,9 @@ func TestForeignDiskFull(t *testing.T) {
 	for step := uint32(1); step <= 5; step++ {
 		if err := put(step); err != nil {
 			t.Fatal(err)
+		}
+		if step == 1 {
+			indexAll(t, s)
 		}
 	}
 	filler := filepath.Join(disk, "filler")
@@ -80,6 +84,13 @@ func TestForeignDiskFull(t *testing.T) {
 		}
 	}
 	check(1, 2, 3, 4, 5)
+	if n, err := s.Drop(t.Context(), store.DropSpec{Job: "j", Before: 3, Keep: []uint32{1}}); err != nil || n != 1 {
+		t.Errorf("drop of a segment: %d, %v", n, err)
+	}
+	if err := put(6); !errors.Is(err, store.ErrFull) { // what was dropped is not enough
+		t.Errorf("put: %v", err)
+	}
+	check(1, 3, 4, 5)
 	if _, err := Open(Options{Dir: unread(t, disk), Memory: minMemory}); !errors.Is(err, store.ErrFull) {
 		t.Errorf("open on the full disk: %v", err)
 	}
@@ -92,13 +103,13 @@ func TestForeignDiskFull(t *testing.T) {
 	if _, err := s.Drop(t.Context(), store.DropSpec{Job: "j", Before: 2}); err != nil {
 		t.Error(err)
 	}
-	check(2, 3, 4, 5, 6)
+	check(3, 4, 5, 6)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, dir)
 	defer s.Close()
-	check(2, 3, 4, 5, 6)
+	check(3, 4, 5, 6)
 }
 
 // fill writes a file until nothing is free.

@@ -9,4 +9,4 @@ import (
 )
 
 // fullDisk: small file systems are mounted on Linux only.
-func fullDisk() func(t *testing.T) (store.Store, func()) { return nil }
+func fullDisk(func(*testing.T, string) *Store) func(t *testing.T) (store.Store, func()) { return nil }

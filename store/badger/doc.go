@@ -1,15 +1,20 @@
-// Package badger is a durable store shard on github.com/dgraph-io/badger/v4.
+// Package badger is a durable store shard: values in segments (package segment), one or
+// more files for each step of a job, and what tells where they lie in
+// github.com/dgraph-io/badger/v4. store/FORMAT.md has the layouts.
 //
-// A Put is acknowledged after Badger's write-ahead log is synced, so acknowledged
-// values survive kill -9 and a loss of power. A value is one head entry, with the
-// data inside if it is small, else followed by chunk entries that are written before
-// the head: a value whose head is there is whole. store/FORMAT.md has the layout.
+// A Put appends to the step's segment and is acknowledged when that is synced, by one
+// sync for all that write to the step at the time; so acknowledged values survive kill -9
+// and a loss of power. A value's head waits in memory, where most are dropped with their
+// steps, and goes to Badger when too many wait; what waited is found again by reading the
+// ends of the segments. A step is dropped by removing its files.
+//
+// An earlier version kept the data in Badger, too. Its shards are opened, and their
+// values read until they are dropped.
 //
 // How Badger is run, and why: memory tables are small and caches off (its defaults
 // take gigabytes); all entries lie in the LSM tree, none in the value log, whose
-// garbage collection does not reclaim space; its compression is off, since chunks are
-// compressed here, which needs no block cache; steps of a job are dropped by deletion
-// marks, whole jobs by their prefix, and the first level takes twice the usual number of
-// tables, since most values are dropped before anything has to rewrite them; entries'
-// buffers are never reused, since a write batch keeps them.
+// garbage collection does not reclaim space; its log is synced, since a segment's mark
+// must not be there without the heads before it; its compression is off, which needs no
+// block cache; steps of a job are dropped by deletion marks, whole jobs by their prefix;
+// entries' buffers are never reused, since a write batch keeps them.
 package badger

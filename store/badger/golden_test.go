@@ -3,6 +3,7 @@ package badger
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"flag"
 	"io/fs"
 	"os"
@@ -17,7 +18,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 const (
-	goldenPath  = "testdata/badger-v1-id.zip" // as written today
+	goldenPath  = "testdata/badger-v2.zip"    // as written today
+	firstPath   = "testdata/badger-v1-id.zip" // before there were segments
 	beforeIDs   = "testdata/badger-v1.zip"    // before shards had ids in their folders
 	goldenShard = "golden-shard"
 )
@@ -41,7 +43,7 @@ func TestGolden(t *testing.T) {
 	if *rewrite {
 		writeGolden(t)
 	}
-	for path, id := range map[string]string{goldenPath: goldenShard, beforeIDs: ""} {
+	for path, id := range map[string]string{goldenPath: goldenShard, firstPath: goldenShard, beforeIDs: ""} {
 		t.Run(filepath.Base(path), func(t *testing.T) { readGolden(t, path, id) })
 	}
 }
@@ -58,36 +60,95 @@ func readGolden(t *testing.T, path, id string) {
 		t.Fatal(err)
 	}
 	s := mustOpen(t, dir)
-	defer s.Close()
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	if s.ID() == "" || id != "" && s.ID() != id {
 		t.Errorf("shard %q", s.ID())
 	}
-	for _, v := range goldenValues() {
-		got, err := s.Get(t.Context(), []store.Key{v.Key})
-		if err != nil || !bytes.Equal(got[0], v.Data) || got[0] == nil {
-			t.Errorf("%s: %d bytes, %v", v.Key, len(got[0]), err)
+	for round := range 3 { // as it is, indexed, and opened again
+		for _, v := range goldenValues() {
+			got, err := s.Get(t.Context(), []store.Key{v.Key})
+			if err != nil || !bytes.Equal(got[0], v.Data) || got[0] == nil {
+				t.Errorf("round %d: %s: %d bytes, %v", round, v.Key, len(got[0]), err)
+			}
 		}
+		if err := s.Put(t.Context(), goldenValues()); err != nil { // the same again
+			t.Errorf("round %d: %v", round, err)
+		}
+		n := 0
+		if err := s.List(t.Context(), "", func(store.Info) error { n++; return nil }); err != nil || n != len(goldenValues()) {
+			t.Errorf("round %d: %d values are listed, %v", round, n, err)
+		}
+		if round == 0 && path == goldenPath {
+			sameFiles(t, s)
+		}
+		if round == 0 {
+			indexAll(t, s)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, dir)
 	}
-	sameEntries(t, s)
+	n, err := s.Drop(t.Context(), store.DropSpec{Job: "golden", Before: 3})
+	if err != nil || n != 3 {
+		t.Errorf("drop: %d values, %v", n, err)
+	}
+	if n, err := s.Drop(t.Context(), store.DropSpec{Job: "golden", All: true}); err != nil || n != 1 || len(entries(t, s)) != 1 {
+		t.Errorf("drop of the job: %d values, %v, %d entries are left", n, err, len(entries(t, s)))
+	}
 }
 
-// sameEntries checks that today's program writes the same entries as the golden
-// directory has (Badger's own files may differ).
-func sameEntries(t *testing.T, golden *Store) {
-	now := mustOpen(t, t.TempDir())
-	defer now.Close()
-	if err := now.Put(t.Context(), goldenValues()); err != nil {
+// indexAll moves all heads to Badger.
+func indexAll(t *testing.T, s *Store) {
+	t.Helper()
+	for _, st := range s.table.of("") {
+		if err := s.index(st); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// putGolden writes the values: those of the first two steps have heads in Badger.
+func putGolden(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Put(t.Context(), goldenValues()[:2]); err != nil {
 		t.Fatal(err)
 	}
+	indexAll(t, s)
+	if err := s.Put(t.Context(), goldenValues()[2:]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sameFiles checks that today's program writes the same entries and segments as the
+// golden directory has (Badger's own files may differ).
+func sameFiles(t *testing.T, golden *Store) {
+	now := mustOpen(t, t.TempDir())
+	defer now.Close()
+	putGolden(t, now)
 	a, b := entries(t, golden), entries(t, now)
-	if len(a) != len(b) || len(a) != 1+4+3 {
-		t.Fatalf("%d entries, %d now, must be 8", len(a), len(b))
+	if len(a) != len(b) || len(a) != 1+2*2 {
+		t.Fatalf("%d entries, %d now, must be 5", len(a), len(b))
 	}
 	for k := range a {
-		if _, ok := b[k]; !ok {
-			t.Errorf("entry %q is not written any more: raise the format's version", k)
-		} else if a[k] != b[k] && k[len(k)-1] == 0 && len(b[k]) == headBytes {
-			t.Errorf("head %q has changed: raise the format's version", k)
+		if a[k] != b[k] {
+			t.Errorf("entry %q has changed: raise the format's version", k)
+		}
+	}
+	files, err := os.ReadDir(now.segments())
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%d segments, %v", len(files), err)
+	}
+	for _, f := range files {
+		had, err := os.ReadFile(filepath.Join(golden.segments(), f.Name()))
+		has, err2 := os.ReadFile(filepath.Join(now.segments(), f.Name()))
+		if err := errors.Join(err, err2); err != nil || !bytes.Equal(had, has) {
+			t.Errorf("segment %s has changed (%v): raise the format's version", f.Name(), err)
 		}
 	}
 }
@@ -120,9 +181,7 @@ func writeGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(t.Context(), goldenValues()); err != nil {
-		t.Fatal(err)
-	}
+	putGolden(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +195,11 @@ func writeGolden(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		w, err := z.Create(filepath.Base(path))
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		w, err := z.Create(filepath.ToSlash(name))
 		if err == nil {
 			_, err = w.Write(b)
 		}

@@ -18,8 +18,7 @@ import (
 // number of the first value and the shard's folder.
 const killDir = "TAXON_TEST_KILL_DIR"
 
-// killValue is value i of those that the process writes: most of them small, some in
-// chunks.
+// killValue is value i of those that the process writes: most of them small.
 func killValue(i int) store.Value {
 	k := store.Key{Job: "kill", Step: uint32(i / 100), Task: uint32(i), Attempt: 1, Name: "v"}
 	n := 500 + i%977
@@ -41,6 +40,7 @@ func writeForever(dir, from string) error {
 	if err != nil {
 		return err
 	}
+	s.waiting = 100 // so that it is killed in all parts of its work
 	for ; ; i++ {
 		if err := s.Put(context.Background(), []store.Value{killValue(i)}); err != nil {
 			return err

@@ -3,13 +3,7 @@ package badger
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"strings"
-	"sync/atomic"
-
-	"github.com/cespare/xxhash/v2"
-	"github.com/klauspost/compress/zstd"
 
 	"taxon/store"
 )
@@ -17,24 +11,35 @@ import (
 const (
 	// formatKey holds the format version; no job id starts with NUL.
 	formatKey     = "\x00taxon-store"
-	formatVersion = 1
+	formatVersion = 2
+	// firstVersion kept the data in Badger; what was written so is read, and deleted.
+	firstVersion = 1
+	// markKey and a segment's number hold how far its records have heads in Badger.
+	markKey = "\x00taxon-segment\x00"
 
-	// chunkBytes is the data of one entry before compression: well below
-	// Badger's bounds on entries, large enough to compress well.
+	inBadger   = 1  // layout of a head: the data are inline, or in chunks that follow
+	inSegment  = 2  // the data are in a segment
+	badgerHead = 22 // size of a head in layout 1, before the inline data
+	placeHead  = 34 // of one in layout 2
+
+	// chunkBytes is the data of one chunk before compression, in layout 1.
 	chunkBytes = 256 << 10
-
-	headVersion = 1
-	headBytes   = 22 // before the inline data
 
 	encodingRaw  = 0
 	encodingZstd = 1
 )
 
-// head describes a value; it is the first of its entries.
+// head describes a value: its size and checksum, and where the data are.
 type head struct {
+	layout byte
 	size   uint64 // of the value
 	crc32c uint32 // of the value
-	chunks uint32 // entries that follow; 0: the data are inline
+
+	chunks   uint32 // inBadger: entries that follow; 0: the data are inline
+	encoding byte   // inBadger: of inline data
+
+	segment uint64 // inSegment: its number
+	offset  uint64 // inSegment: of the data
 }
 
 // chunksOf is the number of chunk entries of a value; small ones have none.
@@ -82,15 +87,15 @@ func parseEntryKey(b []byte) (k store.Key, chunk uint32, err error) {
 	return k, chunk, nil
 }
 
-// encodeHead makes the head entry; inline is empty if chunks follow.
-func encodeHead(key []byte, h head, encoding byte, inline []byte) []byte {
-	b := make([]byte, 0, headBytes+len(inline))
-	b = append(b, headVersion, encoding)
+// encodeHead makes the head of a value whose data are in a segment.
+func encodeHead(key []byte, h head) []byte {
+	b := make([]byte, 0, placeHead)
+	b = append(b, inSegment, encodingRaw)
 	b = binary.LittleEndian.AppendUint64(b, h.size)
 	b = binary.LittleEndian.AppendUint32(b, h.crc32c)
-	b = binary.LittleEndian.AppendUint32(b, h.chunks)
-	b = binary.LittleEndian.AppendUint32(b, headSum(key, b))
-	return append(b, inline...)
+	b = binary.LittleEndian.AppendUint64(b, h.segment)
+	b = binary.LittleEndian.AppendUint64(b, h.offset)
+	return binary.LittleEndian.AppendUint32(b, headSum(key, b))
 }
 
 // headSum covers the entry key too, so a head found under another key is refused.
@@ -98,104 +103,50 @@ func headSum(key, fields []byte) uint32 {
 	return store.UpdateChecksum(store.Checksum(key), fields)
 }
 
-// parseHead checks a head entry and splits off the inline data.
-func parseHead(key, b []byte) (h head, encoding byte, inline []byte, err error) {
-	if len(b) < headBytes || binary.LittleEndian.Uint32(b[18:]) != headSum(key, b[:18]) {
-		return h, 0, nil, fmt.Errorf("%w: head of the value", store.ErrCorrupt)
+// parseHead checks a head entry, of either layout, and splits off the inline data.
+func parseHead(key, b []byte) (h head, inline []byte, err error) {
+	n := badgerHead
+	if len(b) > 0 && b[0] == inSegment {
+		n = placeHead
 	}
-	if b[0] != headVersion {
-		return h, 0, nil, fmt.Errorf("%w: value in layout %d, this program reads %d", store.ErrCorrupt, b[0], headVersion)
+	if len(b) < n || binary.LittleEndian.Uint32(b[n-4:]) != headSum(key, b[:n-4]) {
+		return h, nil, fmt.Errorf("%w: head of the value", store.ErrCorrupt)
 	}
-	h = head{
-		size:   binary.LittleEndian.Uint64(b[2:]),
-		crc32c: binary.LittleEndian.Uint32(b[10:]),
-		chunks: binary.LittleEndian.Uint32(b[14:]),
-	}
-	if h.chunks != chunksOf(h.size) {
-		return h, 0, nil, fmt.Errorf("%w: %d bytes in %d chunks", store.ErrCorrupt, h.size, h.chunks)
-	}
-	return h, b[1], b[headBytes:], nil
-}
-
-// codec compresses chunks. Its methods may be called from several goroutines.
-type codec struct {
-	enc *zstd.Encoder
-	dec *zstd.Decoder
-	// pass counts, for each kind of value, chunks that are not worth trying.
-	pass [256]atomic.Int32
-}
-
-// passChunks are left as they are after a chunk of their kind that shrank by less than a
-// quarter: a task's floating-point numbers hardly shrink, and trying to takes longer than
-// all else that a shard does with them.
-const passChunks = 31
-
-// kindOf tells values apart that differ in what they hold: a task's output by the name's
-// first part, such as "dual" or "v".
-func kindOf(k store.Key) uint8 {
-	name, _, _ := strings.Cut(k.Name, "/")
-	return uint8(xxhash.Sum64String(name))
-}
-
-func newCodec() (*codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-		zstd.WithWindowSize(chunkBytes), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return nil, err
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4*chunkBytes))
-	if err != nil {
-		return nil, errors.Join(err, enc.Close())
-	}
-	return &codec{enc: enc, dec: dec}, nil
-}
-
-func (c *codec) close() error {
-	c.dec.Close()
-	return c.enc.Close()
-}
-
-// encode gives a chunk's stored form, compressed if that was worth it lately for its
-// kind. The result may be the data themselves.
-func (c *codec) encode(kind uint8, data []byte) (encoding byte, stored []byte) {
-	if len(data) < 64 || c.pass[kind].Add(-1) >= 0 { // else smaller than what compression could gain
-		return encodingRaw, data
-	}
-	packed := c.enc.EncodeAll(data, make([]byte, 0, len(data)))
-	if 4*len(packed) > 3*len(data) {
-		c.pass[kind].Store(passChunks)
-	} else {
-		c.pass[kind].Store(0)
-	}
-	if len(packed) >= len(data) {
-		return encodingRaw, data
-	}
-	return encodingZstd, packed
-}
-
-// decode appends a chunk's data to dst, at most chunkBytes of them.
-func (c *codec) decode(dst []byte, encoding byte, stored []byte) ([]byte, error) {
-	from := len(dst)
-	switch encoding {
-	case encodingRaw:
-		dst = append(dst, stored...)
-	case encodingZstd:
-		// Into the room behind dst: the decoder's memory limit counts the
-		// whole of what it appends to.
-		out, err := c.dec.DecodeAll(stored, dst[from:from])
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s", store.ErrCorrupt, err.Error())
+	h = head{layout: b[0], encoding: b[1], size: binary.LittleEndian.Uint64(b[2:]), crc32c: binary.LittleEndian.Uint32(b[10:])}
+	switch h.layout {
+	case inSegment:
+		h.segment, h.offset = binary.LittleEndian.Uint64(b[14:]), binary.LittleEndian.Uint64(b[22:])
+		if len(b) != n || h.encoding != encodingRaw {
+			return h, nil, fmt.Errorf("%w: head of the value", store.ErrCorrupt)
 		}
-		if len(out) > 0 && cap(dst) > from && &out[0] == &dst[:from+1][from] {
-			dst = dst[:from+len(out)]
-		} else {
-			dst = append(dst, out...)
+	case inBadger:
+		if h.chunks = binary.LittleEndian.Uint32(b[14:]); h.chunks != chunksOf(h.size) {
+			return h, nil, fmt.Errorf("%w: %d bytes in %d chunks", store.ErrCorrupt, h.size, h.chunks)
 		}
 	default:
-		return nil, fmt.Errorf("%w: chunk in encoding %d", store.ErrCorrupt, encoding)
+		return h, nil, fmt.Errorf("%w: value in layout %d, this program reads %d", store.ErrCorrupt, h.layout, inSegment)
 	}
-	if len(dst)-from > chunkBytes {
-		return nil, fmt.Errorf("%w: chunk of %d bytes", store.ErrCorrupt, len(dst)-from)
+	return h, b[n:], nil
+}
+
+// mark says how far a segment's records have heads in Badger, and of which file this is.
+type mark struct {
+	end int64
+	sum uint32 // of the file, see segment.File.Sum
+}
+
+func markOf(segment uint64) []byte { return binary.BigEndian.AppendUint64([]byte(markKey), segment) }
+
+func (m mark) encode() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(m.end))
+	b = binary.LittleEndian.AppendUint32(b, m.sum)
+	return binary.LittleEndian.AppendUint32(b, store.Checksum(b))
+}
+
+// parseMark reads a mark; ok is false of a damaged one, which says nothing.
+func parseMark(b []byte) (m mark, ok bool) {
+	if len(b) != 16 || binary.LittleEndian.Uint32(b[12:]) != store.Checksum(b[:12]) {
+		return m, false
 	}
-	return dst, nil
+	return mark{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])}, true
 }

@@ -26,7 +26,7 @@ func TestMemoryBound(t *testing.T) {
 	defer s.Close()
 	const size, batch = 64 << 10, 32
 	r := rand.NewChaCha8([32]byte{})
-	var peak uint64
+	peak := before
 	steps := uint32(24) // 48 MiB
 	if os.Getenv("TAXON_TEST_MEMORY") != "" {
 		steps = 700

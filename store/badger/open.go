@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,9 +13,6 @@ import (
 
 	"taxon/store"
 )
-
-// stripes is how many locks the keys share in Put; more than writers at once.
-const stripes = 256
 
 const (
 	// tablesInMemory is what Badger holds at most, in memory tables: three of them (one
@@ -50,13 +48,16 @@ type Store struct {
 	reserve uint64                           // bytes of disk that stay free
 	free    func(dir string) (uint64, error) // bytes of disk
 
-	// mu is held for reading by every call and for writing by Drop and Close:
-	// dropping a prefix blocks Badger's writes, which would fail them.
+	// mu is held for reading by every call and for writing by Drop and Close: files
+	// that are read must not go, and dropping a prefix would fail Badger's writes.
 	mu     sync.RWMutex
 	db     *bdg.DB
 	closed bool
 
-	keys [stripes]sync.Mutex // serialise check and write of a key
+	table        *table
+	relieving    sync.Mutex // held by the one that moves heads to Badger
+	waiting      int64      // heads that may wait in memory
+	waitingBytes int64      // and the bytes of their values
 }
 
 var _ store.Shard = (*Store)(nil)
@@ -83,7 +84,8 @@ func Open(o Options) (*Store, error) {
 
 func open(o Options) (*Store, error) {
 	table := int64(min(o.Memory/tablesInMemory, maxTableBytes))
-	s := &Store{dir: o.Dir, limits: o.Limits.WithDefaults(), reserve: reserveTables * uint64(table), free: freeBytes}
+	s := &Store{dir: o.Dir, limits: o.Limits.WithDefaults(), reserve: reserveTables * uint64(table), free: freeBytes,
+		table: newTable(), waiting: defaultWaiting, waitingBytes: defaultWaitingBytes}
 	if err := roomToOpen(o.Dir, s.free); err != nil {
 		return nil, err
 	}
@@ -96,6 +98,9 @@ func open(o Options) (*Store, error) {
 	}
 	if err := s.checkFormat(); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.replay(); err != nil {
+		return nil, errors.Join(explain(err), s.Close())
 	}
 	// Behind the database's lock, so that two first openers don't make two.
 	if s.id, err = store.ShardID(o.Dir, o.ID); err != nil {
@@ -152,19 +157,25 @@ func (s *Store) checkFormat() (err error) {
 			if !empty(txn) {
 				return errors.New("the directory holds a Badger database of something else")
 			}
-			return txn.Set([]byte(formatKey), binary.LittleEndian.AppendUint32(nil, formatVersion))
+			return txn.Set([]byte(formatKey), formatOf(formatVersion))
 		}
 		if err != nil {
 			return err
 		}
-		return item.Value(func(b []byte) error {
-			if len(b) != 4 || binary.LittleEndian.Uint32(b) != formatVersion {
-				return fmt.Errorf("store format %x, this program reads %d", b, formatVersion)
-			}
-			return nil
-		})
+		version, err := item.ValueCopy(nil)
+		switch {
+		case err != nil:
+			return err
+		case bytes.Equal(version, formatOf(firstVersion)): // from now on an older program would miss values
+			return txn.Set([]byte(formatKey), formatOf(formatVersion))
+		case !bytes.Equal(version, formatOf(formatVersion)):
+			return fmt.Errorf("store format %x, this program reads %d", version, formatVersion)
+		}
+		return nil
 	})
 }
+
+func formatOf(version uint32) []byte { return binary.LittleEndian.AppendUint32(nil, version) }
 
 func empty(txn *bdg.Txn) bool {
 	it := txn.NewIterator(bdg.IteratorOptions{})
@@ -189,10 +200,14 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	if err := s.roomToDelete(); err != nil {
-		return err
+	err := s.table.close()
+	if s.codec != nil {
+		s.codec.close()
 	}
-	if err := errors.Join(s.db.Close(), s.codec.close()); err != nil {
+	if full := s.roomToDelete(); full != nil {
+		return errors.Join(err, full)
+	}
+	if err := errors.Join(err, s.db.Close()); err != nil {
 		return fmt.Errorf("close store %s: %w", s.dir, err)
 	}
 	return nil

@@ -5,15 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"path/filepath"
 
-	"github.com/cespare/xxhash/v2"
 	bdg "github.com/dgraph-io/badger/v4"
 
 	"taxon/store"
+	"taxon/store/segment"
 )
 
-// Put writes values and returns when the log is synced; see store.Store.
+// Put writes values and returns when they are on the disk; see store.Store.
 func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	if err := s.limits.CheckPut(values); err != nil {
 		return err
@@ -30,8 +30,8 @@ func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
 	if err := s.limits.CheckPutSummed(values); err != nil {
 		return err
 	}
-	for _, v := range values {
-		if err := v.Verify("put"); err != nil {
+	for i := range values {
+		if err := values[i].Verify("put"); err != nil {
 			return err
 		}
 	}
@@ -46,82 +46,149 @@ func (s *Store) put(ctx context.Context, values []store.Summed) error {
 		return err
 	}
 	defer s.mu.RUnlock()
-	if len(values) == 0 {
-		return nil
+	var wanted durable
+	for len(values) > 0 {
+		n := 1 // values of one step, as batches mostly stay within one
+		for n < len(values) && values[n].Key.Step == values[0].Key.Step && values[n].Key.Job == values[0].Key.Job {
+			n++
+		}
+		if err := s.putStep(ctx, values[:n], &wanted); err != nil {
+			return s.explain(err)
+		}
+		values = values[n:]
 	}
-	keys := make([][]byte, len(values))
-	for i, v := range values {
-		keys[i] = headKey(v.Key)
+	if err := wanted.sync(); err != nil {
+		return s.explain(err)
 	}
-	defer s.lockKeys(keys)()
-	fresh, err := s.fresh(ctx, keys, values)
-	if err != nil || len(fresh) == 0 {
+	return s.relieve(ctx)
+}
+
+// explain says which store an error is of, but one that tells a key.
+func (s *Store) explain(err error) error {
+	var ke *store.KeyError
+	if errors.As(err, &ke) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	var size uint64
-	for _, i := range fresh {
-		size += uint64(len(keys[i]) + len(values[i].Data))
+	return fmt.Errorf("store %s: %w", s.dir, explain(err))
+}
+
+// durable is what a call has to see on the disk before it returns.
+type durable []place
+
+// need adds a value. Only the last one of a file counts.
+func (d *durable) need(p place) {
+	for i := range *d {
+		if at := &(*d)[i]; at.file == p.file {
+			if p.end() > at.end() {
+				*at = p
+			}
+			return
+		}
 	}
-	if err := s.room(size); err != nil {
-		return err
-	}
-	wb := s.db.NewWriteBatch()
-	defer wb.Cancel() // no effect after Flush
-	for _, i := range fresh {
-		if err := ctx.Err(); err != nil {
+	*d = append(*d, p)
+}
+
+func (d durable) sync() error {
+	for _, p := range d {
+		if err := p.file.Sync(p.end()); err != nil {
 			return err
 		}
-		if err := s.write(wb, keys[i], values[i]); err != nil {
-			return fmt.Errorf("store %s: %w", s.dir, explain(err))
-		}
-	}
-	if err := wb.Flush(); err != nil {
-		return fmt.Errorf("store %s: %w", s.dir, explain(err))
 	}
 	return nil
 }
 
-// lockKeys locks the keys' stripes, in order so that batches cannot wait for each
-// other, and returns what unlocks them.
-func (s *Store) lockKeys(keys [][]byte) (unlock func()) {
-	held := make([]int, len(keys))
-	for i, k := range keys {
-		held[i] = int(xxhash.Sum64(k) % stripes)
+// putStep appends those values of one step that are not there yet. What all of them need
+// to be durable is added to wanted.
+func (s *Store) putStep(ctx context.Context, values []store.Summed, wanted *durable) error {
+	st, err := s.stepOf(values[0].Key)
+	if err != nil {
+		return err
 	}
-	slices.Sort(held)
-	held = slices.Compact(held)
-	for _, i := range held {
-		s.keys[i].Lock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	fresh, err := s.fresh(ctx, st, values, wanted)
+	if err != nil || len(fresh) == 0 {
+		return err
 	}
-	return func() {
-		for _, i := range held {
-			s.keys[i].Unlock()
-		}
+	var size uint64
+	for _, r := range fresh {
+		size += uint64(len(r.Value.Data)) + store.MaxKeyBytes
 	}
+	if err := s.room(size); err != nil {
+		return err
+	}
+	places, err := s.append(st, fresh)
+	if err != nil {
+		return err
+	}
+	for i, p := range places {
+		s.table.set(st, itemOf(fresh[i].Value.Key), p)
+		wanted.need(p)
+	}
+	return nil
 }
 
-// fresh lists the values that are not stored yet; one with other bytes than the
-// stored one, or than an earlier one of the batch, is ErrConflict.
-func (s *Store) fresh(ctx context.Context, keys [][]byte, values []store.Summed) ([]int, error) {
-	var out []int
-	seen := make(map[store.Key]int, len(values))
+// stepOf finds or makes the step of a key.
+func (s *Store) stepOf(k store.Key) (*step, error) {
+	st, made := s.table.findOrMake(k.Job, k.Step)
+	if !made {
+		return st, nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	stored, err := s.hasEntries(store.AppendStepPrefix(nil, k.Job, k.Step))
+	st.stored = stored || err != nil
+	return st, err
+}
+
+// append writes records to the step's segment, a new one if none can be written to. The
+// caller holds the step's mu.
+func (s *Store) append(st *step, records []segment.Record) ([]place, error) {
+	if n := len(st.files); n == 0 || !st.files[n-1].Writable() {
+		f, err := segment.Create(s.segments(), segment.Head{Job: st.job, Step: st.number, Number: s.table.number()})
+		if err != nil {
+			return nil, err
+		}
+		st.files = append(st.files, f)
+		s.table.add(f)
+	}
+	f := st.files[len(st.files)-1]
+	offsets, _, err := f.Append(records)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]place, len(records))
+	for i, r := range records {
+		places[i] = place{f, offsets[i], uint64(len(r.Value.Data)), r.Value.CRC32C}
+	}
+	return places, nil
+}
+
+func (s *Store) segments() string { return filepath.Join(s.dir, segmentFolder) }
+
+// fresh lists the values that are not stored yet; one with other bytes than the stored
+// one, or than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
+func (s *Store) fresh(ctx context.Context, st *step, values []store.Summed, wanted *durable) ([]segment.Record, error) {
+	out := make([]segment.Record, 0, len(values))
+	seen := make(map[item]int, len(values))
 	for i, v := range values {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if j, ok := seen[v.Key]; ok {
+		it := itemOf(v.Key)
+		if j, ok := seen[it]; ok {
 			if !bytes.Equal(values[j].Data, v.Data) {
-				return nil, conflict(v, head{size: uint64(len(values[j].Data)), crc32c: values[j].CRC32C})
+				return nil, conflict(v, uint64(len(values[j].Data)), values[j].CRC32C)
 			}
 			continue
 		}
-		seen[v.Key] = i
-		there, err := s.compare(keys[i], v)
+		seen[it] = i
+		there, err := s.compare(st, it, v, wanted)
 		if err != nil {
 			return nil, err
 		}
 		if !there {
-			out = append(out, i)
+			out = append(out, segment.Record{Value: v})
 		}
 	}
 	return out, nil
@@ -129,46 +196,40 @@ func (s *Store) fresh(ctx context.Context, keys [][]byte, values []store.Summed)
 
 // compare tells whether the value is stored whole; with other bytes: ErrConflict. A
 // damaged one is as good as none if, for what can be told, it was this one.
-func (s *Store) compare(key []byte, v store.Summed) (there bool, err error) {
-	err = s.view(func(txn *bdg.Txn) error {
-		h, data, err := s.load(txn, key, v.Key, func(h head) bool {
-			return h.size == uint64(len(v.Data)) && h.crc32c == v.CRC32C
-		})
-		switch {
-		case errors.Is(err, bdg.ErrKeyNotFound), errors.Is(err, store.ErrCorrupt):
-			return nil
-		case err != nil:
-			return &store.KeyError{Op: "put", Key: v.Key, Err: err}
-		case data == nil || !bytes.Equal(data, v.Data):
-			return conflict(v, h)
+func (s *Store) compare(st *step, it item, v store.Summed, wanted *durable) (there bool, err error) {
+	same := func(size uint64, crc32c uint32) bool { return size == uint64(len(v.Data)) && crc32c == v.CRC32C }
+	var size uint64
+	var crc32c uint32
+	var data []byte
+	if p, ok := st.heads[it]; ok {
+		if size, crc32c = p.bytes, p.crc32c; same(size, crc32c) {
+			if !p.file.Holds(p.end()) {
+				return false, nil // it could not be synced: as good as none
+			}
+			data, err = p.load()
+			wanted.need(p)
 		}
-		there = true
-		return nil
-	})
-	return there, err
-}
-
-func conflict(v store.Summed, old head) error {
-	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
-		store.ErrConflict, old.size, old.crc32c, len(v.Data), v.CRC32C)}
-}
-
-// write adds a value's entries to the batch, the head last: entries reach the log in
-// this order, so that a head is never there without its chunks.
-func (s *Store) write(wb *bdg.WriteBatch, key []byte, v store.Summed) error {
-	h := head{size: uint64(len(v.Data)), crc32c: v.CRC32C, chunks: chunksOf(uint64(len(v.Data)))}
-	kind := kindOf(v.Key)
-	if h.chunks == 0 {
-		encoding, stored := s.codec.encode(kind, v.Data)
-		return wb.Set(key, encodeHead(key, h, encoding, stored))
-	}
-	for i := range h.chunks {
-		from := uint64(i) * chunkBytes
-		encoding, stored := s.codec.encode(kind, v.Data[from:min(from+chunkBytes, h.size)])
-		entry := append(append(make([]byte, 0, 1+len(stored)), encoding), stored...)
-		if err := wb.Set(chunkKey(key, i+1), entry); err != nil {
+	} else if st.stored {
+		err = s.view(func(txn *bdg.Txn) error {
+			h, b, err := s.load(txn, headKey(v.Key), v.Key, func(h head) bool { return same(h.size, h.crc32c) })
+			size, crc32c, data = h.size, h.crc32c, b
 			return err
-		}
+		})
+	} else {
+		return false, nil
 	}
-	return wb.Set(key, encodeHead(key, h, encodingRaw, nil))
+	switch {
+	case errors.Is(err, bdg.ErrKeyNotFound), errors.Is(err, store.ErrCorrupt):
+		return false, nil
+	case err != nil:
+		return false, &store.KeyError{Op: "put", Key: v.Key, Err: err}
+	case !same(size, crc32c) || !bytes.Equal(data, v.Data):
+		return false, conflict(v, size, crc32c)
+	}
+	return true, nil
+}
+
+func conflict(v store.Summed, size uint64, crc32c uint32) error {
+	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
+		store.ErrConflict, size, crc32c, len(v.Data), v.CRC32C)}
 }

@@ -60,11 +60,17 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 	}
 	defer s.mu.RUnlock()
 	v := store.Summed{Key: k}
-	err := s.view(func(txn *bdg.Txn) error {
-		h, data, err := s.load(txn, headKey(k), k, func(head) bool { return true })
-		v.Data, v.CRC32C = data, h.crc32c
-		return err
-	})
+	var err error
+	if p, inMemory, stored := s.look(k); inMemory {
+		v.CRC32C = p.crc32c
+		v.Data, err = p.load()
+	} else if stored {
+		err = s.view(func(txn *bdg.Txn) error {
+			h, data, err := s.load(txn, headKey(k), k, func(head) bool { return true })
+			v.Data, v.CRC32C = data, h.crc32c
+			return err
+		})
+	}
 	if errors.Is(err, bdg.ErrKeyNotFound) {
 		return store.Summed{Key: k}, nil
 	}
@@ -74,14 +80,46 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 	return v, nil
 }
 
+// look finds a value whose head is in memory; if there is none, stored says whether
+// Badger may have one.
+func (s *Store) look(k store.Key) (p place, inMemory, stored bool) {
+	st := s.table.find(k.Job, k.Step)
+	if st == nil {
+		return p, false, true // an earlier version wrote no segments
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	p, inMemory = st.heads[itemOf(k)]
+	return p, inMemory, st.stored
+}
+
+// load reads a value out of its segment and verifies it.
+func (p place) load() ([]byte, error) {
+	if p.offset < 0 || p.end() < p.offset || p.end() > p.file.Size() {
+		return nil, fmt.Errorf("%w: the segment ends before the value does", store.ErrCorrupt)
+	}
+	data := make([]byte, p.bytes)
+	if err := p.file.ReadAt(data, p.offset); err != nil {
+		return nil, err
+	}
+	return data, verify(data, p.crc32c)
+}
+
+func verify(data []byte, crc32c uint32) error {
+	if got := store.Checksum(data); got != crc32c {
+		return fmt.Errorf("%w: CRC32C is %08x, must be %08x", store.ErrCorrupt, got, crc32c)
+	}
+	return nil
+}
+
 // view runs f in a transaction that reads. Damage that Badger finds is ErrCorrupt.
 func (s *Store) view(f func(txn *bdg.Txn) error) (err error) {
 	defer caught(&err)
 	return explain(s.db.View(f))
 }
 
-// load reads a value's head and, if want says so, its data, verified; else nil.
-// bdg.ErrKeyNotFound: no such value.
+// load reads a value's head out of Badger and, if want says so, its data, verified; else
+// nil. bdg.ErrKeyNotFound: no such value, or a head whose segment is gone.
 func (s *Store) load(txn *bdg.Txn, key []byte, k store.Key, want func(head) bool) (h head, data []byte, err error) {
 	item, err := txn.Get(key)
 	if err != nil {
@@ -89,22 +127,25 @@ func (s *Store) load(txn *bdg.Txn, key []byte, k store.Key, want func(head) bool
 	}
 	wanted := false
 	err = item.Value(func(b []byte) error {
-		var encoding byte
 		var inline []byte
-		if h, encoding, inline, err = parseHead(key, b); err != nil {
+		if h, inline, err = parseHead(key, b); err != nil {
 			return err
 		}
-		if wanted = want(h); !wanted {
+		if wanted = want(h); !wanted || h.layout == inSegment {
 			return nil
 		}
 		data = make([]byte, 0, min(h.size, trustBytes))
 		if h.chunks == 0 {
-			data, err = s.codec.decode(data, encoding, inline)
+			data, err = s.codec.decode(data, h.encoding, inline)
 		}
 		return err
 	})
 	if err != nil || !wanted {
 		return h, nil, err
+	}
+	if h.layout == inSegment {
+		data, err = s.loadSegment(h)
+		return h, data, err
 	}
 	for i := range h.chunks {
 		if data, err = s.loadChunk(txn, chunkKey(key, i+1), data); err != nil {
@@ -114,10 +155,15 @@ func (s *Store) load(txn *bdg.Txn, key []byte, k store.Key, want func(head) bool
 	if uint64(len(data)) != h.size {
 		return h, nil, fmt.Errorf("%w: %d bytes, must be %d", store.ErrCorrupt, len(data), h.size)
 	}
-	if got := store.Checksum(data); got != h.crc32c {
-		return h, nil, fmt.Errorf("%w: CRC32C is %08x, must be %08x", store.ErrCorrupt, got, h.crc32c)
+	return h, data, verify(data, h.crc32c)
+}
+
+func (s *Store) loadSegment(h head) ([]byte, error) {
+	f := s.table.file(h.segment)
+	if f == nil {
+		return nil, bdg.ErrKeyNotFound
 	}
-	return h, data, nil
+	return place{f, int64(h.offset), h.size, h.crc32c}.load()
 }
 
 // loadChunk appends a chunk's data.

@@ -1,22 +1,17 @@
 package badger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	bdg "github.com/dgraph-io/badger/v4"
 
 	"taxon/store"
+	"taxon/store/segment"
 )
-
-// listPage is how many values List describes between two releases of the lock.
-const listPage = 1024
-
-// errPageFull ends a scan.
-var errPageFull = errors.New("page is full")
 
 // Commit deletes the step's attempts that do not count; see store.Store.
 func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
@@ -30,29 +25,71 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 		return err
 	}
 	defer s.mu.RUnlock()
-	var stale [][]byte // head before chunks: a value cut short by a crash is missing
+	stale := func(k store.Key) bool { return !store.Counts(attempts, k.Task, k.Attempt) }
+	stored := true
+	if st := s.table.find(job, step); st != nil {
+		var err error
+		if stored, err = s.commitWaiting(st, stale); err != nil {
+			return fmt.Errorf("commit: %w", s.explain(err))
+		}
+	}
+	if !stored {
+		return ctx.Err()
+	}
+	var entries [][]byte // head before chunks: a value cut short by a crash is missing
 	err := s.scan(store.AppendStepPrefix(nil, job, step), nil, func(item *bdg.Item, k store.Key, _ uint32) error {
-		if !store.Counts(attempts, k.Task, k.Attempt) {
-			stale = append(stale, item.KeyCopy(nil))
+		if stale(k) {
+			entries = append(entries, item.KeyCopy(nil))
 		}
 		return ctx.Err()
 	})
-	if err != nil || len(stale) == 0 {
+	if err != nil || len(entries) == 0 {
 		return err
 	}
 	if err := s.roomToDelete(); err != nil {
 		return err
 	}
-	if err := s.mark(stale); err != nil {
-		return fmt.Errorf("store %s: commit: %w", s.dir, explain(err))
+	if err := s.mark(entries); err != nil {
+		return fmt.Errorf("commit: %w", s.explain(err))
 	}
 	return nil
 }
 
-// Drop deletes whole steps; see store.Store. A job's past steps get deletion marks, which
-// compaction applies: dropping their prefix would write all memory tables out and rewrite
-// every table that holds a step, at each step of a job (measured: a third of what a store
-// does while a job trains). A job that goes as a whole goes by its prefixes, at once.
+// commitWaiting deletes values whose heads wait in memory, by records that say so. It
+// tells whether Badger may have heads of the step.
+func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool, err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	var records []segment.Record
+	for _, k := range st.keys() {
+		if stale(k) {
+			records = append(records, segment.Record{Value: store.Summed{Key: k}, Deleted: true})
+		}
+	}
+	if len(records) == 0 {
+		return st.stored, nil
+	}
+	if err := s.roomToDelete(); err != nil {
+		return false, err
+	}
+	places, err := s.append(st, records)
+	if err != nil {
+		return false, err
+	}
+	last := places[len(places)-1]
+	if err := last.file.Sync(last.end()); err != nil {
+		return false, err
+	}
+	for _, r := range records {
+		s.table.drop(st, itemOf(r.Value.Key))
+	}
+	return st.stored, nil
+}
+
+// Drop deletes whole steps; see store.Store. A step goes with its segments' files. What
+// Badger has of it goes first, by deletion marks, which compaction applies (dropping a
+// prefix would write all memory tables out at each step), or if the whole job goes by its
+// prefixes: after a crash between the two, the segments have all the step's values again.
 func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
@@ -66,35 +103,76 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 		return 0, store.ErrClosed
 	}
 	old, err := s.droppable(ctx, what)
-	if err != nil || len(old.prefixes) == 0 {
+	if err != nil {
 		return 0, err
 	}
-	if err := s.roomToDelete(); err != nil {
-		return 0, err
+	if err := s.dropEntries(old, what.All); err != nil {
+		return 0, fmt.Errorf("drop: %w", s.explain(err))
 	}
-	if what.All {
-		err = s.db.DropPrefix(old.prefixes...)
-	} else {
-		err = s.mark(old.entries)
+	for _, st := range old.steps {
+		s.table.remove(st)
+		for _, f := range st.files {
+			err = errors.Join(err, f.Remove())
+		}
+	}
+	if what.All && len(old.steps) > 0 { // a job that is gone must not come back with the power
+		err = errors.Join(err, segment.SyncDir(s.segments()))
 	}
 	if err != nil {
-		return 0, fmt.Errorf("store %s: drop: %w", s.dir, explain(err))
+		return 0, fmt.Errorf("drop: %w", s.explain(err))
 	}
 	return old.values, nil
+}
+
+// dropEntries deletes what Badger has of dropped steps.
+func (s *Store) dropEntries(old dropped, all bool) error {
+	if len(old.entries) == 0 {
+		return nil
+	}
+	if err := s.roomToDelete(); err != nil {
+		return err
+	}
+	if !all {
+		return s.mark(old.entries)
+	}
+	if err := s.mark(old.marks); err != nil {
+		return err
+	}
+	return s.db.DropPrefix(old.prefixes...)
 }
 
 // dropped is what a Drop deletes.
 type dropped struct {
 	values   uint64
-	prefixes [][]byte // of the steps
-	entries  [][]byte // keys, in order; none if the whole job goes
+	steps    []*step  // with segments
+	prefixes [][]byte // of the steps in Badger
+	marks    [][]byte // keys of the segments' marks
+	entries  [][]byte // keys of all entries, marks first; only if there are any of a value
 }
 
-// droppable finds what a Drop deletes, passing over the steps that stay: reading keys
-// means reading the blocks of the values between them.
+// droppable finds what a Drop deletes.
 func (s *Store) droppable(ctx context.Context, what store.DropSpec) (old dropped, err error) {
+	for _, st := range s.table.of(what.Job) {
+		if what.Drops(st.number) {
+			old.steps = append(old.steps, st)
+			old.values += uint64(len(st.heads))
+			for _, f := range st.files {
+				old.marks = append(old.marks, markOf(f.Number))
+			}
+		}
+	}
+	err = s.droppableEntries(ctx, what, &old)
+	if len(old.entries) > 0 {
+		old.entries = append(slices.Clone(old.marks), old.entries...)
+	}
+	return old, err
+}
+
+// droppableEntries finds what Badger has, passing over the steps that stay: reading keys
+// of layout 1 means reading the blocks of the values between them.
+func (s *Store) droppableEntries(ctx context.Context, what store.DropSpec, old *dropped) error {
 	prefix := store.AppendJobPrefix(nil, what.Job)
-	err = s.view(func(txn *bdg.Txn) error {
+	return s.view(func(txn *bdg.Txn) error {
 		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})
 		defer it.Close()
 		last, found := uint32(0), false
@@ -113,21 +191,24 @@ func (s *Store) droppable(ctx context.Context, what store.DropSpec) (old dropped
 				it.Seek(store.AppendStepPrefix(nil, what.Job, k.Step+1))
 				continue
 			}
-			if chunk == 0 {
+			if chunk == 0 && !s.waits(k) {
 				old.values++
 			}
 			if !found || k.Step != last {
 				last, found = k.Step, true
 				old.prefixes = append(old.prefixes, store.AppendStepPrefix(nil, what.Job, k.Step))
 			}
-			if !what.All {
-				old.entries = append(old.entries, it.Item().KeyCopy(nil))
-			}
+			old.entries = append(old.entries, it.Item().KeyCopy(nil))
 			it.Next()
 		}
 		return nil
 	})
-	return old, err
+}
+
+// waits tells whether a value's head is in memory.
+func (s *Store) waits(k store.Key) bool {
+	_, inMemory, _ := s.look(k)
+	return inMemory
 }
 
 // mark deletes entries one by one. Heads come before their chunks: a value of which a
@@ -154,7 +235,7 @@ func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key, ch
 		}
 		for it.Seek(from); it.ValidForPrefix(prefix); it.Next() {
 			item := it.Item()
-			if bytes.Equal(item.Key(), []byte(formatKey)) {
+			if item.Key()[0] == 0 { // the format's version, a segment's mark
 				continue
 			}
 			k, chunk, err := parseEntryKey(item.Key())
@@ -167,64 +248,4 @@ func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key, ch
 		}
 		return nil
 	})
-}
-
-// List describes values page by page; see store.Store.
-func (s *Store) List(ctx context.Context, job string, yield func(store.Info) error) error {
-	var prefix []byte
-	if job != "" {
-		if err := store.ValidateJob(job); err != nil {
-			return fmt.Errorf("list: %w", err)
-		}
-		prefix = store.AppendJobPrefix(nil, job)
-	}
-	var from []byte
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		page, err := s.page(ctx, prefix, from)
-		if err != nil {
-			return err
-		}
-		for _, in := range page {
-			if err := yield(in); err != nil {
-				return err
-			}
-		}
-		if len(page) < listPage {
-			return ctx.Err()
-		}
-		// The least key behind the last value's entries: a name's end is NUL.
-		from = append(store.AppendKey(nil, page[len(page)-1].Key), 1)
-	}
-}
-
-// page describes up to listPage values from a key on.
-func (s *Store) page(ctx context.Context, prefix, from []byte) ([]store.Info, error) {
-	if err := s.enter(); err != nil {
-		return nil, err
-	}
-	defer s.mu.RUnlock()
-	out := make([]store.Info, 0, listPage)
-	err := s.scan(prefix, from, func(item *bdg.Item, k store.Key, chunk uint32) error {
-		if chunk != 0 {
-			return ctx.Err()
-		}
-		if len(out) == listPage {
-			return errPageFull
-		}
-		return item.Value(func(b []byte) error {
-			h, _, _, err := parseHead(item.Key(), b)
-			if err != nil {
-				return &store.KeyError{Op: "list", Key: k, Err: err}
-			}
-			out = append(out, store.Info{Key: k, Bytes: h.size, CRC32C: h.crc32c})
-			return ctx.Err()
-		})
-	})
-	if err != nil && !errors.Is(err, errPageFull) {
-		return nil, err
-	}
-	return out, nil
 }

@@ -1,0 +1,152 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"taxon/store"
+)
+
+// scanBytes is what Scan reads at a time.
+const scanBytes = 1 << 20
+
+// Scan yields the records from an offset on (0: all), in the order of the file, and says
+// of each whether its data are whole. It ends where no record begins: at the end, at what
+// a crash has cut, or at a damaged head, behind which nothing can be found. Memory is a
+// buffer; the file is read once.
+func (f *File) Scan(ctx context.Context, from int64, yield func(Entry) error) error {
+	size := f.Size()
+	s := scanner{file: f, at: max(from, f.begin), size: size, room: make([]byte, scanBytes)}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b, err := s.peek(maxRecord)
+		if err != nil {
+			return err
+		}
+		e, n, err := parseRecord(b, f.Head, f.seed)
+		if err != nil || e.Bytes > uint64(size-s.at-int64(n)) {
+			return nil
+		}
+		s.skip(n)
+		e.Offset = s.at
+		sum, err := s.sum(int64(e.Bytes))
+		if err != nil {
+			return err
+		}
+		e.Damaged = !e.Deleted && sum != e.CRC32C
+		if err := yield(e); err != nil {
+			return err
+		}
+	}
+}
+
+// scanner reads a file forwards.
+type scanner struct {
+	file *File
+	at   int64 // of the next byte
+	size int64
+	room []byte
+	rest []byte // read ahead, in room
+}
+
+// peek gives the next n bytes, fewer at the end of the file.
+func (s *scanner) peek(n int) ([]byte, error) {
+	if len(s.rest) < n {
+		have := copy(s.room, s.rest)
+		end := have + int(min(int64(len(s.room)-have), s.size-s.at-int64(have)))
+		if err := s.file.ReadAt(s.room[have:end], s.at+int64(have)); err != nil {
+			return nil, err
+		}
+		s.rest = s.room[:end]
+	}
+	return s.rest[:min(n, len(s.rest))], nil
+}
+
+func (s *scanner) skip(n int) {
+	s.rest = s.rest[n:]
+	s.at += int64(n)
+}
+
+// sum is the checksum of the next n bytes, and goes behind them.
+func (s *scanner) sum(n int64) (sum uint32, err error) {
+	for n > 0 {
+		b, err := s.peek(int(min(n, scanBytes)))
+		if err != nil {
+			return 0, err
+		}
+		if len(b) == 0 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		sum = store.UpdateChecksum(sum, b)
+		n -= int64(len(b))
+		s.skip(len(b))
+	}
+	return sum, nil
+}
+
+// OpenAll opens the segments of a folder, which is made if it is not there, by rising
+// number. highest is the highest number of any file. One whose head a crash has cut is
+// removed, as nothing in it can have been acknowledged; another that can't be read is put
+// aside under a longer name, as if its values had never been there.
+func OpenAll(dir string) (files []*File, highest uint64, err error) { return openAll(dir, syncData) }
+
+func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint64, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				err = errors.Join(err, f.Close())
+			}
+			files = nil
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, 0, err
+	}
+	entries, err := os.ReadDir(dir) // sorted by name, which is by number
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range entries {
+		number, ok := numberOf(e.Name())
+		if !ok {
+			continue
+		}
+		highest = max(highest, number)
+		path := filepath.Join(dir, e.Name())
+		if filepath.Ext(path) != suffix {
+			continue
+		}
+		f, err := open(path, sync)
+		switch {
+		case err == nil:
+			files = append(files, f)
+		case errors.Is(err, store.ErrCorrupt), errors.Is(err, io.EOF):
+			if err := putAside(path); err != nil {
+				return files, 0, err
+			}
+		default:
+			return files, 0, err
+		}
+	}
+	return files, highest, nil
+}
+
+func putAside(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() <= maxHead {
+		return os.Remove(path)
+	}
+	if err := os.Rename(path, path+damagedSuffix); err != nil {
+		return fmt.Errorf("put a damaged segment aside: %w", err)
+	}
+	return nil
+}

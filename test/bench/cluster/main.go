@@ -1,0 +1,156 @@
+// Command cluster measures what a cluster costs over training in one process: the same
+// training by `taxon train --threads N` and by a coordinator, stores and N workers of one
+// slot, all processes on this machine, taking turns.
+//
+//	go run ./test/bench/cluster -data DIR [-runs 3]
+//
+// DIR/wordnet-freq holds train.svm.xz and tree.txt. Both sides read the same ingested
+// folder and end with the model in a folder; wall time is that of the whole command, the
+// cluster is up before it begins. The weights must be the same. CPU seconds are those
+// that each process took from its start to its end. -taxon a,b compares binaries.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// settings of the measurement.
+type settings struct {
+	data, tree string
+	gap        string
+	sweeps     int
+	workers    int
+	stores     int
+	runs       int
+	binaries   []string
+	flags      []string // more flags of both sides
+}
+
+func main() {
+	s := settings{}
+	data := flag.String("data", os.Getenv("TAXON_DATA"), "`folder` of the data sets (default $TAXON_DATA)")
+	set := flag.String("set", "wordnet-freq", "data set within it")
+	train := flag.String("train", "train.svm.xz", "instances within the set")
+	flag.StringVar(&s.tree, "tree", "tree.txt", "structure within the set")
+	flag.StringVar(&s.gap, "gap", "1e-2", "relative gap to stop at")
+	flag.IntVar(&s.sweeps, "max-sweeps", 100, "sweeps to stop after")
+	flag.IntVar(&s.workers, "workers", 2, "workers of one slot, and threads of train")
+	flag.IntVar(&s.stores, "stores", 2, "shards")
+	flag.IntVar(&s.runs, "runs", 3, "times each side is run, taking turns")
+	binaries := flag.String("taxon", "", "`binaries` to measure, with commas between them (default: built from this checkout)")
+	flag.Parse()
+	s.binaries, s.flags = strings.Split(*binaries, ","), flag.Args()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if *data == "" {
+		fmt.Fprintln(os.Stderr, "cluster: name the data with -data DIR or TAXON_DATA=DIR")
+		os.Exit(2)
+	}
+	s.data, s.tree = filepath.Join(*data, *set, *train), filepath.Join(*data, *set, s.tree)
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+// side is one of the things compared.
+type side struct {
+	name    string
+	measure func(ctx context.Context) (cost, error)
+	costs   []cost
+}
+
+func run(ctx context.Context, s settings) error {
+	dir, err := os.MkdirTemp("", "taxon-cluster-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var sides []*side
+	for i, binary := range s.binaries {
+		b := &bench{settings: s, binary: binary, dir: filepath.Join(dir, fmt.Sprint(i))}
+		if err := b.prepare(ctx); err != nil {
+			return err
+		}
+		suffix := ""
+		if len(s.binaries) > 1 {
+			suffix = " " + filepath.Base(binary)
+		}
+		sides = append(sides,
+			&side{name: fmt.Sprintf("train --threads %d%s", s.workers, suffix), measure: b.train},
+			&side{name: fmt.Sprintf("%d workers, %d stores%s", s.workers, s.stores, suffix), measure: b.cluster})
+	}
+	fmt.Println("| | wall s | CPU s | worker | store | coordinator | command | sweeps |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- |")
+	for range s.runs {
+		for _, side := range sides {
+			c, err := side.measure(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.name, err)
+			}
+			if first := sides[0].costs; len(first) > 0 && c.sha != first[0].sha {
+				return fmt.Errorf("%s: weights %.12s, must be %.12s", side.name, c.sha, first[0].sha)
+			}
+			side.costs = append(side.costs, c)
+			fmt.Println(c.row(side.name))
+		}
+	}
+	fmt.Println()
+	for i, side := range sides {
+		m := median(side.costs)
+		text := m.row("median: " + side.name)
+		if i%2 == 1 {
+			base := median(sides[i-1].costs)
+			text += fmt.Sprintf(" %.3f of train's wall time, %.3f of its CPU time", m.wall/base.wall, m.cpu()/base.cpu())
+		}
+		fmt.Println(text)
+	}
+	return nil
+}
+
+// cost is what a run took, in seconds.
+type cost struct {
+	wall   float64
+	byRole map[string]float64 // CPU, user and system
+	sweeps int
+	sha    string
+}
+
+func (c cost) cpu() (sum float64) {
+	for _, role := range []string{"worker", "store", "coordinator", "command"} {
+		sum += c.byRole[role]
+	}
+	return sum
+}
+
+func (c cost) row(name string) string {
+	r := c.byRole
+	return fmt.Sprintf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |", name, c.wall, c.cpu(), r["worker"], r["store"], r["coordinator"], r["command"], c.sweeps)
+}
+
+// median is that of each figure.
+func median(costs []cost) cost {
+	mid := func(f func(cost) float64) float64 {
+		list := make([]float64, len(costs))
+		for i, c := range costs {
+			list[i] = f(c)
+		}
+		slices.Sort(list)
+		return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	}
+	out := cost{wall: mid(func(c cost) float64 { return c.wall }), byRole: map[string]float64{}, sweeps: costs[0].sweeps}
+	for _, role := range []string{"worker", "store", "coordinator", "command"} {
+		out.byRole[role] = mid(func(c cost) float64 { return c.byRole[role] })
+	}
+	return out
+}
+
+var errNotReady = errors.New("is not ready")
