@@ -44,13 +44,31 @@ type client struct {
 	dialer *cluster.Dialer
 	jobs   taxonv1.JobsClient
 	shards *cluster.Shards
+	forget func() // what was copied to this machine for the connection
 }
 
 // dial prepares the connection; the first call makes it.
-func (o *clientOptions) dial() (*client, error) {
+func (o *clientOptions) dial() (*client, error) { return o.dialIn(context.Background()) }
+
+// dialIn is dial, which ends with ctx.
+func (o *clientOptions) dialIn(ctx context.Context) (*client, error) {
 	if err := needCoordinator(o.verb, o.coordinator); err != nil {
 		return nil, err
 	}
+	forget, err := o.findRemote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.connect()
+	if err != nil {
+		forget()
+		return nil, err
+	}
+	c.forget = forget
+	return c, nil
+}
+
+func (o *clientOptions) connect() (*client, error) {
 	c := &client{verb: o.verb, addr: o.coordinator, dialer: &cluster.Dialer{Security: o.security, Patience: o.patience}}
 	conn, err := c.dialer.Conn(o.coordinator)
 	if err != nil {
@@ -63,7 +81,10 @@ func (o *clientOptions) dial() (*client, error) {
 	return c, nil
 }
 
-func (c *client) close() { _ = c.dialer.Close() } // nothing was written
+func (c *client) close() {
+	_ = c.dialer.Close() // nothing was written
+	c.forget()
+}
 
 // fail words an error of a call for the user, and gives it its exit status: what the
 // command line got wrong is 2.

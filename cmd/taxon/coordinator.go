@@ -28,6 +28,7 @@ import (
 type coordinatorOptions struct {
 	processOptions
 	snapshotOptions
+	announceOptions
 	lease   time.Duration
 	running int
 	keep    time.Duration
@@ -66,6 +67,7 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		f.DurationVar(&o.keep, "keep-data", 24*time.Hour, "drop data sets from the store that no job has referred to for `TIME`")
 	})
 	flagGroup(cmd, "Snapshots", o.snapshotOptions.flags)
+	flagGroup(cmd, "On hosts that change", o.announceOptions.flags)
 	o.frameFlags(cmd)
 	require(cmd, "dir")
 	return cmd
@@ -96,11 +98,12 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	if err != nil {
 		return usagef("coordinator: %w", err)
 	}
+	named(&o.security, o.announce)
 	p, err := newProcess(ctx, a, "coordinator", &o.processOptions, true)
 	if err != nil {
 		return err
 	}
-	journal, snapshot, records, err := coordinator.OpenJournal(o.dir)
+	journal, snapshot, records, err := o.openJournal(ctx, o.dir)
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), p.listen.Close())
 	}
@@ -136,8 +139,10 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })
 	err = p.serve(ctx, a, server.Healthy, func(ctx context.Context) error {
-		p.ready(a, fmt.Sprintf(", %d records in the journal", len(records)))
-		return server.Wait(ctx)
+		return o.announced(ctx, reachable(p.addr), journal, func(ctx context.Context) error {
+			p.ready(a, fmt.Sprintf(", %d records in the journal", len(records)))
+			return server.Wait(ctx)
+		})
 	}, "")
 	stop()
 	rest.Wait()

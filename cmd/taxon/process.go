@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
+	"taxon/internal/fs"
 	"taxon/internal/metrics"
 	"taxon/internal/secure"
 )
@@ -34,12 +35,15 @@ const envCoordinator = "TAXON_COORDINATOR"
 
 // coordinatorFlag defines --coordinator.
 func coordinatorFlag(f *pflag.FlagSet, p *string) {
-	f.StringVar(p, "coordinator", os.Getenv(envCoordinator), "`ADDR` (host:port) of the coordinator (default "+envCoordinator+")")
+	f.StringVar(p, "coordinator", os.Getenv(envCoordinator), "`ADDR` (host:port) of the coordinator, or the hdfs:// file in which it says where it is (default "+envCoordinator+")")
 	f.Lookup("coordinator").DefValue = "" // the environment's value belongs in no help text
 }
 
 // needCoordinator refuses a command line without the coordinator's address.
 func needCoordinator(verb, addr string) error {
+	if fs.IsRemote(addr) {
+		return nil // read when it is called
+	}
 	if addr == "" {
 		return usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
 	}

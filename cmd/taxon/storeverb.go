@@ -64,6 +64,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if err := o.identify(); err != nil {
 		return err
 	}
+	named(&o.security, o.coordinator)
 	p, err := newProcess(ctx, a, "store", &o.processOptions, true)
 	if err != nil {
 		return err

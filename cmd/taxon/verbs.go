@@ -29,6 +29,7 @@ func verbs() []verb {
 		newWorkersCmd,
 		newDrainCmd,
 		newClusterCmd,
+		newYarnCmd,
 		newCoordinatorCmd,
 		newStoreCmd,
 		newWorkerCmd,

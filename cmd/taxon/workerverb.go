@@ -68,6 +68,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	if o.name == "" {
 		o.name = hostName()
 	}
+	named(&o.security, o.coordinator)
 	roots, err := cluster.MakeRoots(o.roots)
 	if err != nil {
 		return usagef("worker: %w", err)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/fs"
 	"taxon/internal/secure"
 )
 
@@ -34,8 +35,9 @@ type Dialer struct {
 	conns map[string]*grpc.ClientConn
 }
 
-// Conn is the connection to an address, host:port. It is made when it is first used, and
-// made again when it breaks. The Dialer closes it.
+// Conn is the connection to an address, host:port, or to the coordinator that says in a
+// file, hdfs://..., where it is (Place). It is made when it is first used, and made again
+// when it breaks; the file is read anew then. The Dialer closes it.
 func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +59,12 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	if d.Patience > 0 {
 		options = append(options, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
 	}
-	c, err := grpc.NewClient("passthrough:///"+addr, options...)
+	target := addr
+	if fs.IsRemote(addr) {
+		target = "coordinator"
+		options = append(options, grpc.WithContextDialer((&finder{path: addr}).dial))
+	}
+	c, err := grpc.NewClient("passthrough:///"+target, options...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", addr, err)
 	}

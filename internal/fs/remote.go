@@ -122,6 +122,32 @@ func RemoveAll(path string) error {
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.RemoveAll(name) })
 }
 
+// Rename renames a file or folder within one file system, over an existing file.
+func Rename(from, to string) error {
+	if !IsRemote(from) {
+		return os.Rename(from, to)
+	}
+	l, err := hdfs.Parse(to)
+	if err != nil {
+		return Explain(to, err)
+	}
+	return remotely(context.Background(), from, func(f *hdfs.FS, name string) error { return f.Rename(name, l.Path) })
+}
+
+// Private takes the rights to a file or folder of a Hadoop file system, or of this machine,
+// from all but its owner.
+func Private(path string) error {
+	info, err := Stat(path)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm() &^ 0o077
+	if !IsRemote(path) {
+		return os.Chmod(path, mode)
+	}
+	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.Chmod(name, mode) })
+}
+
 // Exists reports whether something bears the name; what can't be asked does not.
 func Exists(path string) bool {
 	_, err := Stat(path)

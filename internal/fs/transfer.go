@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,9 @@ var errNotDir error = syscall.ENOTDIR
 
 // Scheme begins the paths of a Hadoop file system.
 const Scheme = hdfs.Scheme
+
+// Negotiate adds a Kerberos ticket to a request of one of Hadoop's web services.
+func Negotiate(r *http.Request) error { return hdfs.Negotiate(r) }
 
 // UsageError is what a remote file system reports for the user to mend.
 type UsageError = hdfs.UsageError

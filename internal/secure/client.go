@@ -36,6 +36,9 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	} else {
 		opts = append(opts, grpc.WithTransportCredentials(&plainCreds{TransportCredentials: insecure.NewCredentials(), anywhere: o.Insecure}))
 	}
+	if o.ServerName != "" {
+		opts = append(opts, grpc.WithAuthority(o.ServerName))
+	}
 	if o.TokenFile != "" {
 		token, err := watch([]string{o.TokenFile}, o.warn, func() (string, error) { return clientToken(o.TokenFile, o.Role) })
 		if err != nil {

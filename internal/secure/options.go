@@ -19,6 +19,9 @@ type Options struct {
 	// Insecure allows plaintext, and callers without identity, beyond loopback.
 	Insecure bool
 
+	// ServerName is what servers' certificates are checked for; "": the address dialled.
+	ServerName string
+
 	// Role picks this process's own line out of a token file of many roles when it calls
 	// others; "" takes the file's only token.
 	Role Role

@@ -260,6 +260,11 @@ func (f *FS) RemoveAll(name string) error {
 	})
 }
 
+// Chmod sets the rights to a file or folder.
+func (f *FS) Chmod(name string, mode os.FileMode) error {
+	return f.patiently(func(c *hdfs.Client) error { return c.Chmod(name, mode) })
+}
+
 // Rename renames, over an existing file. An answer that was lost with a name node is
 // made up for: the old name gone and the new one there is success.
 func (f *FS) Rename(from, to string) error {

@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"net/http"
 	"os"
 	"os/user"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/spnego"
 )
 
 // kerberos is a client with credentials: of the keytab that KRB5_CLIENT_KTNAME names,
@@ -26,6 +28,20 @@ func kerberos() (*krb.Client, error) {
 		return fromKeytab(strings.TrimPrefix(table, "FILE:"), conf)
 	}
 	return fromCache(conf)
+}
+
+// Negotiate adds a ticket for the host of an HTTP request to it, as Hadoop's web services
+// want it (SPNEGO, RFC 4559).
+func Negotiate(r *http.Request) error {
+	c, err := kerberos()
+	if err != nil {
+		return err
+	}
+	defer c.Destroy()
+	if err := spnego.SetSPNEGOHeader(c, r, "HTTP/"+r.URL.Hostname()); err != nil {
+		return usagef("kerberos: no ticket for HTTP/%s: %s", r.URL.Hostname(), firstLine(err))
+	}
+	return nil
 }
 
 // fromKeytab logs in with a keytab, as the principal named or the keytab's first.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+
+	"taxon/internal/cluster"
+	"taxon/internal/fs"
+)
+
+// Files of the folder client beside the file in which a coordinator says where it is: what
+// its owner calls the cluster with. Who may read them is the file system's business.
+const (
+	caFile     = "ca.crt"
+	clientName = "client"
+	tokenFile  = "client.token"
+)
+
+// findRemote prepares calls to a cluster that is found by a file: it refuses a path where no
+// coordinator has announced itself, and takes the certificates that lie beside, unless
+// others were given. forget removes their copies.
+func (o *clientOptions) findRemote(ctx context.Context) (forget func(), err error) {
+	if !fs.IsRemote(o.coordinator) {
+		return func() {}, nil
+	}
+	switch _, err := cluster.ReadPlace(ctx, o.coordinator); {
+	case errors.Is(err, iofs.ErrNotExist):
+		return nil, usagef("%s: %s: no coordinator has said there where it is: give the file that `taxon coordinator --announce` or `taxon yarn up` writes", o.verb, o.coordinator)
+	case err != nil:
+		return nil, err
+	}
+	named(&o.security, o.coordinator)
+	s := &o.security
+	if s.CACert != "" || s.Cert != "" || s.TokenFile != "" || s.Insecure {
+		return func() {}, nil
+	}
+	temp, err := os.MkdirTemp("", "taxon-client-")
+	if err != nil {
+		return nil, fs.Explain(os.TempDir(), err)
+	}
+	forget = func() { os.RemoveAll(temp) }
+	from := fs.Join(fs.Dir(o.coordinator), clientFolder)
+	for name, to := range map[string]*string{caFile: &s.CACert, clientName + ".crt": &s.Cert, clientName + ".key": &s.Key, tokenFile: &s.TokenFile} {
+		data, err := fs.ReadFile(ctx, fs.Join(from, name))
+		if errors.Is(err, iofs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			*to = filepath.Join(temp, name)
+			err = os.WriteFile(*to, data, 0o600)
+		}
+		if err != nil {
+			forget()
+			return nil, err
+		}
+	}
+	return forget, nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"taxon/internal/yarn"
+)
+
+// newYarnRun is what the containers start.
+func newYarnRun(a *app) *cobra.Command {
+	var instance, file string
+	cmd := &cobra.Command{
+		Use:     "run ROLE --instance NAME --file FILE",
+		Short:   "the process that a container of `taxon yarn up` starts",
+		Long:    "Runs a coordinator, store or worker in a container of YARN's, with the arguments that `taxon yarn up` has written to FILE. YARN starts it.",
+		Example: "taxon yarn run worker --instance worker-0 --file run.json\ntaxon yarn run store --instance store-1 --file run.json",
+		Hidden:  true,
+		Args:    oneArg("ROLE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := yarn.ReadRun(file)
+			if err != nil {
+				return usagef("yarn run: %w", err)
+			}
+			words, temp, err := r.Command(args[0], instance, os.Getenv)
+			if err != nil {
+				return usagef("yarn run: %w", err)
+			}
+			if err := os.Setenv("TMPDIR", temp); err != nil { // the host's own may be small
+				return err
+			}
+			return runRole(cmd, a, args[0], words)
+		},
+	}
+	cmd.Flags().StringVar(&instance, "instance", "", "the container's `NAME` in the service")
+	cmd.Flags().StringVar(&file, "file", "run.json", "what to run: a `FILE`")
+	require(cmd, "instance")
+	return cmd
+}
+
+// runRole runs a process's verb with arguments.
+func runRole(parent *cobra.Command, a *app, role string, args []string) error {
+	process := map[string]verb{yarn.Coordinator: newCoordinatorCmd, yarn.Store: newStoreCmd, yarn.Worker: newWorkerCmd}[role](a)
+	process.SetContext(parent.Context())
+	if err := process.ParseFlags(args); err != nil {
+		return usagef("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
+	}
+	return process.RunE(process, nil)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/fs"
+	"taxon/internal/yarn"
+)
+
+func newYarnScale(a *app) *cobra.Command {
+	var o yarnOptions
+	workers := 0
+	cmd := &cobra.Command{
+		Use:   "scale --workers K --name NAME",
+		Short: "change the number of workers of a cluster on YARN",
+		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. " +
+			"Workers that end give their tasks back.",
+		Example: "taxon yarn scale --workers 32 --name wiki\ntaxon yarn scale --workers 0 --name wiki --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.scale(cmd.Context(), a, workers) },
+	}
+	o.flags(cmd)
+	flagGroup(cmd, "Processes", func(f *pflag.FlagSet) {
+		intFlag(f, &workers, "workers", 0, 0, 1<<16, "`K` workers")
+	})
+	o.yarnFlags(cmd)
+	require(cmd, "workers")
+	return cmd
+}
+
+func (o *yarnOptions) scale(ctx context.Context, a *app, workers int) error {
+	if err := o.prepare(); err != nil {
+		return err
+	}
+	c, _, err := o.client()
+	if err != nil {
+		return err
+	}
+	services, err := o.services(ctx, c)
+	if err != nil {
+		return err
+	}
+	s, err := services.Status(ctx, o.name)
+	if err != nil {
+		return o.needService(err)
+	}
+	w, stores := s.Component(yarn.Worker), s.Component(yarn.Store)
+	if w == nil || stores == nil {
+		return usagef("yarn scale: service %s is none of `taxon yarn up`'s", o.name)
+	}
+	k, err := c.Cluster(ctx)
+	if err != nil {
+		return o.fail(err)
+	}
+	if err := k.CheckMore(*w, workers); err != nil {
+		return usagef("yarn scale: %w", err)
+	}
+	if err := services.Flex(ctx, o.name, yarn.Worker, workers); err != nil {
+		return o.fail(err)
+	}
+	if err := o.awaitMembers(ctx, a, c, 0, stores.Number, workers); err != nil {
+		return err
+	}
+	return o.print(ctx, a, services)
+}
+
+func newYarnDown(a *app) *cobra.Command {
+	var o yarnOptions
+	purge := false
+	cmd := &cobra.Command{
+		Use:   "down --name NAME",
+		Short: "end a cluster on YARN; its jobs stay in HDFS",
+		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon yarn up` with the same --name and --dir goes on with the jobs, from their last snapshots. " +
+			"--purge removes the folder too, with all jobs.",
+		Example: "taxon yarn down --name wiki\ntaxon yarn down --name wiki --purge",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.down(cmd.Context(), a, purge) },
+	}
+	o.flags(cmd)
+	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
+		f.BoolVar(&purge, "purge", false, "remove the cluster's folder in HDFS: jobs, snapshots, certificates")
+	})
+	o.yarnFlags(cmd)
+	return cmd
+}
+
+func (o *yarnOptions) down(ctx context.Context, a *app, purge bool) error {
+	if err := o.prepare(); err != nil {
+		return err
+	}
+	c, _, err := o.client()
+	if err != nil {
+		return err
+	}
+	services, err := o.services(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = services.Destroy(ctx, o.name)
+	switch {
+	case err == nil:
+		if err := o.awaitEnd(ctx, c); err != nil {
+			return err
+		}
+		a.ui.Note("%s: ended", o.name)
+	case errors.Is(err, yarn.ErrNoService) && !(purge && fs.Exists(o.place())):
+		return o.needService(err)
+	case !errors.Is(err, yarn.ErrNoService):
+		return o.fail(err)
+	}
+	if !purge {
+		return nil
+	}
+	// Only what up has made is removed: a folder without its run.json is something else.
+	if !fs.Exists(fs.Join(o.dir, "run.json")) {
+		return usagef("yarn down: --purge: %s is no cluster's folder", o.dir)
+	}
+	if err := fs.RemoveAll(o.dir); err != nil {
+		return err
+	}
+	a.ui.Note("%s: removed", o.dir)
+	return nil
+}
+
+// awaitEnd waits until YARN has ended the service's run.
+func (o *yarnOptions) awaitEnd(ctx context.Context, c *yarn.Client) error {
+	return o.awaitYarn(ctx, func(ctx context.Context) (bool, string, error) {
+		run, err := c.Application(ctx, o.name)
+		if err != nil {
+			return false, err.Error(), nil
+		}
+		return run == nil || run.Dead(), "YARN is still ending the service", nil
+	})
+}

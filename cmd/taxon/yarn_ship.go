@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"taxon/internal/cluster"
+	"taxon/internal/fs"
+	"taxon/internal/secure"
+	"taxon/internal/yarn"
+)
+
+// shipment brings to HDFS what the containers start with.
+type shipment struct {
+	o     *yarnUpOptions
+	a     *app
+	spec  yarn.Spec
+	epoch uint64 // of the coordinator before; 0: there was none
+	made  string // the outermost folder that was made; "": all were there
+}
+
+// ship fills the cluster's folder, which only its owner can read: keys lie in it.
+func (s *shipment) ship(ctx context.Context, binary string) (err error) {
+	if err := s.makeFolder(); err != nil {
+		return err
+	}
+	p, err := cluster.ReadPlace(ctx, s.o.place())
+	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		return err
+	}
+	s.epoch = p.Epoch
+	s.spec.Files = map[string]map[string]string{"": {}}
+	for _, role := range yarn.Roles() {
+		s.spec.Files[role] = map[string]string{}
+	}
+	s.spec.Env = map[string]string{}
+	if err := s.shipConf(ctx); err != nil {
+		return err
+	}
+	if err := s.shipSecrets(ctx); err != nil {
+		return err
+	}
+	if err := s.shipRun(); err != nil {
+		return err
+	}
+	return s.shipBinary(ctx, binary)
+}
+
+// undo removes what was made, if the cluster's folder was not there before.
+func (s *shipment) undo() error {
+	if s.made == "" {
+		return nil
+	}
+	return fs.RemoveAll(s.made)
+}
+
+// makeFolder makes the cluster's folder, and notes what has to go if nothing comes of it.
+func (s *shipment) makeFolder() error {
+	made := ""
+	for at := s.o.dir; at != fs.Dir(at); at = fs.Dir(at) {
+		info, err := fs.Stat(at)
+		if err == nil && !info.IsDir() {
+			return fs.Inputf(at, 0, "is a file: give a folder for the cluster")
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, iofs.ErrNotExist) {
+			return fs.Explain(at, err)
+		}
+		made = at
+	}
+	if made == "" {
+		return nil
+	}
+	if err := fs.MkdirAll(s.o.dir); err != nil {
+		return err
+	}
+	s.made = made
+	return fs.Private(s.o.dir)
+}
+
+// shipConf takes along the configuration of HDFS that this process uses, so that a path
+// means the same on all hosts.
+func (s *shipment) shipConf(ctx context.Context) error {
+	dir := confDir()
+	if dir == "" {
+		return nil
+	}
+	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
+		at, err := s.copy(ctx, filepath.Join(dir, name), fs.Join(s.o.dir, "conf", name))
+		if errors.Is(err, iofs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.spec.Files[""][name] = at
+		s.spec.Env["HADOOP_CONF_DIR"] = "."
+	}
+	return nil
+}
+
+// copy copies a small local file to HDFS.
+func (s *shipment) copy(ctx context.Context, from, to string) (string, error) {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return "", err
+	}
+	if err := fs.MkdirAll(fs.Dir(to)); err != nil {
+		return "", err
+	}
+	return to, errors.Join(ctx.Err(), fs.WriteFile(to, data))
+}
+
+// shipSecrets makes certificates and takes along tokens and the keytab. Each role gets its
+// own certificate; whoever can read the folder client may call the cluster as its admin.
+func (s *shipment) shipSecrets(ctx context.Context) error {
+	if s.o.keytab != "" {
+		at, err := s.copy(ctx, s.o.keytab, fs.Join(s.o.dir, "secrets", "client.keytab"))
+		if err != nil {
+			return err
+		}
+		s.spec.Files[""]["client.keytab"] = at
+		s.spec.Keytab = at
+		s.spec.Env["KRB5_CLIENT_KTNAME"] = "client.keytab"
+		s.spec.Env["TAXON_KERBEROS_PRINCIPAL"] = s.o.principal
+	}
+	if s.o.insecure {
+		return fs.RemoveAll(fs.Join(s.o.dir, clientFolder)) // of a cluster before this one
+	}
+	if s.o.certs == "" {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return usagef("yarn up: where to keep the cluster's certificates? %w: give --certs DIR", err)
+		}
+		s.o.certs = filepath.Join(dir, "taxon", "yarn", s.o.name)
+	}
+	authority, err := secure.OpenAuthority(s.o.certs, time.Now())
+	if err != nil {
+		return usagef("yarn up: --certs: %w", err)
+	}
+	ca, err := s.copy(ctx, authority.CertFile(), fs.Join(s.o.dir, "secrets", caFile))
+	if err != nil {
+		return err
+	}
+	s.spec.Files[""][caFile] = ca
+	if _, err := s.copy(ctx, authority.CertFile(), fs.Join(s.o.dir, clientFolder, caFile)); err != nil {
+		return err
+	}
+	for _, name := range append(yarn.Roles(), clientName) {
+		if err := s.shipIdentity(ctx, authority, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// certDays is how long the processes' certificates are valid. A service that is to live
+// longer is started anew within the year.
+const certDays = 365
+
+// shipIdentity makes the certificate of a role, or of those who call.
+func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority, name string) error {
+	r := secure.Request{Name: "yarn-" + name, Valid: certDays * 24 * time.Hour, Roles: []secure.Role{secure.Role(name)}}
+	folder, token := "secrets", name+".tokens"
+	switch name {
+	case clientName:
+		r.Roles = []secure.Role{secure.Admin}
+		folder, token = clientFolder, string(secure.Admin)+".token"
+	case yarn.Coordinator, yarn.Store:
+		r.Hosts = []string{cluster.ServerName}
+	}
+	issued, err := authority.Issue(r, time.Now())
+	if err != nil {
+		return usagef("yarn up: --certs: %w", err)
+	}
+	for from, to := range map[string]string{issued.Cert: name + ".crt", issued.Key: name + ".key", filepath.Join(s.o.certs, token): name + filepath.Ext(token)} {
+		at, err := s.copy(ctx, from, fs.Join(s.o.dir, folder, to))
+		if errors.Is(err, iofs.ErrNotExist) && from != issued.Cert && from != issued.Key {
+			continue // tokens are for those who have made some
+		}
+		if err != nil {
+			return err
+		}
+		if name != clientName {
+			s.spec.Files[name][to] = at
+		}
+	}
+	return nil
+}
+
+// shipRun writes what the processes are started with.
+func (s *shipment) shipRun() error {
+	o := s.o
+	find := []string{"--coordinator", o.place()}
+	r := yarn.Run{Name: o.name, Local: o.local, Args: map[string][]string{
+		yarn.Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", o.place(), "--journal", fs.Join(o.dir, "journal"), "--lease", o.lease.String(),
+			"--snapshots", fs.Join(o.dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.every), "--snapshot-pause", o.pause.String()},
+		yarn.Store: append([]string{"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}, find...),
+		yarn.Worker: append([]string{"--dir", "{shared}", "--name", "{instance}", "--slots", strconv.Itoa(o.slots),
+			"--memory", strconv.FormatInt(int64(workerShare*float64(o.workerMem)), 10), "--cache", strconv.FormatInt(o.cache, 10)}, find...),
+	}}
+	for _, role := range yarn.Roles() {
+		args := []string{"--insecure"}
+		if !o.insecure {
+			args = []string{"--tls-ca", caFile, "--tls-cert", role + ".crt", "--tls-key", role + ".key"}
+			if s.spec.Files[role][role+".tokens"] != "" {
+				args = append(args, "--token-file", role+".tokens")
+			}
+		}
+		r.Args[role] = append(r.Args[role], args...)
+	}
+	data, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	s.spec.Run = fs.Join(o.dir, "run.json")
+	return fs.WriteFile(s.spec.Run, append(data, '\n'))
+}
+
+// shipBinary copies the program, once for each of its versions.
+func (s *shipment) shipBinary(ctx context.Context, binary string) error {
+	f, err := os.Open(binary)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return fs.Explain(binary, err)
+	}
+	s.spec.Program = fs.Join(s.o.dir, "bin", "taxon-"+hex.EncodeToString(sum.Sum(nil))[:16])
+	if info, err := fs.Stat(s.spec.Program); err == nil && info.Size() == size {
+		return nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fs.Explain(binary, err)
+	}
+	if err := fs.MkdirAll(fs.Dir(s.spec.Program)); err != nil {
+		return err
+	}
+	out, err := fs.CreateFile(s.spec.Program)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	line := s.a.ui.StartBytes("yarn: the binary", size)
+	defer line.Done()
+	if err := copyWith(ctx, out, f, line.Set); err != nil {
+		return fmt.Errorf("yarn up: copy %s: %w", binary, err)
+	}
+	return out.Commit()
+}
+
+// copyWith copies in pieces and tells how far it is.
+func copyWith(ctx context.Context, out io.Writer, in io.Reader, progress func(done int64, extra ...string)) error {
+	buf := make([]byte, 1<<20)
+	for done := int64(0); ; {
+		n, err := in.Read(buf)
+		if n > 0 {
+			if _, werr := out.Write(buf[:n]); werr != nil {
+				return werr
+			}
+			done += int64(n)
+			progress(done)
+		}
+		if errors.Is(err, io.EOF) {
+			return ctx.Err()
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"net"
+	"sync"
+	"time"
+
+	"taxon/internal/fs"
+)
+
+// ServerName is what servers' certificates are issued for, and checked for, in a cluster
+// whose coordinator is found by a file: there nobody knows beforehand where a process will
+// run, and the authority is the cluster's own.
+const ServerName = "cluster.taxon.internal"
+
+// Place is where a coordinator is, as it says in a file, in HDFS above all. The file is
+// replaced as a whole whenever the coordinator starts.
+type Place struct {
+	Version     int    `json:"version"`     // 1
+	Coordinator string `json:"coordinator"` // host:port
+	Epoch       uint64 `json:"epoch"`       // grows with every start of the coordinator
+}
+
+// ErrMoved says that a coordinator is not the newest one any more.
+var ErrMoved = errors.New("another coordinator has announced itself")
+
+const placeVersion = 1
+
+// maxPlaceBytes is far above any place: a mistyped path must not fill the memory.
+const maxPlaceBytes = 64 << 10
+
+// ReadPlace reads the file of a place. A missing one wraps os.ErrNotExist.
+func ReadPlace(ctx context.Context, path string) (Place, error) {
+	info, err := fs.Stat(path)
+	if err != nil {
+		return Place{}, fs.Explain(path, err)
+	}
+	if info.IsDir() || info.Size() > maxPlaceBytes {
+		return Place{}, fs.Inputf(path, 0, "is not the file in which a coordinator says where it is")
+	}
+	data, err := fs.ReadFile(ctx, path)
+	if err != nil {
+		return Place{}, fs.Explain(path, err)
+	}
+	var p Place
+	if err := json.Unmarshal(data, &p); err != nil || p.Version != placeVersion {
+		return Place{}, fs.Inputf(path, 0, "is not the file in which a coordinator of this version says where it is")
+	}
+	if _, _, err := net.SplitHostPort(p.Coordinator); err != nil {
+		return Place{}, fs.Inputf(path, 0, "names no HOST:PORT: %w", err)
+	}
+	return p, nil
+}
+
+// Announcer says in a file where a coordinator is.
+type Announcer struct {
+	Path string
+	Addr string // host:port
+	// Epoch of the coordinator's journal; 0: one more than the file has.
+	Epoch uint64
+}
+
+// Announce writes the file, unless a newer coordinator has.
+func (a *Announcer) Announce(ctx context.Context) error {
+	old, err := ReadPlace(ctx, a.Path)
+	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		return err
+	}
+	if a.Epoch == 0 {
+		a.Epoch = old.Epoch + 1
+	}
+	if old.Epoch > a.Epoch {
+		return fmt.Errorf("%s: %w (epoch %d, this one has %d); remove the file if that one is gone for good, and its journal with it", a.Path, ErrMoved, old.Epoch, a.Epoch)
+	}
+	data, err := json.Marshal(Place{Version: placeVersion, Coordinator: a.Addr, Epoch: a.Epoch})
+	if err != nil {
+		return err
+	}
+	return fs.WriteFile(a.Path, append(data, '\n'))
+}
+
+// watchEvery is how often a coordinator looks whether it is still the newest.
+const watchEvery = 5 * time.Second
+
+// Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx
+// ends. A file that can't be read just now says nothing.
+func (a *Announcer) Watch(ctx context.Context) error {
+	for Pause(ctx, watchEvery) == nil {
+		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
+			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)
+		}
+	}
+	return nil
+}
+
+// placeAge is how long a place is believed. It bounds what thousands of workers ask of a
+// name node while a coordinator is away.
+const placeAge = 500 * time.Millisecond
+
+// finder knows where a coordinator was last seen.
+type finder struct {
+	path string
+
+	mu    sync.Mutex
+	place Place
+	err   error
+	read  time.Time
+}
+
+// dial connects to where the coordinator is now: whenever a connection breaks, gRPC comes
+// here again.
+func (f *finder) dial(ctx context.Context, _ string) (net.Conn, error) {
+	addr, err := f.addr(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+}
+
+func (f *finder) addr(ctx context.Context) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.read) >= placeAge {
+		f.place, f.err = ReadPlace(ctx, f.path)
+		f.read = time.Now()
+	}
+	return f.place.Coordinator, f.err
+}

@@ -1,0 +1,195 @@
+package yarn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cluster is what a resource manager has to give.
+type Cluster struct {
+	Nodes    int
+	MaxMiB   int64 // of the largest container
+	MaxCores int
+	AllMiB   int64
+	Queues   []string // that take applications, sorted; nil: not told
+}
+
+// Cluster asks what there is.
+func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
+	var nodes struct {
+		Nodes *struct {
+			Node []struct {
+				State                                   string
+				UsedMemoryMB, AvailMemoryMB             int64
+				UsedVirtualCores, AvailableVirtualCores int
+			}
+		}
+	}
+	if err := c.call(ctx, "GET", "/ws/v1/cluster/nodes", nil, &nodes); err != nil {
+		return nil, notManager(err)
+	}
+	k := &Cluster{}
+	if nodes.Nodes != nil {
+		for _, n := range nodes.Nodes.Node {
+			if n.State != "RUNNING" {
+				continue
+			}
+			k.Nodes++
+			k.AllMiB += n.UsedMemoryMB + n.AvailMemoryMB
+			k.MaxMiB = max(k.MaxMiB, n.UsedMemoryMB+n.AvailMemoryMB)
+			k.MaxCores = max(k.MaxCores, n.UsedVirtualCores+n.AvailableVirtualCores)
+		}
+	}
+	var scheduler map[string]any
+	if err := c.call(ctx, "GET", "/ws/v1/cluster/scheduler", nil, &scheduler); err != nil {
+		return nil, notManager(err)
+	}
+	k.Queues = leafQueues(scheduler)
+	slices.Sort(k.Queues)
+	return k, nil
+}
+
+// notManager says that what answers has no such pages.
+func notManager(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Status == 404 {
+		return fmt.Errorf("%w: what is there has no page /ws/v1/cluster; a name node's or node manager's port?", ErrUnreachable)
+	}
+	return err
+}
+
+// leafQueues finds the queues without queues below them in the scheduler's description, of
+// whatever kind it is: capacity (queueName, queues.queue) or fair (queueName, childQueues).
+func leafQueues(v any) (out []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			out = append(out, leafQueues(e)...)
+		}
+	case map[string]any:
+		below := []string{}
+		for _, k := range sortedKeys(v) {
+			switch k {
+			case "scheduler", "schedulerInfo", "queues", "queue", "childQueues", "rootQueue":
+				below = append(below, leafQueues(v[k])...)
+			}
+		}
+		name, _ := v["queueName"].(string)
+		if len(below) == 0 && name != "" {
+			return []string{name}
+		}
+		return below
+	}
+	return out
+}
+
+// maxNamed bounds the queues that an error lists.
+const maxNamed = 12
+
+// Check holds a service against the cluster: what could never run is refused here, in one
+// line, before anything is written.
+func (k *Cluster) Check(s Spec) error {
+	if k.Nodes == 0 {
+		return errors.New("the cluster has no node manager that runs: see `yarn node -list -all`")
+	}
+	if s.Queue != "" && k.Queues != nil && !slices.ContainsFunc(k.Queues, func(q string) bool { return sameQueue(q, s.Queue) }) {
+		known := k.Queues
+		more := ""
+		if len(known) > maxNamed {
+			known, more = known[:maxNamed], ", ..."
+		}
+		return fmt.Errorf("queue %q does not exist: there are %s%s", s.Queue, strings.Join(known, ", "), more)
+	}
+	for _, role := range Roles() {
+		size := s.Sizes[role]
+		if size.Count > 0 && MiB(size.Bytes) > k.MaxMiB {
+			return fmt.Errorf("a %s of %d MiB is too large for the cluster: its largest node has %d MiB; ask for less memory or fewer slots", role, MiB(size.Bytes), k.MaxMiB)
+		}
+		if size.Count > 0 && size.Cores > k.MaxCores {
+			return fmt.Errorf("a %s of %d cores is too large for the cluster: its largest node has %d", role, size.Cores, k.MaxCores)
+		}
+	}
+	if _, bytes := s.Total(); MiB(bytes) > k.AllMiB {
+		return fmt.Errorf("%d MiB in all are too much for the cluster: its %d nodes have %d MiB; ask for fewer workers", MiB(bytes), k.Nodes, k.AllMiB)
+	}
+	return nil
+}
+
+// CheckMore holds a new number of a component's containers against the cluster.
+func (k *Cluster) CheckMore(c Component, n int) error {
+	if c.Resource == nil || n <= c.Number {
+		return nil
+	}
+	each, err := strconv.ParseInt(c.Resource.Memory, 10, 64)
+	if err != nil {
+		return nil // YARN's own business
+	}
+	if all := each * int64(n); all > k.AllMiB {
+		return fmt.Errorf("%d containers of %d MiB are too much for the cluster: its %d nodes have %d MiB; ask for fewer", n, each, k.Nodes, k.AllMiB)
+	}
+	return nil
+}
+
+// sameQueue compares a queue's short name or path with what was asked for.
+func sameQueue(have, want string) bool {
+	return have == want || base(strings.ReplaceAll(have, ".", "/")) == want || strings.HasSuffix(want, "."+have)
+}
+
+// Application is a run of a service, as the resource manager knows it.
+type Application struct {
+	ID          string `json:"id"`
+	State       string `json:"state"`
+	FinalStatus string `json:"finalStatus"`
+	Diagnostics string `json:"diagnostics"`
+	Queue       string `json:"queue"`
+}
+
+// serviceType is what YARN calls applications that are services.
+const serviceType = "yarn-service"
+
+// Application describes the newest run of the service of a name; nil: none is known.
+func (c *Client) Application(ctx context.Context, name string) (*Application, error) {
+	var doc struct {
+		Apps *struct {
+			App []struct {
+				Application
+				Name        string `json:"name"`
+				StartedTime int64  `json:"startedTime"`
+			}
+		}
+	}
+	var raw json.RawMessage
+	if err := c.call(ctx, "GET", "/ws/v1/cluster/apps?applicationTypes="+serviceType, nil, &raw); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("list of applications: %w", err)
+	}
+	var newest *Application
+	var started int64
+	if doc.Apps != nil {
+		for i := range doc.Apps.App {
+			a := &doc.Apps.App[i]
+			if a.Name == name && a.StartedTime >= started {
+				newest, started = &a.Application, a.StartedTime
+			}
+		}
+	}
+	return newest, nil
+}
+
+// Dead says whether the run has ended.
+func (a *Application) Dead() bool {
+	return a.State == "FAILED" || a.State == "KILLED" || a.State == "FINISHED"
+}
+
+// Why is the first line of what YARN says about it.
+func (a *Application) Why() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(a.Diagnostics), "\n")
+	return strings.TrimSpace(line)
+}

@@ -1,0 +1,212 @@
+package yarn
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client calls a resource manager.
+type Client struct {
+	URLs []string // http://host:8088; the first that answers as the active one counts
+	User string   // who calls, where there is no Kerberos
+	// Negotiate adds a Kerberos ticket to a request; nil: there is no Kerberos.
+	Negotiate func(*http.Request) error
+	// HTTP makes the calls; nil: a client that gives up after callTimeout.
+	HTTP *http.Client
+}
+
+// callTimeout bounds a call. Launching uploads the service's master, which takes the
+// resource manager some seconds.
+const callTimeout = 60 * time.Second
+
+// dialTimeout bounds connecting, which is what fails at an address where nothing is.
+const dialTimeout = 10 * time.Second
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+var (
+	// ErrNoService says that there is no service of a name.
+	ErrNoService = errors.New("no such service")
+	// ErrClosed says that the resource manager offers no REST API for services.
+	ErrClosed = errors.New("the resource manager's service API is closed")
+	// ErrUnreachable says that no resource manager answers.
+	ErrUnreachable = errors.New("no resource manager answers")
+)
+
+// Error is what a resource manager refuses a call with.
+type Error struct {
+	Status  int
+	Message string // one line
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Launch starts a service.
+func (c *Client) Launch(ctx context.Context, s *Service) error {
+	return c.service(ctx, http.MethodPost, "", s, nil)
+}
+
+// Flex changes the number of a component's containers.
+func (c *Client) Flex(ctx context.Context, name, component string, n int) error {
+	doc := map[string]int{"number_of_containers": n}
+	return c.service(ctx, http.MethodPut, "/"+url.PathEscape(name)+"/components/"+url.PathEscape(component), doc, nil)
+}
+
+// Status describes a service; ErrNoService if there is none.
+func (c *Client) Status(ctx context.Context, name string) (*Service, error) {
+	var s Service
+	err := c.service(ctx, http.MethodGet, "/"+url.PathEscape(name), nil, &s)
+	return &s, err
+}
+
+// Destroy ends a service and removes its definition; one that is not there is ErrNoService.
+func (c *Client) Destroy(ctx context.Context, name string) error {
+	err := c.service(ctx, http.MethodPut, "/"+url.PathEscape(name), map[string]string{"state": "STOPPED"}, nil)
+	var refused *Error
+	if err != nil && !errors.As(err, &refused) { // one that does not run can't be stopped, only removed
+		return err
+	}
+	return c.service(ctx, http.MethodDelete, "/"+url.PathEscape(name), nil, nil)
+}
+
+// service calls the API of services.
+func (c *Client) service(ctx context.Context, method, path string, in, out any) error {
+	err := c.call(ctx, method, "/app/v1/services"+path, in, out)
+	var e *Error
+	if errors.As(err, &e) && e.Status == http.StatusNotFound {
+		if strings.Contains(e.Message, "not found") && path != "" {
+			return fmt.Errorf("%w: %s", ErrNoService, e.Message)
+		}
+		return fmt.Errorf("%w: ask its admin for yarn.webapp.api-service.enable=true in yarn-site.xml", ErrClosed)
+	}
+	return err
+}
+
+// call asks one resource manager after the other.
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	var last error
+	for _, root := range c.URLs {
+		err := c.callOne(ctx, method, strings.TrimRight(root, "/")+path, body, in != nil, out)
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		var e *Error
+		if errors.As(err, &e) {
+			return err
+		}
+		last = err
+	}
+	return last
+}
+
+func (c *Client) callOne(ctx context.Context, method, at string, body []byte, send bool, out any) error {
+	ctx, done := context.WithTimeout(ctx, callTimeout)
+	defer done()
+	var content io.Reader
+	if send {
+		content = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at, content)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	if send {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Negotiate != nil {
+		if err := c.Negotiate(req); err != nil {
+			return err
+		}
+	} else if c.User != "" {
+		q := req.URL.Query()
+		q.Set("user.name", c.User)
+		req.URL.RawQuery = q.Encode()
+	}
+	resp, err := c.client().Do(req)
+	if err != nil {
+		return unreachable(at, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return unreachable(at, err)
+	}
+	return answer(at, resp, data, out)
+}
+
+func (c *Client) client() *http.Client {
+	if c.HTTP != nil {
+		return c.HTTP
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableKeepAlives: true}}
+}
+
+// unreachable says which address does not answer, without what is no news.
+func unreachable(at string, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	host := at
+	if p, e := url.Parse(at); e == nil {
+		host = p.Host
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		err = op.Err
+	}
+	return fmt.Errorf("%w at %s (%w): check host and port (yarn.resourcemanager.webapp.address) and that it runs", ErrUnreachable, host, err)
+}
+
+// answer reads what came back.
+func answer(at string, resp *http.Response, data []byte, out any) error {
+	isJSON := strings.Contains(resp.Header.Get("Content-Type"), "json") || json.Valid(data) && len(data) > 0
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
+		return &Error{resp.StatusCode, "the resource manager refuses this user: " + reason(data, resp.Status)}
+	case resp.StatusCode >= 300 && (isJSON || resp.StatusCode == http.StatusNotFound && isHadoop(resp)):
+		return &Error{resp.StatusCode, reason(data, resp.Status)}
+	case resp.StatusCode >= 300 || !isJSON && out != nil:
+		return fmt.Errorf("%w at %s: what is there speaks HTTP and is no resource manager (%s)", ErrUnreachable, resp.Request.URL.Host, resp.Status)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("answer of %s: %w", at, err)
+	}
+	return nil
+}
+
+// isHadoop tells Hadoop's web servers from others: they say so by a cookie, or set this
+// header on every page.
+func isHadoop(resp *http.Response) bool { return resp.Header.Get("X-Frame-Options") != "" }
+
+// reason is the line that says why, in either form of Hadoop's.
+func reason(data []byte, status string) string {
+	var doc struct {
+		Diagnostics     string
+		RemoteException struct{ Message string }
+	}
+	_ = json.Unmarshal(data, &doc) // no JSON: the status says it
+	for _, m := range []string{doc.Diagnostics, doc.RemoteException.Message} {
+		if line, _, _ := strings.Cut(strings.TrimSpace(m), "\n"); line != "" {
+			return line
+		}
+	}
+	return status
+}

@@ -1,0 +1,182 @@
+package yarn
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Services manages services. Client does it by the resource manager's REST API, Command by
+// Hadoop's own command.
+type Services interface {
+	// Launch starts a service.
+	Launch(ctx context.Context, s *Service) error
+	// Flex changes the number of a component's containers.
+	Flex(ctx context.Context, name, component string, n int) error
+	// Status describes a service; ErrNoService if there is none.
+	Status(ctx context.Context, name string) (*Service, error)
+	// Destroy ends a service and removes its definition; ErrNoService if there is none.
+	Destroy(ctx context.Context, name string) error
+}
+
+// Command manages services by the command yarn. That command calls the same API, unless it
+// is told otherwise by a property, which it takes from its configuration alone: it runs on
+// a copy of the configuration with that property added. Then it does itself what the
+// resource manager would have done: it uploads the definition and submits the master.
+type Command struct {
+	program string
+	conf    string // folder of the configuration
+	client  *Client
+}
+
+// adminProperty makes the command work without the API.
+const (
+	adminProperty = "yarn.application.admin.client.class.yarn-service"
+	adminClass    = "org.apache.hadoop.yarn.service.client.ServiceClient"
+)
+
+// NewCommand looks for the command. Client is asked for what needs no open API.
+func NewCommand(program, conf string, c *Client) (*Command, error) {
+	at, err := exec.LookPath(program)
+	if err != nil {
+		return nil, fmt.Errorf("or install Hadoop's command %s here (%w)", program, errors.Unwrap(err))
+	}
+	if conf == "" {
+		return nil, fmt.Errorf("or set HADOOP_CONF_DIR, for %s", at)
+	}
+	return &Command{program: at, conf: conf, client: c}, nil
+}
+
+// run runs `yarn app ARGS` and returns what it prints.
+func (c *Command) run(ctx context.Context, args ...string) (string, error) {
+	dir, err := os.MkdirTemp("", "taxon-yarn-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := c.configure(dir); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, c.program, append([]string{"--config", dir, "app"}, args...)...)
+	cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+dir, "YARN_CONF_DIR="+dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return out.String(), commandError(c.program, errs.String()+out.String(), err)
+	}
+	return out.String(), nil
+}
+
+// commandError picks the line that says why out of what Hadoop logs.
+func commandError(program, log string, err error) error {
+	best := err.Error()
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		if i := strings.Index(line, "Exception: "); i >= 0 {
+			best = line[i+len("Exception: "):]
+			break
+		}
+		if strings.Contains(line, " ERROR ") {
+			_, best, _ = strings.Cut(line, " ERROR ")
+		}
+	}
+	if strings.Contains(log, "doesn't exist") || strings.Contains(log, "does not exist") || strings.Contains(log, "not found") {
+		return fmt.Errorf("%w: %s", ErrNoService, best)
+	}
+	return fmt.Errorf("%s: %s", filepath.Base(program), best)
+}
+
+// configure copies the configuration and adds the property.
+func (c *Command) configure(dir string) error {
+	entries, err := os.ReadDir(c.conf)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() || e.Name() == "yarn-site.xml" {
+			continue
+		}
+		at, err := filepath.Abs(filepath.Join(c.conf, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(at, filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	site, err := os.ReadFile(filepath.Join(c.conf, "yarn-site.xml"))
+	if errors.Is(err, os.ErrNotExist) {
+		site, err = []byte("<configuration></configuration>"), nil
+	}
+	if err != nil {
+		return err
+	}
+	end := bytes.LastIndex(site, []byte("</configuration>"))
+	if end < 0 {
+		return fmt.Errorf("%s: no </configuration> in it", filepath.Join(c.conf, "yarn-site.xml"))
+	}
+	property := "<property><name>" + adminProperty + "</name><value>" + adminClass + "</value></property>\n"
+	site = append(append(bytes.Clone(site[:end]), property...), site[end:]...)
+	return os.WriteFile(filepath.Join(dir, "yarn-site.xml"), site, 0o600)
+}
+
+// Launch implements Services.
+func (c *Command) Launch(ctx context.Context, s *Service) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp("", "taxon-yarn-*.json")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	_, err = c.run(ctx, "-launch", s.Name, f.Name())
+	return err
+}
+
+// Flex implements Services.
+func (c *Command) Flex(ctx context.Context, name, component string, n int) error {
+	_, err := c.run(ctx, "-flex", name, "-component", component, strconv.Itoa(n))
+	return err
+}
+
+// Status implements Services.
+func (c *Command) Status(ctx context.Context, name string) (*Service, error) {
+	out, err := c.run(ctx, "-status", name)
+	if err != nil {
+		return nil, err
+	}
+	begin := strings.IndexByte(out, '{')
+	var s Service
+	if begin < 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNoService, strings.TrimSpace(out))
+	}
+	if err := json.NewDecoder(strings.NewReader(out[begin:])).Decode(&s); err != nil {
+		return nil, fmt.Errorf("what %s says of service %s: %w", c.program, name, err)
+	}
+	return &s, nil
+}
+
+// Destroy implements Services.
+func (c *Command) Destroy(ctx context.Context, name string) error {
+	if _, err := c.run(ctx, "-stop", name); err != nil && ctx.Err() != nil {
+		return err // one that does not run can't be stopped, only removed
+	}
+	_, err := c.run(ctx, "-destroy", name)
+	return err
+}

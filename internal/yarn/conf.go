@@ -1,0 +1,122 @@
+package yarn
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Conf holds properties of Hadoop's configuration.
+type Conf map[string]string
+
+// ReadConf reads core-site.xml and yarn-site.xml of a folder; files that are not there
+// hold nothing.
+func ReadConf(dir string) (Conf, error) {
+	c := Conf{}
+	for _, name := range []string{"core-site.xml", "yarn-site.xml"} {
+		file := filepath.Join(dir, name)
+		data, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.parse(data); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return c, nil
+}
+
+func (c Conf) parse(data []byte) error {
+	var doc struct {
+		Property []struct {
+			Name  string `xml:"name"`
+			Value string `xml:"value"`
+		} `xml:"property"`
+	}
+	if err := xml.Unmarshal(data, &doc); err != nil {
+		return err
+	}
+	for _, p := range doc.Property {
+		c[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
+	}
+	return nil
+}
+
+var variable = regexp.MustCompile(`\$\{[^}$\s]+\}`)
+
+// Get is a property with its ${...} replaced by other properties and ${env.NAME} by the
+// environment, as Hadoop does; what is not set stays.
+func (c Conf) Get(key string) string {
+	v := c[key]
+	const depth = 20 // Hadoop's own limit
+	for range depth {
+		next := variable.ReplaceAllStringFunc(v, func(ref string) string {
+			name := ref[2 : len(ref)-1]
+			if env, ok := strings.CutPrefix(name, "env."); ok {
+				return os.Getenv(env)
+			}
+			if to, ok := c[name]; ok {
+				return to
+			}
+			return ref
+		})
+		if next == v {
+			break
+		}
+		v = next
+	}
+	return v
+}
+
+// Kerberos says whether the cluster wants to know who calls.
+func (c Conf) Kerberos() bool {
+	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
+}
+
+// ResourceManagers are the addresses of the REST API: several where there is a standby.
+func (c Conf) ResourceManagers() ([]string, error) {
+	scheme, key, port := "http", "yarn.resourcemanager.webapp.address", "8088"
+	if c.Get("yarn.http.policy") == "HTTPS_ONLY" {
+		scheme, key, port = "https", "yarn.resourcemanager.webapp.https.address", "8090"
+	}
+	suffixes := []string{""}
+	if c.Get("yarn.resourcemanager.ha.enabled") == "true" {
+		suffixes = nil
+		for id := range strings.SplitSeq(c.Get("yarn.resourcemanager.ha.rm-ids"), ",") {
+			if id = strings.TrimSpace(id); id != "" {
+				suffixes = append(suffixes, "."+id)
+			}
+		}
+	}
+	var out []string
+	for _, s := range suffixes {
+		addr := c.Get(key + s)
+		if host := c.Get("yarn.resourcemanager.hostname" + s); addr == "" && host != "" {
+			addr = host + ":" + port
+		}
+		if addr != "" {
+			out = append(out, scheme+"://"+addr)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no resource manager is configured")
+	}
+	return out, nil
+}
+
+// CheckURL holds an address that was typed.
+func CheckURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" {
+		return fmt.Errorf("%q: expected http://host:8088", raw)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package yarn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Roles of the processes: the components' names, in the order of starting.
+const (
+	Coordinator = "coordinator"
+	Store       = "store"
+	Worker      = "worker"
+)
+
+// Roles lists them.
+func Roles() []string { return []string{Coordinator, Store, Worker} }
+
+// Names of what a container finds in its working folder.
+const (
+	programName = "taxon"
+	runName     = "run.json"
+)
+
+// Size is what a container of a role gets.
+type Size struct {
+	Count int
+	Cores int
+	Bytes int64 // of memory
+}
+
+// Spec is a cluster to be placed.
+type Spec struct {
+	Name  string // of the service
+	Queue string // "": YARN's default
+	User  string // who the processes are in HDFS, where there is no Kerberos
+	// Lifetime in seconds, after which YARN ends the service; 0: none.
+	Lifetime int64
+	Sizes    map[string]Size // by role
+	Program  string          // the binary, a path in HDFS
+	Run      string          // the file of Run, a path in HDFS
+	// Files are further ones, by role and name; the role "" is all.
+	Files     map[string]map[string]string
+	Principal string // of Kerberos; "": none
+	Keytab    string // path in HDFS
+	Env       map[string]string
+}
+
+// ErrName is wrapped by the error of a name that YARN would not take.
+var ErrName = errors.New("must be lower-case letters, digits and -, begin with a letter, and have at most 40 characters")
+
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// CheckName says whether a service may be called so: it becomes a part of host names.
+func CheckName(name string) error {
+	if !nameForm.MatchString(name) || strings.HasSuffix(name, "-") {
+		return fmt.Errorf("%q %w", name, ErrName)
+	}
+	return nil
+}
+
+// MiB rounds bytes up to YARN's unit.
+func MiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
+
+// goLimit is the part of a container's memory that Go's heap is kept below: YARN kills a
+// container that takes more than it has.
+const goLimit = 0.85
+
+// Definition is the service as YARN wants it. A component's failures neither end the
+// service nor keep it off a host: taxon lives with any number of them, and workers on
+// machines that are taken away are nothing unusual.
+func Definition(s Spec) *Service {
+	def := &Service{Name: s.Name, Version: "1", Queue: s.Queue, Description: "taxon: a cluster for training classifiers", Configuration: &Configured{Properties: map[string]string{
+		"yarn.service.container-failure.retry-interval-ms":       "1000",
+		"yarn.service.container-failure-per-component.threshold": "1000000",
+		"yarn.service.node-blacklist.threshold":                  "1000000",
+	}}}
+	if s.Lifetime > 0 {
+		def.Lifetime = s.Lifetime
+	}
+	if s.Principal != "" {
+		def.Principal = &Principal{Name: s.Principal, Keytab: s.Keytab}
+	}
+	for _, role := range Roles() {
+		def.Components = append(def.Components, s.component(role))
+	}
+	return def
+}
+
+func (s Spec) component(role string) Component {
+	size := s.Sizes[role]
+	env := map[string]string{"GOMEMLIMIT": fmt.Sprintf("%dMiB", int64(goLimit*float64(MiB(size.Bytes))))}
+	if s.User != "" && s.Principal == "" {
+		env["HADOOP_USER_NAME"] = s.User
+	}
+	maps.Copy(env, s.Env)
+	c := Component{
+		Name: role, Number: size.Count, RestartPolicy: "ALWAYS",
+		Resource:      &Resource{CPUs: size.Cores, Memory: strconv.FormatInt(MiB(size.Bytes), 10)},
+		Command:       "./" + programName + " yarn run " + role + " --instance ${COMPONENT_INSTANCE_NAME} --file " + runName,
+		Configuration: &Configured{Env: env},
+	}
+	add := func(name, src string) {
+		c.Configuration.Files = append(c.Configuration.Files, File{Type: "STATIC", Src: src, Dest: name})
+	}
+	add(programName, s.Program)
+	add(runName, s.Run)
+	for _, of := range []string{"", role} {
+		for _, name := range sortedKeys(s.Files[of]) {
+			add(name, s.Files[of][name])
+		}
+	}
+	return c
+}
+
+// Total is what the whole service asks for, without its master.
+func (s Spec) Total() (cores int, bytes int64) {
+	for _, size := range s.Sizes {
+		cores += size.Count * size.Cores
+		bytes += int64(size.Count) * size.Bytes
+	}
+	return cores, bytes
+}
+
+// base is a path's last part.
+func base(p string) string { return path.Base(p) }

@@ -1,0 +1,100 @@
+package yarn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Run is what containers start with: a file beside the binary, written when the service is
+// launched. In arguments {host}, {instance}, {local} and {shared} stand for the host as YARN
+// names it, the instance (store-0), a folder of the instance's own and one that all of the
+// service's containers on a host share. Both live as long as the service does on that host,
+// unless Local names a place that lives longer.
+type Run struct {
+	Version int                 `json:"version"` // 1
+	Args    map[string][]string `json:"args"`    // by role, behind its verb
+	// Local is a folder on every host, writable by the containers' user; "": YARN's own
+	// for the service.
+	Local string `json:"local,omitempty"`
+	Name  string `json:"name"` // of the service
+}
+
+const runVersion = 1
+
+// Encode is the file's content.
+func (r Run) Encode() ([]byte, error) {
+	r.Version = runVersion
+	return json.MarshalIndent(r, "", "  ")
+}
+
+// ReadRun reads the file.
+func ReadRun(file string) (*Run, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var r Run
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if r.Version != runVersion {
+		return nil, fmt.Errorf("%s: version %d, this taxon knows %d: `taxon yarn up` writes it", file, r.Version, runVersion)
+	}
+	return &r, nil
+}
+
+// Command is the arguments of a role's process in this container, whose environment env
+// gives, and an empty folder for its temporary files. The process's folders are made.
+func (r *Run) Command(role, instance string, env func(string) string) (args []string, temp string, err error) {
+	args, ok := r.Args[role]
+	if !ok {
+		return nil, "", fmt.Errorf("no role %q: one of %s", role, strings.Join(Roles(), ", "))
+	}
+	host := env("NM_HOST")
+	roots := []string{r.Local}
+	if r.Local == "" {
+		roots = strings.FieldsFunc(env("LOCAL_DIRS"), func(c rune) bool { return c == ',' })
+	}
+	if host == "" || len(roots) == 0 {
+		return nil, "", errors.New("NM_HOST and LOCAL_DIRS are not set: YARN starts this in its containers")
+	}
+	name := "taxon-" + r.Name + "-"
+	own, shared := filepath.Join(place(roots, name, instance), name+instance), filepath.Join(roots[0], name+"shared")
+	temp = filepath.Join(own, "tmp")
+	if err := os.RemoveAll(temp); err != nil { // of a process that was killed
+		return nil, "", err
+	}
+	for _, dir := range []string{temp, shared} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, "", err
+		}
+	}
+	fill := strings.NewReplacer("{host}", host, "{instance}", instance, "{local}", own, "{shared}", shared)
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = fill.Replace(a)
+	}
+	return out, temp, nil
+}
+
+// place is where an instance's folder is, or shall be: instances are spread over a host's
+// disks by their number, but one that has a folder already finds it, also when YARN has put
+// one of its disks aside.
+func place(roots []string, name, instance string) string {
+	for _, r := range roots {
+		if _, err := os.Stat(filepath.Join(r, name+instance)); err == nil {
+			return r
+		}
+	}
+	n, _ := strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]) // a name without a number: the first
+	return roots[max(n, 0)%len(roots)]
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
