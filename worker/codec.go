@@ -49,12 +49,7 @@ func (e *encoder) f64as32(v []float64) {
 
 func (e *encoder) f64(v []float64) { e.b = sparse.Append(e.b, v) }
 
-func (e *encoder) u16(v []uint16) {
-	at := e.extend(2 * len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint16(at[2*i:], x)
-	}
-}
+func (e *encoder) u16(v []uint16) { e.b = sparse.Append(e.b, v) }
 
 // ascending writes strictly ascending indices, the first one relative to lo.
 func (e *encoder) ascending(v []uint32, lo uint32) {
@@ -67,6 +62,18 @@ func (e *encoder) ascending(v []uint32, lo uint32) {
 		return
 	}
 	b := e.b[:cap(e.b)]
+	for ; len(v) >= 4; v = v[4:] { // most differences fit a byte: four at a time
+		d0, d1, d2, d3 := v[0]-lo, v[1]-v[0], v[2]-v[1], v[3]-v[2]
+		lo = v[3]
+		if (d0 | d1 | d2 | d3) < 0x80 {
+			binary.LittleEndian.PutUint32(b[n:], d0|d1<<8|d2<<16|d3<<24)
+			n += 4
+			continue
+		}
+		for _, d := range [...]uint32{d0, d1, d2, d3} {
+			n += binary.PutUvarint(b[n:], uint64(d))
+		}
+	}
 	for _, x := range v {
 		d := x - lo
 		lo = x

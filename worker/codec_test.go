@@ -90,8 +90,7 @@ func TestContributionsRoundTrip(t *testing.T) {
 		ranges := drawRanges(t, width)
 		exact := rapid.Bool().Draw(t, "exact")
 		joined := make([]reducer.Contribution, len(cs))
-		for r, part := range cutContributions(cs, parent, ranges) {
-			data := encodeContributions(part, ranges[r], exact)
+		for r, data := range encodeParts(cutContributions(cs, parent, ranges), ranges, exact) {
 			got, err := decodeContributions(nil, data, ranges[r], ranges[r+1], nodes)
 			if err != nil {
 				t.Fatal(err)
@@ -204,7 +203,7 @@ var decoders = map[string]func(b []byte) (again []byte, err error){
 		if err != nil {
 			return nil, err
 		}
-		return encodeContributions(cs, 3, true), nil
+		return encodeParts([][]reducer.Contribution{cs}, []uint32{3}, true)[0], nil
 	},
 	"x": func(b []byte) ([]byte, error) {
 		v, err := decodeVectors(b, 4, 3, fuzzWidth)

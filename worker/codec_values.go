@@ -115,19 +115,45 @@ func lowerBound(features []uint32, limit uint32) int {
 	return n
 }
 
-// encodeContributions writes a block's contributions to the range that begins at lo.
-// Values are float64 when exact, else float32.
-func encodeContributions(cs []reducer.Contribution, lo uint32, exact bool) []byte {
+// encodeParts writes a block's contributions, cut into feature ranges, one value a range,
+// all in one piece of memory. Values are float64 when exact, else float32.
+func encodeParts(parts [][]reducer.Contribution, ranges []uint32, exact bool) [][]byte {
+	size := 0
+	for _, part := range parts {
+		size += contributionsSize(part, exact)
+	}
+	e := encoder{make([]byte, 0, size)}
+	ends := make([]int, len(parts))
+	for r, part := range parts {
+		e.contributions(part, ranges[r], exact)
+		ends[r] = len(e.b)
+	}
+	out, at := make([][]byte, len(parts)), 0
+	for r, end := range ends {
+		out[r], at = e.b[at:end:end], end
+	}
+	return out
+}
+
+// contributionsSize is about what the contributions take: most differences fit a byte or
+// two, and the store keeps the memory, so it is no more than that.
+func contributionsSize(cs []reducer.Contribution, exact bool) int {
 	entries := 0
 	for _, c := range cs {
 		entries += len(c.Feature)
 	}
-	width, size := 0, 4
 	if exact {
-		width, size = 1, 8
+		return 16 + 6*len(cs) + 11*entries
 	}
-	// Most differences fit a byte or two; the store keeps the slice, so no more than that.
-	e := encoder{make([]byte, 0, 16+6*len(cs)+(3+size)*entries)}
+	return 16 + 6*len(cs) + 7*entries
+}
+
+// contributions writes one range's part; the range begins at lo.
+func (e *encoder) contributions(cs []reducer.Contribution, lo uint32, exact bool) {
+	width := 0
+	if exact {
+		width = 1
+	}
 	e.byte(formatContributions)
 	e.uvarint(width)
 	e.uvarint(len(cs))
@@ -142,7 +168,6 @@ func encodeContributions(cs []reducer.Contribution, lo uint32, exact bool) []byt
 			e.f64as32(c.Sum)
 		}
 	}
-	return e.b
 }
 
 // decodeContributions reads one block's part of the feature range [lo, hi) over the

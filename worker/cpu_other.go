@@ -2,4 +2,4 @@
 
 package worker
 
-func threadSeconds() float64 { return wallSeconds() }
+func threadSeconds() (seconds float64, thread int) { return wallSeconds(), 0 }

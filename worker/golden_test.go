@@ -52,8 +52,8 @@ func goldenValues() map[string][]byte {
 	return map[string][]byte{
 		"dual-v1":       encodeState(goldenState()),
 		"dual-wide-v1":  encodeState(goldenPrecise()),
-		"v-v1":          encodeContributions(cs, 3, false),
-		"v-priced-v1":   encodeContributions(cs, 3, true),
+		"v-v1":          encodeParts([][]reducer.Contribution{cs}, []uint32{3}, false)[0],
+		"v-priced-v1":   encodeParts([][]reducer.Contribution{cs}, []uint32{3}, true)[0],
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
 		"weights-v1":    encodeOverrides(goldenOverrides()),
 		"dual-fresh-v1": encodeState(&mapper.State{}),

@@ -36,7 +36,7 @@ type job struct {
 	scratch  shelf
 	vectors  *vectorCache
 	recent   recent
-	states   states
+	blocks   blocks
 }
 
 // opener gives the data set of a job; workers keep it open while the job runs.

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
 	"taxon/store"
 )
 
@@ -46,33 +48,34 @@ func (r *recent) get(k store.Key) any {
 	return r.steps[k.Step][k]
 }
 
-// states keeps the state that this worker last wrote for each block: the block's next task,
-// which mostly comes back here, reads it.
-type states struct {
+// blocks keeps what this worker last wrote for each block: the block's next task, which
+// mostly comes back here, reads the state, and the reducers read the contributions until
+// the block is solved again.
+type blocks struct {
 	mu sync.Mutex
-	of map[uint32]keptState
+	of map[uint32]solvedBlock
 }
 
-type keptState struct {
-	key   store.Key
+// solvedBlock is what a MAP task wrote, as decoding gives it.
+type solvedBlock struct {
+	at    taxonv1.Place
 	state *mapper.State
+	parts [][]reducer.Contribution // by feature range
 }
 
-func (s *states) keep(block uint32, k store.Key, st *mapper.State) {
+func (s *blocks) keep(block uint32, b solvedBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
-		s.of = map[uint32]keptState{}
+		s.of = map[uint32]solvedBlock{}
 	}
-	s.of[block] = keptState{k, st}
+	s.of[block] = b
 }
 
-// get returns the block's state if it is the one under k; nil: it has to be read.
-func (s *states) get(block uint32, k store.Key) *mapper.State {
+// get returns what the task at a place wrote for a block, if that is kept.
+func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if kept := s.of[block]; kept.key == k {
-		return kept.state
-	}
-	return nil
+	b, ok := s.of[block]
+	return b, ok && b.at == at
 }

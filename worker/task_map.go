@@ -51,16 +51,18 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		sent, to := k.job.withGradients(r, parents)
 		ranges := k.job.ranges()
 		parts = cutContributions(sent, to, ranges)
-		for i, part := range parts {
-			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: encodeContributions(part, ranges[i], exact)})
+		for i, data := range encodeParts(parts, ranges, exact) {
+			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
 		}
 	}
 	if err := k.put(ctx, values); err != nil {
 		return nil, err
 	}
 	if !k.job.smooth() { // dense states and vectors would fill the memory twice
-		k.job.states.keep(m.GetBlock(), values[0].Key, &r.State)
-		k.keepContributions(parts, values[1:], exact)
+		if !exact {
+			asWritten(parts)
+		}
+		k.job.blocks.keep(m.GetBlock(), solvedBlock{k.place(), &r.State, parts})
 	}
 	return &taxonv1.Sums{
 		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
@@ -68,17 +70,14 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	}, nil
 }
 
-// keepContributions remembers what was written, range by range, as decoding gives it.
-func (k *task) keepContributions(parts [][]reducer.Contribution, values []store.Value, exact bool) {
-	for r, part := range parts {
-		if !exact {
-			for _, c := range part {
-				for i, v := range c.Sum {
-					c.Sum[i] = float64(float32(v))
-				}
+// asWritten rounds the sums as encoding does.
+func asWritten(parts [][]reducer.Contribution) {
+	for _, part := range parts {
+		for _, c := range part {
+			for i, v := range c.Sum {
+				c.Sum[i] = float64(float32(v))
 			}
 		}
-		k.job.recent.keep(values[r].Key, part)
 	}
 }
 
@@ -155,11 +154,10 @@ func (k *task) state(ctx context.Context, m *taxonv1.MapTask) (*mapper.State, er
 	if p.Step == 0 {
 		return nil, nil
 	}
-	key := k.keyAt(p, "dual")
-	if st := k.job.states.get(m.GetBlock(), key); st != nil {
-		return st, nil
+	if b, ok := k.job.blocks.get(m.GetBlock(), p); ok {
+		return b.state, nil
 	}
-	v, err := k.get(ctx, []store.Key{key})
+	v, err := k.get(ctx, []store.Key{k.keyAt(p, "dual")})
 	if err != nil {
 		return nil, err
 	}

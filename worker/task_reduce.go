@@ -86,46 +86,36 @@ func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {
 
 // contributions reads the blocks' parts of the range, in block order.
 func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reducer.Task) (in []reducer.Contribution, err error) {
-	name := rangeName("v", int(r.GetRange()))
-	var keys []store.Key
-	for _, p := range r.GetV().Expand() {
-		if p.Step != 0 { // else the block has not been solved: v = 0
-			keys = append(keys, k.keyAt(p, name))
+	places := r.GetV().Expand()
+	parts := make([][]reducer.Contribution, len(places))
+	var missing []int // blocks that this worker has not solved last itself
+	for b, p := range places {
+		if p.Step == 0 { // the block has not been solved: v = 0
+			continue
 		}
+		if kept, ok := k.job.blocks.get(uint32(b), p); ok {
+			parts[b] = kept.parts[r.GetRange()]
+			continue
+		}
+		missing = append(missing, b)
 	}
-	parts, missing := k.keptContributions(keys)
-	for len(missing) > 0 {
-		n := min(len(missing), contributionBatch)
-		wanted := make([]store.Key, n)
-		for i, at := range missing[:n] {
-			wanted[i] = keys[at]
+	name := rangeName("v", int(r.GetRange()))
+	for batch := range slices.Chunk(missing, contributionBatch) {
+		keys := make([]store.Key, len(batch))
+		for i, b := range batch {
+			keys[i] = k.keyAt(places[b], name)
 		}
-		values, err := k.get(ctx, wanted)
+		values, err := k.get(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
-		for i, at := range missing[:n] {
-			if parts[at], err = decodeContributions(nil, values[i], t.Lo, t.Hi, k.job.senders()); err != nil {
+		for i, b := range batch {
+			if parts[b], err = decodeContributions(nil, values[i], t.Lo, t.Hi, k.job.senders()); err != nil {
 				return nil, Deterministic(err)
 			}
 		}
-		missing = missing[n:]
 	}
 	return slices.Concat(parts...), nil
-}
-
-// keptContributions gives the blocks' parts that this worker wrote itself lately, and the
-// places of those that have to be read.
-func (k *task) keptContributions(keys []store.Key) (parts [][]reducer.Contribution, missing []int) {
-	parts = make([][]reducer.Contribution, len(keys))
-	for i, key := range keys {
-		list, ok := k.job.recent.get(key).([]reducer.Contribution)
-		if !ok {
-			missing = append(missing, i)
-		}
-		parts[i] = list
-	}
-	return parts, missing
 }
 
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.

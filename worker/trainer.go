@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -189,6 +188,11 @@ func (k *task) key(name string) store.Key {
 	return store.Key{Job: l.GetJob(), Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Name: name}
 }
 
+// place of this attempt.
+func (k *task) place() taxonv1.Place {
+	return taxonv1.Place{Step: k.lease.GetStep(), Task: k.lease.GetTask(), Attempt: k.lease.GetAttempt()}
+}
+
 // keyAt of a committed value.
 func (k *task) keyAt(p taxonv1.Place, name string) store.Key {
 	return store.Key{Job: k.lease.GetJob(), Step: p.Step, Task: p.Task, Attempt: p.Attempt, Name: name}
@@ -219,13 +223,18 @@ func lost(err error) []*taxonv1.Ref {
 	return refs
 }
 
-// compute runs f on one thread and adds its CPU time to the task's figures.
+// compute runs f and adds its CPU time to the task's figures: its thread's, or where the
+// scheduler has moved it to another one, which is rare, the wall time. A thread of its own
+// would cost two thread switches at each turn of the scheduler.
 func (k *task) compute(f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	start := threadSeconds()
+	wall := time.Now()
+	start, thread := threadSeconds()
 	f()
-	k.stats.CPUSeconds += threadSeconds() - start
+	if end, now := threadSeconds(); now == thread {
+		k.stats.CPUSeconds += end - start
+	} else {
+		k.stats.CPUSeconds += time.Since(wall).Seconds()
+	}
 }
 
 func (k *task) put(ctx context.Context, values []store.Value) error {

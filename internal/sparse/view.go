@@ -7,7 +7,7 @@ import (
 
 // Word is a type whose arrays lie in files as little-endian words.
 type Word interface {
-	uint32 | uint64 | float32 | float64
+	uint16 | uint32 | uint64 | float32 | float64
 }
 
 // View reads b, whose length is a multiple of the word's size, as an array of

@@ -37,7 +37,7 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 // copied: Client and Server never touch one again after sending it.
 func cloneMessage(in any) (any, error) {
 	switch in := in.(type) {
-	case *taxonv1.PutChunks, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest:
+	case *taxonv1.PutChunks, *taxonv1.PutResult, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest:
 		return in, nil
 	case proto.Message:
 		return proto.Clone(in), nil
@@ -67,6 +67,11 @@ func copyMessage(out, in any) error {
 	case *taxonv1.KeyInfos:
 		if out, ok := out.(*taxonv1.KeyInfos); ok {
 			out.Infos = in.Infos
+			return nil
+		}
+	case *taxonv1.PutResult:
+		if out, ok := out.(*taxonv1.PutResult); ok {
+			out.Values, out.Bytes = in.Values, in.Bytes
 			return nil
 		}
 	case proto.Message:

@@ -80,7 +80,7 @@ func run(ctx context.Context, data string, s settings) error {
 	defer j.Set.Close()
 	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set), j.Set.Matrix.Rows,
 		len(j.Set.Labels), s.options.Schedule, s.options.Loss, s.options.C, s.slots, runtime.NumCPU())
-	fmt.Printf("%-8s %10s %10s %8s %8s\n", "", "wall s", "CPU s", "sweeps", "gap")
+	fmt.Printf("%-8s %10s %10s %12s %8s %8s\n", "", "wall s", "CPU s", "page faults", "sweeps", "gap")
 	best := [2]cost{}
 	for range s.runs {
 		r, hash, through, err := throughEngine(ctx, j, s)
@@ -126,30 +126,32 @@ func load(ctx context.Context, s settings) (*jobs.Job, error) {
 }
 
 // cost is what one run took; the zero value stands for no run yet.
-type cost struct{ wall, cpu float64 }
+type cost struct{ wall, cpu, faults float64 }
 
 func (c cost) least(d cost) cost {
 	if c == (cost{}) {
 		return d
 	}
-	return cost{min(c.wall, d.wall), min(c.cpu, d.cpu)}
+	return cost{min(c.wall, d.wall), min(c.cpu, d.cpu), min(c.faults, d.faults)}
 }
 
 // measure times f. What was before it is collected and given back to the system, so that
 // each side has to ask for its own memory: the pages' first touch is a part of the cost.
 func measure(f func() error) (cost, error) {
 	debug.FreeOSMemory()
-	start, cpu := time.Now(), cpuSeconds()
+	start, before := time.Now(), used()
 	err := f()
-	return cost{time.Since(start).Seconds(), cpuSeconds() - cpu}, err
+	after := used()
+	return cost{time.Since(start).Seconds(), after.cpu - before.cpu, after.faults - before.faults}, err
 }
 
-func cpuSeconds() float64 {
+// used is what the process has taken so far.
+func used() cost {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
+		return cost{}
 	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	return cost{cpu: float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, faults: float64(u.Minflt)}
 }
 
 // throughEngine trains on an embedded engine, recording its tasks.
@@ -177,7 +179,7 @@ func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Record
 	if err = errors.Join(err, e.Close()); err != nil {
 		return nil, "", cost{}, err
 	}
-	fmt.Printf("%-8s %10.2f %10.2f %8d %8.2g\n", "engine", took.wall, took.cpu, st.GetSweep(), st.GetCertificate().GetGap())
+	fmt.Printf("%-8s %10.2f %10.2f %12.0f %8d %8.2g\n", "engine", took.wall, took.cpu, took.faults, st.GetSweep(), st.GetCertificate().GetGap())
 	return r, n.Hash(), took, nil
 }
 
@@ -223,6 +225,6 @@ func directly(ctx context.Context, j *jobs.Job, r *direct.Recorder, hash string,
 	if n.Hash() != hash {
 		return cost{}, errors.New("the direct run gives other weights than the engine")
 	}
-	fmt.Printf("%-8s %10.2f %10.2f\n", "direct", took.wall, took.cpu)
+	fmt.Printf("%-8s %10.2f %10.2f %12.0f\n", "direct", took.wall, took.cpu, took.faults)
 	return took, nil
 }
