@@ -56,6 +56,8 @@ type trainOptions struct {
 	store      string
 	checkpoint int
 	pause      float64 // least seconds between checkpoints
+
+	mr mapReduceOptions
 }
 
 func newTrainCmd(a *app) *cobra.Command {
@@ -87,6 +89,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.jobFlags(cmd)
 	o.warmFlags(cmd)
 	o.resourceFlags(cmd)
+	o.mr.flags(cmd, engineEmbedded, engineEmbedded, engineMapReduce)
 }
 
 // inputFlags say what is trained on; submit has them too.
@@ -224,6 +227,9 @@ func (o *trainOptions) proto() *taxonv1.Options {
 // runTrain is the verb: it trains, evaluates if asked to, and prints the report.
 func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.mr.check("train"); err != nil {
 		return err
 	}
 	report, err := train(ctx, a, o)

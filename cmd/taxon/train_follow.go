@@ -81,6 +81,9 @@ func (t *training) show(p *progress, st *taxonv1.JobStatus) {
 
 // failure words a failed job for the user.
 func (t *training) failure(st *taxonv1.JobStatus) error {
+	if t.mr != nil && t.mr.Refused() != nil {
+		return t.mr.Refused()
+	}
 	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
 }
 

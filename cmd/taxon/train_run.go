@@ -10,10 +10,12 @@ import (
 	"runtime"
 	"time"
 
+	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
+	"taxon/internal/mapreduce"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -34,6 +36,7 @@ type training struct {
 	usage     usage
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
+	mr        *mapreduce.Backend // nil: the training runs in this process
 }
 
 // train makes the model at o.out, or finds it finished there, and returns its report.
@@ -48,6 +51,11 @@ func train(ctx context.Context, a *app, o *trainOptions) (*model.Report, error) 
 	}
 	t.work = work
 	defer work.close()
+	if o.mr.on() {
+		if err := work.keepState(&o.mr, o.force); err != nil {
+			return nil, err
+		}
+	}
 	if o.threads > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.threads))
 	}
@@ -79,8 +87,10 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if r, err := t.finished(ctx); r != nil || err != nil {
 		return r, err
 	}
-	if err := t.fits(); err != nil {
-		return nil, err
+	if !t.o.mr.on() { // else what is large lies elsewhere
+		if err := t.fits(); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.checkLengths(); err != nil {
 		return nil, err
@@ -324,7 +334,14 @@ func (t *training) fits() error {
 func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model.Report, err error) {
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
-	e, err := engine.Start(t.engineConfig())
+	config := t.engineConfig()
+	if t.o.mr.on() {
+		if t.mr, err = t.mapReduce(ctx, from); err != nil {
+			return nil, err
+		}
+		config.Backend, config.Slots = t.mr, slotsFor(coordinator.NewPlan(t.tree, t.spec))
+	}
+	e, err := engine.Start(config)
 	if err != nil {
 		return nil, err
 	}
@@ -344,6 +361,9 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 	}
 	t.usage.stop()
 	t.usage.cpuSeconds -= t.scores.cpu
+	if t.mr != nil { // its tasks ran elsewhere
+		t.usage.cpuSeconds += st.GetCpuSeconds()
+	}
 	return t.write(ctx, e, st)
 }
 

@@ -23,6 +23,8 @@ type workDir struct {
 	path string // on this machine
 	keep string // of the checkpoint: path, or beside a model in a Hadoop file system
 	lock *os.File
+	// state is the folder of a training by MapReduce, in which its checkpoint lies as well.
+	state string
 	// unmake removes the parents of the model that this run has made, where they are empty.
 	unmake func()
 }
@@ -85,10 +87,28 @@ func localWork(keep string) (string, error) {
 func (w *workDir) join(name string) string { return filepath.Join(w.path, name) }
 
 // checkpoint is the folder of the checkpoint, and note the file that says of what.
-func (w *workDir) checkpoint() string { return fs.Join(w.keep, "checkpoint") }
-func (w *workDir) note() string       { return fs.Join(w.keep, "job.json") }
+func (w *workDir) checkpoint() string {
+	if w.state != "" {
+		return w.state
+	}
+	return fs.Join(w.keep, "checkpoint")
+}
+func (w *workDir) note() string { return fs.Join(w.keep, "job.json") }
 
-func (w *workDir) hasCheckpoint() bool { return fs.Exists(w.checkpoint()) }
+func (w *workDir) hasCheckpoint() bool {
+	if w.state != "" {
+		return fs.Exists(fs.Join(w.state, "state"))
+	}
+	return fs.Exists(w.checkpoint())
+}
+
+// keepState has the training's checkpoint lie in the state folder of a training by MapReduce.
+func (w *workDir) keepState(o *mapReduceOptions, force bool) (err error) {
+	if w.state, err = o.stateDir(w.keep); err == nil && force {
+		err = fs.RemoveAll(w.state)
+	}
+	return err
+}
 
 // begin notes what is trained here and returns the checkpoint to go on from, if there
 // is one. A checkpoint of something else is the user's to decide about.
@@ -132,6 +152,9 @@ func (w *workDir) abandon() {
 // remove deletes the folder: the model is there, or nothing is worth keeping.
 func (w *workDir) remove() {
 	_ = os.RemoveAll(w.path)
+	if w.state != "" {
+		_ = fs.RemoveAll(w.state)
+	}
 	w.forget()
 }
 

@@ -33,6 +33,7 @@ func verbs() []verb {
 		newCoordinatorCmd,
 		newStoreCmd,
 		newWorkerCmd,
+		newMapReduceTaskCmd,
 		newVersionCmd,
 	}
 }

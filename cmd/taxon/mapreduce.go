@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/coordinator"
+	"taxon/internal/engine"
+	"taxon/internal/fs"
+	"taxon/internal/mapreduce"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Engines of --engine, and runners of --runner.
+const (
+	engineEmbedded  = "embedded"
+	engineMapReduce = "mapreduce"
+
+	runnerAuto      = "auto"
+	runnerProcesses = "processes"
+	runnerHadoop    = "hadoop"
+	runnerYARN      = "yarn"
+)
+
+// mapReduceOptions are the flags of the MapReduce engine.
+type mapReduceOptions struct {
+	engine     string
+	runner     string
+	state      string
+	mapred     string
+	queue      string
+	properties []string
+	memory     int64
+	cores      int
+	maps       int
+	reduces    int
+}
+
+// on says whether the training runs as MapReduce jobs.
+func (o *mapReduceOptions) on() bool { return o.engine == engineMapReduce }
+
+func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...string) {
+	flagGroup(cmd, "MapReduce", func(f *pflag.FlagSet) {
+		choiceFlag(f, &o.engine, "engine", def, engines, "what runs the tasks; mapreduce: each sweep is a MapReduce job")
+		choiceFlag(f, &o.runner, "runner", runnerAuto, []string{runnerAuto, runnerProcesses, runnerHadoop, runnerYARN},
+			"processes of this machine, Hadoop's own local runner, or a YARN cluster; auto: YARN where mapred-site.xml in HADOOP_CONF_DIR says so, else processes")
+		f.StringVar(&o.state, "state", "", "`DIR` of what lies between two sweeps (default: beside the model); with YARN an hdfs:// path")
+		f.StringVar(&o.mapred, "mapred", "", "Hadoop's `COMMAND` mapred (default: of HADOOP_HOME, else on the PATH)")
+		f.StringVar(&o.queue, "queue", "", "YARN's `QUEUE` for the jobs")
+		f.StringArrayVar(&o.properties, "hadoop-property", nil, "a further property `NAME=VALUE` of the jobs; repeated")
+		bytesFlag(f, &o.memory, "task-memory", 0, "`SIZE` of a task's container, its JVM's 400 MiB aside (default: estimated)")
+		intFlag(f, &o.cores, "task-cores", 1, 1, 1024, "`N` cores of a task")
+		intFlag(f, &o.maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as the work asks for, at most 64 or a core's one")
+		intFlag(f, &o.reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as map tasks, at most one a feature range")
+	})
+}
+
+// check refuses what can't work, and settles what auto means.
+func (o *mapReduceOptions) check(verb string) error {
+	if !o.on() {
+		return nil
+	}
+	for _, p := range o.properties {
+		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
+			return usagef("%s: --hadoop-property %q: give NAME=VALUE", verb, p)
+		}
+	}
+	if o.runner == runnerAuto {
+		o.runner = runnerProcesses
+		if conf := os.Getenv("HADOOP_CONF_DIR"); conf != "" {
+			framework, err := mapreduce.Property(filepath.Join(conf, "mapred-site.xml"), "mapreduce.framework.name")
+			if err != nil {
+				return err
+			}
+			if framework == runnerYARN {
+				o.runner = runnerYARN
+			}
+		}
+	}
+	if o.runner != runnerYARN && o.queue != "" {
+		return usagef("%s: --queue: only YARN has queues: add --runner yarn", verb)
+	}
+	return nil
+}
+
+// stateDir is the state folder of a training whose working folder is keep.
+func (o *mapReduceOptions) stateDir(keep string) (string, error) {
+	dir := o.state
+	if dir == "" {
+		dir = fs.Join(keep, "mapreduce")
+	}
+	if o.runner == runnerYARN && !fs.IsRemote(dir) {
+		return "", usagef("train: --runner yarn: the cluster's machines do not see %s: add --state hdfs://host:port/folder, or give --out there", dir)
+	}
+	if fs.IsRemote(dir) {
+		return fs.Clean(dir), nil
+	}
+	return filepath.Abs(dir)
+}
+
+// mapReduce prepares the engine's backend: a state folder and a runner.
+func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*mapreduce.Backend, error) {
+	o := &t.o.mr
+	runner, err := t.runner()
+	if err != nil {
+		return nil, err
+	}
+	b, err := mapreduce.New(ctx, mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.maps, Reduces: o.reduces})
+	if err != nil {
+		return nil, err
+	}
+	if from == nil { // what a run left that did not come to a checkpoint
+		err = b.Resumed(nil)
+	}
+	return b, err
+}
+
+// runner is what --runner names.
+func (t *training) runner() (mapreduce.Runner, error) {
+	o := &t.o.mr
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	data, err := filepath.Abs(t.dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.runner == runnerProcesses {
+		return &mapreduce.Local{Threads: max(workers(t.o.threads)/o.cores, 1), Command: func(kind string, j *mapreduce.Job) []string {
+			return mapreduce.TaskCommand(self, kind, j, data, o.cores)
+		}}, nil
+	}
+	command, err := o.command()
+	if err != nil {
+		return nil, err
+	}
+	s := &mapreduce.Streaming{Mapred: command, YARN: o.runner == runnerYARN, Binary: self, Data: data, Queue: o.queue,
+		Properties: o.properties, Memory: uint64(o.memory), Cores: o.cores, Tasks: max(workers(t.o.threads)/o.cores, 1)}
+	if s.YARN {
+		s.Tasks, s.User = yarnTasks, hadoopUser(t.work.state)
+		if err := mapreduce.CheckBinary(self); err != nil {
+			return nil, err
+		}
+	}
+	if s.Memory == 0 {
+		e := coordinator.PlanMemory(t.tree, t.spec, coordinator.NewPlan(t.tree, t.spec))
+		s.Memory = e.Worker(uint32(o.cores))
+	}
+	return s, nil
+}
+
+// yarnTasks bounds the map tasks of a job on a cluster of unknown size.
+const yarnTasks = 64
+
+// command is Hadoop's command mapred.
+func (o *mapReduceOptions) command() ([]string, error) {
+	if o.mapred != "" {
+		return strings.Fields(o.mapred), nil
+	}
+	if home := os.Getenv("HADOOP_HOME"); home != "" {
+		if path, err := exec.LookPath(filepath.Join(home, "bin", "mapred")); err == nil {
+			return []string{path}, nil
+		}
+	}
+	path, err := exec.LookPath("mapred")
+	if err != nil {
+		return nil, usagef("train: --runner %s needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or name it with --mapred", o.runner)
+	}
+	return []string{path}, nil
+}
+
+// hadoopUser is who the tasks on a cluster act as in HDFS.
+func hadoopUser(state string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(state, fs.Scheme), "/")
+	if name, _, ok := strings.Cut(host, "@"); ok {
+		return name
+	}
+	if name := os.Getenv("HADOOP_USER_NAME"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+// slots are as many as a step can have tasks: all of them are handed out at once.
+func slotsFor(plan *taxonv1.Plan) int {
+	return min(len(plan.GetBlockBegin())+len(plan.GetRangeBegin()), math.MaxInt32)
+}

@@ -1,0 +1,88 @@
+package mapreduce
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"taxon/internal/fs"
+)
+
+// complaints are what Hadoop says of mistakes that its user can mend; $1, $2 stand for what
+// the pattern found.
+var complaints = []struct {
+	pattern *regexp.Regexp
+	what    string // the thing that is wrong
+	say     string
+}{
+	{regexp.MustCompile(`to unknown queue:? ([\w.\-]+)`), "queue $1", "does not exist on this cluster: choose another --queue"},
+	{regexp.MustCompile(`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`), "queue $1", "takes no jobs, as it has queues below it: choose one of those as --queue"},
+	{regexp.MustCompile(`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`), "queue $2", "takes no jobs of user $1: ask its administrator, or choose another --queue"},
+	{regexp.MustCompile(`(MAP|REDUCE) capability required is more than the supported max container capability in the cluster.*?maxContainerCapability: ?<([^>]*)>`), "--task-memory", "a task's container would be larger than this cluster's largest ($2): give less, or --task-cores"},
+	{regexp.MustCompile(`Invalid resource request!.*[Rr]equested resource.*maximum allowed allocation=<([^>]*)>`), "--task-memory", "a container would be larger than this cluster's largest ($1): give less, or fewer --task-cores"},
+	{regexp.MustCompile(`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`), "--task-memory", "a task took more memory than its container has: give more"},
+	{regexp.MustCompile(`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`), "$3", "user $1 may not do this in HDFS ($2 is denied): choose another folder, or ask its owner"},
+	{regexp.MustCompile(`Name ?node is in safe ?mode`), "HDFS", "the name node is in safe mode: try again when it has left it"},
+	{regexp.MustCompile(`[Cc]all From \S+ to (\S+?:\d+) failed on connection exception`), "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
+	{regexp.MustCompile(`Retrying connect to server: (?:[^\s/]*/)?([\w.\-]+(?:/[\d.]+)?:\d+)`), "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
+	{regexp.MustCompile(`java\.net\.UnknownHostException: (?:Invalid host name: )?.*?\(?unknown\)?.*?"?([\w.\-]+)"?:?`), "$1", "no host has this name: check the configuration in HADOOP_CONF_DIR"},
+	{regexp.MustCompile(`Could not find or load main class (\S+)`), "--mapred", "Hadoop's command does not find its class $1: name a complete installation"},
+}
+
+// explain is the error of a job that failed: of what its user can mend an input error, else
+// what a task said of its failure, else Hadoop's last words.
+func explain(s *said, failure string, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := strings.Join(s.lines, "\n")
+	for _, c := range complaints {
+		m := c.pattern.FindStringSubmatchIndex(text)
+		if m == nil {
+			continue
+		}
+		what, say := c.pattern.ExpandString(nil, c.what, text, m), c.pattern.ExpandString(nil, c.say, text, m)
+		return fs.Inputf(string(what), 0, "%s", say)
+	}
+	where := ""
+	if s.jobID != "" && !strings.HasPrefix(s.jobID, "job_local") {
+		where = fmt.Sprintf(" (yarn logs -applicationId %s tells more)", strings.Replace(s.jobID, "job_", "application_", 1))
+	}
+	if failure != "" {
+		return fmt.Errorf("MapReduce job failed: %s%s", oneLine(failure), where)
+	}
+	return fmt.Errorf("MapReduce job failed: %w: %s%s", err, lastWords(s.lines), where)
+}
+
+// lastWords picks the line of Hadoop's output that says most.
+func lastWords(lines []string) string {
+	for _, sign := range []string{"Exception", "ERROR", "Error"} {
+		for i := len(lines) - 1; i >= 0; i-- {
+			if strings.Contains(lines[i], sign) && !strings.HasPrefix(strings.TrimSpace(lines[i]), "at ") {
+				return oneLine(lines[i])
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return "it said nothing"
+	}
+	return oneLine(lines[len(lines)-1])
+}
+
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return text[:min(len(text), errorBytes)]
+}
+
+// failedPrefix begins the names of the files in which tasks tell why they failed.
+const failedPrefix = "failed-"
+
+// Tell leaves a task's error where the driver finds it: Hadoop's command says of it no more
+// than its exit status. It returns the error.
+func (t Task) Tell(err error) error {
+	if err == nil {
+		return nil
+	}
+	path := fs.Join(folder(t.State).run(t.Run), failedPrefix+t.Attempt)
+	return errors.Join(err, fs.WriteFile(path, []byte(err.Error())))
+}

@@ -1,0 +1,358 @@
+package mapreduce
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"taxon/internal/fs"
+)
+
+// Streaming runs jobs by Hadoop Streaming: on a YARN cluster, or by Hadoop's own runner in
+// one process of this machine.
+type Streaming struct {
+	// Mapred is Hadoop's command `mapred` with arguments in front.
+	Mapred []string
+	// YARN: the tasks run on a cluster. They find binary and data in the state folder.
+	YARN bool
+	// Binary is the task program: static, as the cluster's machines have their own libraries.
+	Binary string
+	// Data is the folder of the ingested data on this machine.
+	Data       string
+	Queue      string   // of the cluster; "": its default
+	Properties []string // further ones, NAME=VALUE
+	Memory     uint64   // bytes that a task takes, its JVM aside
+	Cores      int      // of a task
+	Tasks      int      // that may run side by side
+	User       string   // to act as in HDFS, where tasks run as somebody else; "": nobody else
+	// Note is told of what Hadoop says about a job's progress; nil: not told.
+	Note func(format string, args ...any)
+
+	mu       sync.Mutex
+	shipped  string // state folder that binary and data were copied to
+	answered bool   // a job has run
+}
+
+const (
+	// streamingFixed is what a task costs before it begins to work: a JVM, mostly.
+	streamingFixed = 3
+	// heapBytes is the JVM's share of a task's memory.
+	heapBytes = 400 << 20
+	// killTime bounds what is done about a job that nobody waits for any more.
+	killTime = 30 * time.Second
+	// waitDelay is how long what Hadoop's command has begun may hold its output open.
+	waitDelay = 5 * time.Second
+)
+
+// Names in the state folder, and by which the tasks see them.
+const (
+	binaryName = "taxon"
+	dataName   = "data"
+)
+
+// Slots implements Runner.
+func (s *Streaming) Slots() int { return max(s.Tasks, 1) }
+
+// Fixed implements Runner.
+func (s *Streaming) Fixed() float64 { return streamingFixed }
+
+// Run implements Runner.
+func (s *Streaming) Run(ctx context.Context, j *Job) error {
+	if strings.ContainsAny(j.State, " \t'\"\\") {
+		return fs.Inputf(j.State, 0, "Hadoop Streaming takes no blanks or quotes in a state folder's path: choose another")
+	}
+	if err := s.ship(ctx, j.State); err != nil {
+		return err
+	}
+	argv := append(slices.Clone(s.Mapred), "streaming")
+	argv = append(argv, s.arguments(j)...)
+	said := &said{job: j, note: s.Note}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stderr = said
+	cmd.Cancel = func() error { // what it began does not end with it
+		if id := said.id(); id != "" {
+			s.Kill(context.WithoutCancel(ctx), id)
+		}
+		return cmd.Process.Kill()
+	}
+	cmd.WaitDelay = waitDelay
+	if err := cmd.Start(); err != nil {
+		return fs.Inputf(s.Mapred[0], 0, "can't run Hadoop's command mapred: name it with --mapred: %w", err)
+	}
+	err := cmd.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		return explain(said, s.failure(ctx, j), err)
+	}
+	s.answered = true
+	return nil
+}
+
+// Kill implements Killer.
+func (s *Streaming) Kill(ctx context.Context, id string) {
+	if !jobID.MatchString(id) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	argv := append(slices.Clone(s.Mapred), "job", "-kill", id)
+	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() // it may have ended
+}
+
+// failure is what a task of the job left about its failure, if one did.
+func (s *Streaming) failure(ctx context.Context, j *Job) string {
+	dir := folder(j.State).run(j.Run)
+	names, err := fs.ReadDirNames(dir)
+	if err != nil {
+		return ""
+	}
+	for _, n := range names {
+		if !strings.HasPrefix(n, failedPrefix) {
+			continue
+		}
+		if b, err := fs.ReadFile(ctx, fs.Join(dir, n)); err == nil {
+			return string(b)
+		}
+	}
+	return ""
+}
+
+// ship copies binary and data to where a cluster's tasks see them, once: Hadoop keeps its
+// copies on the nodes as long as these do not change.
+func (s *Streaming) ship(ctx context.Context, state string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.YARN || s.shipped == state {
+		return nil
+	}
+	if err := shipFile(ctx, s.Binary, fs.Join(state, binaryName)); err != nil {
+		return err
+	}
+	if err := shipFolder(ctx, s.Data, fs.Join(state, dataName)); err != nil {
+		return err
+	}
+	s.shipped = state
+	return nil
+}
+
+// shipFile copies a file unless one of its size is there.
+func shipFile(_ context.Context, from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return fs.Explain(from, err)
+	}
+	defer in.Close()
+	if a, err := in.Stat(); err == nil {
+		if b, err := fs.Stat(to); err == nil && a.Size() == b.Size() && !b.ModTime().Before(a.ModTime()) {
+			return nil
+		}
+	}
+	out, err := fs.CreateFile(to)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	if _, err := io.Copy(out, bufio.NewReaderSize(in, 1<<20)); err != nil {
+		return fs.Explain(to, err)
+	}
+	return out.Commit()
+}
+
+// shipFolder copies the files of a folder unless it is there: it appears whole.
+func shipFolder(ctx context.Context, from, to string) error {
+	if fs.Exists(to) {
+		return nil
+	}
+	out, err := fs.CreateDir(to, false)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return fs.Explain(from, err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Link(filepath.Join(from, e.Name()), out.Join(e.Name())); err == nil {
+			continue
+		}
+		if err := shipFile(ctx, filepath.Join(from, e.Name()), out.Join(e.Name())); err != nil {
+			return err
+		}
+	}
+	return out.Commit()
+}
+
+// arguments are those of Hadoop Streaming: options of Hadoop first.
+func (s *Streaming) arguments(j *Job) []string {
+	dir := folder(j.State).run(j.Run)
+	var out []string
+	define := func(name string, value any) { out = append(out, "-D", fmt.Sprintf("%s=%v", name, value)) }
+	framework := "local"
+	if s.YARN {
+		framework = "yarn"
+	}
+	define("mapreduce.framework.name", framework)
+	define("mapreduce.job.name", j.Name)
+	define("mapreduce.job.reduces", j.reduces())
+	define("mapreduce.job.maps", len(j.Lines))
+	define("mapreduce.input.lineinputformat.linespermap", 1)
+	define("stream.map.input.ignoreKey", true)
+	define("stream.map.output", "rawbytes")
+	define("stream.reduce.input", "rawbytes")
+	define("mapreduce.task.io.sort.mb", 64)
+	define("mapreduce.job.jvm.numtasks", 1)
+	if s.Queue != "" {
+		define("mapreduce.job.queuename", s.Queue)
+	}
+	if s.YARN {
+		s.cluster(define)
+	}
+	for _, p := range s.Properties {
+		out = append(out, "-D", p)
+	}
+	if s.YARN {
+		out = append(out, "-files", hadoopURI(fs.Join(j.State, binaryName))+"#"+binaryName+","+hadoopURI(fs.Join(j.State, dataName))+"#"+dataName)
+	}
+	out = append(out, "-inputformat", "org.apache.hadoop.mapred.lib.NLineInputFormat",
+		"-outputformat", "org.apache.hadoop.mapred.lib.NullOutputFormat",
+		"-input", hadoopURI(j.Input()), "-output", hadoopURI(fs.Join(dir, "out")),
+		"-mapper", s.task("map", j))
+	if j.reduces() > 0 {
+		out = append(out, "-reducer", s.task("reduce", j))
+	}
+	if s.YARN && s.User != "" {
+		out = append(out, "-cmdenv", "HADOOP_USER_NAME="+s.User)
+	}
+	return out
+}
+
+// cluster are the properties of a job on YARN.
+func (s *Streaming) cluster(define func(name string, value any)) {
+	mb := (s.Memory + heapBytes + 1<<20 - 1) >> 20
+	for _, kind := range []string{"map", "reduce"} {
+		define("mapreduce."+kind+".memory.mb", mb)
+		define("mapreduce."+kind+".cpu.vcores", max(s.Cores, 1))
+	}
+	define("mapreduce.job.heap.memory-mb.ratio", strconv.FormatFloat(float64(heapBytes>>20)/float64(mb), 'f', 4, 64))
+	if !s.answered { // who was never there is not waited for
+		define("yarn.resourcemanager.connect.max-wait.ms", 10000)
+		define("yarn.resourcemanager.connect.retry-interval.ms", 1000)
+		define("ipc.client.connect.max.retries", 3)
+		define("ipc.client.connect.retry.interval", 500)
+	}
+}
+
+// task is the command line of a task: split at blanks by Streaming.
+func (s *Streaming) task(kind string, j *Job) string {
+	binary, data := s.Binary, s.Data
+	if s.YARN {
+		binary, data = "./"+binaryName, dataName
+	}
+	return strings.Join(TaskCommand(binary, kind, j, data, s.Cores), " ")
+}
+
+// TaskCommand is the command line of a map or reduce task.
+func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
+	return []string{binary, "mapreduce-task", kind, "--state", j.State, "--run", j.Run, "--data", data, "--cores", strconv.Itoa(max(cores, 1))}
+}
+
+// reduces is the number of reduce tasks.
+func (j *Job) reduces() int {
+	if len(j.Keys) == 0 {
+		return 0
+	}
+	return j.Reducers
+}
+
+// hadoopURI is a path as Hadoop takes it: without a user, and local ones absolute.
+func hadoopURI(path string) string {
+	if rest, ok := strings.CutPrefix(path, fs.Scheme); ok {
+		host, file, _ := strings.Cut(rest, "/")
+		return fs.Scheme + host[strings.LastIndexByte(host, '@')+1:] + "/" + file
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return "file://" + path
+}
+
+var (
+	jobID    = regexp.MustCompile(`^job_\w+$`)
+	running  = regexp.MustCompile(`\bRunning job: (job_\w+)`)
+	progress = regexp.MustCompile(`\bmap \d+% reduce \d+%`)
+)
+
+// said follows what Hadoop's command says.
+type said struct {
+	job  *Job
+	note func(format string, args ...any)
+	rest []byte // of a line
+
+	mu    sync.Mutex
+	jobID string
+	lines []string // the last ones
+}
+
+const keptLines = 400
+
+// Write implements io.Writer.
+func (s *said) Write(p []byte) (int, error) {
+	s.rest = append(s.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		s.rest = rest
+		if text := strings.TrimSpace(string(line)); text != "" {
+			s.line(text)
+		}
+	}
+}
+
+func (s *said) line(line string) {
+	s.mu.Lock()
+	if len(s.lines) == keptLines {
+		s.lines = slices.Delete(s.lines, 0, 1)
+	}
+	s.lines = append(s.lines, line)
+	m := running.FindStringSubmatch(line)
+	if m != nil {
+		s.jobID = m[1]
+	}
+	s.mu.Unlock()
+	if m != nil && s.job.Started != nil && !strings.HasPrefix(m[1], "job_local") {
+		s.job.Started(m[1])
+	}
+	if p := progress.FindString(line); p != "" && s.note != nil {
+		s.note("%s: %s", s.job.Name, p)
+	}
+}
+
+func (s *said) id() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobID
+}
