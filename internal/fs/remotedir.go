@@ -178,6 +178,36 @@ func (d *OutDir) bring(f *hdfs.FS, temp, name string) error {
 	return f.RemoveAll(old)
 }
 
+// Files writes small files of one file system one after the other: over one connection,
+// if the file system is a remote one. It is for one goroutine. The zero value is ready.
+type Files struct{ remote *hdfs.FS }
+
+// Write writes a whole file in one atomic step; its folder must be there. All files lie on
+// the file system of the first.
+func (w *Files) Write(path string, data []byte) error {
+	if !IsRemote(path) {
+		return WriteFile(path, data)
+	}
+	l, err := hdfs.Parse(path)
+	if err != nil {
+		return Explain(path, err)
+	}
+	if w.remote == nil {
+		if w.remote, _, err = dial(context.Background(), path, 0); err != nil {
+			return err
+		}
+	}
+	return Explain(path, w.remote.WriteNew(l.Path, data))
+}
+
+// Close ends the connection.
+func (w *Files) Close() error {
+	if w.remote == nil {
+		return nil
+	}
+	return w.remote.Close()
+}
+
 // createRemoteFile begins a file of a Hadoop file system.
 func createRemoteFile(path string) (*OutFile, error) {
 	f, name, err := dial(context.Background(), path, 0)

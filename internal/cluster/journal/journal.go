@@ -55,6 +55,7 @@ type Folder struct {
 	synced     uint64     // guarded by flush, as are the next two
 	generation uint64
 	segment    uint64 // of the last file
+	files      fs.Files
 }
 
 // Open takes over the journal in dir, or begins one, and returns what it holds: a snapshot
@@ -220,7 +221,7 @@ func (j *Folder) Sync(number uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := fs.WriteFile(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), out); err != nil {
+	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), out); err != nil {
 		return j.broken(err)
 	}
 	j.segment++
@@ -261,7 +262,7 @@ func (j *Folder) Compact(take func(cut func()) []byte) error {
 		return j.broken(err)
 	}
 	if err = fs.MkdirAll(j.folder(next)); err == nil {
-		err = fs.WriteFile(fs.Join(j.folder(next), snapshotName), coordinator.EncodeJournal(snapshot))
+		err = j.files.Write(fs.Join(j.folder(next), snapshotName), coordinator.EncodeJournal(snapshot))
 	}
 	if err != nil {
 		return j.broken(err)
@@ -284,5 +285,8 @@ func (j *Folder) Close() error {
 	j.mu.Lock()
 	upto := j.appended
 	j.mu.Unlock()
-	return j.Sync(upto)
+	err := j.Sync(upto)
+	j.flush.Lock()
+	defer j.flush.Unlock()
+	return errors.Join(err, j.files.Close())
 }
