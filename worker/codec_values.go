@@ -204,7 +204,7 @@ func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 	for _, p := range nodes {
 		total += int(v.Begin[p+1] - v.Begin[p])
 	}
-	e := encoder{make([]byte, 0, 16+len(nodes)+6*total)}
+	e := encoder{make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences fit a byte
 	e.byte(formatVectors)
 	e.uvarint(len(nodes))
 	for _, p := range nodes {

@@ -78,9 +78,7 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, _ 
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	ctx, cancel := serverContext(ctx)
-	defer cancel()
-	answer, err := m.Handler(s.impl, ctx, func(in any) error { return copyMessage(in, args) }, nil)
+	answer, err := m.Handler(s.impl, inlineContext(ctx), func(in any) error { return copyMessage(in, args) }, nil)
 	if err != nil {
 		return statusError(err)
 	}

@@ -10,6 +10,23 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// callContext is what a handler that runs in its caller's goroutine sees of the caller's
+// context: its end, and the metadata, but not its values.
+type callContext struct {
+	context.Context
+	incoming context.Context // has the metadata alone
+}
+
+func inlineContext(caller context.Context) context.Context {
+	c := &callContext{Context: caller, incoming: context.Background()}
+	if md, ok := metadata.FromOutgoingContext(caller); ok {
+		c.incoming = metadata.NewIncomingContext(c.incoming, md)
+	}
+	return c
+}
+
+func (c *callContext) Value(key any) any { return c.incoming.Value(key) }
+
 // collectedStream is a client's stream with one answer: both ends of it, for the handler
 // runs in the client's RecvMsg. A handler that refuses early is heard there only.
 type collectedStream struct {
@@ -44,9 +61,7 @@ func (s *collectedStream) RecvMsg(out any) error {
 	if err := s.ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	ctx, cancel := serverContext(s.ctx)
-	defer cancel()
-	h := &collectedHandler{ctx: ctx, requests: s.requests}
+	h := &collectedHandler{ctx: inlineContext(s.ctx), requests: s.requests}
 	if err := statusError(s.handle(h)); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -33,8 +34,8 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 	return c, nil
 }
 
-// cloneMessage makes what a sender's message is on its way. Bulk messages are not
-// copied: Client and Server never touch one again after sending it.
+// cloneMessage makes what a sender's message is on its way. Bulk messages and tasks'
+// reports are not copied: nobody writes to one again after sending it.
 func cloneMessage(in any) (any, error) {
 	switch in := in.(type) {
 	case *taxonv1.PutChunks, *taxonv1.PutResult, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest:
@@ -69,9 +70,8 @@ func copyMessage(out, in any) error {
 			out.Infos = in.Infos
 			return nil
 		}
-	case *taxonv1.PutResult:
-		if out, ok := out.(*taxonv1.PutResult); ok {
-			out.Values, out.Bytes = in.Values, in.Bytes
+	case *taxonv1.PutResult, *taxonv1.ReportRequest, *taxonv1.ReportResult:
+		if handOver(out, in.(proto.Message)) {
 			return nil
 		}
 	case proto.Message:
@@ -82,4 +82,18 @@ func copyMessage(out, in any) error {
 		}
 	}
 	return status.Errorf(codes.Internal, "in-process call: cannot copy %T to %T", in, out)
+}
+
+// handOver makes out the same message as in, with the same parts.
+func handOver(out any, in proto.Message) bool {
+	to, ok := out.(proto.Message)
+	if !ok || to.ProtoReflect().Descriptor() != in.ProtoReflect().Descriptor() {
+		return false
+	}
+	proto.Reset(to)
+	in.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		to.ProtoReflect().Set(f, v)
+		return true
+	})
+	return true
 }
