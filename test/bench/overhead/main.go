@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -57,7 +58,7 @@ func main() {
 	flag.Float64Var(&s.options.Gap, "gap", 1e-2, "relative gap to stop at")
 	sweeps := flag.Uint("max-sweeps", 30, "sweeps to stop after")
 	flag.IntVar(&s.slots, "slots", 1, "tasks that run at a time, on both sides")
-	flag.IntVar(&s.runs, "runs", 2, "times each side is run, taking turns")
+	flag.IntVar(&s.runs, "runs", 3, "times each side is run, taking turns")
 	flag.Parse()
 	s.options.MaxSweeps = uint32(*sweeps)
 	s.set = filepath.Join(*data, *set)
@@ -81,7 +82,7 @@ func run(ctx context.Context, data string, s settings) error {
 	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set), j.Set.Matrix.Rows,
 		len(j.Set.Labels), s.options.Schedule, s.options.Loss, s.options.C, s.slots, runtime.NumCPU())
 	fmt.Printf("%-8s %10s %10s %12s %8s %8s\n", "", "wall s", "CPU s", "page faults", "sweeps", "gap")
-	best := [2]cost{}
+	var walls, cpus []float64
 	for range s.runs {
 		r, hash, through, err := throughEngine(ctx, j, s)
 		if err != nil {
@@ -91,11 +92,18 @@ func run(ctx context.Context, data string, s settings) error {
 		if err != nil {
 			return err
 		}
-		best[0], best[1] = best[0].least(through), best[1].least(alone)
+		walls, cpus = append(walls, through.wall/alone.wall), append(cpus, through.cpu/alone.cpu)
 	}
-	fmt.Printf("\nengine / direct, least of %d: wall %.3f, CPU %.3f (same sums, same weights)\n", s.runs,
-		best[0].wall/best[1].wall, best[0].cpu/best[1].cpu)
+	fmt.Printf("\nengine / direct, median of %d pairs (least to most): wall %s, CPU %s (same sums, same weights)\n",
+		s.runs, spread(walls), spread(cpus))
 	return nil
+}
+
+// spread is the median of some ratios with the least and the most.
+func spread(ratios []float64) string {
+	slices.Sort(ratios)
+	n := len(ratios)
+	return fmt.Sprintf("%.3f (%.3f to %.3f)", (ratios[(n-1)/2]+ratios[n/2])/2, ratios[0], ratios[n-1])
 }
 
 // load ingests the data into a temporary folder, which may go once the set is mapped.
@@ -125,15 +133,8 @@ func load(ctx context.Context, s settings) (*jobs.Job, error) {
 	return j, nil
 }
 
-// cost is what one run took; the zero value stands for no run yet.
+// cost is what one run took.
 type cost struct{ wall, cpu, faults float64 }
-
-func (c cost) least(d cost) cost {
-	if c == (cost{}) {
-		return d
-	}
-	return cost{min(c.wall, d.wall), min(c.cpu, d.cpu), min(c.faults, d.faults)}
-}
 
 // measure times f. What was before it is collected and given back to the system, so that
 // each side has to ask for its own memory: the pages' first touch is a part of the cost.
