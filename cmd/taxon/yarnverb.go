@@ -133,6 +133,9 @@ func (o *yarnOptions) client() (*yarn.Client, yarn.Conf, error) {
 func (o *yarnOptions) services(ctx context.Context, c *yarn.Client) (yarn.Services, error) {
 	_, err := c.Status(ctx, o.name)
 	if errors.Is(err, yarn.ErrClosed) {
+		if _, err := c.Cluster(ctx); err != nil {
+			return nil, o.fail(err) // what is there is no resource manager
+		}
 		cli, missing := yarn.NewCommand(o.command, confDir(), c)
 		if missing != nil {
 			return nil, o.fail(errors.Join(err, missing))

@@ -74,13 +74,3 @@ func (s *Service) Component(name string) *Component {
 	}
 	return nil
 }
-
-// Ready counts the containers that run.
-func (c *Component) Ready() (n int) {
-	for _, k := range c.Containers {
-		if k.State == "READY" {
-			n++
-		}
-	}
-	return n
-}
