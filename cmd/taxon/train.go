@@ -26,6 +26,7 @@ type trainOptions struct {
 	out       string
 	force     bool
 	threshold float64 // of the model that is kept; 0: whole
+	shift     float64 // of rare classes' scores
 	cutoff    string  // whether to fit cut-offs: auto, fit, none
 	test      string
 
@@ -110,6 +111,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 		f.StringVar(&o.out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.force, "force", false, "train anew over a finished model or a checkpoint")
 		floatFlag(f, &o.threshold, "threshold", 0, "keep a pruned model, for prediction: leave out differences from the parent smaller than `T`, 0 for the whole model", atLeast0)
+		floatFlag(f, &o.shift, "prior-shift", 0, "raise the scores of rare classes by `T` ln(n_max/n), n being their training instances; tune finds it", atLeast0)
 		choiceFlag(f, &o.cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of a second, short training; auto: for multi-label data")
 	})
 }
@@ -185,6 +187,8 @@ func (o *trainOptions) check() error {
 		return usagef("train: --%w", err)
 	}
 	switch {
+	case o.shift > 0 && o.bias == 0:
+		return usagef("train: --prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
 	case o.hierarchy != "" && o.graph != "":
 		return usagef("train: --hierarchy and --graph: a training has one structure; give one of them")
 	case o.graph != "" && o.schedule == "parity":

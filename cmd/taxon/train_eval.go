@@ -181,7 +181,7 @@ func (t *training) writeModel(ctx context.Context, dir string, e *engine.Engine,
 		return nil, err
 	}
 	defer w.Abort()
-	if err := worker.Weights(ctx, e.Store, t.tree, coordinator.NewPlan(t.tree, t.spec), st, w.WriteNode); err != nil {
+	if err := worker.Weights(ctx, e.Store, t.tree, coordinator.NewPlan(t.tree, t.spec), st, t.shifted(w.WriteNode)); err != nil {
 		return nil, err
 	}
 	report, err := w.Close(t.report(st), trace)

@@ -126,7 +126,7 @@ func (h *holdOut) train(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer w.Abort()
-	if err := worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, w.WriteNode); err != nil {
+	if err := worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, h.shifted(w.WriteNode)); err != nil {
 		return err
 	}
 	_, err = w.Close(h.report(st), nil)

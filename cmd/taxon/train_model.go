@@ -63,6 +63,7 @@ func (t *training) modelOptions() model.Options {
 	if o.positive != "" && o.positive != "1" {
 		m.PositiveWeight = o.positive
 	}
+	m.PriorShift = o.shift
 	return m
 }
 

@@ -23,7 +23,9 @@ type tuneOptions struct {
 	losses     []string
 	positive   []string
 	inner      []float64
+	shifts     []float64
 	folds      int
+	first      int // folds that points are tried on; 0: all
 	goal       string
 	oneSE      bool
 	patience   int
@@ -69,9 +71,12 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.Var(&floatsValue{&o.biases, biasRange}, "bias", "`LIST` of values of the bias feature, 0 for none")
 		listFlag(f, &o.positive, "positive-weight", []string{"1"}, nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
 		f.Var(&floatsValue{&o.inner, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
+		o.shifts = []float64{0}
+		f.Var(&floatsValue{&o.shifts, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (train --prior-shift), which take no trainings of their own: 0,0.05,0.1,0.15 suits data with many small classes")
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
 		intFlag(f, &o.folds, "folds", 5, 2, 100, "`K` of the cross-validation")
+		intFlag(f, &o.first, "first-folds", 0, 0, 100, "try points on the first `N` folds only, for large data; 0: on all")
 		f.StringVar(&o.goal, "goal", "micro", "`MEASURE` to choose by: micro, macro, or any key of eval --json")
 		f.BoolVar(&o.oneSE, "one-se", false, "choose the smallest C on the best point's path that lies within one standard error of it")
 		intFlag(f, &o.patience, "patience", 2, 0, 100, "end a path of C once `N` points in a row lie far behind its best on the first fold; 0: never")
@@ -117,7 +122,23 @@ func (o *tuneOptions) check() error {
 	if _, err := parseGoal(o.goal); err != nil {
 		return err
 	}
+	switch {
+	case o.shifts[len(o.shifts)-1] > 0 && o.biases[0] == 0:
+		return usagef("tune: --prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
+	case o.first > o.folds:
+		return usagef("tune: --first-folds %d: there are %d folds: lower it, or raise --folds", o.first, o.folds)
+	case o.first == 1 && o.oneSE:
+		return usagef("tune: --one-se needs the spread of two folds or more: raise --first-folds")
+	}
 	return t.check()
+}
+
+// tries is the number of folds that a point is tried on if it stays in the race.
+func (o *tuneOptions) tries() int {
+	if o.first > 0 {
+		return o.first
+	}
+	return o.folds
 }
 
 // grid lists what is to be tried.

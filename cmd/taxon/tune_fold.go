@@ -38,53 +38,75 @@ func (s *search) stateDir(p tune.Point, fold int) string {
 	return s.join(statesDir, fmt.Sprintf("%s.%d", p.Name(), fold))
 }
 
-// fold trains a point without one fold's rows and measures it on them, unless that has
-// been done. It begins where the training of `before` ended on the same fold; keep leaves
-// behind where it ended itself.
-func (s *search) fold(ctx context.Context, d *foldData, p tune.Point, before *tune.Point, keep bool) (*foldResult, error) {
-	if r, err := s.load(p, d.fold); r != nil || err != nil {
-		return r, err
+// fold trains a rung without one fold's rows and measures its points that are in the race
+// on them, unless that has been done. It begins where the training of `before` ended on the
+// same fold; keep leaves behind where it ended itself.
+func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Point, keep bool) ([]*foldResult, error) {
+	points := g.in()
+	results, err := s.loaded(points, d.fold)
+	if results != nil || err != nil {
+		return results, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, err := s.foldTraining(p, d)
+	t, err := s.foldTraining(g.base, d)
 	if err != nil {
 		return nil, err
 	}
 	var from *engine.Checkpoint
-	r := &foldResult{Point: p, Fold: d.fold}
 	if before != nil {
 		if from, err = engine.LoadCheckpoint(s.stateDir(*before, d.fold)); err != nil {
 			return nil, err
-		}
-		if from != nil {
-			r.From = &before.C
 		}
 	}
 	job, st, err := s.train(ctx, t, from)
 	if err != nil {
 		return nil, err
 	}
-	r.Sweeps, r.Gap, r.StoppedBy, r.CPUSeconds = int(st.GetSweep()), st.GetCertificate().GetGap(), st.GetStoppedBy(), st.GetCpuSeconds()
-	if err := s.measure(ctx, t, st, d, r); err != nil {
+	for i, p := range points {
+		r := &foldResult{Point: p.point, Fold: d.fold, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}
+		if from != nil {
+			r.From = &before.C
+		}
+		if i == 0 { // the others take no training
+			r.Sweeps, r.CPUSeconds = int(st.GetSweep()), st.GetCpuSeconds()
+		}
+		results = append(results, r)
+	}
+	if err := s.measure(ctx, t, st, d, results); err != nil {
 		return nil, err
 	}
 	if keep {
-		if err := s.engine.Save(ctx, job, s.stateDir(p, d.fold)); err != nil {
+		if err := s.engine.Save(ctx, job, s.stateDir(g.base, d.fold)); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.engine.Discard(ctx, job); err != nil {
 		return nil, plainStatus(err)
 	}
-	if err := writeJSON(s.file(p, d.fold, ".json"), r); err != nil { // from now on it counts
-		return nil, err
+	for _, r := range results { // from now on it counts
+		if err := writeJSON(s.file(r.Point, d.fold, ".json"), r); err != nil {
+			return nil, err
+		}
 	}
 	if before != nil {
 		_ = os.RemoveAll(s.stateDir(*before, d.fold))
 	}
-	return r, nil
+	return results, nil
+}
+
+// loaded reads the results of finished points; nil unless all are there.
+func (s *search) loaded(points []*racer, fold int) ([]*foldResult, error) {
+	var results []*foldResult
+	for _, p := range points {
+		r, err := s.load(p.point, fold)
+		if r == nil || err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
 }
 
 // load reads a finished training; nil: there is none.

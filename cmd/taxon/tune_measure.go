@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"taxon/internal/eval"
@@ -20,9 +22,13 @@ import (
 // in turn.
 const cutParts = 5
 
-// measure predicts the rows left out, keeps the predictions and measures them.
-func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus, d *foldData, r *foldResult) error {
-	dir := s.work.join(r.Name() + fmt.Sprintf("-%d", d.fold))
+// shiftDepth is how many of a row's classes, best first, a shift may bring forward.
+const shiftDepth = 64
+
+// measure predicts the rows left out, keeps the predictions and measures them, for each
+// result's point.
+func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus, d *foldData, results []*foldResult) error {
+	dir := s.work.join(results[0].Name() + fmt.Sprintf("-%d", d.fold))
 	defer os.RemoveAll(dir)
 	if _, err := t.writeModel(ctx, dir, s.engine, st, nil); err != nil {
 		return err
@@ -32,90 +38,40 @@ func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus
 		return err
 	}
 	defer m.Close()
-	if err := s.predict(ctx, m, d, r); err != nil {
-		return err
-	}
-	acc, err := eval.NewAccumulator(s.opts)
+	rows, err := s.rank(ctx, m, d)
 	if err != nil {
 		return err
 	}
-	if err := s.replay(r.Point, d.fold, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
-		return err
-	}
-	measures := acc.Result()
-	r.Measures = &measures
-	return nil
-}
-
-// predict writes a line for each row left out: its labels, a tab, the best classes. Labels
-// are cut from the scores as train's model would: by argmax, or for multi-label data by the
-// instance-based cut-off. That is fitted on four fifths of the rows left out and applied to
-// the others, five times over, so neither the weights nor the cut-off of a row know its
-// labels, and no second training is needed.
-func (s *search) predict(ctx context.Context, m *model.Model, d *foldData, r *foldResult) (err error) {
-	path := s.file(r.Point, d.fold, ".pred")
-	file, err := fs.CreateFile(path)
-	if err != nil {
-		return err
-	}
-	defer file.Abort()
-	w := bufio.NewWriter(file)
-	if s.cuts(d) {
-		err = s.cutSets(ctx, w, m, d)
-	} else {
-		err = s.stream(ctx, m, d, model.PredictOptions{Rule: m.DefaultRule(), Top: rankedPlaces}, func(_ int, set, best []model.Scored) error {
-			writeLine(w, m, set, best)
-			return nil
-		})
-	}
-	if err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return fs.Explain(path, err)
-	}
-	return file.Commit()
-}
-
-// cuts says whether label sets are cut by a fitted cut-off: where train would fit one.
-func (s *search) cuts(d *foldData) bool {
-	return s.whole.meta().Data.MultiLabel() && len(d.held) >= leastHeld
-}
-
-// cutSets predicts by cross-fitted cut-offs.
-func (s *search) cutSets(ctx context.Context, w *bufio.Writer, m *model.Model, d *foldData) error {
-	depth := profileDepth(m, s.whole.set)
-	p, err := labelset.NewProfiles(depth, len(m.Labels))
-	if err != nil {
-		return err
-	}
-	rows := make([][]model.Scored, len(d.held))
-	scores, classes := make([]float64, depth), make([]int32, depth)
-	err = s.stream(ctx, m, d, model.PredictOptions{Rule: model.TopK, Top: depth}, func(i int, _, best []model.Scored) error {
-		for k, c := range best {
-			scores[k], classes[k] = c.Score, m.Tree.Label[c.Node]
+	for _, r := range results {
+		at := *t.o
+		at.shift = r.Shift
+		shifted := *t
+		shifted.o = &at
+		if err := s.predict(m, d, r, rankedBy(rows, shifted.priorShift())); err != nil {
+			return err
 		}
-		rows[i] = append([]model.Scored(nil), best...)
-		return p.Add(scores, classes, s.truth(nil, d.held[i]))
-	})
-	if err != nil {
-		return err
-	}
-	leading, err := labelset.CrossFit(p, cutParts)
-	if err != nil {
-		return err
-	}
-	for i, best := range rows {
-		writeLine(w, m, best[:leading[i]], best[:min(rankedPlaces, len(best))])
+		acc, err := eval.NewAccumulator(s.opts)
+		if err != nil {
+			return err
+		}
+		if err := s.replay(r.Point, d.fold, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
+			return err
+		}
+		measures := acc.Result()
+		r.Measures = &measures
 	}
 	return nil
 }
 
-// stream gives the label set and the best classes of each row left out, in order.
-func (s *search) stream(ctx context.Context, m *model.Model, d *foldData, o model.PredictOptions, take func(i int, set, best []model.Scored) error) error {
-	predictor, err := m.NewPredictor(o)
+// rank gives the best classes of each row left out.
+func (s *search) rank(ctx context.Context, m *model.Model, d *foldData) ([][]model.Scored, error) {
+	depth := min(max(rankedPlaces, profileDepth(m, s.whole.set)), m.Terminals())
+	if len(s.o.shifts) > 1 || s.o.shifts[0] != 0 {
+		depth = min(max(depth, shiftDepth), m.Terminals())
+	}
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next := 0
 	fill := func(b *model.Batch) error {
@@ -127,14 +83,87 @@ func (s *search) stream(ctx context.Context, m *model.Model, d *foldData, o mode
 		}
 		return nil
 	}
-	return predictor.Stream(ctx, 1, fill, func(b *model.Batch, out *model.Result) error {
+	rows := make([][]model.Scored, len(d.held))
+	return rows, predictor.Stream(ctx, 1, fill, func(b *model.Batch, out *model.Result) error {
 		for i := range b.Rows() {
-			if err := take(int(b.First)+i, out.Set(i), out.Best(i)); err != nil {
-				return err
-			}
+			rows[int(b.First)+i] = slices.Clone(out.Best(i))
 		}
 		return nil
 	})
+}
+
+// rankedBy is the ranking with shifted scores; nil: with none.
+func rankedBy(rows [][]model.Scored, shift []float64) [][]model.Scored {
+	if shift == nil {
+		return rows
+	}
+	out := make([][]model.Scored, len(rows))
+	for i, best := range rows {
+		out[i] = slices.Clone(best)
+		for k := range out[i] {
+			out[i][k].Score += shift[out[i][k].Node]
+		}
+		slices.SortStableFunc(out[i], func(a, b model.Scored) int { return cmp.Compare(b.Score, a.Score) })
+	}
+	return out
+}
+
+// predict writes a line for each row left out: its labels, a tab, the best classes. Labels
+// are cut from the scores as train's model would: by argmax, or for multi-label data by the
+// instance-based cut-off. That is fitted on four fifths of the rows left out and applied to
+// the others, five times over, so neither the weights nor the cut-off of a row know its
+// labels, and no second training is needed.
+func (s *search) predict(m *model.Model, d *foldData, r *foldResult, rows [][]model.Scored) error {
+	leading, err := s.cut(m, d, rows)
+	if err != nil {
+		return err
+	}
+	path := s.file(r.Point, d.fold, ".pred")
+	file, err := fs.CreateFile(path)
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	w := bufio.NewWriter(file)
+	for i, best := range rows {
+		writeNames(w, m, best[:leading[i]])
+		w.WriteByte('\t')
+		writeNames(w, m, best[:min(rankedPlaces, len(best))])
+		w.WriteByte('\n')
+	}
+	if err := w.Flush(); err != nil {
+		return fs.Explain(path, err)
+	}
+	return file.Commit()
+}
+
+// cut gives the number of leading classes that each row bears.
+func (s *search) cut(m *model.Model, d *foldData, rows [][]model.Scored) ([]int, error) {
+	leading := make([]int, len(rows))
+	if !s.whole.meta().Data.MultiLabel() || len(rows) < leastHeld {
+		for i, best := range rows {
+			leading[i] = min(1, len(best))
+			for s.whole.meta().Data.MultiLabel() && leading[i] < len(best) && best[leading[i]].Score > 0 {
+				leading[i]++
+			}
+		}
+		return leading, nil
+	}
+	depth := profileDepth(m, s.whole.set)
+	p, err := labelset.NewProfiles(depth, len(m.Labels))
+	if err != nil {
+		return nil, err
+	}
+	scores, classes := make([]float64, depth), make([]int32, depth)
+	for i, best := range rows {
+		for k, c := range best[:depth] {
+			scores[k], classes[k] = c.Score, m.Tree.Label[c.Node]
+		}
+		if err := p.Add(scores, classes, s.truth(nil, d.held[i])); err != nil {
+			return nil, err
+		}
+	}
+	return labelset.CrossFit(p, cutParts)
 }
 
 // truth appends a row's labels; class i of the class set has id i.
@@ -144,13 +173,6 @@ func (s *search) truth(dst []int32, row uint32) []int32 {
 		dst = append(dst, int32(l))
 	}
 	return dst
-}
-
-func writeLine(w *bufio.Writer, m *model.Model, set, best []model.Scored) {
-	writeNames(w, m, set)
-	w.WriteByte('\t')
-	writeNames(w, m, best)
-	w.WriteByte('\n')
 }
 
 func writeNames(w *bufio.Writer, m *model.Model, terminals []model.Scored) {

@@ -28,15 +28,12 @@ type coldResult struct {
 // naive trains what the search has not trained from nothing, and adds everything up.
 func (s *search) naive(ctx context.Context, race *race, r *tuned) error {
 	n := &naive{search: s}
-	for _, path := range race.paths {
-		n.points += len(path)
-	}
 	s.line.Done()
-	s.line = s.a.ui.Start("tune: training from nothing, to compare", int64(n.points*s.o.folds))
+	s.line = s.a.ui.Start("tune: training from nothing, to compare", int64(race.trainings()*s.o.tries()))
 	s.done = 0
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(parallelPaths)
-	for f := range s.o.folds {
+	for f := range s.o.tries() {
 		for _, path := range race.paths {
 			group.Go(func() error { return n.path(within, path, f) })
 		}
@@ -50,15 +47,14 @@ func (s *search) naive(ctx context.Context, race *race, r *tuned) error {
 
 type naive struct {
 	*search
-	points int
-	sum    float64 // guarded by search.mu
+	sum float64 // guarded by search.mu
 }
 
-func (n *naive) path(ctx context.Context, path []*racer, f int) error {
+func (n *naive) path(ctx context.Context, path []*rung, f int) error {
 	d := n.take(f)
 	defer n.release(f)
-	for _, p := range path {
-		seconds, err := n.cold(ctx, d, p)
+	for _, g := range path {
+		seconds, err := n.cold(ctx, d, g)
 		if err != nil {
 			return err
 		}
@@ -70,21 +66,23 @@ func (n *naive) path(ctx context.Context, path []*racer, f int) error {
 	return nil
 }
 
-// cold is what a point costs from nothing on a fold.
-func (n *naive) cold(ctx context.Context, d *foldData, p *racer) (float64, error) {
-	if d.fold < len(p.results) && p.results[d.fold].From == nil {
-		return p.results[d.fold].CPUSeconds, nil
+// cold is what a rung costs from nothing on a fold.
+func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (float64, error) {
+	for _, p := range g.racers {
+		if d.fold < len(p.results) && p.results[d.fold].From == nil && p.results[d.fold].CPUSeconds > 0 {
+			return p.results[d.fold].CPUSeconds, nil
+		}
 	}
-	path := n.file(p.point, d.fold, ".cold.json")
+	path := n.file(g.base, d.fold, ".cold.json")
 	c := &coldResult{}
 	data, err := os.ReadFile(path)
 	switch {
-	case err == nil && json.Unmarshal(data, c) == nil && c.Point == p.point:
+	case err == nil && json.Unmarshal(data, c) == nil && c.Point == g.base:
 		return c.CPUSeconds, nil
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return 0, fs.Explain(path, err)
 	}
-	t, err := n.foldTraining(p.point, d)
+	t, err := n.foldTraining(g.base, d)
 	if err != nil {
 		return 0, err
 	}
@@ -95,6 +93,6 @@ func (n *naive) cold(ctx context.Context, d *foldData, p *racer) (float64, error
 	if err := n.engine.Discard(ctx, job); err != nil {
 		return 0, plainStatus(err)
 	}
-	*c = coldResult{p.point, d.fold, st.GetCpuSeconds(), st.GetStoppedBy()}
+	*c = coldResult{g.base, d.fold, st.GetCpuSeconds(), st.GetStoppedBy()}
 	return c.CPUSeconds, writeJSON(path, c)
 }

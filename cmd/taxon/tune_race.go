@@ -19,11 +19,29 @@ type racer struct {
 	skipped bool // never tried: its path had passed its best
 }
 
+// rung is a value of C on a path: points that differ in nothing but the shift of rare
+// classes' scores, and so in no training.
+type rung struct {
+	base   tune.Point // without a shift
+	racers []*racer
+}
+
+// in lists the points that are in the race.
+func (g *rung) in() []*racer {
+	var in []*racer
+	for _, p := range g.racers {
+		if !p.out && !p.skipped {
+			in = append(in, p)
+		}
+	}
+	return in
+}
+
 // race is the state of a search: which points are still in it. It follows from the results
 // of finished folds alone, so a search that is gone on with takes the same way.
 type race struct {
 	*search
-	paths [][]*racer
+	paths [][]*rung
 	group []int // row -> group of the jackknife
 	light eval.Options
 }
@@ -35,27 +53,55 @@ func (s *search) newRace() *race {
 		r.light.Structure = nil
 	}
 	for _, points := range s.o.grid().Paths() {
-		var path []*racer
+		var path []*rung
 		for _, p := range points {
-			path = append(path, &racer{point: p})
+			g := &rung{base: p}
+			for _, p.Shift = range s.o.shifts {
+				g.racers = append(g.racers, &racer{point: p})
+			}
+			path = append(path, g)
 		}
 		r.paths = append(r.paths, path)
 	}
 	return r
 }
 
+// each gives all points, path by path, shift by shift, C ascending.
+func (r *race) each(f func(p *racer) error) error {
+	for _, path := range r.paths {
+		for i := range r.o.shifts {
+			for _, g := range path {
+				if err := f(g.racers[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// points is the size of the grid, and trainings that of a fold.
+func (r *race) points() int { return len(r.o.shifts) * r.trainings() }
+func (r *race) trainings() int {
+	n := 0
+	for _, path := range r.paths {
+		n += len(path)
+	}
+	return n
+}
+
 // run trains all points on the first fold, then those that are left on the others, one fold
 // after the other as long as there are many paths.
 func (r *race) run(ctx context.Context) error {
-	for f := 0; f < r.o.folds; {
+	for f := 0; f < r.o.tries(); {
 		to := f + 1
 		if f > 0 && r.live() <= fewPaths {
-			to = r.o.folds
+			to = r.o.tries()
 		}
 		if err := r.round(ctx, f, to); err != nil {
 			return err
 		}
-		if f = to; f < r.o.folds {
+		if f = to; f < r.o.tries() {
 			if err := r.leave(f); err != nil {
 				return err
 			}
@@ -78,12 +124,12 @@ func (r *race) live() int {
 	return n
 }
 
-// racing lists the points of a path that are in the race.
-func racing(path []*racer) []*racer {
-	var in []*racer
-	for _, p := range path {
-		if !p.out && !p.skipped {
-			in = append(in, p)
+// racing lists the rungs of a path with points in the race.
+func racing(path []*rung) []*rung {
+	var in []*rung
+	for _, g := range path {
+		if len(g.in()) > 0 {
+			in = append(in, g)
 		}
 	}
 	return in
@@ -95,49 +141,58 @@ func (r *race) round(ctx context.Context, from, to int) error {
 	group.SetLimit(parallelPaths)
 	for _, path := range r.paths {
 		in := racing(path)
-		for _, p := range in { // a place for each, as folds end in any order
-			p.results = append(p.results, make([]*foldResult, to-from)...)
+		for _, g := range in { // a place for each, as folds end in any order
+			for _, p := range g.in() {
+				p.results = append(p.results, make([]*foldResult, to-from)...)
+			}
 		}
-		if len(in) == 0 {
-			continue
-		}
-		for f := from; f < to; f++ {
+		for f := from; f < to && len(in) > 0; f++ {
 			group.Go(func() error { return r.runPath(within, in, f) })
 		}
 	}
 	return group.Wait()
 }
 
-// runPath trains a path's points on a fold, C ascending, each from where the one before it
+// runPath trains a path's rungs on a fold, C ascending, each from where the one before it
 // ended. On the first fold it ends behind the path's best.
-func (r *race) runPath(ctx context.Context, in []*racer, f int) error {
+func (r *race) runPath(ctx context.Context, in []*rung, f int) error {
 	data := r.take(f)
 	defer r.release(f)
-	var jacks []*tune.Jackknife
-	for i, p := range in {
+	var jacks []*tune.Jackknife // the best point's of each rung
+	for i, g := range in {
 		var before *tune.Point
 		if i > 0 {
-			before = &in[i-1].point
+			before = &in[i-1].base
 		}
-		result, err := r.fold(ctx, data, p.point, before, i+1 < len(in))
+		points := g.in()
+		results, err := r.fold(ctx, data, g, before, i+1 < len(in))
 		if err != nil {
 			return err
 		}
-		p.results[f] = result
+		for k, p := range points {
+			p.results[f] = results[k]
+		}
 		r.advance(1)
 		if f > 0 || r.o.exhaustive {
 			continue
 		}
-		if p.jack, err = r.jackknife(p, 1); err != nil {
-			return err
+		var own []*tune.Jackknife
+		for _, p := range points {
+			if p.jack, err = r.jackknife(p, 1); err != nil {
+				return err
+			}
+			own = append(own, p.jack)
 		}
-		jacks = append(jacks, p.jack)
-		r.show(fmt.Sprintf("%s C %g: %.4f on the first fold", p.point.Method, p.point.C, p.jack[0]))
+		best := own[tune.Leader(own, r.goal.low)]
+		jacks = append(jacks, best)
+		r.show(fmt.Sprintf("%s C %g: %.4f on the first fold", g.base.Method, g.base.C, best[0]))
 		if tune.Past(jacks, r.o.patience, r.goal.low, r.o.oneSE) {
 			for _, rest := range in[i+1:] {
-				rest.skipped = true
+				for _, p := range rest.racers {
+					p.skipped = true
+				}
 			}
-			r.advance((len(in) - i - 1) * r.o.folds)
+			r.advance((len(in) - i - 1) * r.o.tries())
 			return nil
 		}
 	}
@@ -145,22 +200,26 @@ func (r *race) runPath(ctx context.Context, in []*racer, f int) error {
 }
 
 // leave takes points out of the race after so many folds.
-func (r *race) leave(folds int) (err error) {
+func (r *race) leave(folds int) error {
 	if r.o.exhaustive {
 		return nil
 	}
 	var in []*racer
 	var jacks []*tune.Jackknife
-	for _, path := range r.paths {
-		for _, p := range racing(path) {
-			if folds > 1 {
-				if p.jack, err = r.jackknife(p, folds); err != nil {
-					return err
-				}
-			}
-			in, jacks = append(in, p), append(jacks, p.jack)
+	err := r.each(func(p *racer) (err error) {
+		if p.out || p.skipped {
+			return nil
 		}
+		if folds > 1 {
+			p.jack, err = r.jackknife(p, folds)
+		}
+		in, jacks = append(in, p), append(jacks, p.jack)
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	before := r.left()
 	best := tune.Leader(jacks, r.goal.low)
 	gone := 0
 	for _, p := range in {
@@ -169,9 +228,18 @@ func (r *race) leave(folds int) (err error) {
 			gone++
 		}
 	}
-	r.advance(gone * (r.o.folds - folds))
+	r.advance((before - r.left()) * (r.o.tries() - folds))
 	r.show(fmt.Sprintf("%s left after %s", counted(int64(len(in)-gone), "point", "points"), counted(int64(folds), "fold", "folds")))
 	return nil
+}
+
+// left counts the trainings of a fold that are in the race.
+func (r *race) left() int {
+	n := 0
+	for _, path := range r.paths {
+		n += len(racing(path))
+	}
+	return n
 }
 
 // jackknife measures the rows of a point's first folds, all of them and without each group.

@@ -229,28 +229,23 @@ func writeJSON(path string, v any) error {
 // searched races the points of the grid, and lists those that were tried.
 func (s *search) searched(ctx context.Context) (*tuned, error) {
 	race := s.newRace()
-	total := 0
-	for _, path := range race.paths {
-		total += len(path) * s.o.folds
-	}
-	s.line = s.a.ui.Start("tune: training", int64(total))
+	s.line = s.a.ui.Start("tune: training", int64(race.trainings()*s.o.tries()))
 	defer s.line.Done()
 	if err := race.run(ctx); err != nil {
 		return nil, s.ended(ctx, err)
 	}
-	r := &tuned{Goal: s.goal.key, Low: s.goal.low, Folds: s.o.folds, Gap: s.o.train.gap, Instances: len(s.folds)}
-	for _, path := range race.paths {
-		for _, p := range path {
-			if p.skipped {
-				r.Skipped++
-				continue
-			}
-			point, err := s.pool(p.point, p.results)
-			if err != nil {
-				return nil, err
-			}
-			r.Points = append(r.Points, point)
+	r := &tuned{Goal: s.goal.key, Low: s.goal.low, Folds: s.o.tries(), Gap: s.o.train.gap, Instances: len(s.folds)}
+	err := race.each(func(p *racer) error {
+		if p.skipped {
+			r.Skipped++
+			return nil
 		}
+		point, err := s.pool(p.point, p.results)
+		r.Points = append(r.Points, point)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	r.choose(s.o.oneSE)
 	if s.o.cold {

@@ -16,7 +16,7 @@ import (
 type tuned struct {
 	Goal      string        `json:"goal"` // key of eval --json
 	Low       bool          `json:"lower_is_better"`
-	Folds     int           `json:"folds"`
+	Folds     int           `json:"folds"` // tried
 	Gap       float64       `json:"gap"`
 	Instances int           `json:"instances"`
 	Rule      string        `json:"rule"` // best, one-se
@@ -134,6 +134,9 @@ func (s *search) jobText(r *tuned) []byte {
 	line("positive-weight", p.Positive)
 	line("internal-weight", number(p.Internal))
 	line("anchor", number(t.anchor))
+	if p.Shift != 0 {
+		line("prior-shift", number(p.Shift))
+	}
 	line("prune", t.prune)
 	line("gap", number(t.gap))
 	line("seed", t.seed)
@@ -236,6 +239,7 @@ func variedColumns(r *tuned) []variedColumn {
 		{"bias", func(p *tunedPoint) string { return number(p.Bias) }},
 		{"positive", func(p *tunedPoint) string { return p.Positive }},
 		{"internal", func(p *tunedPoint) string { return number(p.Internal) }},
+		{"shift", func(p *tunedPoint) string { return number(p.Shift) }},
 	} {
 		for _, p := range r.Points {
 			if c.value(p) != c.value(r.Points[0]) {

@@ -118,6 +118,9 @@ func TestTuneRace(t *testing.T) {
 	if raced.Options != whole.Options {
 		t.Errorf("the race chose %+v, without it %+v", raced.Options, whole.Options)
 	}
+	if one := tuneIn(t, dir, t.TempDir()+"/one", flags+" --first-folds 1"); one.Folds != 1 || one.Points[one.Chosen].Tried != 1 || one.Options.C < 0.01 {
+		t.Errorf("by one fold %d %+v", one.Folds, one.Options)
+	}
 	if raced.Cold == nil || *raced.Cold < raced.CPU/2 {
 		t.Errorf("cost %v, naive %v", raced.CPU, raced.Cold)
 	}
@@ -196,6 +199,8 @@ func TestTuneMistakes(t *testing.T) {
 		"--goal tree_loss --out x":                        "add --hierarchy FILE",
 		"--C 1,-2 --out x":                                "must be above 0",
 		"--method rrsvm --out x":                          "did you mean rr-svm?",
+		"--folds 3 --first-folds 4 --out x":               "lower it, or raise --folds",
+		"--one-se --first-folds 1 --out x":                "two folds or more",
 		"--folds 1 --out x":                               "must be from 2 to 100",
 		"--folds 99 --C 1 --positive-weight much --out x": "positive-weight",
 		"--out full":                                      "is no folder of a search",

@@ -34,6 +34,7 @@ type Options struct {
 	Colouring        string  `json:"colouring,omitempty"`       // graphs
 	InternalWeight   float64 `json:"internal_weight,omitempty"` // unset: 1
 	PositiveWeight   string  `json:"positive_weight,omitempty"` // unset: 1
+	PriorShift       float64 `json:"prior_shift,omitempty"`     // in the bias weights of the terminals; unset: 0
 	WarmStart        string  `json:"warm_start,omitempty"`      // weights_sha256 of the model that it began at
 }
 

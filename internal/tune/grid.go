@@ -14,11 +14,16 @@ type Point struct {
 	Positive string  `json:"positive_weight"`
 	Internal float64 `json:"internal_weight"`
 	C        float64 `json:"C"`
+	Shift    float64 `json:"prior_shift"` // of rare classes' scores: needs no training of its own
 }
 
 // Path is the name of the options other than C, fit for a file's name.
 func (p Point) Path() string {
-	return fmt.Sprintf("%s-%s-bias%s-pos%s-int%s", p.Method, p.Loss, number(p.Bias), p.Positive, number(p.Internal))
+	name := fmt.Sprintf("%s-%s-bias%s-pos%s-int%s", p.Method, p.Loss, number(p.Bias), p.Positive, number(p.Internal))
+	if p.Shift != 0 {
+		name += "-shift" + number(p.Shift)
+	}
+	return name
 }
 
 // Name names the point, fit for a file's name.
@@ -59,7 +64,7 @@ func (g *Grid) Paths() [][]Point {
 					}
 					path := make([]Point, len(cs))
 					for j, c := range cs {
-						path[j] = Point{k.Method, k.Loss, b, w, in, c}
+						path[j] = Point{Method: k.Method, Loss: k.Loss, Bias: b, Positive: w, Internal: in, C: c}
 					}
 					out = append(out, path)
 				}
