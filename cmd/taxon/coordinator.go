@@ -99,6 +99,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 		return usagef("coordinator: %w", err)
 	}
 	named(&o.security, o.announce)
+	yieldCores()
 	p, err := newProcess(ctx, a, "coordinator", &o.processOptions, true)
 	if err != nil {
 		return err

@@ -65,7 +65,8 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 		return err
 	}
 	named(&o.security, o.coordinator)
-	p, err := newProcess(ctx, a, "store", &o.processOptions, true)
+	yieldCores()
+	p, err := newProcess(ctx, a, "store", &o.processOptions, true, storerpc.BulkServerOptions()...)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/secure"
+	"taxon/store/storerpc"
 )
 
 const (
@@ -31,8 +32,9 @@ type Dialer struct {
 	// other side is away; 0: not at all.
 	Patience time.Duration
 
-	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn
+	mu     sync.Mutex
+	conns  map[string]*grpc.ClientConn
+	shards map[string]*grpc.ClientConn
 }
 
 // Conn is the connection to an address, host:port, or to the coordinator that says in a
@@ -41,7 +43,19 @@ type Dialer struct {
 func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := d.conns[addr]; c != nil {
+	return d.conn(&d.conns, addr)
+}
+
+// Shard is the same for the address of a shard, to which values are carried.
+func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.conn(&d.shards, addr, storerpc.BulkDialOptions()...)
+}
+
+// conn finds a connection, or makes it; the caller holds mu.
+func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	if c := (*conns)[addr]; c != nil {
 		return c, nil
 	}
 	options, err := d.Security.DialOptions()
@@ -56,6 +70,7 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 		}),
 		grpc.WithDisableServiceConfig(),
 	)
+	options = append(options, more...)
 	if d.Patience > 0 {
 		options = append(options, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
 	}
@@ -68,10 +83,10 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", addr, err)
 	}
-	if d.conns == nil {
-		d.conns = map[string]*grpc.ClientConn{}
+	if *conns == nil {
+		*conns = map[string]*grpc.ClientConn{}
 	}
-	d.conns[addr] = c
+	(*conns)[addr] = c
 	return c, nil
 }
 
@@ -80,10 +95,12 @@ func (d *Dialer) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
-	for _, c := range d.conns { // the order of closing shows nowhere
-		errs = append(errs, c.Close())
+	for _, conns := range []map[string]*grpc.ClientConn{d.conns, d.shards} {
+		for _, c := range conns { // the order of closing shows nowhere
+			errs = append(errs, c.Close())
+		}
 	}
-	d.conns = nil
+	d.conns, d.shards = nil, nil
 	return errors.Join(errs...)
 }
 

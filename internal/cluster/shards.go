@@ -118,7 +118,7 @@ func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 			return nil, status.Errorf(codes.Unavailable, "shard %s is not known to the coordinator (yet)", c.id)
 		}
 	}
-	return c.shards.Dialer.Conn(addr)
+	return c.shards.Dialer.Shard(addr)
 }
 
 // failed asks anew where the shard is after a call that did not get through.

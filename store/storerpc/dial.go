@@ -20,7 +20,7 @@ const (
 )
 
 // ioBytes is what a connection reads and writes at a time: a message of a task's values in
-// two or three system calls. The buffer that is written from is shared.
+// two or three system calls.
 const ioBytes = 128 << 10
 
 // BulkDialOptions are those of connections that carry values, beside what a cluster sets on
@@ -31,7 +31,7 @@ func BulkDialOptions() []grpc.DialOption {
 		// Fixed windows: left to itself gRPC lets them grow to 16 MiB a connection.
 		grpc.WithInitialWindowSize(messageBytes),
 		grpc.WithInitialConnWindowSize(4 * messageBytes),
-		grpc.WithReadBufferSize(ioBytes), grpc.WithWriteBufferSize(ioBytes), grpc.WithSharedWriteBuffer(true),
+		grpc.WithReadBufferSize(ioBytes), grpc.WithWriteBufferSize(ioBytes),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newBulkCodec())),
 	}
 }
@@ -41,7 +41,7 @@ func BulkServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InitialWindowSize(messageBytes),
 		grpc.InitialConnWindowSize(4 * messageBytes),
-		grpc.ReadBufferSize(ioBytes), grpc.WriteBufferSize(ioBytes), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(ioBytes), grpc.WriteBufferSize(ioBytes),
 		grpc.ForceServerCodecV2(newBulkCodec()),
 	}
 }
