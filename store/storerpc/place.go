@@ -2,6 +2,7 @@ package storerpc
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -12,9 +13,22 @@ import (
 // from its name and the key, the highest draws hold the key. The result depends on
 // the set of names only, and a shard that joins or leaves moves only the keys that
 // it gains or held. Cost: one hash of the key and one of 16 bytes a shard.
+//
+// All that an attempt of a task writes is placed alike, so that it is one write to one
+// shard; values of data sets, which are large, are placed one by one.
 type placement struct {
 	names []string
 	seeds []uint64 // hash of each name
+	// single: all values are placed one by one, as the version before did.
+	single bool
+}
+
+// dataJobs is what the jobs begin with under which data sets lie.
+const dataJobs = "data-"
+
+// together tells whether a key is placed with the others of its task's attempt.
+func (p placement) together(k store.Key) bool {
+	return !p.single && !strings.HasPrefix(k.Job, dataJobs)
 }
 
 func newPlacement(names []string) placement {
@@ -25,10 +39,19 @@ func newPlacement(names []string) placement {
 	return p
 }
 
+// former is the placement of the version before.
+func (p placement) former() placement {
+	p.single = true
+	return p
+}
+
 // draws calls f with each shard's draw for a key.
 func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
 	var buf [store.MaxKeyBytes]byte
 	var pair [16]byte
+	if p.together(k) {
+		k.Name = ""
+	}
 	binary.LittleEndian.PutUint64(pair[8:], xxhash.Sum64(store.AppendKey(buf[:0], k)))
 	for i, seed := range p.seeds {
 		binary.LittleEndian.PutUint64(pair[:8], seed)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"taxon/store"
+	"taxon/store/memory"
 )
 
 func names(n int) []string {
@@ -28,15 +29,92 @@ func placedKeys(n int) []store.Key {
 	return out
 }
 
+// placedTasks are keys of as many tasks.
+func placedTasks(n int) []store.Key {
+	out := placedKeys(n)
+	for i := range out {
+		out[i].Step, out[i].Task = uint32(i/400), uint32(i%400)
+	}
+	return out
+}
+
 // TestPlacementIsFixed pins the hash: other results would lose stored values.
 func TestPlacementIsFixed(t *testing.T) {
 	p := newPlacement(names(5))
-	got := ""
+	var now, former, data string
 	for _, k := range placedKeys(24) {
-		got += fmt.Sprint(p.of(k))
+		former += fmt.Sprint(p.former().of(k))
+		k.Task, k.Name = k.Task*20+k.Step+uint32(len(now)), "v/1"
+		now += fmt.Sprint(p.of(k))
+		k.Job = "data-1"
+		data += fmt.Sprint(p.of(k))
+		if p.of(k) != p.former().of(k) {
+			t.Errorf("%s is placed with others", k)
+		}
 	}
-	if want := "404004012211300000042133"; got != want {
-		t.Errorf("placement is %s, must be %s", got, want)
+	for what, c := range map[string][2]string{
+		"former": {former, "404004012211300000042133"}, "now": {now, "334033132444134432402343"}, "of data": {data, "301012241133002440410223"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("placement %s is %s, must be %s", what, c[0], c[1])
+		}
+	}
+}
+
+// TestFormerPlacement: what the version before has placed is found, and what is nowhere is
+// missing, with one copy and with two.
+func TestFormerPlacement(t *testing.T) {
+	for _, copies := range []int{1, 2} {
+		shards := make([]store.Shard, 5)
+		for i := range shards {
+			shards[i] = memory.New(memory.Options{})
+		}
+		now, err := Embedded(shards, store.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := Embedded(shards, store.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.copies, before.copies = copies, copies
+		before.place = before.place.former()
+		keys := placedKeys(60)
+		var values []store.Value
+		for _, k := range keys[:40] {
+			values = append(values, store.Value{Key: k, Data: []byte(k.String())})
+		}
+		if err := before.Put(t.Context(), values); err != nil {
+			t.Fatal(err)
+		}
+		if err := now.Put(t.Context(), values[:20]); err != nil {
+			t.Fatal(err)
+		}
+		got, err := now.Get(t.Context(), keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range keys {
+			if want := i < 40; want != (string(got[i]) == k.String()) || !want && got[i] != nil {
+				t.Errorf("%d copies: %s is %q", copies, k, got[i])
+			}
+		}
+		n := 0
+		if err := now.List(t.Context(), "", func(store.Info) error { n++; return nil }); err != nil || n != 40 {
+			t.Errorf("%d copies: %d values are listed, %v", copies, n, err)
+		}
+	}
+}
+
+// TestPlacedTogether: what an attempt of a task writes lies on the same shards.
+func TestPlacedTogether(t *testing.T) {
+	p := newPlacement(names(7))
+	for _, k := range placedKeys(200) {
+		other := k
+		other.Name = "dual"
+		if a, b := p.rank(k, 3), p.rank(other, 3); a != b {
+			t.Errorf("%s lies on %v, %s on %v", k, a, other, b)
+		}
 	}
 }
 
@@ -57,7 +135,7 @@ func TestPlacementIgnoresOrder(t *testing.T) {
 // and nothing moves between the others.
 func TestPlacementMoves(t *testing.T) {
 	const count = 20000
-	keys := placedKeys(count)
+	keys := placedTasks(count)
 	for n := 1; n <= 8; n++ {
 		before, after := newPlacement(names(n)), newPlacement(names(n+1))
 		moved := 0
