@@ -47,6 +47,8 @@ var (
 type Error struct {
 	Status  int
 	Message string // one line
+	// byService says that the API of services answered, not the server that it is a part of.
+	byService bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -84,7 +86,7 @@ func (c *Client) service(ctx context.Context, method, path string, in, out any) 
 	err := c.call(ctx, method, "/app/v1/services"+path, in, out)
 	var e *Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		if strings.Contains(e.Message, "not found") && path != "" {
+		if e.byService { // a closed API knows no such page, and says so in another form
 			return fmt.Errorf("%w: %s", ErrNoService, e.Message)
 		}
 		return fmt.Errorf("%w: ask its admin for yarn.webapp.api-service.enable=true in yarn-site.xml", ErrClosed)
@@ -178,9 +180,11 @@ func answer(at string, resp *http.Response, data []byte, out any) error {
 	isJSON := strings.Contains(resp.Header.Get("Content-Type"), "json") || json.Valid(data) && len(data) > 0
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
-		return &Error{resp.StatusCode, "the resource manager refuses this user: " + reason(data, resp.Status)}
+		why, _ := reason(data, resp.Status)
+		return &Error{Status: resp.StatusCode, Message: "the resource manager refuses this user: " + why}
 	case resp.StatusCode >= 300 && (isJSON || resp.StatusCode == http.StatusNotFound && isHadoop(resp)):
-		return &Error{resp.StatusCode, reason(data, resp.Status)}
+		why, byService := reason(data, resp.Status)
+		return &Error{resp.StatusCode, why, byService}
 	case resp.StatusCode >= 300 || !isJSON && out != nil:
 		return fmt.Errorf("%w at %s: what is there speaks HTTP and is no resource manager (%s)", ErrUnreachable, resp.Request.URL.Host, resp.Status)
 	case out == nil:
@@ -196,17 +200,18 @@ func answer(at string, resp *http.Response, data []byte, out any) error {
 // header on every page.
 func isHadoop(resp *http.Response) bool { return resp.Header.Get("X-Frame-Options") != "" }
 
-// reason is the line that says why, in either form of Hadoop's.
-func reason(data []byte, status string) string {
+// reason is the line that says why, in either form of Hadoop's: that of services or that
+// of all other pages.
+func reason(data []byte, status string) (line string, byService bool) {
 	var doc struct {
 		Diagnostics     string
 		RemoteException struct{ Message string }
 	}
 	_ = json.Unmarshal(data, &doc) // no JSON: the status says it
-	for _, m := range []string{doc.Diagnostics, doc.RemoteException.Message} {
+	for i, m := range []string{doc.Diagnostics, doc.RemoteException.Message} {
 		if line, _, _ := strings.Cut(strings.TrimSpace(m), "\n"); line != "" {
-			return line
+			return line, i == 0
 		}
 	}
-	return status
+	return status, false
 }

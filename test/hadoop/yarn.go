@@ -367,3 +367,27 @@ func (c *Cluster) Containers(name string) (pids []int, lines []string, err error
 	}
 	return pids, lines, nil
 }
+
+// CloseServiceAPI restarts the resource manager without its API for services, as most
+// clusters have it.
+func (c *Cluster) CloseServiceAPI(ctx context.Context) error {
+	c.Kill(ResourceManager)
+	site := c.yarnSite()
+	site["yarn.webapp.api-service.enable"] = "false"
+	if err := WriteConf(filepath.Join(c.Conf(), "yarn-site.xml"), site); err != nil {
+		return err
+	}
+	if err := c.StartDaemon(ResourceManager); err != nil {
+		return err
+	}
+	return c.YARNReady(ctx)
+}
+
+// WriteCommand writes a program that stands in for the command yarn of an installation: it
+// runs the same class, for `yarn --config DIR app ...`.
+func (c *Cluster) WriteCommand(path string) error {
+	flags := append(c.javaFlags(), "-Dservice.libdir="+c.yarnDir("service-lib"))
+	script := "#!/bin/sh\nconf=$2; shift 2\nexec java -Xmx256m '" + strings.Join(flags, "' '") + "' -cp \"$conf:" + filepath.Join(c.lib, "*") +
+		"\" org.apache.hadoop.yarn.client.cli.ApplicationCLI \"$@\"\n"
+	return os.WriteFile(path, []byte(script), 0o777)
+}

@@ -1,0 +1,333 @@
+package hadoop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"taxon/internal/fs"
+)
+
+// yarnCase is a training on a cluster that YARN has placed.
+type yarnCase struct {
+	c     *Cluster
+	taxon cli
+	job   []string // data and options of the training
+
+}
+
+// newYarnCase starts HDFS and YARN and builds a command that runs on any host.
+func newYarnCase(t *testing.T) *yarnCase {
+	c := startCluster(t, Options{DataNodes: 2, Replication: 2, YARNOptions: YARNOptions{Services: true}})
+	t.Setenv("CGO_ENABLED", "0")
+	t.Setenv("HADOOP_CONF_DIR", c.Conf())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	return &yarnCase{c: c, taxon: buildCommand(t)}
+}
+
+// placed are the arguments of a small cluster.
+func placed(name string, more ...string) []string {
+	return placedFor("512MiB", name, more...)
+}
+
+func placedFor(memory, name string, more ...string) []string {
+	return append([]string{"yarn", "up", "--name", name, "--worker-memory", memory, "--store-memory", memory, "--coordinator-memory", "256MiB",
+		"--lease", "3s", "--snapshot-every", "2", "--snapshot-pause", "2s", "--json"}, more...)
+}
+
+// yarnStatus is what the tests read of `taxon yarn status --json`.
+type yarnStatus struct {
+	State, Coordinator, Address string
+	Epoch                       uint64
+	Answers                     bool
+	Workers, Stores             int
+	Containers                  []struct{ Instance, State string }
+}
+
+func (y *yarnCase) status(t *testing.T, name string) (s yarnStatus) {
+	t.Helper()
+	out, _ := y.taxon.run(t, 0, "yarn", "status", "--name", name, "--json")
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// jobStatus is what the tests read of `taxon status --json`.
+type jobStatus struct {
+	State, Error     string
+	Sweep, Rollbacks int
+	Report           *struct {
+		Sum string `json:"weights_sha256"`
+	}
+}
+
+// ask is a job's status; a coordinator that is just moving is asked again.
+func (y *yarnCase) ask(t *testing.T, job string) (s jobStatus) {
+	t.Helper()
+	var last string
+	for range 40 {
+		cmd := exec.Command(string(y.taxon), "status", job, "--json")
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err == nil {
+			if err := json.Unmarshal(out, &s); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		last = errs.String()
+		time.Sleep(time.Second)
+	}
+	t.Fatalf("status of %s: %s", job, last)
+	return s
+}
+
+// reach waits until a job has committed a sweep. One that has ended before is a test whose
+// faults came too late.
+func (y *yarnCase) reach(t *testing.T, job string, sweep int) {
+	t.Helper()
+	for range 2400 {
+		s := y.ask(t, job)
+		if s.State != "running" && s.State != "queued" {
+			t.Fatalf("%s is %s (%s) before sweep %d", job, s.State, s.Error, sweep)
+		}
+		if s.Sweep >= sweep {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("%s does not reach sweep %d", job, sweep)
+}
+
+// done waits for a job's end and returns the checksum of its weights.
+func (y *yarnCase) done(t *testing.T, job string, limit time.Duration) string {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+		s := y.ask(t, job)
+		switch s.State {
+		case "done":
+			t.Logf("%s done: %d sweeps, %d rollbacks", job, s.Sweep, s.Rollbacks)
+			return s.Report.Sum
+		case "failed", "cancelled":
+			t.Fatalf("%s %s: %s", job, s.State, s.Error)
+		}
+	}
+	t.Fatalf("%s is not done after %v: %+v", job, limit, y.ask(t, job))
+	return ""
+}
+
+// kill ends the process of a container at once, as a host that fails does.
+func (y *yarnCase) kill(t *testing.T, program, with string) {
+	t.Helper()
+	pids, lines, err := y.c.Containers(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, with) })
+	if i < 0 {
+		t.Fatalf("no container runs %s ... %s: %q", program, with, lines)
+	}
+	if err := syscall.Kill(pids[i], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scale changes the number of workers and wants the coordinator to know as many.
+func (y *yarnCase) scale(t *testing.T, name string, workers int) {
+	t.Helper()
+	y.taxon.run(t, 0, "yarn", "scale", "--name", name, "--workers", fmt.Sprint(workers))
+}
+
+// settle waits until YARN and the coordinator have again what is wanted.
+func (y *yarnCase) settle(t *testing.T, name string, workers, stores int) {
+	t.Helper()
+	var s yarnStatus
+	for range 300 {
+		if s = y.status(t, name); s.Answers && s.Workers == workers && s.Stores == stores {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Fatalf("want %d workers and %d stores: %+v", workers, stores, s)
+}
+
+// embedded trains in one process and exports: the bytes to reach.
+func (y *yarnCase) embedded(t *testing.T, model string) (sum string, weights []byte) {
+	t.Helper()
+	figures := y.taxon.figures(t, append([]string{"train", "--out", model}, y.job...)...)
+	y.taxon.run(t, 0, "export", "--model", model, "--out", y.c.URL("/embedded/"))
+	return figures["weights_sha256"].(string), get(t, y.c.URL("/embedded"))
+}
+
+// TestYARN trains on a cluster that YARN has placed, that is scaled, and that loses one of
+// everything meanwhile.
+func TestYARN(t *testing.T) {
+	y := newYarnCase(t)
+	gen := y.c.URL("/gen")
+	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.02", "--out", gen)
+	y.job = []string{"--data", gen + "/train.svm", "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-6"}
+	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
+	sum := y.compare(t, "512MiB", 1, 4*time.Minute)
+	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, sum) })
+}
+
+// TestYARNLong does it to WordNet's frequent classes: TAXON_DATA=DIR make hadoop-long.
+func TestYARNLong(t *testing.T) {
+	data := os.Getenv("TAXON_DATA")
+	if os.Getenv("TAXON_HADOOP_LONG") == "" || data == "" {
+		t.Skip("skipped: TAXON_DATA=DIR make hadoop-long runs it, where DIR has wordnet-freq")
+	}
+	y := newYarnCase(t)
+	set := y.c.URL("/wordnet-freq")
+	y.taxon.run(t, 0, "ingest", "--data", filepath.Join(data, "wordnet-freq", "train.svm.xz"), "--out", set)
+	y.job = []string{"--data", set, "--hierarchy", filepath.Join(data, "wordnet-freq", "hierarchy.txt"), "--gap", "1e-2"}
+	y.compare(t, "1GiB", 1, 30*time.Minute)
+}
+
+// compare trains in one process and on a cluster that YARN has placed and that is
+// disturbed, and wants the same weights and the same bytes of the exports.
+func (y *yarnCase) compare(t *testing.T, memory string, pace int, limit time.Duration) (sum string) {
+	sum, weights := y.embedded(t, filepath.Join(t.TempDir(), "model"))
+	y.taxon.run(t, 0, placedFor(memory, "gw", "--workers", "2", "--stores", "2")...)
+	t.Cleanup(func() { _ = exec.Command(string(y.taxon), "yarn", "down", "--name", "gw").Run() })
+	t.Setenv("TAXON_COORDINATOR", y.status(t, "gw").Coordinator)
+	y.taxon.run(t, 0, append([]string{"submit", "--id", "job", "--replicas", "2"}, y.job...)...)
+	disturb(t, y, "job", pace)
+	if got := y.done(t, "job", limit); got != sum {
+		t.Errorf("weights %s, embedded %s", got, sum)
+	}
+	y.taxon.run(t, 0, "export", "--job", "job", "--out", y.c.URL("/exported/"))
+	if string(get(t, y.c.URL("/exported"))) != string(weights) {
+		t.Error("the export is not the embedded training's")
+	}
+	return sum
+}
+
+// disturb scales the cluster 2 -> 4 -> 1 and kills one of everything, a step each time the
+// job has gone on by some sweeps.
+func disturb(t *testing.T, y *yarnCase, job string, pace int) {
+	steps := []struct {
+		what string
+		do   func()
+	}{
+		{"2 -> 4 workers", func() { y.scale(t, "gw", 4) }},
+		{"a worker", func() { y.kill(t, "taxon", "run worker --instance worker-1") }},
+		{"the service's master", func() { y.kill(t, "java", "ServiceMaster") }},
+		{"a data node", func() { y.c.Kill(DataNode(1)) }},
+		{"the coordinator", func() { y.kill(t, "taxon", "run coordinator") }},
+		{"the node manager", func() {
+			y.c.Kill(NodeManager)
+			if err := y.c.StartDaemon(NodeManager); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a store", func() { y.kill(t, "taxon", "run store --instance store-1") }},
+		{"the resource manager", func() {
+			y.c.Kill(ResourceManager)
+			if err := y.c.StartDaemon(ResourceManager); err != nil {
+				t.Fatal(err)
+			}
+			if err := y.c.YARNReady(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"4 -> 1 workers", func() { y.scale(t, "gw", 1) }},
+	}
+	for i, s := range steps {
+		y.reach(t, job, (i+1)*pace)
+		began := time.Now()
+		s.do()
+		t.Logf("sweep %d: %s (%.1f s)", y.ask(t, job).Sweep, s.what, time.Since(began).Seconds())
+	}
+	y.settle(t, "gw", 1, 2)
+}
+
+// testDownUp: a cluster that was shut down in the middle of a job goes on from HDFS alone.
+// The resource manager has closed its API by then, so that Hadoop's own command does it.
+func testDownUp(t *testing.T, y *yarnCase, sum string) {
+	bin := t.TempDir()
+	if err := y.c.WriteCommand(filepath.Join(bin, "yarn")); err != nil {
+		t.Fatal(err)
+	}
+	if err := y.c.CloseServiceAPI(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, y.taxon, "yarn.webapp.api-service.enable", "yarn", "down", "--name", "gw", "--yarn-command", "no-yarn")
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	y.taxon.run(t, 0, append([]string{"submit", "--id", "second"}, y.job...)...)
+	y.reach(t, "second", 4)
+	y.taxon.run(t, 0, "yarn", "down", "--name", "gw")
+	if pids, lines, err := y.c.Containers("taxon"); err != nil || len(pids) > 0 {
+		t.Errorf("still running: %q %v", lines, err)
+	}
+	wantRefused(t, y.taxon, "knows no service gw", "yarn", "status", "--name", "gw")
+	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "1")...)
+	y.scale(t, "gw", 2)
+	if got := y.done(t, "second", 3*time.Minute); got != sum {
+		t.Errorf("weights %s, embedded %s", got, sum)
+	}
+	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
+	if fs.Exists(strings.TrimSuffix(y.c.URL(""), "/") + "/user/" + superuser(t) + "/taxon/gw") {
+		t.Error("--purge left the folder")
+	}
+}
+
+// testYarnInput: exit status 2, one line, nothing left in HDFS or YARN.
+func testYarnInput(t *testing.T, y *yarnCase) {
+	dynamic := filepath.Join(t.TempDir(), "no-program")
+	if err := fs.WriteFile(dynamic, []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	at := func(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"queue \"fast\" does not exist: there are default", placed("bad", "--queue", "fast")},
+		{"too large for the cluster: its largest node has 6144 MiB", placed("bad", "--worker-memory", "64GiB")},
+		{"too large for the cluster: its largest node has 16", placed("bad", "--slots", "512")},
+		{"too much for the cluster", placed("bad", "--workers", "4000")},
+		{"no resource manager answers at 127.0.0.1:1 ", placed("bad", "--resource-manager", at(1))},
+		{"no resource manager", placed("bad", "--resource-manager", at(y.c.WebPort()))},
+		{"no resource manager answers", placed("bad", "--resource-manager", at(y.c.DataPort(0)))},
+		{"expected http://host:8088", placed("bad", "--resource-manager", "rm:8088")},
+		{"no HDFS name node answers", placed("bad", "--dir", "hdfs://127.0.0.1:1/x")},
+		{"permission denied", placed("bad", "--dir", strings.Replace(y.c.URL("/bad"), "hdfs://", "hdfs://alice@", 1))},
+		{"must be a folder in HDFS", placed("bad", "--dir", "/tmp/x")},
+		{"is a file", placed("bad", "--dir", y.c.URL("/gen/train.svm"))},
+		{"--name", placed("Bad_Name")},
+		{"is no Linux program", placed("bad", "--binary", dynamic)},
+		{"no such file", []string{"yarn", "up", "--name", "bad", "--data", y.c.URL("/none")}},
+		{"knows no service bad", []string{"yarn", "scale", "--workers", "2", "--name", "bad"}},
+		{"knows no service bad", []string{"yarn", "status", "--name", "bad"}},
+		{"knows no service bad", []string{"yarn", "down", "--name", "bad"}},
+		{"no coordinator has said there where it is", []string{"jobs", "--coordinator", y.c.URL("/nowhere")}},
+		{"is not the file in which a coordinator", []string{"jobs", "--coordinator", y.c.URL("/gen/hierarchy.txt")}},
+	} {
+		wantRefused(t, y.taxon, c.want, c.args...)
+	}
+	y.c.admin(t, "-safemode", "enter")
+	wantRefused(t, y.taxon, "safe mode", placed("bad")...)
+	y.c.admin(t, "-safemode", "leave")
+	if left, err := y.c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "-R", "/"); err != nil || strings.Contains(left, "bad") {
+		t.Errorf("left behind: %s (%v)", left, err)
+	}
+}
+
+func wantRefused(t *testing.T, taxon cli, want string, args ...string) {
+	t.Helper()
+	_, errs := taxon.run(t, 2, args...)
+	if strings.Count(strings.TrimSpace(errs), "\n") != 0 || !strings.HasPrefix(errs, "taxon: ") || !strings.Contains(errs, want) {
+		t.Errorf("taxon %s: %q is not one line that says %q", strings.Join(args, " "), errs, want)
+	}
+}
