@@ -10,7 +10,10 @@ type logit struct {
 	stiff                    [][Lanes]float32 // tile: bound of the loss's curvature by feature
 	adding                   *adding
 	tiles                    tiles
-	running                  uint16 // lanes whose inner gap is still too large
+	sampled                  *sampled
+	trimming                 *trimming
+	cut                      [Lanes]float32 // entries of v below it are left out of w and of the state
+	running                  uint16         // lanes whose inner gap is still too large
 	loss, gradient           [Lanes]float64
 }
 
@@ -62,6 +65,7 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 			s.search(t, e, &res.Sums)
 			res.Sums.Epochs++
 		}
+		e.trim(o.Trim)
 		t.fillSmooth(b)
 	}
 	stiffness := o.Stiffness && !s.negative
@@ -96,13 +100,13 @@ func (t *Scratch) logistic(s *Solver) *logit {
 	return t.logit
 }
 
-// fillSmooth sets the tile w = y + v, rounded once.
+// fillSmooth sets the tile w = y + v, less what is trimmed, rounded once.
 func (t *Scratch) fillSmooth(b *Block) {
 	t.fillWeights(b) // v of dual solves is empty here: w = y
 	for f := range t.w {
-		w, v := &t.w[f], &t.logit.v[f]
-		for l := range w {
-			w[l] += v[l]
+		w := &t.w[f]
+		for l, x := range t.logit.kept(f) {
+			w[l] += x
 		}
 	}
 }
@@ -120,46 +124,6 @@ func (e *logit) gradients(o Options, epoch int) {
 		if norm[l]/2 <= enough && (epoch > 0 || o.InnerGap > 0) {
 			e.running &^= 1 << l
 		}
-	}
-}
-
-// newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane to its own end.
-func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
-	rr := e.gradient
-	active := e.running
-	for f := range e.p {
-		e.p[f], e.d[f] = e.r[f], [Lanes]float32{}
-	}
-	var alpha, beta [Lanes]float32
-	for step := 0; step < conjugateSteps && active != 0; step++ {
-		s.scoreAll(t, e.p, e.move, sums)
-		if len(e.move) > 0 {
-			e.tiles.times(&e.move[0], &e.curve[0], len(e.move))
-		}
-		s.addAll(t, e.h, e.move, sums)
-		var pap [Lanes]float64
-		e.tiles.product(&e.p[0], &e.h[0], len(e.p), &pap)
-		for l := range alpha {
-			alpha[l] = 0
-			if active>>l&1 != 0 && pap[l] > 0 {
-				alpha[l] = float32(rr[l] / pap[l])
-			}
-		}
-		var next [Lanes]float64
-		e.tiles.advance(&e.p[0], &e.h[0], &e.r[0], &e.d[0], len(e.p), &alpha, &next)
-		for l := range beta {
-			beta[l] = 0
-			if active>>l&1 == 0 {
-				continue
-			}
-			if next[l] <= conjugateShare*conjugateShare*e.gradient[l] || !(pap[l] > 0) {
-				active &^= 1 << l
-				continue
-			}
-			beta[l] = float32(next[l] / rr[l])
-			rr[l] = next[l]
-		}
-		e.tiles.turn(&e.p[0], &e.r[0], len(e.p), &beta)
 	}
 }
 

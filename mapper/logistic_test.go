@@ -208,3 +208,136 @@ func TestStiffnessBoundsTheCurvature(t *testing.T) {
 		}
 	}
 }
+
+// wideProblem has enough rows for Newton's steps to draw from, most of them far from every
+// class.
+func wideProblem(rows int) (*Solver, *Block) {
+	r := rand.New(rand.NewPCG(uint64(rows), 8))
+	const cols, lanes = 300, 5
+	var index [][]uint32
+	var value [][]float32
+	b := &Block{Slot: make([]int, lanes), Positive: make([][]uint32, lanes), Mean: [][]float32{make([]float32, cols+1)}}
+	for i := range uint32(rows) {
+		var idx []uint32
+		var val []float32
+		class := r.IntN(400)
+		for f := uint32(0); f < cols; f += 1 + uint32(r.IntN(60)) {
+			if f >= lanes || int(f) == class {
+				idx, val = append(idx, f), append(val, 0.4)
+			}
+		}
+		if class < lanes {
+			b.Positive[class] = append(b.Positive[class], i)
+		}
+		index, value = append(index, idx), append(value, val)
+	}
+	return NewSolver(sparse.FromRows(cols, index, value), Logistic, 1, 1), b
+}
+
+// TestSampledNewton: steps by drawn rows end at the optimum of all rows, with equal bits of
+// every kernel, and fewer visits than without drawing.
+func TestSampledNewton(t *testing.T) {
+	s, b := wideProblem(3 * sampledFrom)
+	var first *Result
+	for _, kernel := range Kernels() {
+		s.Kernel = kernel
+		scratch := s.NewScratch()
+		res, err := s.SolveBlock(context.Background(), scratch, b, nil, Options{Epochs: 1, MaxEpochs: 40, InnerGap: 1e-8, Price: true, Stiffness: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = res
+		}
+		q := scratch.logit.sampled
+		if q == nil || len(q.rows) == 0 || len(q.rows) > s.X.Rows/4 {
+			t.Fatalf("%d rows drawn of %d", len(q.rows), s.X.Rows)
+		}
+		if gap := res.Sums.Primal - res.Sums.Dual; gap < 0 || gap > 2e-7 || res.Sums.Epochs >= 30 {
+			t.Errorf("kernel %s: gap %g after %d epochs", kernel, gap, res.Sums.Epochs)
+		}
+		if res.Sums != first.Sums {
+			t.Errorf("kernel %s: %+v, not %+v", kernel, res.Sums, first.Sums)
+		}
+		t.Logf("%s: %d epochs, %d rows, visits %g of the data", kernel, res.Sums.Epochs, len(q.rows), float64(res.Sums.Visits)/float64(s.X.NNZ*Lanes))
+	}
+}
+
+// TestTrimmed: what is left out of state and weights costs what it may, parents get all of
+// v, and the sums are those of the weights handed out.
+func TestTrimmed(t *testing.T) {
+	s, b := wideProblem(500)
+	solve := func(trim float64) (*Result, *Scratch) {
+		scratch := s.NewScratch()
+		res, err := s.SolveBlock(context.Background(), scratch, b, nil, Options{Epochs: 1, MaxEpochs: 40, InnerGap: 1e-10, Price: true, Trim: trim})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, scratch
+	}
+	full, _ := solve(0)
+	for _, trim := range []float64{1e-6, 1e-3, -1e-2, 1e9} {
+		res, scratch := solve(trim)
+		allowed := 5 * trim
+		if trim < 0 {
+			allowed = 0
+			for _, v := range full.State.Value {
+				allowed -= trim * float64(v) * float64(v) / 2
+			}
+		}
+		gap := res.Sums.Primal - res.Sums.Dual
+		if gap > 2*allowed+1e-8 || (trim < 0 || trim == 1e-3) && gap < allowed/50 { // no entry is small enough for 1e-6
+			t.Errorf("trim %g: the gap is %g, %g was allowed", trim, gap, allowed)
+		}
+		if len(res.Contributions[0].Sum) != len(full.Contributions[0].Sum) {
+			t.Errorf("trim %g: the parent gets %d features of %d", trim, len(res.Contributions[0].Sum), len(full.Contributions[0].Sum))
+		}
+		os, primal, zeros := s.Weights(scratch, b, &res.State), 0.0, 0
+		for l := range b.Slot {
+			p, _ := primalOf(s, &Block{Mean: b.Mean, Slot: b.Slot, Positive: b.Positive, Weight: []float64{1, 1, 1, 1, 1}}, l, weightsOf(s, b, os, l))
+			primal += p
+		}
+		for _, v := range res.State.Value {
+			if v == 0 {
+				zeros++
+			}
+		}
+		if math.Abs(primal-res.Sums.Primal) > 1e-9*primal {
+			t.Errorf("trim %g: P %.12g, the weights give %.12g", trim, res.Sums.Primal, primal)
+		}
+		if trim == 1e9 && len(res.State.Value) > 0 || trim == -1e-2 && zeros == 0 && len(res.State.Value) == len(full.State.Value) {
+			t.Errorf("trim %g: %d values, %d of them zero, of %d", trim, len(res.State.Value), zeros, len(full.State.Value))
+		}
+	}
+}
+
+// TestThreshold: what lies below it costs no more than it may, and the next larger class
+// of entries would.
+func TestThreshold(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	v, features := make([]float64, 1000), []uint32(nil)
+	for f := range v {
+		v[f] = r.NormFloat64() * math.Exp2(float64(-r.IntN(40)))
+		if f%3 != 0 {
+			features = append(features, uint32(f))
+		}
+	}
+	below := func(limit float64) (cost float64) {
+		for _, f := range features {
+			if math.Abs(v[f]) < limit {
+				cost += v[f] * v[f] / 2
+			}
+		}
+		return cost
+	}
+	for _, trim := range []float64{1e-20, 1e-6, 1e-2, -1e-3, 0} {
+		budget := max(trim, -trim*below(math.Inf(1)))
+		at := Threshold(v, features, trim)
+		if below(at) > budget*(1+1e-12) || trim != 0 && below(at*1.126) <= budget {
+			t.Errorf("trim %g: %g costs %g of %g, and %g", trim, at, below(at), budget, below(at*1.126))
+		}
+	}
+	if at := Threshold(v, features, 1e9); at < 1e9 {
+		t.Errorf("all may go, but only below %g", at)
+	}
+}
