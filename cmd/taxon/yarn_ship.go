@@ -38,6 +38,9 @@ func (s *shipment) ship(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	s.epoch = p.Epoch
+	if err := s.checkBefore(ctx); err != nil {
+		return err
+	}
 	s.spec.Files = map[string]map[string]string{"": {}}
 	for _, role := range yarn.Roles() {
 		s.spec.Files[role] = map[string]string{}
@@ -62,6 +65,31 @@ func (s *shipment) undo() error {
 	}
 	return fs.RemoveAll(s.made)
 }
+
+// checkBefore refuses fewer stores than the cluster had before: its jobs would wait for
+// the ones that never come back.
+func (s *shipment) checkBefore(ctx context.Context) error {
+	file := s.runFile()
+	data, err := fs.ReadFile(ctx, file)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before, err := yarn.DecodeRun(file, data)
+	if err != nil {
+		return usagef("yarn up: %w: is that the folder of another program?", err)
+	}
+	if before.Stores > s.o.stores {
+		return usagef("yarn up: the cluster in %s had %s, and its jobs have values on each: give --stores %d or more, or begin anew after `taxon yarn down --purge`",
+			s.o.dir, counted(int64(before.Stores), "store", "stores"), before.Stores)
+	}
+	return nil
+}
+
+// runFile is what the processes are started with.
+func (s *shipment) runFile() string { return fs.Join(s.o.dir, "run.json") }
 
 // makeFolder makes the cluster's folder, and notes what has to go if nothing comes of it.
 func (s *shipment) makeFolder() error {
@@ -201,9 +229,19 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 
 // shipRun writes what the processes are started with.
 func (s *shipment) shipRun() error {
+	data, err := s.run().Encode()
+	if err != nil {
+		return err
+	}
+	s.spec.Run = s.runFile()
+	return fs.WriteFile(s.spec.Run, append(data, '\n'))
+}
+
+// run is what the processes are started with.
+func (s *shipment) run() yarn.Run {
 	o := s.o
 	find := []string{"--coordinator", o.place()}
-	r := yarn.Run{Name: o.name, Local: o.local, Args: map[string][]string{
+	r := yarn.Run{Name: o.name, Local: o.local, Stores: o.stores, Args: map[string][]string{
 		yarn.Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", o.place(), "--journal", fs.Join(o.dir, "journal"), "--lease", o.lease.String(),
 			"--snapshots", fs.Join(o.dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.every), "--snapshot-pause", o.pause.String()},
 		yarn.Store: append([]string{"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}, find...),
@@ -220,12 +258,7 @@ func (s *shipment) shipRun() error {
 		}
 		r.Args[role] = append(r.Args[role], args...)
 	}
-	data, err := r.Encode()
-	if err != nil {
-		return err
-	}
-	s.spec.Run = fs.Join(o.dir, "run.json")
-	return fs.WriteFile(s.spec.Run, append(data, '\n'))
+	return r
 }
 
 // shipBinary copies the program, once for each of its versions.

@@ -63,6 +63,8 @@ type Announcer struct {
 	Addr string // host:port
 	// Epoch of the coordinator's journal; 0: one more than the file has.
 	Epoch uint64
+	// Every is how often Watch looks; 0: watchEvery.
+	Every time.Duration
 }
 
 // Announce writes the file, unless a newer coordinator has.
@@ -90,7 +92,11 @@ const watchEvery = 5 * time.Second
 // Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx
 // ends. A file that can't be read just now says nothing.
 func (a *Announcer) Watch(ctx context.Context) error {
-	for Pause(ctx, watchEvery) == nil {
+	every := a.Every
+	if every == 0 {
+		every = watchEvery
+	}
+	for Pause(ctx, every) == nil {
 		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
 			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)
 		}

@@ -29,6 +29,10 @@ func TestAnnounce(t *testing.T) {
 	if err := first.Announce(t.Context()); !errors.Is(err, ErrMoved) {
 		t.Errorf("the first one announces itself over the second: %v", err)
 	}
+	first.Every = time.Millisecond
+	if err := first.Watch(t.Context()); !errors.Is(err, ErrMoved) {
+		t.Errorf("the first one does not notice: %v", err)
+	}
 	if p, _ := ReadPlace(t.Context(), path); p.Coordinator != "two:2" {
 		t.Errorf("%+v", p)
 	}

@@ -24,6 +24,8 @@ type Run struct {
 	// for the service.
 	Local string `json:"local,omitempty"`
 	Name  string `json:"name"` // of the service
+	// Stores is the number of shards, over which jobs have placed their values.
+	Stores int `json:"stores"`
 }
 
 const runVersion = 1
@@ -40,6 +42,11 @@ func ReadRun(file string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DecodeRun(file, data)
+}
+
+// DecodeRun is ReadRun of the file's content.
+func DecodeRun(file string, data []byte) (*Run, error) {
 	var r Run
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -271,7 +271,8 @@ func testDownUp(t *testing.T, y *yarnCase, sum string) {
 		t.Errorf("still running: %q %v", lines, err)
 	}
 	wantRefused(t, y.taxon, "knows no service gw", "yarn", "status", "--name", "gw")
-	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "1")...)
+	wantRefused(t, y.taxon, "give --stores 2 or more", placed("gw", "--stores", "1")...)
+	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2")...)
 	y.scale(t, "gw", 2)
 	if got := y.done(t, "second", 3*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)

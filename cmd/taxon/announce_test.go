@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"taxon/internal/cluster"
+)
+
+// TestTakeOver: a coordinator that is started elsewhere on the same journal says where it
+// is, and the one before ends as soon as it has something to decide.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "coordinator")
+	start := func(name string) *member {
+		m := run(t, "coordinator", "--dir", filepath.Join(dir, name), "--listen", "127.0.0.1:0", "--journal", filepath.Join(dir, "journal"), "--announce", file)
+		m.ready(t, "ready on")
+		return m
+	}
+	place := func() cluster.Place {
+		p, err := cluster.ReadPlace(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	old := start("one")
+	first := place()
+	start("two")
+	if second := place(); first.Epoch != 1 || second.Epoch != 2 || second.Coordinator == first.Coordinator {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	// A store that still calls the old one makes it write to its journal.
+	run(t, "store", "--dir", filepath.Join(dir, "store"), "--coordinator", first.Coordinator)
+	select {
+	case code := <-old.ended:
+		old.ended <- code
+		if code != exitFailed || !strings.Contains(old.err.String(), "another coordinator") {
+			t.Errorf("status %d: %s", code, old.err.String())
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the old coordinator goes on")
+	}
+	run(t, "store", "--dir", filepath.Join(dir, "other"), "--coordinator", place().Coordinator).ready(t, "ready on")
+}
+
+// TestYarnRunArguments: a container's process knows the flags that it is started with.
+func TestYarnRunArguments(t *testing.T) {
+	o := yarnUpOptions{yarnOptions: yarnOptions{dir: "hdfs://nn/c", name: "c"}, lease: time.Second, pause: time.Second, slots: 2, workerMem: 1 << 30, cache: 1 << 30}
+	s := &shipment{o: &o}
+	for _, insecure := range []bool{true, false} {
+		o.insecure = insecure
+		data, err := s.run().Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r struct{ Args map[string][]string }
+		if err := json.Unmarshal(data, &r); err != nil {
+			t.Fatal(err)
+		}
+		for role, args := range r.Args {
+			cmd := map[string]verb{"coordinator": newCoordinatorCmd, "store": newStoreCmd, "worker": newWorkerCmd}[role](&app{ui: newUI(&strings.Builder{})})
+			if err := cmd.ParseFlags(args); err != nil {
+				t.Errorf("%s: %v", role, err)
+			}
+			if err := checkRequired(cmd); err != nil {
+				t.Errorf("%s: %v", role, err)
+			}
+		}
+	}
+}
+
+// TestYarnRefuses: what is wrong with a command line alone is said before anything is asked.
+func TestYarnRefuses(t *testing.T) {
+	t.Setenv("HADOOP_CONF_DIR", t.TempDir())
+	t.Setenv("HADOOP_USER_NAME", "alice")
+	for want, args := range map[string]string{
+		"--name":                              "up --name A",
+		"must be a folder in HDFS":            "up --dir /tmp",
+		"--hierarchy goes with --data":        "up --hierarchy t",
+		"--principal and --keytab":            "up --principal a",
+		"--lifetime 1s":                       "up --lifetime 1s",
+		"--lease 1ms":                         "up --lease 1ms",
+		"contradict":                          "up --insecure --certs c",
+		"--worker-memory":                     "up --worker-memory 1MiB",
+		"no resource manager is configured":   "status",
+		"expected http://host:8088":           "scale --workers 1 --resource-manager rm",
+		"--workers is required":               "scale",
+		"no resource manager answers at 127.": "down --resource-manager http://127.0.0.1:1",
+	} {
+		status, _, errs := runWith(t, "", append([]string{"yarn"}, strings.Fields(args)...)...)
+		if status != exitUsage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("yarn %s: status %d, %q, want %q", args, status, errs, want)
+		}
+	}
+	if err := (&yarnOptions{wait: time.Millisecond}).awaitYarn(t.Context(), func(context.Context) (bool, string, error) { return false, "a thing", nil }); err == nil || !strings.Contains(err.Error(), "a thing") {
+		t.Error(err)
+	}
+}
