@@ -109,11 +109,11 @@ func (o *mapReduceOptions) stateDir(keep string) (string, error) {
 // mapReduce prepares the engine's backend: a state folder and a runner.
 func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*mapreduce.Backend, error) {
 	o := &t.o.mr
-	runner, err := t.runner()
+	runner, err := t.runner(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b, err := mapreduce.New(ctx, mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.maps, Reduces: o.reduces})
+	b, err := mapreduce.New(ctx, mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.maps, Reduces: o.reduces, Note: t.a.ui.Warn})
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +123,35 @@ func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*map
 	return b, err
 }
 
+// mrFailed shows what fails, but for what was said of a whole job.
+func (t *training) mrFailed(err error) {
+	if !mapreduce.WasTold(err) {
+		t.a.ui.Warn("%v", err)
+	}
+}
+
+// mrData is the folder of the data as the tasks see it: where it is, absolute, or a copy of
+// this machine's.
+func (t *training) mrData(ctx context.Context) (dir string, err error) {
+	if fs.IsRemote(t.dir) && t.o.mr.runner == runnerYARN {
+		return t.dir, nil
+	}
+	dir, done, err := fs.Fetch(ctx, t.dir)
+	if err != nil {
+		return "", err
+	}
+	t.mrDone = done
+	return filepath.Abs(dir)
+}
+
 // runner is what --runner names.
-func (t *training) runner() (mapreduce.Runner, error) {
+func (t *training) runner(ctx context.Context) (mapreduce.Runner, error) {
 	o := &t.o.mr
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	data, err := filepath.Abs(t.dir)
+	data, err := t.mrData(ctx)
 	if err != nil {
 		return nil, err
 	}

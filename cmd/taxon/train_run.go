@@ -37,6 +37,7 @@ type training struct {
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	mr        *mapreduce.Backend // nil: the training runs in this process
+	mrDone    func()             // removes the data's copy; nil: there is none
 }
 
 // train makes the model at o.out, or finds it finished there, and returns its report.
@@ -53,6 +54,7 @@ func train(ctx context.Context, a *app, o *trainOptions) (*model.Report, error) 
 	defer work.close()
 	if o.mr.on() {
 		if err := work.keepState(&o.mr, o.force); err != nil {
+			work.abandon()
 			return nil, err
 		}
 	}
@@ -336,9 +338,14 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 	t.scores = t.newScores(ctx, from != nil)
 	config := t.engineConfig()
 	if t.o.mr.on() {
-		if t.mr, err = t.mapReduce(ctx, from); err != nil {
+		t.mr, err = t.mapReduce(ctx, from)
+		if t.mrDone != nil {
+			defer t.mrDone()
+		}
+		if err != nil {
 			return nil, err
 		}
+		config.Failed = t.mrFailed
 		config.Backend, config.Slots = t.mr, slotsFor(coordinator.NewPlan(t.tree, t.spec))
 	}
 	e, err := engine.Start(config)

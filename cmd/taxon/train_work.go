@@ -103,9 +103,13 @@ func (w *workDir) hasCheckpoint() bool {
 }
 
 // keepState has the training's checkpoint lie in the state folder of a training by MapReduce.
-func (w *workDir) keepState(o *mapReduceOptions, force bool) (err error) {
-	if w.state, err = o.stateDir(w.keep); err == nil && force {
-		err = fs.RemoveAll(w.state)
+func (w *workDir) keepState(o *mapReduceOptions, force bool) error {
+	dir, err := o.stateDir(w.keep)
+	if err == nil && force {
+		err = fs.RemoveAll(dir)
+	}
+	if err == nil {
+		w.state = dir
 	}
 	return err
 }

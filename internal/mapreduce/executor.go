@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -202,7 +203,7 @@ func (e *executor) run(batch []*waiter) {
 		defer stop()
 	}
 	results, err := e.runJob(ctx, batch)
-	e.note(ctx, err)
+	err = e.note(ctx, err)
 	for _, w := range batch {
 		if err != nil {
 			w.err = e.fate(err)
@@ -213,19 +214,35 @@ func (e *executor) run(batch []*waiter) {
 	}
 }
 
-// note remembers how a job ended.
-func (e *executor) note(ctx context.Context, err error) {
+// note remembers how a job ended, and tells of a failure once, not for each of its tasks.
+func (e *executor) note(ctx context.Context, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case err == nil:
 		e.failures = 0
+		return nil
 	case ctx.Err() != nil:
+		return err
 	case fs.IsInput(err):
 		e.refused = err
 	default:
-		e.failures++
+		if e.failures++; e.failures < maxFailures {
+			e.backend.config.Note("%v: tried again", err)
+		}
 	}
+	return &toldError{err}
+}
+
+// toldError is an error that Config.Note was told of, or that ends the training.
+type toldError struct{ error }
+
+func (e *toldError) Unwrap() error { return e.error }
+
+// WasTold says of an error of a task that it is one of its whole job, which was told already.
+func WasTold(err error) bool {
+	var t *toldError
+	return errors.As(err, &t)
 }
 
 // fate says whether a job that failed is tried again.

@@ -28,7 +28,7 @@ type Streaming struct {
 	YARN bool
 	// Binary is the task program: static, as the cluster's machines have their own libraries.
 	Binary string
-	// Data is the folder of the ingested data on this machine.
+	// Data is the folder of the ingested data, on this machine or in HDFS.
 	Data       string
 	Queue      string   // of the cluster; "": its default
 	Properties []string // further ones, NAME=VALUE
@@ -143,8 +143,10 @@ func (s *Streaming) ship(ctx context.Context, state string) error {
 	if err := shipFile(ctx, s.Binary, fs.Join(state, binaryName)); err != nil {
 		return err
 	}
-	if err := shipFolder(ctx, s.Data, fs.Join(state, dataName)); err != nil {
-		return err
+	if !fs.IsRemote(s.Data) {
+		if err := shipFolder(ctx, s.Data, fs.Join(state, dataName)); err != nil {
+			return err
+		}
 	}
 	s.shipped = state
 	return nil
@@ -233,7 +235,11 @@ func (s *Streaming) arguments(j *Job) []string {
 		out = append(out, "-D", p)
 	}
 	if s.YARN {
-		out = append(out, "-files", hadoopURI(fs.Join(j.State, binaryName))+"#"+binaryName+","+hadoopURI(fs.Join(j.State, dataName))+"#"+dataName)
+		data := s.Data
+		if !fs.IsRemote(data) {
+			data = fs.Join(j.State, dataName)
+		}
+		out = append(out, "-files", hadoopURI(fs.Join(j.State, binaryName))+"#"+binaryName+","+hadoopURI(data)+"#"+dataName)
 	}
 	out = append(out, "-inputformat", "org.apache.hadoop.mapred.lib.NLineInputFormat",
 		"-outputformat", "org.apache.hadoop.mapred.lib.NullOutputFormat",

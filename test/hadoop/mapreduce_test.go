@@ -1,0 +1,195 @@
+package hadoop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"taxon/internal/fs"
+)
+
+// buildStatic builds the command as a cluster's machines need it.
+func buildStatic(t *testing.T) cli {
+	t.Helper()
+	t.Setenv("CGO_ENABLED", "0")
+	return buildCommand(t)
+}
+
+// TestMapReduce trains by Hadoop's own local runner and on YARN, one mapper killed, and
+// wants the bytes of the embedded training; then it makes the mistakes that users make.
+func TestMapReduce(t *testing.T) {
+	c := startCluster(t, Options{DataNodes: 1, Replication: 1, YARNOptions: YARNOptions{YARN: true, NodeMB: 4096, Cores: 8}})
+	taxon := buildStatic(t)
+	mapred, err := c.Mapred()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HADOOP_CONF_DIR", c.Conf())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.01", "--out", filepath.Join(dir, "gen"))
+	taxon.run(t, 0, "ingest", "--data", filepath.Join(dir, "gen/train.svm"), "--out", c.URL("/set"))
+	work := mapReduceTest{cluster: c, taxon: taxon, mapred: mapred, train: []string{"train", "--data", c.URL("/set"), "--hierarchy", filepath.Join(dir, "gen/hierarchy.txt")}}
+	t.Run("local", func(t *testing.T) { work.local(t) })
+	t.Run("yarn", func(t *testing.T) { work.yarn(t) })
+	t.Run("input", func(t *testing.T) { work.input(t) })
+	t.Run("resume", func(t *testing.T) { work.resume(t) })
+	if left, err := c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "/"); err != nil || strings.Contains(left, "/state") {
+		t.Errorf("left behind: %s (%v)", left, err)
+	}
+}
+
+type mapReduceTest struct {
+	cluster *Cluster
+	taxon   cli
+	mapred  string
+	train   []string
+}
+
+// embedded is the sum of the weights of a training in one process.
+func (m *mapReduceTest) embedded(t *testing.T, args ...string) any {
+	t.Helper()
+	return m.taxon.figures(t, m.with(append(args, "--out", filepath.Join(t.TempDir(), "model"))...)...)["weights_sha256"]
+}
+
+func (m *mapReduceTest) with(args ...string) []string {
+	return append(append([]string{}, m.train...), args...)
+}
+
+// engine are the flags of the engine.
+func (m *mapReduceTest) engine(runner string, args ...string) []string {
+	return m.with(append(args, "--engine", "mapreduce", "--runner", runner, "--mapred", m.mapred)...)
+}
+
+func (m *mapReduceTest) local(t *testing.T) {
+	short := []string{"--max-sweeps", "1"}
+	got := m.taxon.figures(t, append(m.engine("hadoop", short...), "--out", filepath.Join(t.TempDir(), "model"))...)
+	if want := m.embedded(t, short...); got["weights_sha256"] != want {
+		t.Errorf("weights %v, embedded %v", got["weights_sha256"], want)
+	}
+}
+
+// yarn trains with everything in HDFS, and kills the first mapper that it sees.
+func (m *mapReduceTest) yarn(t *testing.T) {
+	short := []string{"--max-sweeps", "2", "--map-tasks", "2"}
+	ctx, stop := context.WithCancel(t.Context())
+	killed := make(chan bool, 1)
+	go func() { killed <- killProcess(ctx, "mapreduce-task\x00map") }()
+	got := m.taxon.figures(t, append(m.engine("yarn", short...), "--out", m.cluster.URL("/models/yarn"))...)
+	stop()
+	if !<-killed {
+		t.Error("no mapper was seen to be killed")
+	}
+	if want := m.embedded(t, "--max-sweeps", "2"); got["weights_sha256"] != want {
+		t.Errorf("weights %v, embedded %v", got["weights_sha256"], want)
+	}
+	nothingBut(t, m.cluster.URL("/models"), "yarn")
+	exported := filepath.Join(t.TempDir(), "w.txt")
+	m.taxon.run(t, 0, "export", "--model", m.cluster.URL("/models/yarn"), "--out", exported)
+	if info, err := os.Stat(exported); err != nil || info.Size() == 0 {
+		t.Errorf("export: %v", err)
+	}
+}
+
+// killProcess kills -9 one process whose arguments hold a text, as soon as there is one.
+func killProcess(ctx context.Context, text string) bool {
+	for ctx.Err() == nil {
+		entries, _ := os.ReadDir("/proc")
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && bytes.Contains(line, []byte(text)) &&
+				bytes.Contains(bytes.SplitN(line, []byte{0}, 2)[0], []byte("taxon")) {
+				return syscall.Kill(pid, syscall.SIGKILL) == nil
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return false
+}
+
+// input: exit status 2, one line that says what is wrong, and nothing left behind.
+func (m *mapReduceTest) input(t *testing.T) {
+	nobody := t.TempDir()
+	if err := os.CopyFS(nobody, os.DirFS(m.cluster.Conf())); err != nil {
+		t.Fatal(err)
+	}
+	site := filepath.Join(nobody, "yarn-site.xml")
+	text, err := os.ReadFile(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(site, bytes.ReplaceAll(text, []byte(m.cluster.at("rm")), []byte("127.0.0.1:1")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(m.mapred)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := filepath.Join(t.TempDir(), "mapred")
+	if err := os.WriteFile(lost, bytes.ReplaceAll(script, []byte(m.cluster.Conf()+":"), []byte(nobody+":")), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	state := m.cluster.URL("/state")
+	for _, k := range []struct {
+		want string
+		args []string
+	}{
+		{"queue nope: does not exist", []string{"--queue", "nope", "--state", state}},
+		{"larger than this cluster's largest", []string{"--task-memory", "20G", "--state", state}},
+		{"nobody answers there", []string{"--mapred", lost, "--state", state}},
+		{"no HDFS name node answers", []string{"--state", "hdfs://127.0.0.1:1/state"}},
+		{"permission denied", []string{"--state", strings.Replace(state, "hdfs://", "hdfs://alice@", 1)}},
+		{"do not see", nil},
+		{"can't run Hadoop's command", []string{"--mapred", "/nowhere/mapred", "--state", state}},
+		{"give NAME=VALUE", []string{"--hadoop-property", "x", "--state", state}},
+	} {
+		out := filepath.Join(t.TempDir(), "model")
+		_, errs := m.taxon.run(t, 2, append(m.engine("yarn", "--out", out, "--max-sweeps", "1", "--quiet"), k.args...)...)
+		if errs = strings.TrimSpace(errs); strings.Contains(errs, "\n") || !strings.HasPrefix(errs, "taxon: ") || !strings.Contains(errs, k.want) {
+			t.Errorf("%v: %q, want one line that says %q", k.args, errs, k.want)
+		}
+		nothingBut(t, filepath.Dir(out))
+		if fs.Exists(state) {
+			t.Errorf("%v: %s was left behind", k.args, state)
+		}
+	}
+}
+
+// resume kills the driver (-9) behind a sweep; the same command goes on there.
+func (m *mapReduceTest) resume(t *testing.T) {
+	args := append(m.engine("processes", "--gap", "1e-6", "--max-sweeps", "6", "--out", m.cluster.URL("/models/again")), "--json")
+	cmd := exec.Command(string(m.taxon), args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 1200 {
+		if fs.Exists(m.cluster.URL("/models/again.train/mapreduce/state")) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if fs.Exists(m.cluster.URL("/models/again/manifest.json")) {
+		t.Fatal("it finished before it could be killed")
+	}
+	out, _ := m.taxon.run(t, 0, args...)
+	var report map[string]any
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if want := m.embedded(t, "--gap", "1e-6", "--max-sweeps", "6"); report["weights_sha256"] != want {
+		t.Errorf("weights %v, embedded %v", report["weights_sha256"], want)
+	}
+}
