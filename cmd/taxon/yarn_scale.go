@@ -64,7 +64,7 @@ func (o *yarnOptions) scale(ctx context.Context, a *app, workers int) error {
 	if err := o.awaitMembers(ctx, a, c, 0, stores.Number, workers); err != nil {
 		return err
 	}
-	return o.print(ctx, a, services)
+	return o.print(ctx, a, c, services)
 }
 
 func newYarnDown(a *app) *cobra.Command {

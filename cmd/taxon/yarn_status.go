@@ -58,7 +58,7 @@ func newYarnStatus(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(ctx, a, services)
+			return o.print(ctx, a, c, services)
 		},
 	}
 	o.flags(cmd)
@@ -67,12 +67,18 @@ func newYarnStatus(a *app) *cobra.Command {
 }
 
 // print shows the cluster.
-func (o *yarnOptions) print(ctx context.Context, a *app, services yarn.Services) error {
+func (o *yarnOptions) print(ctx context.Context, a *app, manager *yarn.Client, services yarn.Services) error {
 	s, err := services.Status(ctx, o.name)
 	if err != nil {
 		return o.needService(err)
 	}
 	d := yarnDocument{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: o.place(), Containers: []yarnContainer{}, Diagnostics: oneLine(s.Diagnostics)}
+	if run, err := manager.Application(ctx, o.name); err == nil && run != nil { // that it is not known is no error: the service is
+		d.Queue = run.Queue
+		if d.Diagnostics == "" && run.State != "RUNNING" {
+			d.Diagnostics = oneLine(run.Why())
+		}
+	}
 	for _, role := range yarn.Roles() {
 		if c := s.Component(role); c != nil {
 			for _, k := range c.Containers {

@@ -204,7 +204,7 @@ func (o *yarnUpOptions) up(ctx context.Context, a *app) error {
 		}
 		return err
 	}
-	return o.print(ctx, a, services)
+	return o.print(ctx, a, c, services)
 }
 
 // free refuses a name under which a service is there already.

@@ -249,8 +249,9 @@ func (c *Cluster) yarnJava(name, class string) []string {
 }
 
 // sweep kills what containers have left, once its input ends: their processes work in
-// folders of this cluster, and outlive a node manager that is killed.
-const sweep = `read -r line; for i in 1 2 3; do for p in /proc/[0-9]*; do
+// folders of this cluster, and outlive a node manager that is killed. It does so too when
+// all of the tests' processes are told to end; the node manager may start something yet.
+const sweep = `trap '' INT TERM HUP; read -r line; for i in 1 2 3 4 5; do sleep 0.2; for p in /proc/[0-9]*; do
 case $(readlink $p/cwd) in "$0"/*) kill -9 ${p#/proc/};; esac; done; done`
 
 // startYARN starts the daemons that were asked for.
