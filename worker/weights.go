@@ -11,7 +11,7 @@ import (
 
 // Weights reads what the EMIT step of a finished job wrote and yields every node's
 // overrides in node order (the bias is column d). st is the job's final status. Memory
-// is that of the sparse weights, once.
+// is that of the sparse weights, once: StreamWeights is for large ones.
 func Weights(ctx context.Context, src Store, tree *taxonomy.Tree, plan *taxonv1.Plan, st *taxonv1.JobStatus,
 	yield func(node int, columns []uint32, values []float32) error) error {
 	w := &weightReader{ctx: ctx, src: src, tree: tree, plan: plan, status: st}
@@ -46,16 +46,24 @@ type nodeWeights struct {
 // readBatch bounds the values read in one call.
 const readBatch = 64
 
+// key names the "weights" value of a task of the final step.
+func (w *weightReader) key(t int) (store.Key, error) {
+	if t >= len(w.status.GetFinalAttempts()) {
+		return store.Key{}, fmt.Errorf("job %s has no weights of task %d: it has not ended", w.status.GetJob(), t)
+	}
+	return store.Key{Job: w.status.GetJob(), Step: w.status.GetFinalStep(), Task: uint32(t), Attempt: w.status.GetFinalAttempts()[t], Name: "weights"}, nil
+}
+
 // read yields the "weights" values of tasks first..last-1 of the final step.
 func (w *weightReader) read(first, last int, yield func(i int, data []byte) error) error {
 	for lo := first; lo < last; lo += readBatch {
 		var keys []store.Key
 		for t := lo; t < min(lo+readBatch, last); t++ {
-			if t >= len(w.status.GetFinalAttempts()) {
-				return fmt.Errorf("job %s has no weights of task %d: it has not ended", w.status.GetJob(), t)
+			key, err := w.key(t)
+			if err != nil {
+				return err
 			}
-			keys = append(keys, store.Key{Job: w.status.GetJob(), Step: w.status.GetFinalStep(), Task: uint32(t),
-				Attempt: w.status.GetFinalAttempts()[t], Name: "weights"})
+			keys = append(keys, key)
 		}
 		values, err := w.src.Get(w.ctx, keys)
 		if err != nil {

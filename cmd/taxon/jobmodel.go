@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"sync/atomic"
 
 	"taxon/internal/cluster"
 	"taxon/internal/dataset"
+	"taxon/internal/fs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -100,11 +104,23 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 	if err != nil {
 		return nil, err
 	}
-	got, err := t.writeWeights(ctx, dir, src, r.GetPlan(), st, *report)
-	if err == nil && got.WeightsSHA256 != report.WeightsSHA256 {
-		return nil, fmt.Errorf("%s: job %s: the weights that came have digest %.12s, the job says %.12s", c.verb, job, got.WeightsSHA256, report.WeightsSHA256)
-	}
-	return got, err
+	plan := r.GetPlan()
+	line := a.ui.Start("fetch", int64(len(plan.GetBlockBegin())+len(plan.GetRangeBegin())-2))
+	defer line.Done()
+	return t.writeWeights(ctx, dir, &countedStore{Store: src, line: line}, plan, st, *report)
+}
+
+// countedStore shows how many values were read.
+type countedStore struct {
+	worker.Store
+	line *progress
+	done atomic.Int64
+}
+
+func (s *countedStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	values, err := s.Store.Get(ctx, keys)
+	s.line.Set(s.done.Add(int64(len(keys))))
+	return values, err
 }
 
 // fetchNames opens what a model takes over from its training data.
@@ -122,21 +138,23 @@ func (c *client) fetchNames(ctx context.Context, t *training) error {
 	return err
 }
 
-// weightStore is where weights are read from.
-type weightStore interface {
-	Put(ctx context.Context, values []store.Value) error
-	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
-}
-
-// writeWeights assembles the weights that a status names and publishes them as dir.
-func (t *training) writeWeights(ctx context.Context, dir string, src weightStore, plan *taxonv1.Plan, st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
+// writeWeights assembles the weights that a status names and publishes them as dir, if
+// their digest is the report's. Memory does not grow with them: see worker.StreamWeights.
+func (t *training) writeWeights(ctx context.Context, dir string, src worker.Store, plan *taxonv1.Plan, st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
 	w, err := model.NewWriter(dir, t.meta())
 	if err != nil {
 		return nil, err
 	}
 	defer w.Abort()
-	if err := worker.Weights(ctx, src, t.tree, plan, st, w.WriteNode); err != nil {
+	spool := "" // a model on another file system is put together in a temporary folder, too
+	if !fs.IsRemote(dir) {
+		spool = filepath.Dir(filepath.Clean(dir))
+	}
+	if err := worker.StreamWeights(ctx, src, t.tree, plan, st, spool, w.WriteNode); err != nil {
 		return nil, err
+	}
+	if sum, err := w.Sum(); err != nil || sum != report.WeightsSHA256 {
+		return nil, errors.Join(err, fmt.Errorf("job %s: the weights that came have digest %.12s, the job says %.12s", st.GetJob(), sum, report.WeightsSHA256))
 	}
 	report, err = w.Close(report, traceOf(st))
 	if err != nil {

@@ -192,16 +192,18 @@ func (s *Sealer) entry(job string) *seal {
 
 func (s *Sealer) path(job string) string { return filepath.Join(s.Dir, job+".json") }
 
-// make digests the weights of a job, again and again while the store is away.
+// make digests the weights of a job, again and again while the store is away or the disk full.
 func (s *Sealer) make(job string, e *seal) {
 	var sealed Seal
+	// What is away comes back, and a disk that is full is emptied.
+	again := func(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }
 	err := Insist(s.ctx, 0, func() (err error) {
 		sealed, err = s.digest(job)
-		if err != nil && Away(err) && s.Failed != nil {
+		if err != nil && again(err) && s.Failed != nil {
 			s.Failed(fmt.Errorf("job %s: digest of its weights: %w", job, err))
 		}
 		return err
-	}, Away)
+	}, again)
 	if s.ctx.Err() != nil {
 		return
 	}
@@ -248,7 +250,10 @@ func (s *Sealer) digest(job string) (Seal, error) {
 		columns++
 	}
 	d := model.NewDigest(tree, columns)
-	if err := worker.Weights(s.ctx, src, tree, r.GetPlan(), st, d.WriteNode); err != nil {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return Seal{}, fmt.Errorf("%w: %w", worker.ErrSpool, err)
+	}
+	if err := worker.StreamWeights(s.ctx, src, tree, r.GetPlan(), st, s.Dir, d.WriteNode); err != nil {
 		return Seal{}, err
 	}
 	sum, err := d.Sum()
