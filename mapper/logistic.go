@@ -46,6 +46,9 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 	defer t.unload(b)
 	e := t.logistic(s)
 	e.resume(warm, len(b.Slot))
+	if warm == nil && o.Epochs > 0 {
+		s.startBias(t, b, e)
+	}
 	res := &Result{}
 	e.running = uint16(1)<<len(b.Slot) - 1
 	t.fillSmooth(b)

@@ -18,6 +18,7 @@ type column struct {
 	w      []float64 // right-hand side, then solution
 	next   []float32 // x+
 	keep   []bool
+	moved  []int32 // scratch of tie
 }
 
 // reset makes room for n nodes.
@@ -26,6 +27,7 @@ func (c *column) reset(n int) {
 	c.y, c.x, c.prev, c.next = resize(c.y, n), resize(c.x, n), resize(c.prev, n), resize(c.next, n)
 	c.v, c.stiff, c.edge, c.u = resize(c.v, n), resize(c.stiff, n), resize(c.edge, n), resize(c.u, n)
 	c.diag, c.w, c.keep = resize(c.diag, n), resize(c.w, n), resize(c.keep, n)
+	c.moved = resize(c.moved, n)
 }
 
 // cut sets the length of the list.
@@ -123,7 +125,7 @@ func (r *run) position(p int32, n int) int32 {
 func (r *run) place(p, up int32, n int) {
 	c := &r.col
 	r.at[p] = int32(n)
-	c.node[n], c.parent[n], c.edge[n] = p, up, r.Forest.edge(p)
+	c.node[n], c.parent[n], c.edge[n] = p, up, r.Forest.Edge(p)
 	c.x[n], c.prev[n], c.v[n], c.stiff[n], c.u[n] = 0, 0, 0, 0, 0
 	if up >= 0 {
 		c.x[n], c.prev[n] = c.x[up], c.prev[up]
@@ -165,7 +167,7 @@ func (r *run) emit(f int32) {
 		if j >= 0 {
 			up = c.next[j]
 		}
-		if c.keep[i] || !same(c.next[i], up) {
+		if c.keep[i] || !same(c.next[i], up) && !r.near(c.next[i], up, c.edge[i]) {
 			c.keep[i] = true
 			kept++
 			if j >= 0 {

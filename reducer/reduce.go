@@ -47,8 +47,10 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
-	Smooth  bool // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
-	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
+	Smooth  bool    // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
+	Ties    bool    // a tree with smooth loss whose contributions may come in at an ancestor, where nodes below follow it
+	Least   float64 // Ties: a node that would differ by less from its parent, times the root of the edge's weight, follows it; 0: none
+	Whole   bool    // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
 
 // StiffUnit is what one terminal that is stiff throughout counts in the contributions of
@@ -107,7 +109,7 @@ func (s *Scratch) Run(t Task, in []Contribution, x, prev *Vectors) (*Vectors, Su
 	}
 	s.at = resize(s.at, nodes)
 	s.col.reset(nodes)
-	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
+	r.dense = t.Rule == Full && !t.Ties || t.Rule == Mean || t.Rule == Jacobi
 	r.rigid = t.Rule == Full || t.Rule == Family
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)
@@ -158,6 +160,7 @@ func (r *run) column(f int32) {
 	}
 	switch r.Rule {
 	case Support, Family, Full:
+		r.tie()
 		c.solve()
 	case Mean:
 		r.mean()
