@@ -42,6 +42,8 @@ type mapReduceOptions struct {
 	cores      int
 	maps       int
 	reduces    int
+
+	drive, driveID string // of a driver that submit has started
 }
 
 // on says whether the training runs as MapReduce jobs.
@@ -59,6 +61,11 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 		bytesFlag(f, &o.memory, "task-memory", 0, "`SIZE` of a task's container, its JVM's 400 MiB aside (default: estimated)")
 		intFlag(f, &o.cores, "task-cores", 1, 1, 1024, "`N` cores of a task")
 		intFlag(f, &o.maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as the work asks for, at most 64 or a core's one")
+		f.StringVar(&o.drive, "drive", "", "`DIR` in which to say where the driver answers")
+		f.StringVar(&o.driveID, "drive-id", "train", "`ID` of the job")
+		for _, name := range []string{"drive", "drive-id"} {
+			f.Lookup(name).Hidden = true // for submit
+		}
 		intFlag(f, &o.reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as map tasks, at most one a feature range")
 	})
 }
@@ -113,7 +120,11 @@ func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*map
 	if err != nil {
 		return nil, err
 	}
-	b, err := mapreduce.New(ctx, mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.maps, Reduces: o.reduces, Note: t.a.ui.Warn})
+	c := mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.maps, Reduces: o.reduces, Note: t.a.ui.Warn}
+	if t.driving != nil {
+		c.Accepted = t.driving.accepted
+	}
+	b, err := mapreduce.New(ctx, c)
 	if err != nil {
 		return nil, err
 	}

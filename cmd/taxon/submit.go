@@ -44,6 +44,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		Long: "Gives a training to a cluster and prints the job's id. The flags are those of train, or lines `flag: value` of a --job file. Local data is read here, " +
 			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested folder that the workers see themselves, below one of their data roots. " +
 			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C leaves the job running. " +
+			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no cluster of taxon's: a driver stays behind on this machine, or with --wait is this command. " +
 			"The same data, options and seed give the same bytes as train.",
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
 			"taxon submit --job training.yaml --json",
@@ -53,6 +54,9 @@ func newSubmitCmd(a *app) *cobra.Command {
 			}
 			if err := o.train.settle(cmd.Flags().Changed("loss")); err != nil {
 				return err
+			}
+			if o.train.mr.on() {
+				return submitMapReduce(cmd, a, &o)
 			}
 			return runSubmit(cmd.Context(), a, &o)
 		},
@@ -65,7 +69,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
 		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: upload nothing but names")
 		f.BoolVar(&o.wait, "wait", false, "follow the job to its end")
-		f.StringVar(&o.train.out, "out", "", "with --wait: the `DIR` of the model")
+		f.StringVar(&o.train.out, "out", "", "the `DIR` of the model; on a cluster with --wait")
 	})
 	o.train.jobFlags(cmd)
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
@@ -73,6 +77,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		bytesFlag(f, &o.train.memory, "memory", 0, "`SIZE` that reading the data may take here")
 		intFlag(f, &o.train.checkpoint, "checkpoint-every", 4, 1, math.MaxInt32, "`N` sweeps between snapshots, where the cluster makes them")
 	})
+	o.train.mr.flags(cmd, engineCluster, engineCluster, engineMapReduce)
 	o.flags(cmd)
 	return cmd
 }

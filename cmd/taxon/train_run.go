@@ -37,6 +37,7 @@ type training struct {
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	mr        *mapreduce.Backend // nil: the training runs in this process
+	driving   *driving           // nil: nobody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
 }
 
@@ -336,8 +337,13 @@ func (t *training) fits() error {
 func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model.Report, err error) {
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
-	config := t.engineConfig()
+	config, job := t.engineConfig(), "train"
 	if t.o.mr.on() {
+		if t.o.mr.drive != "" {
+			job = t.o.mr.driveID
+			t.driving = &driving{dir: t.o.mr.drive, id: job, out: t.o.out}
+			defer t.driving.end()
+		}
 		t.mr, err = t.mapReduce(ctx, from)
 		if t.mrDone != nil {
 			defer t.mrDone()
@@ -354,11 +360,16 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 	}
 	t.scores.engine = e
 	defer func() { err = errors.Join(err, e.Close()) }()
-	job := "train"
+	if t.driving != nil {
+		if err := t.driving.listen(e); err != nil {
+			return nil, err
+		}
+	}
 	if from != nil {
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
+		t.driving.rename(job)
 	} else if err = t.submit(ctx, e, job); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"taxon/coordinator"
 	"taxon/internal/dataset"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -171,6 +173,19 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 		return "", err
 	}
 	return e.server.Resume(c.State)
+}
+
+// RegisterJobs adds what users ask of jobs to a gRPC server; workers can't join by it.
+func (e *Engine) RegisterJobs(g grpc.ServiceRegistrar) { e.server.Register(jobsAlone{g}) }
+
+// jobsAlone passes on the service of users.
+type jobsAlone struct{ to grpc.ServiceRegistrar }
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
+	if d.ServiceName == taxonv1.Jobs_ServiceDesc.ServiceName {
+		j.to.RegisterService(d, impl)
+	}
 }
 
 // keeper is the store as the coordinator knows it.

@@ -25,6 +25,8 @@ type Config struct {
 	Maps, Reduces int
 	// Note is told of what a user may want to know as it happens; nil: not told.
 	Note func(format string, args ...any)
+	// Accepted is told when a job has begun to run elsewhere, or has ended well; nil: not told.
+	Accepted func()
 }
 
 // Backend is a state folder, and what runs a job's tasks on it. Close it by way of the
@@ -49,6 +51,9 @@ var _ engine.Backend = (*Backend)(nil)
 func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Note == nil {
 		c.Note = func(string, ...any) {}
+	}
+	if c.Accepted == nil {
+		c.Accepted = func() {}
 	}
 	b := &Backend{config: c, dir: folder(c.Dir), limits: store.Limits{}.WithDefaults(), seconds: map[uint32]float64{}}
 	b.values = newValues(b.dir)

@@ -39,13 +39,17 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	j := &Job{State: b.config.Dir, Run: id, Keys: run.Keys,
 		Name:  fmt.Sprintf("taxon %s sweep %d", first.lease.GetJob(), first.lease.GetSweep()),
 		Lines: b.lines(batch, first.job.GetPlan()), Reducers: b.reducers(len(run.Keys), len(batch))}
-	j.Started = func(job string) { _ = fs.WriteFile(fs.Join(b.dir.run(id), idFile), []byte(job)) }
+	j.Started = func(job string) {
+		b.config.Accepted()
+		_ = fs.WriteFile(fs.Join(b.dir.run(id), idFile), []byte(job))
+	}
 	if err := b.prepare(j, first.lease.GetStep(), run); err != nil {
 		return nil, err
 	}
 	if err := b.config.Runner.Run(ctx, j); err != nil {
 		return nil, err
 	}
+	b.config.Accepted()
 	found, err := b.collect(ctx, id, first.lease.GetStep(), run)
 	if err != nil {
 		return nil, err
