@@ -167,7 +167,7 @@ func (r *run) emit(f int32) {
 		if j >= 0 {
 			up = c.next[j]
 		}
-		if c.keep[i] || !same(c.next[i], up) && !r.near(c.next[i], up, c.edge[i]) {
+		if c.keep[i] || !same(c.next[i], up) && !(j >= 0 && r.near(c.next[i], up, c.edge[i])) {
 			c.keep[i] = true
 			kept++
 			if j >= 0 {
