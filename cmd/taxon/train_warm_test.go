@@ -75,7 +75,7 @@ func TestWarmStartMoved(t *testing.T) {
 	}
 	a := &app{ui: newUI(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
 	a.ui.quiet = true
-	o := tuneOptions{methods: []string{"rr-svm"}, goal: "micro", train: trainOptions{data: []string{"train.svm"}, hierarchy: "moved.txt", out: t.TempDir() + "/m", dag: "graph", prune: "empty"}}
+	o := tuneOptions{methods: []string{"rr-svm"}, goal: "micro", folds: 2, biases: []float64{1}, shifts: []float64{0}, train: trainOptions{data: []string{"train.svm"}, hierarchy: "moved.txt", out: t.TempDir() + "/m", dag: "graph", prune: "empty"}}
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
