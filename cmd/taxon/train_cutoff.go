@@ -13,9 +13,6 @@ import (
 	"taxon/internal/model"
 )
 
-// cutoffShare is the share of the training time that a large hold-out aims at.
-const cutoffShare = 0.2
-
 // Held-out rows: enough for a regression of a dozen coefficients and for the thresholds of
 // frequent classes, few enough to be scored in a small part of that time.
 const (
@@ -49,7 +46,7 @@ func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model
 		return report, nil
 	}
 	began := time.Now()
-	h := &holdOut{training: t, seconds: cutoffShare * report.Seconds, sweeps: report.Sweeps}
+	h := &holdOut{training: t, sweeps: report.Sweeps}
 	if !h.split() {
 		t.a.ui.Warn("too few instances to hold some out: label sets are cut at score 0")
 		return report, nil
