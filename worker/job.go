@@ -36,6 +36,7 @@ type job struct {
 	scratch  shelf
 	vectors  *vectorCache
 	recent   recent
+	once     bool // keep nothing in recent and blocks
 	blocks   blocks
 	home     []int32 // internal -> the block that may fold it; nil: none folds: see foldable
 }

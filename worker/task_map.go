@@ -58,7 +58,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	if err := k.put(ctx, values); err != nil {
 		return nil, err
 	}
-	if !k.job.smooth() { // dense states and vectors would fill the memory twice
+	if !k.job.smooth() && !k.job.once { // dense states and vectors would fill the memory twice
 		if !exact {
 			asWritten(parts)
 		}

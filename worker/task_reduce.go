@@ -42,7 +42,7 @@ func (k *task) reduce(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		if err := k.put(ctx, values); err != nil {
 			return nil, err
 		}
-		if k.job.oneGroup() && !k.job.smooth() {
+		if k.job.oneGroup() && !k.job.smooth() && !k.job.once {
 			k.job.recent.keep(values[0].Key, next)
 		}
 	}

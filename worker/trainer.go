@@ -26,6 +26,8 @@ type Trainer struct {
 	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
 	// need not come again elsewhere, but those marked by Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+	// Once: no task reads what another one of this process has written, so nothing of it is kept.
+	Once bool
 	// Release takes the data of a job that Trim has dropped back; nil: nothing.
 	Release func(*dataset.Set)
 
@@ -153,7 +155,11 @@ func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.J
 		}
 	}
 	var opening *openError
-	if l.job, l.err = newJob(ctx, id, r, t.open); errors.As(l.err, &opening) {
+	l.job, l.err = newJob(ctx, id, r, t.open)
+	if l.err == nil {
+		l.job.once = t.Once
+	}
+	if errors.As(l.err, &opening) {
 		l.err = opening.error
 	} else if l.err != nil && ctx.Err() == nil {
 		l.err = Deterministic(l.err)

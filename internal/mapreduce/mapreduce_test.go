@@ -151,21 +151,23 @@ func TestSameBytes(t *testing.T) {
 
 // TestJobs: a sweep is one job, as the REDUCE tasks follow the MAP tasks within it.
 func TestJobs(t *testing.T) {
-	d := data{2, 200, 40}
-	var runs, reduced atomic.Int64
-	r := counted{d.local(), func(j *mapreduce.Job) {
-		runs.Add(1)
-		if len(j.Keys) > 0 {
-			reduced.Add(1)
+	for _, method := range [][2]string{{"rr-svm", "hinge"}, {"rr-lr", "logistic"}} {
+		d := data{2, 200, 40}
+		var runs, reduced atomic.Int64
+		r := counted{d.local(), func(j *mapreduce.Job) {
+			runs.Add(1)
+			if len(j.Keys) > 0 {
+				reduced.Add(1)
+			}
+		}}
+		j := d.job()
+		e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), r, nil))
+		o := jobs.Defaults()
+		o.Method, o.Loss, o.Gap, o.MaxSweeps = method[0], method[1], 1e-6, 5
+		_, st := train(t, e, j.Spec(o))
+		if runs.Load() != int64(st.GetSweep())+1 || reduced.Load() != int64(st.GetSweep()) {
+			t.Errorf("%s: %d jobs, %d with reducers, for %d sweeps and the weights", method[0], runs.Load(), reduced.Load(), st.GetSweep())
 		}
-	}}
-	j := d.job()
-	e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), r, nil))
-	o := jobs.Defaults()
-	o.Gap, o.MaxSweeps = 1e-6, 5
-	_, st := train(t, e, j.Spec(o))
-	if runs.Load() != int64(st.GetSweep())+1 || reduced.Load() != int64(st.GetSweep()) {
-		t.Errorf("%d jobs, %d with reducers, for %d sweeps and the weights", runs.Load(), reduced.Load(), st.GetSweep())
 	}
 }
 

@@ -68,7 +68,7 @@ func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 	if err := readMessage(ctx, fs.Join(a.dir.run(t.Run), runFile), "run", a.run); err != nil {
 		return nil, err
 	}
-	a.trainer = &worker.Trainer{Store: s, Open: t.Open}
+	a.trainer = &worker.Trainer{Store: s, Open: t.Open, Once: true}
 	return a, nil
 }
 
