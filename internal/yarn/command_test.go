@@ -1,0 +1,81 @@
+package yarn
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// program writes a shell script that stands in for Hadoop's command; test/hadoop runs the
+// real one.
+func program(t *testing.T, script string) *Command {
+	t.Helper()
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "conf")
+	for name, text := range map[string]string{
+		"yarn":               "#!/bin/sh\n" + script,
+		"conf/yarn-site.xml": "<configuration>\n<property><name>a</name><value>b</value></property>\n</configuration>\n",
+		"conf/core-site.xml": "<configuration/>",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := NewCommand(filepath.Join(dir, "yarn"), conf, &Client{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCommandConfiguration: the command runs on the configuration with one property more.
+func TestCommandConfiguration(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "seen")
+	c := program(t, `echo "$@" | sed "s#$2#CONF#" > `+out+`; cat $2/core-site.xml $2/yarn-site.xml >> `+out)
+	if err := c.Flex(t.Context(), "gw", Worker, 4); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(seen)
+	for _, want := range []string{"--config CONF app -flex gw -component worker 4\n", "<configuration/>", "<value>b</value>",
+		"<name>" + adminProperty + "</name><value>" + adminClass + "</value></property>\n</configuration>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
+
+func TestCommandAnswers(t *testing.T) {
+	s, err := program(t, `echo 'WARN a line'; echo '{"name":"gw","state":"STABLE"}'`).Status(t.Context(), "gw")
+	if err != nil || s.State != "STABLE" {
+		t.Errorf("%+v %v", s, err)
+	}
+	for _, c := range []struct {
+		script string
+		is     error
+		says   string
+	}{
+		{`echo gw is not there`, ErrNoService, "gw is not there"},
+		{`echo "2026 ERROR client: Service gw doesn't exist on hdfs" >&2; exit 255`, ErrNoService, "doesn't exist"},
+		{`echo "org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit: unknown queue: x" >&2; exit 1`, nil, "yarn: Failed to submit: unknown queue: x"},
+		{`exit 3`, nil, "exit status 3"},
+		{`echo '{"name":'`, nil, "what "},
+	} {
+		_, err := program(t, c.script).Status(t.Context(), "gw")
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", c.script, err, c.says)
+		}
+	}
+	if _, err := NewCommand("no-such-yarn", "conf", nil); err == nil {
+		t.Error("a command that is not there")
+	}
+}
