@@ -38,7 +38,7 @@ func TestPredictCutoffs(t *testing.T) {
 	dir := animals(t, 12)
 	if _, err := model.AddCutoffs(dir, &labelset.Cutoffs{
 		Depth: 3, Global: 1, Intercept: -0.25, Weight: []float64{1, 0, 0}, Class: []float64{2.9, 5, 4, -6}, Rank: 2,
-	}, 0.5); err != nil {
+	}, 0.5, 0.5); err != nil {
 		t.Fatal(err)
 	}
 	vars := map[string]string{"M": dir, "PLAIN": animals(t, 12), "DATA": writeText(t, "test.svm", "car 7:1\ncat,dog 2:2 7:4\n")}

@@ -45,7 +45,7 @@ func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model
 	if !t.wantsCutoffs() {
 		return report, nil
 	}
-	began := time.Now()
+	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{training: t, sweeps: report.Sweeps}
 	if !h.split() {
 		t.a.ui.Warn("too few instances to hold some out: label sets are cut at score 0")
@@ -58,7 +58,7 @@ func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model
 	if err != nil {
 		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
 	}
-	return model.AddCutoffs(t.o.out, c, time.Since(began).Seconds())
+	return model.AddCutoffs(t.o.out, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
 // fit trains on the rest, scores the held-out rows and fits.

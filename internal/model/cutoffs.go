@@ -38,11 +38,11 @@ func parseCutoffs(path string, b []byte) (*labelset.Cutoffs, error) {
 	return c, nil
 }
 
-// AddCutoffs puts cut-offs that were fitted after the training, in so many seconds, into
+// AddCutoffs puts cut-offs that were fitted after the training, in so many seconds of time and of CPU, into
 // the published model in dir, in place of any that it has. Its weights stay as they are.
 // The manifest is replaced last, so a model cut short by a crash is found damaged, never
 // taken for one with other cut-offs.
-func AddCutoffs(dir string, c *labelset.Cutoffs, seconds float64) (*Report, error) {
+func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*Report, error) {
 	m, err := readManifest(dir)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func AddCutoffs(dir string, c *labelset.Cutoffs, seconds float64) (*Report, erro
 	m.Files = slices.DeleteFunc(m.Files, func(f File) bool { return f.Name == fileCutoffs })
 	m.Files = append(m.Files, File{Name: fileCutoffs, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])})
 	held := c.HeldOut
-	m.Report.CutoffSeconds, m.Report.HeldOut = &seconds, &held
+	m.Report.CutoffSeconds, m.Report.CutoffCPU, m.Report.HeldOut = &seconds, &cpuSeconds, &held
 	text, err := encodeManifest(*m)
 	if err != nil {
 		return nil, err

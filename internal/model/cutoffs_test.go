@@ -29,11 +29,11 @@ func TestAddCutoffs(t *testing.T) {
 		t.Error("cut-offs of a model without any")
 	}
 	for range 2 {
-		r, err := AddCutoffs(dir, tinyCutoffs(), 1.5)
+		r, err := AddCutoffs(dir, tinyCutoffs(), 1.5, 2.5)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.WeightsSHA256 != before.WeightsSHA256 || *r.CutoffSeconds != 1.5 || r.HeldOut.Instances != 7 {
+		if r.WeightsSHA256 != before.WeightsSHA256 || *r.CutoffSeconds != 1.5 || *r.CutoffCPU != 2.5 || r.HeldOut.Instances != 7 {
 			t.Errorf("report %+v", r)
 		}
 		m := openModel(t, dir)
@@ -58,10 +58,10 @@ func TestCutoffsRefused(t *testing.T) {
 	writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
 	c := tinyCutoffs()
 	c.Class = c.Class[:1]
-	if _, err := AddCutoffs(dir, c, 1); err == nil {
+	if _, err := AddCutoffs(dir, c, 1, 1); err == nil {
 		t.Error("thresholds of another model went in")
 	}
-	if _, err := AddCutoffs(dir, tinyCutoffs(), 1); err != nil {
+	if _, err := AddCutoffs(dir, tinyCutoffs(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, fileCutoffs)

@@ -75,7 +75,8 @@ type Report struct {
 	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
 
 	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
-	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`       // what the cut-offs reached there
+	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
+	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"` // what the cut-offs reached there
 }
 
 // TraceRow is one sweep of trace.jsonl; nil where a figure was not computed.
