@@ -47,8 +47,9 @@ var (
 type Error struct {
 	Status  int
 	Message string // one line
-	// byService says that the API of services answered, not the server that it is a part of.
-	byService bool
+	// byService says that the API of services answered, not the server that it is a part of;
+	// explained, that either gave a reason.
+	byService, explained bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -94,15 +95,42 @@ func (c *Client) service(ctx context.Context, method, path string, in, out any) 
 	return err
 }
 
-// call asks one resource manager after the other.
+// call asks the active resource manager.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
+	err = c.callAny(ctx, method, path, body, in != nil, out)
+	for tries := 1; tries < settleTries && method == http.MethodGet && starting(err); tries++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settlePause):
+			err = c.callAny(ctx, method, path, body, in != nil, out)
+		}
+	}
+	return err
+}
+
+// A resource manager that has just been started answers some calls with a bare 500 for a
+// second or two.
+const (
+	settleTries = 5
+	settlePause = time.Second
+)
+
+// starting tells such an answer, which no part of it has given a reason for.
+func starting(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status >= 500 && !e.explained
+}
+
+// callAny asks one resource manager after the other.
+func (c *Client) callAny(ctx context.Context, method, path string, body []byte, send bool, out any) error {
 	var last error
 	for _, root := range c.URLs {
-		err := c.callOne(ctx, method, strings.TrimRight(root, "/")+path, body, in != nil, out)
+		err := c.callOne(ctx, method, strings.TrimRight(root, "/")+path, body, send, out)
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(ctx.Err(), err)
 		}
@@ -180,11 +208,11 @@ func answer(at string, resp *http.Response, data []byte, out any) error {
 	isJSON := strings.Contains(resp.Header.Get("Content-Type"), "json") || json.Valid(data) && len(data) > 0
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
-		why, _ := reason(data, resp.Status)
-		return &Error{Status: resp.StatusCode, Message: "the resource manager refuses this user: " + why}
+		e := reason(data, resp)
+		e.Message = "the resource manager refuses this user: " + e.Message
+		return e
 	case resp.StatusCode >= 300 && (isJSON || resp.StatusCode == http.StatusNotFound && isHadoop(resp)):
-		why, byService := reason(data, resp.Status)
-		return &Error{resp.StatusCode, why, byService}
+		return reason(data, resp)
 	case resp.StatusCode >= 300 || !isJSON && out != nil:
 		return fmt.Errorf("%w at %s: what is there speaks HTTP and is no resource manager (%s)", ErrUnreachable, resp.Request.URL.Host, resp.Status)
 	case out == nil:
@@ -202,16 +230,17 @@ func isHadoop(resp *http.Response) bool { return resp.Header.Get("X-Frame-Option
 
 // reason is the line that says why, in either form of Hadoop's: that of services or that
 // of all other pages.
-func reason(data []byte, status string) (line string, byService bool) {
+func reason(data []byte, resp *http.Response) *Error {
 	var doc struct {
 		Diagnostics     string
 		RemoteException struct{ Message string }
 	}
 	_ = json.Unmarshal(data, &doc) // no JSON: the status says it
-	for i, m := range []string{doc.Diagnostics, doc.RemoteException.Message} {
+	e := &Error{Status: resp.StatusCode, Message: resp.Status, byService: doc.Diagnostics != ""}
+	for _, m := range []string{doc.RemoteException.Message, doc.Diagnostics} {
 		if line, _, _ := strings.Cut(strings.TrimSpace(m), "\n"); line != "" {
-			return line, i == 0
+			e.Message, e.explained = line, true
 		}
 	}
-	return status, false
+	return e
 }

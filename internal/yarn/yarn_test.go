@@ -219,6 +219,7 @@ func TestAnswers(t *testing.T) {
 		says       string
 	}{
 		{404, js, `{"diagnostics":"Service gw not found","code":404004}`, ErrNoService, "gw"},
+		{404, js, `{"servlet":"API-Service","message":"Not Found","url":"/app/v1/services/gw","status":"404"}`, ErrClosed, "ask its admin"},
 		{404, js, `{"RemoteException":{"exception":"NotFoundException","message":"java.lang.Exception"}}`, ErrClosed, "yarn.webapp.api-service.enable"},
 		{500, js, `{"diagnostics":"submitted by user root to unknown queue: nosuch\nmore"}`, nil, "unknown queue: nosuch"},
 		{403, html, `<html>`, nil, "refuses this user: 403"},
@@ -230,10 +231,24 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%d %s: %v, want %q", c.status, c.text, err, c.says)
 		}
 	}
+	calls := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			w.Header().Set("Content-Type", js)
+			w.WriteHeader(500)
+			_, _ = w.Write([]byte(`{"servlet":"API-Service","message":"Server Error","status":"500"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"state":"STABLE"}`))
+	}))
+	defer s.Close()
+	if got, err := (&Client{URLs: []string{s.URL}}).Status(t.Context(), "gw"); err != nil || got.State != "STABLE" {
+		t.Errorf("just started: %+v %v", got, err)
+	}
 	up := answering(t, 200, js, `{"name":"gw","id":"application_1","lifetime":-1,"state":"STABLE","components":[{"name":"worker","containers":[{"state":"READY"},{"state":"INIT"}]}]}`)
 	up.URLs = append([]string{"http://127.0.0.1:1"}, up.URLs...) // a standby that is down
-	s, err := up.Status(t.Context(), "gw")
-	if err != nil || len(s.Component(Worker).Containers) != 2 || s.Component("x") != nil {
-		t.Errorf("%+v %v", s, err)
+	got, err := up.Status(t.Context(), "gw")
+	if err != nil || len(got.Component(Worker).Containers) != 2 || got.Component("x") != nil {
+		t.Errorf("%+v %v", got, err)
 	}
 }

@@ -175,7 +175,7 @@ func TestYARN(t *testing.T) {
 	y := newYarnCase(t)
 	gen := y.c.URL("/gen")
 	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.02", "--out", gen)
-	y.job = []string{"--data", gen + "/train.svm", "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-6"}
+	y.job = []string{"--data", gen + "/train.svm", "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"} // enough for all that happens to it
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
 	sum := y.compare(t, "512MiB", 1, 4*time.Minute)
 	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, sum) })
