@@ -102,6 +102,10 @@ bench-go: ## Go benchmarks
 bench-env: ## a Python environment with scikit-learn, PECOS and omikuji for `bench`
 	test/bench/versus/bench-env.sh
 
+# What `accuracy` runs on, and where it keeps searches and models to go on with.
+SETS ?= clef,news20,enron,proteins_go,wordnet-freq,wordnet
+KEEP ?=
+
 # CASE=flat-hinge-news20 measures one claim; go run ./test/bench/versus -list names all.
 CASE ?= all
 
@@ -114,6 +118,9 @@ convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA
 results: ## time, memory, size and scores on four data sets: TAXON_DATA=DIR make results
 	go run ./test/bench/results
 
+accuracy: ## tuned results of every method on six data sets, with significance: TAXON_DATA=DIR make accuracy (hours; SETS=clef,enron is minutes)
+	go run ./test/bench/accuracy -sets '$(SETS)' -keep '$(KEEP)'
+
 overhead: ## what the machine costs over calling mapper and reducer directly: TAXON_DATA=DIR make overhead
 	go run ./test/bench/overhead
 
@@ -123,4 +130,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: chaos chaos-short hadoop-short hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results overhead tour clean
+.PHONY: chaos chaos-short hadoop-short hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy overhead tour clean

@@ -1,0 +1,237 @@
+// Command accuracy makes the table of tuned results: on each data set it searches the
+// options of each method by cross-validation on the training data (taxon tune), trains by
+// the job file that comes out, measures the model on the test data and compares it with
+// the one-versus-rest model of the same loss.
+//
+//	go run ./test/bench/accuracy -data DIR [-sets clef,news20] [-methods rr-svm] [-keep DIR]
+//
+// With -keep searches and models stay in that folder, and a run that was interrupted is
+// gone on with there. The bar to clear is printed too: nearest centroid.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"taxon/test/bench/drive"
+)
+
+func main() {
+	data := flag.String("data", os.Getenv("TAXON_DATA"), "`folder` of the data sets (default $TAXON_DATA)")
+	sets := flag.String("sets", "clef,news20,enron,proteins_go,wordnet-freq,wordnet", "data sets within it")
+	methods := flag.String("methods", "", "only rows whose name contains this `text`")
+	goal := flag.String("goal", "micro", "`measure` that the options are chosen by")
+	keep := flag.String("keep", "", "`folder` to keep searches and models in, and to go on in")
+	binary := flag.String("binary", "", "taxon's `binary` (default: built)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	b := &bench{data: *data, goal: *goal, only: *methods, keep: *keep}
+	if err := b.run(ctx, *binary, strings.Split(*sets, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "accuracy:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	data, goal, only, keep string
+	*drive.Driver
+}
+
+func (b *bench) run(ctx context.Context, binary string, sets []string) (err error) {
+	if b.data == "" {
+		return errors.New("name the data with -data DIR or TAXON_DATA=DIR")
+	}
+	var chosen []study
+	for _, name := range sets {
+		i := slices.IndexFunc(studies, func(s study) bool { return s.set == name })
+		if i < 0 {
+			return fmt.Errorf("-sets %s: not one of clef, news20, enron, proteins_go, wordnet-freq, wordnet", name)
+		}
+		chosen = append(chosen, studies[i])
+	}
+	if b.keep == "" {
+		if b.keep, err = os.MkdirTemp("", "taxon-accuracy-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(b.keep)
+	}
+	if b.Driver, err = drive.NewFrom(ctx, binary); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	head := []string{"set", "method", "chosen", "search CPU s", "train CPU s", "gap", "micro F1", "macro F1", "P@1", "sign test", "Wilcoxon"}
+	drive.Row(head...)
+	drive.Rule(len(head))
+	for _, s := range chosen {
+		if err := b.study(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// study prints the rows of a data set.
+func (b *bench) study(ctx context.Context, s study) error {
+	dir := filepath.Join(b.data, s.set)
+	if b.only == "" {
+		c, err := centroid(ctx, dir)
+		if err != nil {
+			return err
+		}
+		drive.Row(s.set, "nearest centroid", "", "", "", "", percent(c.MicroF1), percent(c.MacroF1), percent(c.Ranking.P1), "", "")
+	}
+	for _, m := range s.methods {
+		if !strings.Contains(m.name, b.only) {
+			continue
+		}
+		if err := b.row(ctx, s, m); err != nil {
+			// A method may be refused for want of memory: its row says so.
+			if ctx.Err() != nil {
+				return err
+			}
+			text := strings.Join(strings.Fields(err.Error()), " ")
+			drive.Row(s.set, m.name, text[strings.LastIndex(text, "taxon: ")+len("taxon: "):], "", "", "", "", "", "", "", "")
+		}
+	}
+	if s.peers != "" && b.only == "" {
+		drive.Row(s.set, "others: "+s.peers, "", "", "", "", "", "", "", "", "")
+	}
+	return nil
+}
+
+// tuned is what is read of tune --json.
+type tuned struct {
+	JobFile string  `json:"job_file"`
+	CPU     float64 `json:"cpu_seconds"`
+	Options struct {
+		C        float64 `json:"C"`
+		Positive string  `json:"positive_weight"`
+		Internal float64 `json:"internal_weight"`
+		Shift    float64 `json:"prior_shift"`
+	} `json:"options"`
+}
+
+// point says what was chosen; without a search, what was given.
+func (t *tuned) point(m method) string {
+	if t.JobFile == "" {
+		return strings.Join(m.flags, " ") + ", not tuned"
+	}
+	text := fmt.Sprintf("C %g", t.Options.C)
+	if t.Options.Positive != "1" {
+		text += ", positives " + t.Options.Positive
+	}
+	if t.Options.Internal != 1 {
+		text += fmt.Sprintf(", internal %g", t.Options.Internal)
+	}
+	if t.Options.Shift != 0 {
+		text += fmt.Sprintf(", shift %g", t.Options.Shift)
+	}
+	return text
+}
+
+func (t *tuned) cost() string {
+	if t.JobFile == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", t.CPU)
+}
+
+// report is what is read of train --json.
+type report struct {
+	CPUSeconds float64  `json:"cpu_seconds"`
+	Gap        *float64 `json:"gap"`
+}
+
+func (r *report) gap() string {
+	if r.Gap == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1e", *r.Gap)
+}
+
+// measured is what is read of eval --json --compare.
+type measured struct {
+	MicroF1 float64 `json:"micro_f1"`
+	MacroF1 float64 `json:"macro_f1"`
+	PAt1    float64 `json:"p@1"`
+	Sign    *test   `json:"sign_test"`
+	Rank    *test   `json:"wilcoxon"`
+}
+
+type test struct {
+	P float64 `json:"p"`
+}
+
+func (t *test) String() string {
+	switch {
+	case t == nil:
+		return ""
+	case t.P < 1e-4:
+		return "< 1e-4"
+	}
+	return fmt.Sprintf("%.2g", t.P)
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f", 100*x) }
+
+// row searches, trains and measures.
+func (b *bench) row(ctx context.Context, s study, m method) error {
+	dir := filepath.Join(b.data, s.set)
+	if err := os.MkdirAll(filepath.Join(b.keep, s.set), 0o777); err != nil {
+		return err
+	}
+	input := []string{"--data", filepath.Join(dir, "train.svm.xz")}
+	if !m.flat {
+		input = append(input, s.structure[0], filepath.Join(dir, s.structure[1]))
+	}
+	t, train := &tuned{}, slices.Concat(input, m.flags) // too large for a search: the one point given
+	if s.folds != nil {
+		if err := b.json(ctx, t, slices.Concat([]string{"tune", "--out", b.place(s, m.name, "search"), "--goal", b.goal}, input, m.flags, s.folds)...); err != nil {
+			return err
+		}
+		train = []string{"--job", t.JobFile}
+	}
+	r := &report{}
+	if err := b.json(ctx, r, slices.Concat([]string{"train", "--out", b.place(s, m.name, "model"), "--gap", s.gap}, train)...); err != nil {
+		return err
+	}
+	eval := []string{"eval", "--model", b.place(s, m.name, "model"), "--data", filepath.Join(dir, "test.svm.xz")}
+	if bar := b.place(s, m.bar, "model"); m.bar != "" {
+		if _, err := os.Stat(bar); err == nil {
+			eval = append(eval, "--compare", bar)
+		}
+	}
+	e := &measured{}
+	if err := b.json(ctx, e, eval...); err != nil {
+		return err
+	}
+	drive.Row(s.set, m.name, t.point(m), t.cost(), fmt.Sprintf("%.1f", r.CPUSeconds), r.gap(), percent(e.MicroF1), percent(e.MacroF1), percent(e.PAt1), e.Sign.String(), e.Rank.String())
+	return nil
+}
+
+// place is where a search or model is kept.
+func (b *bench) place(s study, name, kind string) string {
+	return filepath.Join(b.keep, s.set, strings.ReplaceAll(name, " ", "-")+"-by-"+b.goal+"."+kind)
+}
+
+// json runs a verb and reads what it prints.
+func (b *bench) json(ctx context.Context, into any, args ...string) error {
+	out, err := b.Output(ctx, append(args, "--quiet", "--json")...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("taxon %s --json: %w", args[0], err)
+	}
+	return nil
+}

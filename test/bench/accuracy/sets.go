@@ -1,0 +1,65 @@
+package main
+
+import "slices"
+
+// A study is what is searched on a data set. Grids are narrow on large sets, where a
+// point takes minutes.
+type study struct {
+	set       string
+	structure []string // flags that name the structure, its file relative to the set's folder
+	methods   []method
+	folds     []string // flags of the cross-validation
+	gap       string   // that the model of the table is trained to
+	peers     string   // the best figures of others' programs on the same files
+}
+
+// method is a row of the table: one search.
+type method struct {
+	name  string // as the table has it
+	flags []string
+	flat  bool
+	bar   string // row of the same loss that the tests compare with; "": none
+}
+
+// grid lists the values that the searches of a set try.
+type grid struct{ hinge, squared, logistic, positive, inner, shift string }
+
+// methods are the six searches of a set: one-versus-rest, and along the structure.
+func (g grid) methods() []method {
+	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--prior-shift", g.shift}
+	hinge := []string{"--C", g.hinge, "--prior-shift", g.shift}
+	logistic := []string{"--C", g.logistic, "--prior-shift", g.shift}
+	flat := func(name string, flags []string) []string { return slices.Concat([]string{"--method", name}, flags) }
+	return []method{
+		{"bsvm hinge", flat("bsvm", hinge), true, ""},
+		{"bsvm squared hinge", flat("bsvm", squared), true, ""},
+		{"blr", flat("blr", logistic), true, ""},
+		{"rr-svm hinge", hinge, false, "bsvm hinge"},
+		{"rr-svm squared hinge", append(slices.Clone(squared), "--internal-weight", g.inner), false, "bsvm squared hinge"},
+		{"rr-lr", flat("rr-lr", logistic), false, "blr"},
+	}
+}
+
+// A structure is the flags that name it; its file lies in the set's folder.
+var (
+	tree  = []string{"--hierarchy", "hierarchy.txt"}
+	first = []string{"--hierarchy", "tree.txt"}
+	graph = []string{"--graph", "graph.txt"}
+)
+
+// Cross-validation: all of five folds, or the first alone where a training takes minutes.
+var (
+	all = []string{"--folds", "5"}
+	one = []string{"--folds", "5", "--first-folds", "1"}
+)
+
+const shifts = "0,0.05,0.1,0.15,0.2"
+
+var studies = []study{
+	{"clef", tree, grid{"0.01,0.03,0.1,0.3,1", "0.01,0.03,0.1,0.3,1", "0.1,0.3,1,3,10,30", "1,4", "1", shifts}.methods(), all, "1e-3", "79.9 / 53.8 (LIBLINEAR -s 7, -s 1)"},
+	{"news20", tree, grid{"0.1,0.3,1,3", "0.1,0.3,1,3", "3,10,30,100", "1,4", "1", "0"}.methods(), all, "1e-3", "83.3 / 82.5 (LIBLINEAR -s 3)"},
+	{"enron", tree, grid{"0.03,0.1,0.3,1,3", "0.03,0.1,0.3,1,3", "0.3,1,3,10,30", "1,4", "1", "0"}.methods(), all, "1e-3", ""},
+	{"proteins_go", graph, grid{"1,3", "0.3,1", "10", "1", "1", "0"}.methods(), one, "1e-2", "P@1 62.4 (PECOS one-versus-rest)"},
+	{"wordnet-freq", first, grid{"0.3,1", "0.15,0.5", "30", "4,8", "1", shifts}.methods(), one, "3e-3", "60.8 / 39.6, P@1 61.4 (omikuji, 3 learned trees)"},
+	{"wordnet", first, grid{"1", "0.15", "30", "8", "1", "0.1"}.methods(), nil, "1e-2", "P@1 46.3, 45.7 / 11.0 (omikuji); macro 12.4 (nearest centroid)"},
+}
