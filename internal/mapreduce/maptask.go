@@ -17,7 +17,7 @@ import (
 // Map runs a map task: the coordinator's tasks of its lines. Contributions go through the
 // shuffle where reducers follow; all else goes into a segment.
 func (t Task) Map(ctx context.Context) (err error) {
-	out := &mapStore{out: &shuffleWriter{w: bufio.NewWriterSize(t.Stdout, 1<<20)}}
+	out := &mapStore{out: newShuffleWriter(t.Stdout)}
 	a, err := t.begin(ctx, out)
 	if err != nil {
 		return err

@@ -29,19 +29,23 @@ func shuffleKeys(ranges, reducers int) [][]byte {
 	return out
 }
 
-// keyFor appends letters to a name until its key goes to a reducer.
+// keyFor appends up to two characters to a name so that its key goes to a reducer. The hash
+// grows by 31 a and b for characters a and b: of 58 in a row, more than 31, they reach any of
+// 1,800 numbers in a row, and so each of as many reducers.
 func keyFor(name string, reducer, reducers int) []byte {
 	key := []byte(name)
 	if partition(key, reducers) == reducer {
 		return key
 	}
-	for a := byte('a'); a <= 'z'; a++ {
-		key = append(append(key[:0], name...), a)
-		if partition(key, reducers) == reducer {
-			return key
+	for a := byte('A'); a <= 'z'; a++ {
+		for b := byte('A'); b <= 'z'; b++ {
+			key = append(append(key[:0], name...), a, b)
+			if partition(key, reducers) == reducer {
+				return key
+			}
 		}
 	}
-	return keyFor(name+"z", reducer, reducers)
+	return key // more reducers than that: another one does its work
 }
 
 // partition is the reducer of a key: org.apache.hadoop.mapred.lib.HashPartitioner over
@@ -58,6 +62,10 @@ func partition(key []byte, reducers int) int {
 type shuffleWriter struct {
 	mu sync.Mutex
 	w  *bufio.Writer
+}
+
+func newShuffleWriter(w io.Writer) *shuffleWriter {
+	return &shuffleWriter{w: bufio.NewWriterSize(w, 1<<20)}
 }
 
 // write writes a contribution's record.

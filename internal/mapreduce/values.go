@@ -218,10 +218,9 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := together(hits)
+		n, end := together(hits)
 		from := hits[0].value.GetOffset()
-		last := hits[n-1].value
-		b := make([]byte, last.GetOffset()+last.GetBytes()-from)
+		b := make([]byte, end-from)
 		if err := f.ReadRange(b, int64(from)); err != nil {
 			if errors.Is(err, io.ErrUnexpectedEOF) {
 				return &store.KeyError{Op: "get", Key: keys[hits[0].i], Err: fmt.Errorf("%w: %s was cut", store.ErrCorrupt, path)}
@@ -241,10 +240,12 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 	return nil
 }
 
-// together is how many of the first hits, sorted by place, are read in one go.
-func together(hits []hit) int {
-	n := 1
-	begin, end := hits[0].value.GetOffset(), hits[0].value.GetOffset()+hits[0].value.GetBytes()
+// together is how many of the first hits, sorted by place, are read in one go, and where
+// they end.
+func together(hits []hit) (n int, end uint64) {
+	n = 1
+	begin := hits[0].value.GetOffset()
+	end = begin + hits[0].value.GetBytes()
 	for n < len(hits) {
 		next := hits[n].value
 		if next.GetOffset() > end+gapBytes || next.GetOffset()+next.GetBytes() > begin+spanBytes {
@@ -253,5 +254,5 @@ func together(hits []hit) int {
 		end = max(end, next.GetOffset()+next.GetBytes())
 		n++
 	}
-	return n
+	return n, end
 }
