@@ -200,7 +200,11 @@ func (y *yarnCase) compare(t *testing.T, memory string, pace int, limit time.Dur
 	sum, weights := y.embedded(t, filepath.Join(t.TempDir(), "model"))
 	y.taxon.run(t, 0, placedFor(memory, "gw", "--workers", "2", "--stores", "2")...)
 	t.Cleanup(func() { _ = exec.Command(string(y.taxon), "yarn", "down", "--name", "gw").Run() })
-	t.Setenv("TAXON_COORDINATOR", y.status(t, "gw").Coordinator)
+	place := y.status(t, "gw").Coordinator
+	if info, err := fs.Stat(fs.Dir(place)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder with the keys: %v %v", info, err)
+	}
+	t.Setenv("TAXON_COORDINATOR", place)
 	y.taxon.run(t, 0, append([]string{"submit", "--id", "job", "--replicas", "2"}, y.job...)...)
 	disturb(t, y, "job", pace)
 	if got := y.done(t, "job", limit); got != sum {
