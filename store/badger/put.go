@@ -134,7 +134,6 @@ func (s *Store) stepOf(k store.Key) (*step, error) {
 	if !made {
 		return st, nil
 	}
-	st.mu.Lock()
 	defer st.mu.Unlock()
 	stored, err := s.hasEntries(store.AppendStepPrefix(nil, k.Job, k.Step))
 	st.stored = stored || err != nil

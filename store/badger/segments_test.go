@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"taxon/store"
@@ -253,5 +254,27 @@ func TestFirstVersion(t *testing.T) {
 	mustHave(t, c, old, chunked, now)
 	if n, err := c.Drop(t.Context(), store.DropSpec{Job: "j", Before: 5}); err != nil || n != 3 || len(entries(t, c)) != 1 {
 		t.Errorf("drop: %d, %v, %d entries are left", n, err, len(entries(t, c)))
+	}
+}
+
+// TestFirstTouch: several at a time who are the first to write to a step, or to read it,
+// all see what the version before has of it.
+func TestFirstTouch(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	defer s.Close()
+	for round := range uint32(20) {
+		old := someValue(round, 1, 1, 9)
+		putFirst(t, s, old)
+		var group sync.WaitGroup
+		for i := range uint32(4) {
+			group.Go(func() {
+				other := store.Value{Key: old.Key, Data: []byte("other")}
+				if err := s.Put(t.Context(), []store.Value{someValue(round, 2+i, 1, 3), other}); !errors.Is(err, store.ErrConflict) {
+					t.Errorf("round %d: %v", round, err)
+				}
+				mustHave(t, s, old)
+			})
+		}
+		group.Wait()
 	}
 }

@@ -78,7 +78,8 @@ func (t *table) find(job string, number uint32) *step {
 	return t.steps[job][number]
 }
 
-// findOrMake gives a step, a new one if there is none.
+// findOrMake gives a step, a new one if there is none: its mu is locked, so that nobody
+// sees it before it is known whether Badger has heads of it.
 func (t *table) findOrMake(job string, number uint32) (st *step, made bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,6 +90,7 @@ func (t *table) findOrMake(job string, number uint32) (st *step, made bool) {
 	}
 	if st = steps[number]; st == nil {
 		st, made = &step{job: job, number: number, heads: map[item]place{}}, true
+		st.mu.Lock()
 		steps[number] = st
 	}
 	return st, made

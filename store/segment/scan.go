@@ -105,7 +105,7 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 			files = nil
 		}
 	}()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), SyncDir(filepath.Dir(dir))); err != nil {
 		return nil, 0, err
 	}
 	entries, err := os.ReadDir(dir) // sorted by name, which is by number

@@ -304,9 +304,9 @@ func TestInPlace(t *testing.T) {
 
 // A cancelled job can be resumed, to the same bytes; a drained worker goes.
 func TestCancelResumeDrain(t *testing.T) {
-	want := bench.Embedded(t, "1e-4")
+	want := bench.Embedded(t, "1e-6") // long enough for both verbs
 	c := bench.Up(t, 2, 1)
-	job := c.Submit(t, "1e-4")
+	job := c.Submit(t, "1e-6")
 	c.Taxon(t, "drain", "worker-1")
 	c.Taxon(t, "cancel", job)
 	if s := c.Await(t, job, nil); s.State != "cancelled" {

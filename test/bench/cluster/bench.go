@@ -1,16 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -67,89 +67,68 @@ func (b *bench) train(ctx context.Context) (cost, error) {
 	return read(out, cost{wall: time.Since(began).Seconds(), byRole: map[string]float64{"command": cpu}})
 }
 
-// cluster is the side of several processes.
+// cluster is the side of several processes, as `taxon cluster up` starts them.
 func (b *bench) cluster(ctx context.Context) (c cost, err error) {
 	dir := b.path("cluster")
 	defer os.RemoveAll(dir)
 	defer os.RemoveAll(b.path("model"))
-	var up []*process
-	defer func() {
-		for _, p := range up {
-			_ = p.cmd.Process.Kill() // those that have not ended
-			_ = p.cmd.Wait()
-		}
-	}()
-	start := func(args ...string) (string, error) {
-		p, addr, err := b.start(args...)
-		if p != nil {
-			up = append(up, p)
-		}
-		return addr, err
-	}
-	addr, err := start("coordinator", "--dir", filepath.Join(dir, "coordinator"), "--listen", "127.0.0.1:0", "--data-root", b.dir)
-	for i := 0; i < b.stores && err == nil; i++ {
-		_, err = start("store", "--dir", filepath.Join(dir, fmt.Sprint("store", i)), "--coordinator", addr, "--name", fmt.Sprint("s", i))
-	}
-	for i := 0; i < b.workers && err == nil; i++ {
-		_, err = start("worker", "--dir", filepath.Join(dir, fmt.Sprint("worker", i)), "--coordinator", addr, "--slots", "1", "--data-root", b.dir)
-	}
+	text, _, err := b.exec(ctx, "cluster", "up", "--dir", dir, "--workers", fmt.Sprint(b.workers), "--stores", fmt.Sprint(b.stores),
+		"--data-root", b.dir, "--json", "--quiet")
 	if err != nil {
 		return cost{}, err
 	}
+	defer func() {
+		_, _, down := b.exec(context.WithoutCancel(ctx), "cluster", "down", "--dir", dir)
+		err = errors.Join(err, down)
+	}()
+	var up struct {
+		Coordinator string
+		Processes   []struct {
+			Role string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal(text, &up); err != nil {
+		return cost{}, err
+	}
 	began := time.Now()
-	out, cpu, err := b.exec(ctx, append([]string{"submit", "--coordinator", addr, "--in-place", "--wait"}, b.job()...)...)
+	out, cpu, err := b.exec(ctx, append([]string{"submit", "--coordinator", up.Coordinator, "--in-place", "--wait"}, b.job()...)...)
 	if err != nil {
 		return cost{}, err
 	}
 	c = cost{wall: time.Since(began).Seconds(), byRole: map[string]float64{"command": cpu}}
-	for i := len(up) - 1; i >= 0; i-- { // workers first: they leave
-		seconds, err := up[i].end()
+	for _, p := range up.Processes {
+		seconds, err := cpuOfPID(p.PID)
 		if err != nil {
-			return cost{}, err
+			return cost{}, fmt.Errorf("%s: %w", p.Role, err)
 		}
-		c.byRole[up[i].role] += seconds
+		c.byRole[p.Role] += seconds
 	}
-	up = nil
 	return read(out, c)
 }
 
-// process is one that runs until it is ended.
-type process struct {
-	role string
-	cmd  *exec.Cmd
-}
+// ticksPerSecond is what Linux counts times in, on all of its platforms.
+const ticksPerSecond = 100
 
-// start begins a process and gives the address that it says it is ready on.
-func (b *bench) start(args ...string) (*process, string, error) {
-	cmd := exec.Command(b.binary, args...)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+// cpuOfPID is the CPU time of a running process, in seconds.
+func cpuOfPID(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return nil, "", err
-	}
-	p := &process{role: args[0], cmd: cmd}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	_, rest, found := strings.Cut(line, "ready on ")
-	if err != nil || !found {
-		return p, "", fmt.Errorf("taxon %s: %w: %s", args[0], errNotReady, bytes.TrimSpace(errs.Bytes()))
-	}
-	addr, _, _ := strings.Cut(strings.TrimSpace(rest), ",")
-	return p, addr, nil
-}
-
-// end lets the process end in good order and gives its CPU seconds.
-func (p *process) end() (float64, error) {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return 0, err
 	}
-	if err := p.cmd.Wait(); err != nil {
-		return 0, fmt.Errorf("taxon %s: %w", p.role, err)
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // the name may hold blanks
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}
-	return cpuOf(p.cmd.ProcessState), nil
+	var sum float64
+	for _, field := range fields[11:13] { // user and system
+		n, err := strconv.ParseUint(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += float64(n) / ticksPerSecond
+	}
+	return sum, nil
 }
 
 // read takes the result out of what the command printed.

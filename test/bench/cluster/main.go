@@ -1,18 +1,18 @@
 // Command cluster measures what a cluster costs over training in one process: the same
 // training by `taxon train --threads N` and by a coordinator, stores and N workers of one
-// slot, all processes on this machine, taking turns.
+// slot, processes on this machine that `taxon cluster up` starts, taking turns.
 //
 //	go run ./test/bench/cluster -data DIR [-runs 3]
 //
 // DIR/wordnet-freq holds train.svm.xz and tree.txt. Both sides read the same ingested
 // folder and end with the model in a folder; wall time is that of the whole command, the
 // cluster is up before it begins. The weights must be the same. CPU seconds are those
-// that each process took from its start to its end. -taxon a,b compares binaries.
+// that each process took from its start to the job's end. -taxon a,b compares binaries.
+// Linux only.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -152,5 +152,3 @@ func median(costs []cost) cost {
 	}
 	return out
 }
-
-var errNotReady = errors.New("is not ready")
