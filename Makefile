@@ -58,8 +58,8 @@ test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 
 test-memory-short: ## the same with a bound and an input ten times smaller
 	go test -v -count=1 -run MemoryBound ./internal/dataset
 
-test-store: ## shards in earnest: 1.4 GB through one, and out of one by 24 clients, in bounded memory; 400 flipped bits
-	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits' ./store/badger ./store/storerpc
+test-store: ## shards in earnest: 1.4 GB through one, out of one by 24 clients, and a job's weights of 1 GB, in bounded memory; 400 flipped bits
+	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits|StreamWeightsMemory' ./store/badger ./store/storerpc ./worker
 
 test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
 	TAXON_TEST_EXACT=full go test -count=1 ./test/exact
@@ -123,6 +123,9 @@ accuracy: ## tuned results of every method on six data sets, with significance: 
 
 overhead: ## what the machine costs over calling mapper and reducer directly: TAXON_DATA=DIR make overhead
 	go run ./test/bench/overhead
+
+cluster-cost: ## a cluster of processes against train, taking turns: TAXON_DATA=DIR make cluster-cost
+	go run ./test/bench/cluster
 
 tour: ## run the README's tour and put what it prints into the README
 	go run ./test/bench/tour

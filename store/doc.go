@@ -14,7 +14,7 @@
 //
 // Store is what workers and the coordinator use; Shard adds what the RPC server
 // needs to hand checksums on. Implementations: store/memory (bounded, volatile),
-// store/badger (durable), store/storerpc (client that places keys over shards and
+// store/badger (durable, on files of store/segment), store/storerpc (client that places keys over shards and
 // keeps copies of them). All of them pass store/storetest. FORMAT.md has the layouts
 // on disk.
 //
