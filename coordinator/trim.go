@@ -7,6 +7,9 @@ const (
 	// trimShare is what all nodes together may leave out, as a share of the last certified
 	// gap, or of the tolerance once the gap is below it.
 	trimShare = 0.1
+	// trimMost bounds what stands for that gap, as a share of P: the first gaps are many
+	// times P, and say little about how far P is from its least.
+	trimMost = 0.1
 	// trimFirst is what a vector may leave out before any gap is known, as a share of half
 	// its squared length.
 	trimFirst = 1e-3
@@ -21,6 +24,6 @@ func (o *outer) trim() float64 {
 	case !o.Certified:
 		return -trimFirst
 	}
-	total := max(min(o.Last.Objective-o.Last.Dual, o.Last.Objective), o.gap*o.Last.Objective)
+	total := max(min(o.Last.Objective-o.Last.Dual, trimMost*o.Last.Objective), o.gap*o.Last.Objective)
 	return trimShare * total / float64(2*o.terminals)
 }

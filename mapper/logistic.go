@@ -11,9 +11,9 @@ type logit struct {
 	adding                   *adding
 	tiles                    tiles
 	sampled                  *sampled
-	trimming                 *trimming
-	cut                      [Lanes]float32 // entries of v below it are left out of w and of the state
-	running                  uint16         // lanes whose inner gap is still too large
+	sets                     *trimming // to be used again
+	trimming                 *trimming // nil: v has all entries
+	running                  uint16    // lanes whose inner gap is still too large
 	loss, gradient           [Lanes]float64
 }
 
@@ -53,22 +53,9 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 	e.running = uint16(1)<<len(b.Slot) - 1
 	t.fillSmooth(b)
 	if o.Epochs > 0 {
-		s.scoreAll(t, t.w, e.score, &res.Sums)
-		s.weigh(t, e, e.score, nil, nil)
-		for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			s.addAll(t, e.g, e.coef, &res.Sums)
-			e.gradients(o, k)
-			if e.running == 0 {
-				break
-			}
-			s.newtonStep(t, e, &res.Sums)
-			s.search(t, e, &res.Sums)
-			res.Sums.Epochs++
+		if err := s.newtonSteps(ctx, t, e, b, o, &res.Sums); err != nil {
+			return nil, err
 		}
-		e.trim(o.Trim)
 		t.fillSmooth(b)
 	}
 	stiffness := o.Stiffness && !s.negative
@@ -78,19 +65,55 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 		for k := range res.Gradients {
 			clear(res.Gradients[k].Stiff)
 		}
-	} else if stiffness {
-		s.curvatures(t, e, &res.Sums)
+	} else {
+		if e.trimming != nil && len(b.Mean) > 0 {
+			s.addAll(t, e.g, e.coef, &res.Sums)
+		}
+		if stiffness {
+			s.curvatures(t, e, &res.Sums)
+		}
 	}
-	res.Contributions = e.contributions(b, e.v, stiffness)
+	res.Contributions = e.contributions(b, e.pulls(), stiffness)
 	res.State = e.save(len(b.Slot))
+	e.trimming = nil
 	return res, nil
+}
+
+// newtonSteps takes Newton steps until every lane's inner gap is small enough.
+func (s *Solver) newtonSteps(ctx context.Context, t *Scratch, e *logit, b *Block, o Options, sums *Sums) error {
+	s.scoreAll(t, t.w, e.score, sums)
+	s.weigh(t, e, e.score, nil, nil)
+	if o.Trim != 0 && !s.negative { // values below zero: nothing bounds the curvature
+		e.trimming = e.sets
+		s.curvatures(t, e, sums)
+		s.addAll(t, e.g, e.coef, sums)
+		if e.choose(o.Trim) {
+			t.fillSmooth(b)
+			s.scoreAll(t, t.w, e.score, sums)
+			s.weigh(t, e, e.score, nil, nil)
+		}
+	}
+	for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.addAll(t, e.g, e.coef, sums)
+		e.gradients(o, k)
+		if e.running == 0 {
+			break
+		}
+		s.newtonStep(t, e, sums)
+		s.search(t, e, sums)
+		sums.Epochs++
+	}
+	return nil
 }
 
 // logistic returns the scratch's part for smooth solves.
 func (t *Scratch) logistic(s *Solver) *logit {
 	if t.logit == nil {
 		d, n := len(t.w), s.X.Rows
-		e := &logit{adding: &adding{}}
+		e := &logit{adding: &adding{}, sets: &trimming{in: make([]uint16, d)}}
 		for _, tile := range []*[][Lanes]float32{&e.v, &e.g, &e.r, &e.p, &e.h, &e.d, &e.stiff} {
 			*tile = make([][Lanes]float32, d)
 		}
@@ -103,13 +126,13 @@ func (t *Scratch) logistic(s *Solver) *logit {
 	return t.logit
 }
 
-// fillSmooth sets the tile w = y + v, less what is trimmed, rounded once.
+// fillSmooth sets the tile w = y + v, rounded once.
 func (t *Scratch) fillSmooth(b *Block) {
 	t.fillWeights(b) // v of dual solves is empty here: w = y
 	for f := range t.w {
-		w := &t.w[f]
-		for l, x := range t.logit.kept(f) {
-			w[l] += x
+		w, v := &t.w[f], &t.logit.v[f]
+		for l := range w {
+			w[l] += v[l]
 		}
 	}
 }
@@ -119,12 +142,15 @@ func (e *logit) gradients(o Options, epoch int) {
 	var norm, size [Lanes]float64
 	e.tiles.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
 	e.gradient = norm
-	for l := range norm {
+	if e.trimming != nil {
+		e.extend(o.Trim)
+	}
+	for l, norm := range e.gradient {
 		enough := o.InnerGap
 		if enough == 0 {
 			enough = startShare * size[l] / 2
 		}
-		if norm[l]/2 <= enough && (epoch > 0 || o.InnerGap > 0) {
+		if norm/2 <= enough && (epoch > 0 || o.InnerGap > 0) {
 			e.running &^= 1 << l
 		}
 	}

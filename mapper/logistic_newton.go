@@ -14,6 +14,7 @@ func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
 			e.tiles.times(&e.move[0], &e.curve[0], len(e.move))
 		}
 		s.addAll(t, e.h, e.move, sums)
+		e.within(e.h, nil)
 	})
 }
 

@@ -218,7 +218,12 @@ func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Co
 			}
 			for _, l := range lanes {
 				sum += float64(v[f][l])
-				if h := e.stiff[f][l]; stiffness {
+				h := e.stiff[f][l]
+				switch {
+				case !stiffness:
+				case e.trimming != nil && e.trimming.in[f]>>l&1 == 0: // it moves with its parent
+					stiff += min(h, 1)
+				default:
 					stiff += h / (1 + h)
 				}
 			}
@@ -232,10 +237,10 @@ func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Co
 	return out
 }
 
-// resume takes the lanes' v from a state, whole.
+// resume takes the lanes' v from a state.
 func (e *logit) resume(warm *State, lanes int) {
 	clear(e.v)
-	e.cut = [Lanes]float32{}
+	e.trimming = nil
 	if warm == nil {
 		return
 	}
@@ -244,11 +249,11 @@ func (e *logit) resume(warm *State, lanes int) {
 	}
 }
 
-// save keeps v, less what is trimmed, at the features where a lane has any.
+// save keeps v at the features where a lane has any.
 func (e *logit) save(lanes int) State {
 	st := State{Priced: true}
 	for f := range e.v {
-		if v := e.kept(f); v != [Lanes]float32{} {
+		if v := &e.v[f]; *v != [Lanes]float32{} {
 			st.Feature = append(st.Feature, uint32(f))
 			st.Value = append(st.Value, v[:lanes]...)
 		}

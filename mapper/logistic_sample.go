@@ -88,6 +88,7 @@ func (s *Solver) sampledStep(t *Scratch, e *logit, sums *Sums) {
 		}
 		clear(q.h)
 		s.addShard(t, &q.shard, q.h, q.move)
+		e.within(q.h, q.features)
 		sums.Visits += 2 * visits
 	})
 	for f := range e.d {

@@ -281,7 +281,7 @@ func TestTrimmed(t *testing.T) {
 		allowed := 5 * trim
 		if trim < 0 {
 			allowed = 0
-			for _, v := range full.State.Value {
+			for _, v := range full.State.Value { // v is G at the optimum
 				allowed -= trim * float64(v) * float64(v) / 2
 			}
 		}
@@ -305,7 +305,7 @@ func TestTrimmed(t *testing.T) {
 		if math.Abs(primal-res.Sums.Primal) > 1e-9*primal {
 			t.Errorf("trim %g: P %.12g, the weights give %.12g", trim, res.Sums.Primal, primal)
 		}
-		if trim == 1e9 && len(res.State.Value) > 0 || trim == -1e-2 && zeros == 0 && len(res.State.Value) == len(full.State.Value) {
+		if trim == 1e9 && len(res.State.Value) == len(full.State.Value) && zeros == 0 || trim == -1e-2 && zeros == 0 && len(res.State.Value) == len(full.State.Value) {
 			t.Errorf("trim %g: %d values, %d of them zero, of %d", trim, len(res.State.Value), zeros, len(full.State.Value))
 		}
 	}

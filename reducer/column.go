@@ -18,7 +18,6 @@ type column struct {
 	w      []float64 // right-hand side, then solution
 	next   []float32 // x+
 	keep   []bool
-	moved  []int32 // scratch of tie
 }
 
 // reset makes room for n nodes.
@@ -27,7 +26,6 @@ func (c *column) reset(n int) {
 	c.y, c.x, c.prev, c.next = resize(c.y, n), resize(c.x, n), resize(c.prev, n), resize(c.next, n)
 	c.v, c.stiff, c.edge, c.u = resize(c.v, n), resize(c.stiff, n), resize(c.edge, n), resize(c.u, n)
 	c.diag, c.w, c.keep = resize(c.diag, n), resize(c.w, n), resize(c.keep, n)
-	c.moved = resize(c.moved, n)
 }
 
 // cut sets the length of the list.
@@ -167,7 +165,7 @@ func (r *run) emit(f int32) {
 		if j >= 0 {
 			up = c.next[j]
 		}
-		if c.keep[i] || !same(c.next[i], up) && !(j >= 0 && r.near(c.next[i], up, c.edge[i])) {
+		if c.keep[i] || !same(c.next[i], up) {
 			c.keep[i] = true
 			kept++
 			if j >= 0 {

@@ -47,10 +47,9 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
-	Smooth  bool    // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
-	Ties    bool    // a tree with smooth loss whose contributions may come in at an ancestor, where nodes below follow it
-	Least   float64 // Ties: a node that would differ by less from its parent, times the root of the edge's weight, follows it; 0: none
-	Whole   bool    // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
+	Smooth  bool // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
+	Ties    bool // a tree with smooth loss whose contributions may come in at an ancestor, where nodes below follow it
+	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
 
 // StiffUnit is what one terminal that is stiff throughout counts in the contributions of
@@ -160,7 +159,9 @@ func (r *run) column(f int32) {
 	}
 	switch r.Rule {
 	case Support, Family, Full:
-		r.tie()
+		if r.Ties && r.rigid {
+			c.stiffen(r.Forest)
+		}
 		c.solve()
 	case Mean:
 		r.mean()

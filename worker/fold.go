@@ -65,6 +65,10 @@ type folding struct {
 	small []uint32 // features on which a node may follow its parent
 }
 
+// foldStiff is the greatest stiffness that folds, in StiffUnits: where the loss bends, a node
+// that follows its parent for a time moves the duals below it by more than itself.
+const foldStiff = mapper.StiffUnit / 2
+
 // foldLine is one node's, feature by feature.
 type foldLine struct {
 	sum   []float64
@@ -156,7 +160,7 @@ func (k *task) fold(s *scratch, block uint32, cs []mapper.Contribution, parents 
 			if sum == 0 && stiff == 0 {
 				continue
 			}
-			if up != nil && line.mark[at] == 0 && math.Abs(sum) < limit {
+			if up != nil && line.mark[at] == 0 && math.Abs(sum) < limit && stiff <= foldStiff {
 				up.sum[at] += sum
 				up.stiff[at] += stiff
 				cost += float64(sum*sum) / (2 * edge)

@@ -75,16 +75,6 @@ func (j *job) trim(m *taxonv1.MapTask) float64 {
 	return m.GetTrim()
 }
 
-// least is the difference from its parent's value, times the square root of the edge's
-// weight, below which an internal follows it. A node may leave out trim in all, and entries below
-// a bound have about a third of its square.
-func (j *job) least(trim float64) float64 {
-	if j.home == nil || trim <= 0 {
-		return 0
-	}
-	return math.Sqrt(6 * trim / float64(j.features))
-}
-
 // innerGap is what a block's lanes aim at, in the scale of their subproblems. A smooth
 // loss's gradients add up coherently over a parent's terminals, where the hinge's inner
 // gaps just add: each has to be as many times smaller.

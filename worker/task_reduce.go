@@ -58,7 +58,7 @@ func (k *task) emitRange(ctx context.Context, s *scratch) error {
 	if err != nil {
 		return err
 	}
-	t.Rule, t.Least = reducer.Emit, 0
+	t.Rule = reducer.Emit
 	x, prev, err := k.rangeVectors(ctx, r, t, t.Beta != 0)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[r.GetRange()], Hi: ranges[r.GetRange()+1],
 		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
-		Smooth: k.job.smooth(), Ties: k.job.home != nil, Least: k.job.least(r.GetTrim()),
+		Smooth: k.job.smooth(), Ties: k.job.home != nil,
 		Whole: k.job.graph != nil && k.job.graph.whole,
 	}, nil
 }
