@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -229,18 +230,13 @@ func lost(err error) []*taxonv1.Ref {
 	return refs
 }
 
-// compute runs f and adds its CPU time to the task's figures: its thread's, or where the
-// scheduler has moved it to another one, which is rare, the wall time. A thread of its own
-// would cost two thread switches at each turn of the scheduler.
+// compute runs f on one thread and adds its CPU time to the task's figures.
 func (k *task) compute(f func()) {
-	wall := time.Now()
-	start, thread := threadSeconds()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadSeconds()
 	f()
-	if end, now := threadSeconds(); now == thread {
-		k.stats.CPUSeconds += end - start
-	} else {
-		k.stats.CPUSeconds += time.Since(wall).Seconds()
-	}
+	k.stats.CPUSeconds += threadSeconds() - start
 }
 
 func (k *task) put(ctx context.Context, values []store.Value) error {
