@@ -179,7 +179,6 @@ type outer struct {
 	schedule  string
 	flat      bool // no internals: terminals are independent problems
 	primal    bool // no certificate: see jobspec.Uncertified
-	smooth    bool // the loss is, and every dual nonzero
 	support   bool // support-aware stiffness
 	momentum  bool
 	sets      uint32
@@ -195,7 +194,6 @@ func newOuter(o *taxonv1.Options, plan *taxonv1.Plan, flat bool) *outer {
 	t := &outer{
 		schedule:  o.GetSchedule(),
 		flat:      flat,
-		smooth:    o.GetLoss() == "logistic",
 		support:   o.GetStiffness() != "full",
 		momentum:  o.GetMomentum() != "none",
 		sets:      max(plan.GetSets(), 1),
@@ -251,12 +249,11 @@ type stepSpec struct {
 	Rule      string
 	Damping   float64
 	Beta      float64
-	Trim      float64 `json:",omitempty"` // smooth losses: see trim
 }
 
 // step describes the step under way.
 func (o *outer) step() stepSpec {
-	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta, Band: o.band(), Trim: o.trim()}
+	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta, Band: o.band()}
 	mapping := func() {
 		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
 		s.MaxEpochs, s.Precise = max(o.MaxInner, maxEpochs, o.epochs), o.Precise

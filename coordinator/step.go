@@ -154,7 +154,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 		l.Map = &taxonv1.MapTask{
 			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, Price: s.spec.Price,
 			Dual: s.from.dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
-			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise, Trim: s.spec.Trim,
+			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise,
 		}
 		if s.spec.Epochs > 0 {
 			l.Map.MaxEpochs = s.spec.MaxEpochs
@@ -166,7 +166,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 		Range: i, Rule: s.spec.Rule, Set: uint32(max(s.spec.Set, 0)), Damping: s.spec.Damping,
 		Certify: s.spec.Certify, V: s.in.v, X: taxonv1.NewRefs(s.from.x[i : i+1]),
 		XPrev: taxonv1.NewRefs(s.from.xPrev[i : i+1]), Beta: s.spec.Beta,
-		Seed: taskSeed(^seed, i, s.spec.Sweep), Trim: s.spec.Trim,
+		Seed: taskSeed(^seed, i, s.spec.Sweep),
 	}
 	return l
 }

@@ -10,10 +10,7 @@ type logit struct {
 	stiff                    [][Lanes]float32 // tile: bound of the loss's curvature by feature
 	adding                   *adding
 	tiles                    tiles
-	sampled                  *sampled
-	sets                     *trimming // to be used again
-	trimming                 *trimming // nil: v has all entries
-	running                  uint16    // lanes whose inner gap is still too large
+	running                  uint16 // lanes whose inner gap is still too large
 	loss, gradient           [Lanes]float64
 }
 
@@ -46,15 +43,24 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 	defer t.unload(b)
 	e := t.logistic(s)
 	e.resume(warm, len(b.Slot))
-	if warm == nil && o.Epochs > 0 {
-		s.startBias(t, b, e)
-	}
 	res := &Result{}
 	e.running = uint16(1)<<len(b.Slot) - 1
 	t.fillSmooth(b)
 	if o.Epochs > 0 {
-		if err := s.newtonSteps(ctx, t, e, b, o, &res.Sums); err != nil {
-			return nil, err
+		s.scoreAll(t, t.w, e.score, &res.Sums)
+		s.weigh(t, e, e.score, nil, nil)
+		for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			s.addAll(t, e.g, e.coef, &res.Sums)
+			e.gradients(o, k)
+			if e.running == 0 {
+				break
+			}
+			s.newtonStep(t, e, &res.Sums)
+			s.search(t, e, &res.Sums)
+			res.Sums.Epochs++
 		}
 		t.fillSmooth(b)
 	}
@@ -65,55 +71,19 @@ func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *
 		for k := range res.Gradients {
 			clear(res.Gradients[k].Stiff)
 		}
-	} else {
-		if e.trimming != nil && len(b.Mean) > 0 {
-			s.addAll(t, e.g, e.coef, &res.Sums)
-		}
-		if stiffness {
-			s.curvatures(t, e, &res.Sums)
-		}
+	} else if stiffness {
+		s.curvatures(t, e, &res.Sums)
 	}
-	res.Contributions = e.contributions(b, e.pulls(), stiffness)
+	res.Contributions = e.contributions(b, e.v, stiffness)
 	res.State = e.save(len(b.Slot))
-	e.trimming = nil
 	return res, nil
-}
-
-// newtonSteps takes Newton steps until every lane's inner gap is small enough.
-func (s *Solver) newtonSteps(ctx context.Context, t *Scratch, e *logit, b *Block, o Options, sums *Sums) error {
-	s.scoreAll(t, t.w, e.score, sums)
-	s.weigh(t, e, e.score, nil, nil)
-	if o.Trim != 0 && !s.negative { // values below zero: nothing bounds the curvature
-		e.trimming = e.sets
-		s.curvatures(t, e, sums)
-		s.addAll(t, e.g, e.coef, sums)
-		if e.choose(o.Trim) {
-			t.fillSmooth(b)
-			s.scoreAll(t, t.w, e.score, sums)
-			s.weigh(t, e, e.score, nil, nil)
-		}
-	}
-	for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		s.addAll(t, e.g, e.coef, sums)
-		e.gradients(o, k)
-		if e.running == 0 {
-			break
-		}
-		s.newtonStep(t, e, sums)
-		s.search(t, e, sums)
-		sums.Epochs++
-	}
-	return nil
 }
 
 // logistic returns the scratch's part for smooth solves.
 func (t *Scratch) logistic(s *Solver) *logit {
 	if t.logit == nil {
 		d, n := len(t.w), s.X.Rows
-		e := &logit{adding: &adding{}, sets: &trimming{in: make([]uint16, d)}}
+		e := &logit{adding: &adding{}}
 		for _, tile := range []*[][Lanes]float32{&e.v, &e.g, &e.r, &e.p, &e.h, &e.d, &e.stiff} {
 			*tile = make([][Lanes]float32, d)
 		}
@@ -142,17 +112,54 @@ func (e *logit) gradients(o Options, epoch int) {
 	var norm, size [Lanes]float64
 	e.tiles.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
 	e.gradient = norm
-	if e.trimming != nil {
-		e.extend(o.Trim)
-	}
-	for l, norm := range e.gradient {
+	for l := range norm {
 		enough := o.InnerGap
 		if enough == 0 {
 			enough = startShare * size[l] / 2
 		}
-		if norm/2 <= enough && (epoch > 0 || o.InnerGap > 0) {
+		if norm[l]/2 <= enough && (epoch > 0 || o.InnerGap > 0) {
 			e.running &^= 1 << l
 		}
+	}
+}
+
+// newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane to its own end.
+func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
+	rr := e.gradient
+	active := e.running
+	for f := range e.p {
+		e.p[f], e.d[f] = e.r[f], [Lanes]float32{}
+	}
+	var alpha, beta [Lanes]float32
+	for step := 0; step < conjugateSteps && active != 0; step++ {
+		s.scoreAll(t, e.p, e.move, sums)
+		if len(e.move) > 0 {
+			e.tiles.times(&e.move[0], &e.curve[0], len(e.move))
+		}
+		s.addAll(t, e.h, e.move, sums)
+		var pap [Lanes]float64
+		e.tiles.product(&e.p[0], &e.h[0], len(e.p), &pap)
+		for l := range alpha {
+			alpha[l] = 0
+			if active>>l&1 != 0 && pap[l] > 0 {
+				alpha[l] = float32(rr[l] / pap[l])
+			}
+		}
+		var next [Lanes]float64
+		e.tiles.advance(&e.p[0], &e.h[0], &e.r[0], &e.d[0], len(e.p), &alpha, &next)
+		for l := range beta {
+			beta[l] = 0
+			if active>>l&1 == 0 {
+				continue
+			}
+			if next[l] <= conjugateShare*conjugateShare*e.gradient[l] || !(pap[l] > 0) {
+				active &^= 1 << l
+				continue
+			}
+			beta[l] = float32(next[l] / rr[l])
+			rr[l] = next[l]
+		}
+		e.tiles.turn(&e.p[0], &e.r[0], len(e.p), &beta)
 	}
 }
 

@@ -9,19 +9,12 @@ import (
 
 // scoreAll sets out[i][l] = w_l.x_i for all rows.
 func (s *Solver) scoreAll(t *Scratch, w, out [][Lanes]float32, sums *Sums) {
-	for k := range s.X.Shards {
-		shard, from := &s.X.Shards[k], k<<sparse.RowShift
-		s.scoreShard(t, shard, w, out[from:][:max(len(shard.Begin)-1, 0)])
-	}
-	sums.Visits += (s.X.NNZ + int64(s.X.Rows)) * Lanes
-}
-
-// scoreShard sets out[i][l] = w_l.x_i for a shard's rows, as many as out is long.
-func (s *Solver) scoreShard(t *Scratch, shard *sparse.Shard, w, out [][Lanes]float32) {
 	e := t.scoring
-	for from := 0; from < len(out); from += scoreChunk {
+	for from := 0; from < s.X.Rows; from += scoreChunk {
+		n := min(scoreChunk, s.X.Rows-from)
+		shard := &s.X.Shards[from>>sparse.RowShift]
 		*e = scoring{
-			begin: &shard.Begin[from], n: min(scoreChunk, len(out)-from), w: &w[0], last: &w[len(w)-1],
+			begin: &shard.Begin[from&(1<<sparse.RowShift-1)], n: n, w: &w[0], last: &w[len(w)-1],
 			out: &out[from], low: &t.low[0], entries: uint64(len(shard.Index)), features: len(w),
 		}
 		if len(shard.Index) > 0 {
@@ -32,35 +25,32 @@ func (s *Solver) scoreShard(t *Scratch, shard *sparse.Shard, w, out [][Lanes]flo
 		}
 		s.Kernel.score(e)
 	}
+	sums.Visits += (s.X.NNZ + int64(s.X.Rows)) * Lanes
 }
 
 // addAll sets tile_l = sum_i coef[i][l] x_i.
 func (s *Solver) addAll(t *Scratch, tile, coef [][Lanes]float32, sums *Sums) {
 	clear(tile)
+	e := t.logit.adding
 	for k := range s.X.Shards {
 		shard, from := &s.X.Shards[k], k<<sparse.RowShift
-		s.addShard(t, shard, tile, coef[from:][:max(len(shard.Begin)-1, 0)])
+		n := len(shard.Begin) - 1
+		if n <= 0 {
+			continue
+		}
+		*e = adding{
+			begin: &shard.Begin[0], n: n, w: &tile[0], last: &tile[len(tile)-1],
+			coef: &coef[from], entries: uint64(len(shard.Index)), features: len(tile),
+		}
+		if len(shard.Index) > 0 {
+			e.idx, e.val = &shard.Index[0], &shard.Value[0]
+		}
+		for l := range Lanes {
+			e.bias[l] = s.Bias
+		}
+		s.Kernel.add(e)
 	}
 	sums.Visits += (s.X.NNZ + int64(s.X.Rows)) * Lanes
-}
-
-// addShard adds sum_i coef[i][l] x_i over a shard's rows, as many as coef is long.
-func (s *Solver) addShard(t *Scratch, shard *sparse.Shard, tile, coef [][Lanes]float32) {
-	if len(coef) == 0 {
-		return
-	}
-	e := t.logit.adding
-	*e = adding{
-		begin: &shard.Begin[0], n: len(coef), w: &tile[0], last: &tile[len(tile)-1],
-		coef: &coef[0], entries: uint64(len(shard.Index)), features: len(tile),
-	}
-	if len(shard.Index) > 0 {
-		e.idx, e.val = &shard.Index[0], &shard.Value[0]
-	}
-	for l := range Lanes {
-		e.bias[l] = s.Bias
-	}
-	s.Kernel.add(e)
 }
 
 // weigh sets, at the scores score + step move, each row's signed duals and curvatures
@@ -204,7 +194,7 @@ const StiffUnit = 15
 func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Contribution {
 	out := make([]Contribution, len(b.Mean))
 	for slot := range out {
-		c := Contribution{Slot: slot, Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Stiff: make([]uint8, 0, len(v))}
+		c := Contribution{Slot: slot}
 		var lanes []int
 		for l, at := range b.Slot {
 			if at == slot {
@@ -218,12 +208,7 @@ func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Co
 			}
 			for _, l := range lanes {
 				sum += float64(v[f][l])
-				h := e.stiff[f][l]
-				switch {
-				case !stiffness:
-				case e.trimming != nil && e.trimming.in[f]>>l&1 == 0: // it moves with its parent
-					stiff += min(h, 1)
-				default:
+				if h := e.stiff[f][l]; stiffness {
 					stiff += h / (1 + h)
 				}
 			}
@@ -240,7 +225,6 @@ func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Co
 // resume takes the lanes' v from a state.
 func (e *logit) resume(warm *State, lanes int) {
 	clear(e.v)
-	e.trimming = nil
 	if warm == nil {
 		return
 	}
@@ -253,9 +237,9 @@ func (e *logit) resume(warm *State, lanes int) {
 func (e *logit) save(lanes int) State {
 	st := State{Priced: true}
 	for f := range e.v {
-		if v := &e.v[f]; *v != [Lanes]float32{} {
+		if e.v[f] != [Lanes]float32{} {
 			st.Feature = append(st.Feature, uint32(f))
-			st.Value = append(st.Value, v[:lanes]...)
+			st.Value = append(st.Value, e.v[f][:lanes]...)
 		}
 	}
 	return st

@@ -38,7 +38,6 @@ type Options struct {
 	Price     bool    // score every row afterwards: certificate and new working set
 	Seed      uint64  // of the sampling order
 	Stiffness bool    // smooth losses: tell how stiff each feature is, else all are wholly
-	Trim      float64 // smooth losses: solve a lane without its smallest entries, as many as cost this; below 0: that share of 1/2 ||G||^2
 }
 
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set

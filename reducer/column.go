@@ -123,7 +123,7 @@ func (r *run) position(p int32, n int) int32 {
 func (r *run) place(p, up int32, n int) {
 	c := &r.col
 	r.at[p] = int32(n)
-	c.node[n], c.parent[n], c.edge[n] = p, up, r.Forest.Edge(p)
+	c.node[n], c.parent[n], c.edge[n] = p, up, r.Forest.edge(p)
 	c.x[n], c.prev[n], c.v[n], c.stiff[n], c.u[n] = 0, 0, 0, 0, 0
 	if up >= 0 {
 		c.x[n], c.prev[n] = c.x[up], c.prev[up]

@@ -33,7 +33,7 @@ func (r *run) degree(p int32) float64 {
 	if inner == 0 {
 		inner = 1
 	}
-	return r.Forest.Edge(p) + float64(inner*float64(r.Forest.Children[p])) + float64(r.Forest.Terminals[p])
+	return r.Forest.edge(p) + float64(inner*float64(r.Forest.Children[p])) + float64(r.Forest.Terminals[p])
 }
 
 // neighbours sets w_i to the weighted sum of node i's neighbours: internals at x, terminals at

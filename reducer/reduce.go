@@ -48,7 +48,6 @@ type Task struct {
 	Certify bool
 	Beta    float32
 	Smooth  bool // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
-	Ties    bool // a tree with smooth loss whose contributions may come in at an ancestor, where nodes below follow it
 	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
 
@@ -108,7 +107,7 @@ func (s *Scratch) Run(t Task, in []Contribution, x, prev *Vectors) (*Vectors, Su
 	}
 	s.at = resize(s.at, nodes)
 	s.col.reset(nodes)
-	r.dense = t.Rule == Full && !t.Ties || t.Rule == Mean || t.Rule == Jacobi
+	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
 	r.rigid = t.Rule == Full || t.Rule == Family
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)
@@ -159,9 +158,6 @@ func (r *run) column(f int32) {
 	}
 	switch r.Rule {
 	case Support, Family, Full:
-		if r.Ties && r.rigid {
-			c.stiffen(r.Forest)
-		}
 		c.solve()
 	case Mean:
 		r.mean()

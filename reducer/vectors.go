@@ -9,12 +9,11 @@ type Forest struct {
 	Children  []int32 // number of internal children
 	Set       []int32 // independent set of each node (rule Mean)
 	Inner     float64 // weight of the edges between internal nodes; 0 stands for 1
-	Below     []int32 // number of terminals below each node, for Task.Ties
 	Graph     *Graph  // the classes form a graph; nil: a tree
 }
 
-// Edge is the weight of the edge above node p: the pull of the zero vector is always 1.
-func (f *Forest) Edge(p int32) float64 {
+// edge is the weight of the edge above node p: the pull of the zero vector is always 1.
+func (f *Forest) edge(p int32) float64 {
 	if f.Inner == 0 || f.Parent[p] < 0 {
 		return 1
 	}

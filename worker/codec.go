@@ -18,7 +18,6 @@ const (
 	formatVectors       = 0x31
 	formatOverrides     = 0x41
 	formatSmooth        = 0x51
-	formatMasked        = 0x52
 )
 
 // errBroken says that a value's bytes are not what its name promises. The store has

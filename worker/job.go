@@ -38,7 +38,6 @@ type job struct {
 	recent   recent
 	once     bool // keep nothing in recent and blocks
 	blocks   blocks
-	home     []int32 // internal -> the block that may fold it; nil: none folds: see foldable
 }
 
 // opener gives the data set of a job; workers keep it open while the job runs.
@@ -91,7 +90,6 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		j.number(sets)
 		j.group()
 	}
-	j.foldable()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
 	if j.smooth() {
 		j.vectors = newVectorCache(2) // dense: the current ones and those before
@@ -194,12 +192,10 @@ func (j *job) ranges() []uint32 { return j.plan.GetRangeBegin() }
 
 // scratch is a task's reusable memory.
 type scratch struct {
-	tile    *mapper.Scratch
-	reduce  reducer.Scratch
-	walk    reducer.Walk
-	mean    [mapper.Lanes][]float32
-	x, prev *reducer.Internals // that the block at hand reads
-	folding folding
+	tile   *mapper.Scratch
+	reduce reducer.Scratch
+	walk   reducer.Walk
+	mean   [mapper.Lanes][]float32
 
 	// On graphs: see fanMean.
 	sum      []float64

@@ -1,10 +1,6 @@
 package worker
 
 import (
-	"math"
-	"math/bits"
-	"slices"
-
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -36,43 +32,19 @@ func (j *job) senders() int {
 	return j.parents()
 }
 
-// sends is what a block's parents get, by node, with a priced block's G behind its v, under
-// the parents' second numbers. Both travel as float32: the certificate feels the rounding of
-// G to second order only.
-func (k *task) sends(s *scratch, m *taxonv1.MapTask, r *mapper.Result, parents []int32) ([]mapper.Contribution, []int32) {
-	sent, to := r.Contributions, parents
-	gradients, of := r.Gradients, parents
-	if k.job.home != nil && m.GetTrim() != 0 {
-		k.compute(func() {
-			sent, to, _ = k.fold(s, m.GetBlock(), sent, parents, m.GetTrim(), false)
-			if len(gradients) > 0 {
-				cost := 0.0
-				gradients, of, cost = k.fold(s, m.GetBlock(), gradients, parents, 0, true)
-				r.Sums.Dual -= cost
-			}
-		})
+// withGradients puts a priced block's G behind its v, under the parents' second numbers.
+// Both travel as float32: the certificate feels the rounding of G to second order only.
+func (j *job) withGradients(r *mapper.Result, parents []int32) ([]mapper.Contribution, []int32) {
+	if len(r.Gradients) == 0 {
+		return r.Contributions, parents
 	}
-	if len(gradients) == 0 {
-		return sent, to
-	}
-	sent, to = slices.Clone(sent), slices.Clone(to)
-	first := len(to)
-	for _, p := range of {
-		to = append(to, p+int32(k.job.parents()))
-	}
-	for _, c := range gradients {
-		c.Slot += first
+	sent, to := append([]mapper.Contribution(nil), r.Contributions...), append([]int32(nil), parents...)
+	for _, c := range r.Gradients {
+		to = append(to, parents[c.Slot]+int32(j.parents()))
+		c.Slot += len(parents)
 		sent = append(sent, c)
 	}
 	return sent, to
-}
-
-// trim is what a terminal of a block may leave out, in the scale of its subproblem.
-func (j *job) trim(m *taxonv1.MapTask) float64 {
-	if t := m.GetTrim(); t > 0 {
-		return t / j.pull(m.GetBlock())
-	}
-	return m.GetTrim()
 }
 
 // innerGap is what a block's lanes aim at, in the scale of their subproblems. A smooth
@@ -86,86 +58,23 @@ func (j *job) innerGap(m *taxonv1.MapTask) float64 {
 	return gap
 }
 
-// encodeSmooth writes v of a block's lanes at the features where any has some: all lanes
-// side by side, or, where that is shorter, those that are listed by a mask.
+// encodeSmooth writes v of a block's lanes at the features where any has some.
 func encodeSmooth(s *mapper.State) []byte {
-	lanes := 0
-	if len(s.Feature) > 0 {
-		lanes = len(s.Value) / len(s.Feature)
-	}
-	masks, values := lanesHeld(s, lanes)
-	if 2*len(masks)+4*len(values) >= 4*len(s.Value) {
-		e := encoder{make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
-		e.byte(formatSmooth)
-		e.uvarint(len(s.Feature))
-		e.ascending(s.Feature, 0)
-		e.f32(s.Value)
-		return e.b
-	}
-	e := encoder{make([]byte, 0, 16+4*len(s.Feature)+4*len(values))}
-	e.byte(formatMasked)
+	e := encoder{make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
+	e.byte(formatSmooth)
 	e.uvarint(len(s.Feature))
 	e.ascending(s.Feature, 0)
-	e.u16(masks)
-	e.f32(values)
+	e.f32(s.Value)
 	return e.b
-}
-
-// lanesHeld are, feature by feature, the lanes that have a value, and the values.
-func lanesHeld(s *mapper.State, lanes int) (masks []uint16, values []float32) {
-	masks, values = make([]uint16, len(s.Feature)), make([]float32, 0, len(s.Value))
-	for i := range masks {
-		for l, v := range s.Value[i*lanes:][:lanes] {
-			if math.Float32bits(v) != 0 {
-				masks[i] |= 1 << l
-				values = append(values, v)
-			}
-		}
-	}
-	return masks, values
 }
 
 // decodeSmooth reads the v of so many lanes over `width` features.
 func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 	d := decoder{b: b}
-	if len(b) > 0 && b[0] == formatMasked {
-		return decodeMasked(&d, lanes, width)
-	}
 	d.format(formatSmooth)
 	n := d.count(1 + 4*lanes)
 	s := &mapper.State{Priced: true, Feature: make([]uint32, n), Value: make([]float32, n*lanes)}
 	d.ascending(s.Feature, 0, width)
 	d.f32(s.Value)
-	return s, d.end("state of a block")
-}
-
-// decodeMasked reads v with lanes listed by masks.
-func decodeMasked(d *decoder, lanes int, width uint32) (*mapper.State, error) {
-	d.format(formatMasked)
-	n := d.count(3)
-	s := &mapper.State{Priced: true, Feature: make([]uint32, n)}
-	masks := make([]uint16, n)
-	d.ascending(s.Feature, 0, width)
-	d.u16(masks)
-	held := 0
-	for _, m := range masks {
-		held += bits.OnesCount16(m)
-		if m>>lanes != 0 {
-			d.fail()
-		}
-	}
-	if d.err == nil && len(d.b) != 4*held {
-		d.fail()
-	}
-	if d.err == nil {
-		values := make([]float32, held)
-		d.f32(values)
-		s.Value = make([]float32, n*lanes)
-		for i, m := range masks {
-			for ; m != 0; m &= m - 1 {
-				s.Value[i*lanes+bits.TrailingZeros16(m)], values = values[0], values[1:]
-			}
-		}
-	}
 	return s, d.end("state of a block")
 }

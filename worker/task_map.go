@@ -30,7 +30,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		r, err = k.job.solverOf(m.GetBlock()).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
 			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: k.job.innerGap(m),
 			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
-			Stiffness: k.job.options.GetStiffness() != "full", Trim: k.job.trim(m),
+			Stiffness: k.job.options.GetStiffness() != "full",
 		})
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	var parts [][]reducer.Contribution
 	exact := m.GetPrice() && !k.job.smooth()
 	if len(k.job.forest.Parent) > 0 {
-		sent, to := k.sends(s, m, r, parents)
+		sent, to := k.job.withGradients(r, parents)
 		ranges := k.job.ranges()
 		parts = cutContributions(sent, to, ranges)
 		for i, data := range encodeParts(parts, ranges, exact) {
@@ -114,7 +114,6 @@ func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *ma
 	if err != nil {
 		return nil, nil, err
 	}
-	s.x, s.prev = x, prev
 	s.walk.Reset(x, prev, float32(m.GetBeta()), j.features)
 	s.edges = s.edges[:0]
 	b = &mapper.Block{}

@@ -79,8 +79,8 @@ func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[r.GetRange()], Hi: ranges[r.GetRange()+1],
 		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
-		Smooth: k.job.smooth(), Ties: k.job.home != nil,
-		Whole: k.job.graph != nil && k.job.graph.whole,
+		Smooth: k.job.smooth(),
+		Whole:  k.job.graph != nil && k.job.graph.whole,
 	}, nil
 }
 

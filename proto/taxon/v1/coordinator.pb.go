@@ -3231,7 +3231,6 @@ type MapTask struct {
 	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`                           // of this task: from (job seed, block, sweep)
 	Precise       bool                   `protobuf:"varint,12,opt,name=precise,proto3" json:"precise,omitempty"`                     // descend in float64
 	Band          float64                `protobuf:"fixed64,11,opt,name=band,proto3" json:"band,omitempty"`                          // width of the working set that pricing draws, beyond the margin
-	Trim          float64                `protobuf:"fixed64,13,opt,name=trim,proto3" json:"trim,omitempty"`                          // smooth losses: what leaving out the smallest entries of a node's vector may cost; below 0: as a share of 1/2 ||v||^2
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3350,13 +3349,6 @@ func (x *MapTask) GetBand() float64 {
 	return 0
 }
 
-func (x *MapTask) GetTrim() float64 {
-	if x != nil {
-		return x.Trim
-	}
-	return 0
-}
-
 type Ref struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Step          uint32                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
@@ -3433,7 +3425,6 @@ type ReduceTask struct {
 	XPrev         *Refs                  `protobuf:"bytes,8,opt,name=x_prev,json=xPrev,proto3" json:"x_prev,omitempty"`
 	Beta          float64                `protobuf:"fixed64,9,opt,name=beta,proto3" json:"beta,omitempty"`
 	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`
-	Trim          float64                `protobuf:"fixed64,11,opt,name=trim,proto3" json:"trim,omitempty"` // smooth losses: as in MapTask; below 0, which is no bound yet: nothing is left out
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3534,13 +3525,6 @@ func (x *ReduceTask) GetBeta() float64 {
 func (x *ReduceTask) GetSeed() uint64 {
 	if x != nil {
 		return x.Seed
-	}
-	return 0
-}
-
-func (x *ReduceTask) GetTrim() float64 {
-	if x != nil {
-		return x.Trim
 	}
 	return 0
 }
@@ -4435,7 +4419,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05count\x18\x01 \x03(\rR\x05count\x12\x12\n" +
 	"\x04step\x18\x02 \x03(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x03 \x03(\rR\x04task\x12\x18\n" +
-	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xdb\x02\n" +
+	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xc7\x02\n" +
 	"\aMapTask\x12\x14\n" +
 	"\x05block\x18\x01 \x01(\rR\x05block\x12\x16\n" +
 	"\x06epochs\x18\x02 \x01(\rR\x06epochs\x12\x1d\n" +
@@ -4450,12 +4434,11 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04seed\x18\n" +
 	" \x01(\x04R\x04seed\x12\x18\n" +
 	"\aprecise\x18\f \x01(\bR\aprecise\x12\x12\n" +
-	"\x04band\x18\v \x01(\x01R\x04band\x12\x12\n" +
-	"\x04trim\x18\r \x01(\x01R\x04trim\"G\n" +
+	"\x04band\x18\v \x01(\x01R\x04band\"G\n" +
 	"\x03Ref\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\rR\x04task\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x9b\x02\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x87\x02\n" +
 	"\n" +
 	"ReduceTask\x12\x14\n" +
 	"\x05range\x18\x01 \x01(\rR\x05range\x12\x12\n" +
@@ -4468,8 +4451,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06x_prev\x18\b \x01(\v2\x0e.taxon.v1.RefsR\x05xPrev\x12\x12\n" +
 	"\x04beta\x18\t \x01(\x01R\x04beta\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\x04R\x04seed\x12\x12\n" +
-	"\x04trim\x18\v \x01(\x01R\x04trim\"\x82\x02\n" +
+	" \x01(\x04R\x04seed\"\x82\x02\n" +
 	"\x05Lease\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
