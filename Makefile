@@ -84,8 +84,11 @@ chaos: ## kill random processes of a cluster while it trains, 20 runs: TAXON_DAT
 chaos-short: ## the same three times on made-up data, with full disks, a bad network and many callers
 	TAXON_CHAOS_RUNS=3 go test -count=1 -v ./test/chaos
 
-hadoop-short: ## HDFS paths and YARN placement against real Hadoop, under 5 minutes (takes its jars from Maven Central; needs java and mvn)
-	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 20m -v ./test/hadoop
+hadoop-short: ## HDFS paths against real Hadoop, under 5 minutes (takes its jars from Maven Central; needs java and mvn)
+	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 20m -v -skip 'YARN|MapReduce' ./test/hadoop
+
+hadoop-engines: ## YARN placement and MapReduce against real Hadoop, small data: some 10 minutes on a quiet machine
+	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 40m -v -run 'YARN$$|MapReduce' ./test/hadoop
 
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
@@ -133,4 +136,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: chaos chaos-short hadoop-short hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy overhead tour clean
+.PHONY: chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy overhead tour clean
