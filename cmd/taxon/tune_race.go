@@ -80,8 +80,7 @@ func (r *race) each(f func(p *racer) error) error {
 	return nil
 }
 
-// points is the size of the grid, and trainings that of a fold.
-func (r *race) points() int { return len(r.o.shifts) * r.trainings() }
+// trainings is how many of them a fold takes.
 func (r *race) trainings() int {
 	n := 0
 	for _, path := range r.paths {

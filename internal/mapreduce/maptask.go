@@ -16,28 +16,12 @@ import (
 
 // Map runs a map task: the coordinator's tasks of its lines. Contributions go through the
 // shuffle where reducers follow; all else goes into a segment.
-func (t Task) Map(ctx context.Context) (err error) {
+func (t Task) Map(ctx context.Context) error {
 	out := &mapStore{out: newShuffleWriter(t.Stdout)}
-	a, err := t.begin(ctx, out)
-	if err != nil {
-		return err
-	}
-	defer a.end()
-	out.a = a
-	defer out.abort()
-	ctx, stop := context.WithCancel(ctx)
-	var alive sync.WaitGroup
-	defer alive.Wait()
-	defer stop()
-	alive.Go(func() { a.live(ctx) })
-	if err := a.mapLines(ctx, out); err != nil {
-		return err
-	}
-	if err := out.commit(); err != nil {
-		return err
-	}
-	a.report()
-	return nil
+	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
+		out.a = a
+		return a.mapLines(ctx, out)
+	})
 }
 
 // mapLines runs the tasks of all lines, Cores at a time.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 
 	"taxon/store"
 )
@@ -18,26 +17,10 @@ import (
 // coordinator's task of that range.
 func (t Task) Reduce(ctx context.Context) error {
 	out := &reduceStore{}
-	a, err := t.begin(ctx, out)
-	if err != nil {
-		return err
-	}
-	defer a.end()
-	out.a = a
-	defer out.abort()
-	ctx, stop := context.WithCancel(ctx)
-	var alive sync.WaitGroup
-	defer alive.Wait()
-	defer stop()
-	alive.Go(func() { a.live(ctx) })
-	if err := a.reduceRanges(ctx, out); err != nil {
-		return err
-	}
-	if err := out.commit(); err != nil {
-		return err
-	}
-	a.report()
-	return nil
+	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
+		out.a = a
+		return a.reduceRanges(ctx, out)
+	})
 }
 
 // reduceRanges reads the shuffle, one key's values at a time.

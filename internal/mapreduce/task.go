@@ -74,6 +74,36 @@ func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 
 func (a *attempt) end() { a.values.close() }
 
+// output is where an attempt's values go: all of them count once committed, none before.
+type output interface {
+	worker.Store
+	commit() error
+	abort()
+}
+
+// try makes an attempt: it does the work, telling Hadoop that it lives, and commits.
+func (t Task) try(ctx context.Context, out output, work func(context.Context, *attempt) error) error {
+	a, err := t.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	defer a.end()
+	defer out.abort()
+	ctx, stop := context.WithCancel(ctx)
+	var alive sync.WaitGroup
+	defer alive.Wait()
+	defer stop()
+	alive.Go(func() { a.live(ctx) })
+	if err := work(ctx, a); err != nil {
+		return err
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	a.report()
+	return nil
+}
+
 // file is the path of a segment that this attempt writes in a step's folder.
 func (a *attempt) file(step uint32, kind string) string {
 	return fs.Join(a.dir.step(step), a.Run+"-"+kind+"-"+a.Attempt)
