@@ -46,14 +46,17 @@ type (
 	LeaveShard struct{ ID string }
 	// Leave is a worker that goes in good order.
 	Leave struct{ Worker string }
-	// Ask is a worker with a free slot.
-	Ask struct{ Worker string }
+	// Ask is a worker with a free slot. Most bounds the tasks that it takes together; 0: one.
+	Ask struct {
+		Worker string
+		Most   uint32
+	}
 	// Renew keeps leases of a worker alive.
 	Renew struct {
 		Worker string
 		Leases []*taxonv1.LeaseId
 	}
-	// Report is the end of an attempt. Next asks for another task at once.
+	// Report is the end of an attempt. Next asks for another task at once, or for Most.
 	Report struct {
 		Worker        string
 		Lease         *taxonv1.LeaseId
@@ -66,6 +69,7 @@ type (
 		Lost          []taxonv1.Place // with Error: values that the store must have and has not
 		Unavailable   bool            // with Error: the store was away
 		Next          bool
+		Most          uint32
 	}
 	// Time lets leases expire, workers be missed and caps strike.
 	Time struct{}
@@ -125,7 +129,7 @@ type (
 	Dismissed struct{}
 	// Registered answers Register and Drain.
 	Registered struct{ Worker string }
-	// Grant answers Ask, and Report with Next; without a Grant nothing waits.
+	// Grant answers Ask, and Report with Next, once for each task; without one nothing waits.
 	Grant struct{ Lease *taxonv1.Lease }
 	// Lost answers Renew: the leases that are no longer held.
 	Lost struct{ Leases []*taxonv1.LeaseId }

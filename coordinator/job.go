@@ -125,9 +125,9 @@ type job struct {
 	jobState
 	*prepared
 	outer     *outer
-	step      *step // under way; nil unless the job runs
-	since     Tick  // of the last (re)start
-	leases    int   // live leases
+	step      *step          // under way; nil unless the job runs
+	since     Tick           // of the last (re)start
+	batches   map[uint64]int // live leases of each batch; a batch takes a slot
 	log       jobLog
 	remakes   []remake // tasks of past steps that are run again, before all others
 	rolling   bool     // rests until its last checkpoint is loaded

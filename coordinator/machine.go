@@ -106,6 +106,7 @@ type lease struct {
 	task    uint32
 	attempt uint32
 	epoch   uint64
+	batch   uint64 // epoch of the first lease of those handed out together
 	worker  string
 	granted Tick
 	expires Tick
@@ -172,7 +173,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		}
 	case Ask:
 		if m.hear(e.Worker) {
-			m.grant(e.Worker)
+			m.grant(e.Worker, e.Most)
 			if m.worker(e.Worker).draining {
 				m.out = append(m.out, Dismissed{})
 			}
@@ -281,7 +282,7 @@ func (m *Machine) report(e Report) {
 		m.out = append(m.out, Accepted{})
 	}
 	if e.Next {
-		m.grant(e.Worker)
+		m.grant(e.Worker, e.Most)
 	}
 }
 

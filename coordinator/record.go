@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,7 @@ type Record struct {
 	Step     uint32   `json:",omitempty"`
 	Task     uint32   `json:",omitempty"`
 	Epoch    uint64   `json:",omitempty"`
+	Batch    uint64   `json:",omitempty"` // grant: epoch of the first lease of those handed out together; 0: Epoch
 	Sums     *Sums    `json:",omitempty"`
 	CPU      float64  `json:",omitempty"`
 	Read     uint64   `json:",omitempty"` // done: bytes from the store
@@ -254,7 +256,8 @@ func (m *Machine) applyRecover(r *Record) {
 }
 
 func (m *Machine) applyGrant(j *job, r *Record) error {
-	l := &lease{job: j, step: r.Step, task: r.Task, epoch: r.Epoch, worker: r.Worker, granted: r.At, expires: r.At + m.limits.Lease}
+	l := &lease{job: j, step: r.Step, task: r.Task, epoch: r.Epoch, batch: cmp.Or(r.Batch, r.Epoch),
+		worker: r.Worker, granted: r.At, expires: r.At + m.limits.Lease}
 	switch again := j.findRemake(r.Step, r.Task); {
 	case again != nil && j.past(r.Step) != nil:
 		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
@@ -274,9 +277,8 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 		t.live++
 		l.attempt = t.attempt
 	}
-	j.leases++
 	m.lastEpoch = r.Epoch
-	m.leases[r.Epoch] = l
+	m.hold(l)
 	return nil
 }
 
@@ -298,7 +300,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	}
 	s := j.step
 	t := &s.tasks[r.Task]
-	s.finished(r.Task, (r.At - l.granted).Seconds())
+	s.finished(r.Task, (r.At - l.granted).Seconds(), r.CPU)
 	m.drop(l, r.At)
 	if t.live > 1 {
 		m.rivals(j, l.step, l.task)
@@ -358,13 +360,24 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
 }
 
-// drop forgets a live lease.
+// hold notes a live lease.
+func (m *Machine) hold(l *lease) {
+	m.leases[l.epoch] = l
+	if l.job.batches == nil {
+		l.job.batches = map[uint64]int{}
+	}
+	l.job.batches[l.batch]++
+}
+
+// drop forgets a live lease. A batch has taken one slot, however many tasks it holds.
 func (m *Machine) drop(l *lease, at Tick) {
 	if !planted("keep lost leases") || l.expires > at {
 		delete(m.leases, l.epoch)
 	}
-	l.job.leases--
-	l.job.used += (at - l.granted).Seconds()
+	if l.job.batches[l.batch]--; l.job.batches[l.batch] == 0 {
+		delete(l.job.batches, l.batch)
+		l.job.used += (at - l.granted).Seconds()
+	}
 }
 
 // revoke takes all live leases of a job away.

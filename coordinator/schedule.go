@@ -30,11 +30,12 @@ func (m *Machine) leastUsed(but *job) float64 {
 	return least
 }
 
-// grant hands a task to a worker: of the running job with the fewest live leases that has
-// one waiting; among equals of the one that has had the fewest slot-seconds, then of the
-// oldest. So each running job has its share of the slots at any time, and over time, too,
-// where there are fewer slots than jobs. What waits for nobody may still straggle.
-func (m *Machine) grant(worker string) {
+// grant hands a task, or as many short ones as most allows, to a worker: of the running
+// job that takes the fewest slots and has one waiting; among equals of the one that has had
+// the fewest slot-seconds, then of the oldest. So each running job has its share of the
+// slots at any time, and over time, too, where there are fewer slots than jobs. What waits
+// for nobody may still straggle.
+func (m *Machine) grant(worker string, most uint32) {
 	w := m.worker(worker)
 	if w.draining {
 		return
@@ -47,24 +48,26 @@ func (m *Machine) grant(worker string) {
 		}
 	}
 	slices.SortStableFunc(candidates, func(a, b *job) int {
-		return cmp.Or(a.leases-b.leases, cmp.Compare(a.used, b.used))
+		return cmp.Or(len(a.batches)-len(b.batches), cmp.Compare(a.used, b.used))
 	})
 	for _, j := range candidates {
 		if len(j.remakes) > 0 { // others may need what is made again
 			if r := j.dueRemake(m.now); r != nil {
-				m.handOut(j, r.Step, r.Task, worker)
+				m.handOut(j, r.Step, r.Task, worker, 0)
 				return
 			}
 			continue
 		}
 		s := j.step
-		n, ok := s.queue.pop(worker,
-			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0 },
+		n, ok := s.queue.pop(worker, s.fresh,
 			func(t uint32) bool { return s.tasks[t].state == taskWaiting && s.tasks[t].notBefore <= m.now })
 		if !ok {
 			continue
 		}
-		m.handOut(j, s.number, n, worker)
+		m.handOut(j, s.number, n, worker, 0)
+		if s.tasks[n].attempt == 1 { // what was lost once goes alone: it may be to blame
+			m.handOutMore(j, n, worker, most)
+		}
 		return
 	}
 	if len(m.workers) > 1 {
@@ -72,10 +75,11 @@ func (m *Machine) grant(worker string) {
 	}
 }
 
-// handOut leases a task of the step under way, or of a past one, to a worker.
-func (m *Machine) handOut(j *job, number, n uint32, worker string) {
+// handOut leases a task of the step under way, or of a past one, to a worker: with those
+// of a batch, or (0) as the first one of its own.
+func (m *Machine) handOut(j *job, number, n uint32, worker string, batch uint64) {
 	epoch := m.lastEpoch + 1
-	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch})
+	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch, Batch: batch})
 	s := j.step
 	if number != s.number {
 		s = j.past(number).bringBack()

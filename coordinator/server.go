@@ -196,7 +196,7 @@ func (s *Server) rebuild() error {
 	s.config.Snapshot, s.config.Records = nil, nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.carryOut(s.machine.Recover(s.now()))
+	s.carryOut(s.machine.Recover(s.now()), &reply{})
 	return nil
 }
 
@@ -208,22 +208,33 @@ type reply struct {
 	err       error
 	job       string
 	worker    string
-	lease     *taxonv1.Lease
+	leases    []*taxonv1.Lease
 	lost      []*taxonv1.LeaseId
-	accepted  bool
+	accepted  int
 	dismissed bool
 }
 
-// step gives the machine an event, carries out the actions and returns the answer once
-// the records behind it are durable.
-func (s *Server) step(e Event) reply {
+// granted is the first of the leases that were handed out, nil if none were, and the rest.
+func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
+	if len(r.leases) == 0 {
+		return nil, nil
+	}
+	return r.leases[0], r.leases[1:]
+}
+
+// step gives the machine events, one after the other, carries out the actions and returns
+// the answer once the records behind it are durable.
+func (s *Server) step(events ...Event) reply {
 	s.mu.Lock()
 	if s.broken != nil {
 		err := s.broken
 		s.mu.Unlock()
 		return reply{err: err}
 	}
-	r := s.carryOut(s.machine.Step(s.now(), e))
+	var r reply
+	for _, e := range events {
+		s.carryOut(s.machine.Step(s.now(), e), &r)
+	}
 	number := s.written
 	s.mu.Unlock()
 	if err := s.sync(number); err != nil {
@@ -232,8 +243,8 @@ func (s *Server) step(e Event) reply {
 	return r
 }
 
-// carryOut executes actions; the caller holds mu.
-func (s *Server) carryOut(actions []Action) (r reply) {
+// carryOut executes actions and notes what they answer; the caller holds mu.
+func (s *Server) carryOut(actions []Action, r *reply) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case Persist:
@@ -243,13 +254,13 @@ func (s *Server) carryOut(actions []Action) (r reply) {
 		case Registered:
 			r.worker = a.Worker
 		case Grant:
-			r.lease = a.Lease
+			r.leases = append(r.leases, a.Lease)
 		case Lost:
 			r.lost = a.Leases
 		case Dismissed:
 			r.dismissed = true
 		case Accepted:
-			r.accepted = true
+			r.accepted++
 		case Refused:
 			r.err = a.Err
 		case CommitStep, DropSteps, SaveJob, LoadJob, ShowWeights:
@@ -262,7 +273,6 @@ func (s *Server) carryOut(actions []Action) (r reply) {
 			s.changed = make(chan struct{})
 		}
 	}
-	return r
 }
 
 // append writes a record to the journal's buffer. The caller holds mu.

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -63,6 +64,7 @@ type leaseSnapshot struct {
 	Step    uint32 `json:",omitempty"` // 0: the one under way
 	Task    uint32
 	Epoch   uint64
+	Batch   uint64 `json:",omitempty"` // 0: Epoch
 	Worker  string
 }
 
@@ -82,7 +84,11 @@ func (m *Machine) Snapshot() []byte {
 	}
 	for _, e := range m.epochs() {
 		l := m.leases[e]
-		s.Leases = append(s.Leases, leaseSnapshot{Job: l.job.ID, Step: l.step, Attempt: l.attempt, Task: l.task, Epoch: e, Worker: l.worker})
+		k := leaseSnapshot{Job: l.job.ID, Step: l.step, Attempt: l.attempt, Task: l.task, Epoch: e, Worker: l.worker}
+		if l.batch != e {
+			k.Batch = l.batch
+		}
+		s.Leases = append(s.Leases, k)
 	}
 	out, err := json.Marshal(&s)
 	if err != nil {
@@ -152,7 +158,7 @@ func (m *Machine) Restore(snapshot []byte) error {
 
 // restoreLease makes a lease of a snapshot again.
 func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
-	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, worker: s.Worker, granted: now}
+	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
 	if l.step == 0 {
 		l.step = j.step.number
 	}
@@ -170,8 +176,7 @@ func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 			l.attempt = t.attempt
 		}
 	}
-	m.leases[l.epoch] = l
-	j.leases++
+	m.hold(l)
 	return nil
 }
 

@@ -15,7 +15,9 @@ const stragglerFactor = 3
 type pace struct {
 	took   [2][]float64 // seconds a unit, in order of ending
 	median [2]float64
-	known  [2]int // length of took that median is of
+	known  [2]int     // length of took that median is of
+	cpu    [2]float64 // seconds of the finished ones
+	units  [2]float64 // and their costs
 }
 
 // kindOf is the index of a task's kind in pace.
@@ -34,9 +36,11 @@ func (s *step) unit(n uint32) float64 {
 	return 1
 }
 
-// finished notes the time of a finished task.
-func (s *step) finished(n uint32, seconds float64) {
+// finished notes the time of a finished task, and the CPU's share of it.
+func (s *step) finished(n uint32, seconds, cpu float64) {
 	k := s.kindOf(n)
+	s.pace.cpu[k] += cpu
+	s.pace.units[k] += s.unit(n)
 	s.pace.took[k] = append(s.pace.took[k], seconds/s.unit(n))
 }
 
@@ -75,7 +79,7 @@ func (m *Machine) speculate(worker string) {
 		}
 	}
 	if best != nil && m.fits(best.job, m.worker(worker)) {
-		m.handOut(best.job, best.step, best.task, worker)
+		m.handOut(best.job, best.step, best.task, worker, 0)
 	}
 }
 

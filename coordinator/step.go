@@ -228,6 +228,11 @@ func newQueue(cost []float64, home []string, slots int) queue {
 	return q
 }
 
+// fresh says whether a task was never handed out.
+func (s *step) fresh(t uint32) bool {
+	return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0
+}
+
 // pop takes the next task for a worker. fresh tells a task that was never handed out and
 // due one that came back and may go out again. Amortised O(1) and the tasks in back-off.
 func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) {
@@ -237,6 +242,11 @@ func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) 
 			return t, true
 		}
 	}
+	return q.popFresh(worker, fresh)
+}
+
+// popFresh is pop but for those that came back.
+func (q *queue) popFresh(worker string, fresh func(uint32) bool) (uint32, bool) {
 	home := q.home[worker]
 	for _, list := range []*[]uint32{&home, &q.free, &q.all} {
 		for len(*list) > 0 {

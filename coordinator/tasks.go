@@ -15,6 +15,8 @@ const (
 	leaseWait = 20 * time.Second
 	// leaseMargin is what a Lease call leaves of its deadline for the answer's way.
 	leaseMargin = 50 * time.Millisecond
+	// maxBatch bounds the tasks that a slot is given together.
+	maxBatch = 64
 	// drainPause keeps a worker that does not heed its dismissal from asking all the time.
 	drainPause = 200 * time.Millisecond
 )
@@ -55,14 +57,15 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 		s.mu.Lock()
 		wake := s.wake // before the question: what comes up after it is not missed
 		s.mu.Unlock()
-		a := s.step(Ask{Worker: r.GetWorker()})
+		a := s.step(Ask{Worker: r.GetWorker(), Most: min(r.GetMost(), maxBatch)})
 		if a.err != nil {
 			return nil, rpcError(a.err)
 		}
-		if a.lease != nil && ctx.Err() != nil {
-			s.giveBack(r.GetWorker(), a.lease) // nobody hears the answer
-		} else if a.lease != nil {
-			return &taxonv1.LeaseResult{Lease: a.lease}, nil
+		if first, more := a.granted(); first != nil {
+			if ctx.Err() == nil {
+				return &taxonv1.LeaseResult{Lease: first, More: more}, nil
+			}
+			s.giveBack(r.GetWorker(), a.leases) // nobody hears the answer
 		}
 		if a.dismissed {
 			if err := pause(ctx, min(max(wait, 0), drainPause)); err != nil {
@@ -82,11 +85,15 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 	}
 }
 
-// giveBack returns a lease that did not reach its worker.
-func (s *taskService) giveBack(worker string, l *taxonv1.Lease) {
-	s.step(Report{Worker: worker, Returned: true, Lease: &taxonv1.LeaseId{
-		Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch,
-	}})
+// giveBack returns leases that did not reach their worker.
+func (s *taskService) giveBack(worker string, leases []*taxonv1.Lease) {
+	var events []Event
+	for _, l := range leases {
+		events = append(events, Report{Worker: worker, Returned: true, Lease: &taxonv1.LeaseId{
+			Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch,
+		}})
+	}
+	s.step(events...)
 }
 
 // Renew implements the Tasks service.
@@ -102,23 +109,37 @@ func (s *taskService) Renew(_ context.Context, r *taxonv1.RenewRequest) (*taxonv
 
 // Report implements the Tasks service.
 func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxonv1.ReportResult, error) {
-	if r.GetLease() == nil {
-		return nil, status.Error(codes.InvalidArgument, "a report must name its lease")
+	var room [1]Event
+	events := room[:0]
+	for _, t := range append([]*taxonv1.ReportRequest{r}, r.GetMore()...) {
+		if t.GetLease() == nil {
+			return nil, status.Error(codes.InvalidArgument, "a report must name its lease")
+		}
+		events = append(events, reportOf(r.GetWorker(), t))
 	}
+	last := events[len(events)-1].(Report) // the next tasks are handed out after all are noted
+	last.Next, last.Most = r.GetNext(), min(r.GetMost(), maxBatch)
+	events[len(events)-1] = last
+	a := s.step(events...)
+	if a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	first, more := a.granted()
+	return &taxonv1.ReportResult{Accepted: a.accepted == len(events), Lease: first, More: more}, nil
+}
+
+// reportOf is the event of one task's report.
+func reportOf(worker string, r *taxonv1.ReportRequest) Report {
 	sums := r.GetSums()
-	a := s.step(Report{
-		Worker: r.GetWorker(), Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
-		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(), Next: r.GetNext(),
+	return Report{
+		Worker: worker, Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
+		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(),
 		Read: r.GetBytesRead(), Written: r.GetBytesWritten(), Lost: lostPlaces(r.GetLost()), Unavailable: r.GetUnavailable(),
 		Sums: Sums{
 			Primal: sums.GetPrimal(), Dual: sums.GetDual(), InnerGap: sums.GetInnerGap(), Restart: sums.GetRestart(),
 			Moved: sums.GetMoved(), Support: sums.GetSupport(), Working: sums.GetWorking(), Visits: sums.GetVisits(),
 		},
-	})
-	if a.err != nil {
-		return nil, rpcError(a.err)
 	}
-	return &taxonv1.ReportResult{Accepted: a.accepted, Lease: a.lease}, nil
 }
 
 // lostPlaces reads the places of lost values, as many as count.

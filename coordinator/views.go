@@ -64,8 +64,12 @@ func (j *job) exportable() bool {
 // that went.
 func (m *Machine) Workers() []*taxonv1.WorkerInfo {
 	running := map[string]uint32{}
+	seen := map[uint64]bool{}
 	for _, l := range m.leases {
-		running[l.worker]++
+		if !seen[l.batch] {
+			seen[l.batch] = true
+			running[l.worker]++
+		}
 	}
 	out := slices.Clone(m.gone)
 	for _, w := range m.workers {

@@ -8,16 +8,14 @@ import (
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/store"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // Executor runs one task: it reads what the lease refers to, computes, and writes the
 // results under the lease's attempt. It returns after everything it wrote is in the
-// store. It must give up soon after ctx ends. Several tasks run at a time.
+// store, or lies with the batch that ctx says the task belongs to (Agent.Batch). It must
+// give up soon after ctx ends. Several tasks run at a time.
 //
 // An error made by Deterministic fails the job; any other one makes the coordinator
 // hand the task out again.
@@ -66,12 +64,17 @@ const (
 	maxJobBytes = 1 << 30
 )
 
+// Batch is an Agent.Batch for a Trainer: beyond it the calls around the tasks are no more
+// than a thirtieth of what they were.
+const Batch = 32
+
 // Agent takes tasks from a coordinator and has an Executor run them. Slots, Tasks and
 // Executor are required.
 type Agent struct {
 	Name     string
 	Slots    int    // tasks that run at a time
 	Memory   uint64 // bytes that its tasks may take, told to the coordinator; 0: not told
+	Batch    uint32 // short tasks that a slot takes together at most; 0: one. The Executor must be a Trainer, or lead to one
 	Tasks    taxonv1.TasksClient
 	Executor Executor
 	// Grace is how long running tasks may go on after Run's context ended; the ones that
@@ -101,13 +104,6 @@ type Agent struct {
 type identity struct {
 	worker string
 	lease  time.Duration
-}
-
-// heldLease is a task under way. stop ends its context.
-type heldLease struct {
-	id     *taxonv1.LeaseId
-	worker string
-	stop   context.CancelCauseFunc
 }
 
 // errLost ends the context of a task whose lease is no longer held.
@@ -173,10 +169,18 @@ func (a *Agent) slot(ctx, leasing, tasks context.Context) {
 	}
 }
 
-// assignment is a lease and the registration that it was given to.
+// assignment is the leases of a batch and the registration that they were given to.
 type assignment struct {
 	worker string
-	lease  *taxonv1.Lease
+	leases []*taxonv1.Lease
+}
+
+// assigned is what an answer brought; nil: nothing.
+func assigned(worker string, first *taxonv1.Lease, more []*taxonv1.Lease) *assignment {
+	if first == nil {
+		return nil
+	}
+	return &assignment{worker: worker, leases: append([]*taxonv1.Lease{first}, more...)}
 }
 
 // lease waits for a task; nil: ctx ended.
@@ -187,14 +191,14 @@ func (a *Agent) lease(ctx context.Context) *assignment {
 		if err == nil {
 			var r *taxonv1.LeaseResult
 			call, done := context.WithTimeout(ctx, leaseTimeout)
-			r, err = a.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker})
+			r, err = a.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker, Most: a.Batch})
 			done()
 			if err == nil && r.GetDrain() {
 				a.drained()
 				return nil
 			}
-			if err == nil && r.GetLease() != nil {
-				return &assignment{worker: me.worker, lease: r.Lease}
+			if as := assigned(me.worker, r.GetLease(), r.GetMore()); err == nil && as != nil {
+				return as
 			}
 			a.forgetIfUnknown(me, err)
 		}
@@ -211,86 +215,11 @@ func (a *Agent) lease(ctx context.Context) *assignment {
 	return nil
 }
 
-// work runs a task and reports it. The answer may bring the slot's next task.
-func (a *Agent) work(ctx, leasing, tasks context.Context, as *assignment) *assignment {
-	l := as.lease
-	id := &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}
-	run, stop := context.WithCancelCause(tasks)
-	defer stop(nil)
-	a.hold(&heldLease{id: id, worker: as.worker, stop: stop})
-	defer a.release(id)
-	report := &taxonv1.ReportRequest{Worker: as.worker, Lease: id}
-	job, err := a.job(run, l.Job)
-	if err == nil {
-		var stats Stats
-		report.Sums, stats, err = a.Executor.Run(run, job, l)
-		report.CpuSeconds, report.BytesRead, report.BytesWritten = stats.CPUSeconds, stats.BytesRead, stats.BytesWritten
-	}
-	if err != nil {
-		switch cause := context.Cause(run); {
-		case errors.Is(cause, errLost):
-			return nil
-		case errors.Is(cause, errLeaving):
-			report.Returned = true
-		}
-		report.Error, report.Deterministic = err.Error(), IsDeterministic(err)
-		report.Lost, report.Unavailable = lost(err), errors.Is(err, store.ErrUnavailable)
-		a.tell(run, fmt.Errorf("job %s, step %d, task %d: %w", l.Job, l.Step, l.Task, err))
-	}
-	return a.report(ctx, leasing, run, report)
-}
-
-// report delivers a report, again and again until the coordinator answers, the lease is
-// lost, or the farewell is over.
-func (a *Agent) report(ctx, leasing, run context.Context, r *taxonv1.ReportRequest) *assignment {
-	wait := firstWait
-	last, end := outlive(ctx, farewell)
-	defer end()
-	for {
-		r.Next = leasing.Err() == nil
-		call, done := context.WithTimeout(last, callTimeout)
-		answer, err := a.Tasks.Report(call, r)
-		done()
-		if err == nil {
-			if next := answer.GetLease(); next != nil {
-				return &assignment{worker: r.Worker, lease: next}
-			}
-			return nil
-		}
-		code := status.Code(err)
-		if code == codes.NotFound || errors.Is(context.Cause(run), errLost) {
-			a.forgetIfUnknown(&identity{worker: r.Worker}, err)
-			return nil
-		}
-		if code == codes.Canceled && last.Err() == nil { // this process has closed the connection
-			return nil
-		}
-		a.tell(last, fmt.Errorf("report: %w", err))
-		if pause(last, wait) != nil {
-			return nil
-		}
-		wait = min(2*wait, maxWait)
-	}
-}
-
 // outlive is a context that ends a time after ctx does.
 func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, end) })
 	return longer, func() { stop(); end() }
-}
-
-// hold and release note what the renewer keeps alive.
-func (a *Agent) hold(h *heldLease) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.held[h.id.Epoch] = h
-}
-
-func (a *Agent) release(id *taxonv1.LeaseId) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.held, id.Epoch)
 }
 
 func (a *Agent) tell(ctx context.Context, err error) {

@@ -33,6 +33,8 @@ type fakeTasks struct {
 	code     codes.Code     // with this
 	leaseFor time.Duration
 	next     []*taxonv1.Lease // handed out with the answers to reports
+	more     []*taxonv1.Lease // come along with the next lease
+	most     []uint32         // what askers took together at most
 	drain    bool             // workers are taken out
 	unknown  string           // this worker is not registered (any more)
 }
@@ -89,7 +91,9 @@ func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest, _ ...grp
 			f.leases <- l
 			return nil, err
 		}
-		return &taxonv1.LeaseResult{Lease: l}, nil
+		out := &taxonv1.LeaseResult{Lease: l, More: f.more}
+		f.more, f.most = nil, append(f.most, r.Most)
+		return out, nil
 	case <-time.After(20 * time.Millisecond):
 		return &taxonv1.LeaseResult{}, nil
 	case <-ctx.Done():
@@ -159,10 +163,15 @@ func testLease(task uint32) *taxonv1.Lease {
 // start runs an agent; stop ends it and checks that nothing is left behind.
 func start(t *testing.T, f *fakeTasks, slots int, grace time.Duration, e Executor) (stop func()) {
 	t.Helper()
+	return startAgent(t, &Agent{Name: "test", Slots: slots, Tasks: f, Executor: e, Grace: grace})
+}
+
+func startAgent(t *testing.T, a *Agent) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&Agent{Name: "test", Slots: slots, Tasks: f, Executor: e, Grace: grace}).Run(ctx)
+		ended <- a.Run(ctx)
 	}()
 	stopped := false
 	stop = func() {

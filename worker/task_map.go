@@ -55,14 +55,15 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
 		}
 	}
-	if err := k.put(ctx, values); err != nil {
-		return nil, err
-	}
+	var keep func()
 	if !k.job.smooth() && !k.job.once { // dense states and vectors would fill the memory twice
 		if !exact {
 			asWritten(parts)
 		}
-		k.job.blocks.keep(m.GetBlock(), solvedBlock{k.place(), &r.State, parts})
+		keep = func() { k.job.blocks.keep(m.GetBlock(), solvedBlock{k.place(), &r.State, parts}) }
+	}
+	if err := k.put(ctx, values, keep); err != nil {
+		return nil, err
 	}
 	return &taxonv1.Sums{
 		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
@@ -100,7 +101,7 @@ func (k *task) emitBlock(ctx context.Context, s *scratch) error {
 		weights = wholeWeights(weights, b, k.job.features)
 	}
 	data := encodeOverrides(weights)
-	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: data}})
+	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: data}}, nil)
 }
 
 // block lays out the lanes of the task's block. parents maps its slots to internals;

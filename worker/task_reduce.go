@@ -39,11 +39,12 @@ func (k *task) reduce(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		for g, nodes := range k.job.groups {
 			values[g] = store.Value{Key: k.key(rangeName("x", g)), Data: encodeVectors(next, nodes, t.Lo)}
 		}
-		if err := k.put(ctx, values); err != nil {
-			return nil, err
-		}
+		var keep func()
 		if k.job.oneGroup() && !k.job.smooth() && !k.job.once {
-			k.job.recent.keep(values[0].Key, next)
+			keep = func() { k.job.recent.keep(values[0].Key, next) }
+		}
+		if err := k.put(ctx, values, keep); err != nil {
+			return nil, err
 		}
 	}
 	return &taxonv1.Sums{
@@ -68,7 +69,7 @@ func (k *task) emitRange(ctx context.Context, s *scratch) error {
 	for p := range all {
 		all[p] = int32(p)
 	}
-	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: encodeVectors(y, all, t.Lo)}})
+	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: encodeVectors(y, all, t.Lo)}}, nil)
 }
 
 func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {

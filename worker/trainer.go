@@ -239,11 +239,12 @@ func (k *task) compute(f func()) {
 	k.stats.CPUSeconds += threadSeconds() - start
 }
 
-func (k *task) put(ctx context.Context, values []store.Value) error {
+// put writes values; written, unless it is nil, is called once they are in the store.
+func (k *task) put(ctx context.Context, values []store.Value, written func()) error {
 	for _, v := range values {
 		k.stats.BytesWritten += uint64(len(v.Data))
 	}
-	return k.store.Put(ctx, values)
+	return write(ctx, k.store, values, written)
 }
 
 // wallSeconds stands in where the system can't tell a thread's time.

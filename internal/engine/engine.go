@@ -128,13 +128,14 @@ func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	e.stop = stop
 	e.trainer = &worker.Trainer{Store: e.Store, Open: c.Open}
 	var executor worker.Executor = e.trainer
-	if e.backend != nil {
-		executor = e.backend.Executor(e.server.Ahead)
+	batch := uint32(worker.Batch)
+	if e.backend != nil { // it gathers tasks itself
+		executor, batch = e.backend.Executor(e.server.Ahead), 1
 	}
 	if c.Wrap != nil {
 		executor = c.Wrap(executor)
 	}
-	agent := &worker.Agent{Name: "embedded", Slots: max(c.Slots, 1), Tasks: tasks, Failed: e.failed, Executor: executor}
+	agent := &worker.Agent{Name: "embedded", Slots: max(c.Slots, 1), Batch: batch, Tasks: tasks, Failed: e.failed, Executor: executor}
 	e.agent.Add(1)
 	go func() {
 		defer e.agent.Done()

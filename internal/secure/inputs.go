@@ -24,6 +24,7 @@ const (
 	maxSlots      = 1 << 16
 	maxReplicas   = 64
 	maxLeases     = 1 << 16
+	maxReports    = 1 << 10
 	maxErrorBytes = 1 << 20
 )
 
@@ -53,8 +54,15 @@ func CheckRequest(req any) error {
 	case *taxonv1.RenewRequest:
 		return first(checkID("worker", r.GetWorker()), atMost("leases", len(r.GetLeases()), maxLeases))
 	case *taxonv1.ReportRequest:
-		return first(checkID("worker", r.GetWorker()), checkID("job", r.GetLease().GetJob()),
-			atMost("bytes of error", len(r.GetError()), maxErrorBytes), atMost("lost values", len(r.GetLost()), maxLeases))
+		if err := first(checkReport(r), atMost("reports", len(r.GetMore()), maxReports)); err != nil {
+			return err
+		}
+		for _, m := range r.GetMore() {
+			if err := checkReport(m); err != nil {
+				return err
+			}
+		}
+		return nil
 	case *taxonv1.JoinStoreRequest:
 		return first(checkID("shard", r.GetId()), checkAddr(r.GetAddr()))
 	case *taxonv1.LeaveStoreRequest:
@@ -63,6 +71,12 @@ func CheckRequest(req any) error {
 		return checkName("job", r.GetJob())
 	}
 	return nil
+}
+
+// checkReport checks the report of one task.
+func checkReport(r *taxonv1.ReportRequest) error {
+	return first(checkID("worker", r.GetWorker()), checkID("job", r.GetLease().GetJob()),
+		atMost("bytes of error", len(r.GetError()), maxErrorBytes), atMost("lost values", len(r.GetLost()), maxLeases))
 }
 
 func first(errs ...error) error {

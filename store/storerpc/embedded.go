@@ -82,7 +82,7 @@ func copyMessage(out, in any) error {
 		}
 	case *taxonv1.ReportResult:
 		if out, ok := out.(*taxonv1.ReportResult); ok {
-			out.Accepted, out.Lease = in.Accepted, in.Lease
+			out.Accepted, out.Lease, out.More = in.Accepted, in.Lease, in.More
 			return nil
 		}
 	case proto.Message:
@@ -97,7 +97,7 @@ func copyMessage(out, in any) error {
 
 // handReport makes out, which is empty, the report in.
 func handReport(out, in *taxonv1.ReportRequest) {
-	out.Worker, out.Lease, out.Returned, out.Next = in.Worker, in.Lease, in.Returned, in.Next
+	out.Worker, out.Lease, out.Returned, out.Next, out.Most, out.More = in.Worker, in.Lease, in.Returned, in.Next, in.Most, in.More
 	out.Sums, out.CpuSeconds, out.BytesRead, out.BytesWritten = in.Sums, in.CpuSeconds, in.BytesRead, in.BytesWritten
 	out.Error, out.Deterministic, out.Unavailable, out.Lost = in.Error, in.Deterministic, in.Unavailable, in.Lost
 }

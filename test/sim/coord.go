@@ -30,6 +30,7 @@ type coord struct {
 	check    *checker
 	restarts int
 	compacts int
+	batches  int // grants of several tasks
 }
 
 // held is what may be done once the journal is durable up to a length.
@@ -48,7 +49,7 @@ type checkpoint struct {
 type answer struct {
 	err       error
 	worker    string
-	lease     *taxonv1.Lease
+	leases    []*taxonv1.Lease
 	lost      []*taxonv1.LeaseId
 	accepted  bool
 	dismissed bool
@@ -130,8 +131,11 @@ func (c *coord) tick() {
 func (c *coord) step(e coordinator.Event, then func(answer)) {
 	a := c.carryOut(c.machine.Step(c.clock(), e))
 	c.hold(func() {
-		if a.lease != nil {
-			c.check.granted(a.lease)
+		if len(a.leases) > 1 {
+			c.batches++
+		}
+		for _, l := range a.leases {
+			c.check.granted(l)
 		}
 		if r, ok := e.(coordinator.Report); ok && a.accepted && r.Error == "" && !r.Returned {
 			c.check.accepted(r.Lease)
@@ -154,7 +158,7 @@ func (c *coord) carryOut(actions []coordinator.Action) (a answer) {
 		case coordinator.Registered:
 			a.worker = x.Worker
 		case coordinator.Grant:
-			a.lease = x.Lease
+			a.leases = append(a.leases, x.Lease)
 		case coordinator.Lost:
 			a.lost = x.Leases
 		case coordinator.Accepted:

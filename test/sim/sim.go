@@ -27,6 +27,7 @@ type Outcome struct {
 	Seconds    float64 // simulated
 
 	Kills, Restarts, Compacts, Replayed, Resumed        int
+	Batches                                             int // leases of several tasks
 	Speculated, Remade, Rollbacks, Retried, WorkersLost uint32
 }
 
@@ -150,7 +151,7 @@ func (c *cluster) describe() string {
 // outcome reads what the jobs came to.
 func (c *cluster) outcome(o Options) Outcome {
 	k := c.coord
-	out := Outcome{Kills: c.kills, Resumed: c.resumed, Restarts: k.restarts, Compacts: k.compacts, Replayed: k.check.replayed}
+	out := Outcome{Kills: c.kills, Resumed: c.resumed, Restarts: k.restarts, Compacts: k.compacts, Batches: k.batches, Replayed: k.check.replayed}
 	if k.machine == nil {
 		return out
 	}

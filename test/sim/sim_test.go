@@ -12,7 +12,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// specOf is a job on a tree of three levels, 12 to 40 terminals.
+// specOf is a job on a tree of three levels, 18 to 480 terminals.
 func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
 	st := &taxonv1.Structure{Names: []string{"root"}}
 	d := &taxonv1.Data{Instances: 500, Features: 30000, Nonzeros: 600_000}
@@ -45,7 +45,11 @@ func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
 func jobsOf(seed uint64) (specs []*taxonv1.JobSpec, names []string) {
 	schedules := []string{"twoblock", "twoblock", "parity", "jacobi", "flat"}
 	first := schedules[seed%5]
-	specs, names = append(specs, specOf(first, 4, 11, 1)), append(names, first)
+	if seed%6 == 4 { // enough blocks for several tasks a lease
+		specs, names = append(specs, specOf(first, 16, 30, 1)), append(names, first+" wide")
+	} else {
+		specs, names = append(specs, specOf(first, 4, 11, 1)), append(names, first)
+	}
 	if seed%4 == 3 {
 		second := schedules[seed/5%5]
 		specs, names = append(specs, specOf(second, 2, 9, 2)), append(names, second+" small")
@@ -139,6 +143,7 @@ func TestSimulation(t *testing.T) {
 		total.Restarts += out.Restarts
 		total.Resumed += out.Resumed
 		total.Compacts += out.Compacts
+		total.Batches += out.Batches
 		total.Replayed += out.Replayed
 		total.Speculated += out.Speculated
 		total.Remade += out.Remade
@@ -147,9 +152,9 @@ func TestSimulation(t *testing.T) {
 		total.WorkersLost += out.WorkersLost
 		total.Seconds += out.Seconds
 	}
-	t.Logf("%d runs, %.0f simulated seconds: %d kills, %d restarts of the coordinator, %d journals shortened, %d replayed, %d second attempts, %d retries, %d workers lost, %d values made again, %d rollbacks, %d jobs resumed",
-		to-from, total.Seconds, total.Kills, total.Restarts, total.Compacts, total.Replayed, total.Speculated, total.Retried, total.WorkersLost, total.Remade, total.Rollbacks, total.Resumed)
-	if to-from >= 100 && (total.Restarts == 0 || total.Compacts == 0 || total.Speculated == 0 || total.Remade == 0 || total.Rollbacks == 0 || total.Resumed == 0 || total.WorkersLost == 0) {
+	t.Logf("%d runs, %.0f simulated seconds: %d kills, %d restarts of the coordinator, %d journals shortened, %d replayed, %d second attempts, %d retries, %d workers lost, %d values made again, %d rollbacks, %d jobs resumed, %d leases of several tasks",
+		to-from, total.Seconds, total.Kills, total.Restarts, total.Compacts, total.Replayed, total.Speculated, total.Retried, total.WorkersLost, total.Remade, total.Rollbacks, total.Resumed, total.Batches)
+	if to-from >= 100 && (total.Restarts == 0 || total.Compacts == 0 || total.Speculated == 0 || total.Remade == 0 || total.Rollbacks == 0 || total.Resumed == 0 || total.WorkersLost == 0 || total.Batches == 0) {
 		t.Error("some kind of harm was never done: the simulation shows less than it says")
 	}
 }

@@ -26,9 +26,14 @@ type worker struct {
 	held map[uint64]*work
 }
 
-// work is a task under way. lost: its lease is no longer held.
+// batch bounds the tasks that a slot takes together.
+const batch = 4
+
+// work is a task under way, or one that waits in its batch. lost: its lease is no longer held.
 type work struct {
 	worker string
+	lease  *taxonv1.Lease
+	rest   []*work // of its batch, to be done after it
 	id     *taxonv1.LeaseId
 	lost   bool
 }
@@ -82,17 +87,17 @@ func (k *worker) ask() {
 		return
 	}
 	id := k.id
-	k.tell(coordinator.Ask{Worker: id}, func(a answer, ok bool) {
+	k.tell(coordinator.Ask{Worker: id, Most: batch}, func(a answer, ok bool) {
 		switch {
 		case !ok:
 			again()
 		case a.dismissed && len(k.held) == 0:
 			k.leave()
 			again()
-		case k.unknown(id, a.err), a.lease == nil:
+		case k.unknown(id, a.err), len(a.leases) == 0:
 			again()
 		default:
-			k.work(id, a.lease)
+			k.batch(id, a.leases)
 		}
 	})
 }
@@ -124,11 +129,38 @@ func (k *worker) renew() {
 	})
 }
 
+// batch runs tasks that were leased together, one after the other. Each is reported when
+// it is done, so that messages are lost and processes killed between them.
+func (k *worker) batch(id string, leases []*taxonv1.Lease) {
+	var list []*work
+	for _, l := range leases {
+		t := &work{worker: id, lease: l, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
+		k.held[l.Epoch] = t
+		list = append(list, t)
+	}
+	for i, t := range list {
+		t.rest = list[i+1:]
+	}
+	k.work(list[0])
+}
+
+// next goes on with the batch, or asks for another one.
+func (k *worker) next(t *work) {
+	delete(k.held, t.id.Epoch)
+	if len(t.rest) > 0 {
+		k.work(t.rest[0])
+		return
+	}
+	k.ask()
+}
+
 // work runs a task: reads, computes, writes, reports.
-func (k *worker) work(id string, l *taxonv1.Lease) {
-	t := &work{worker: id, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
-	k.held[l.Epoch] = t
-	e := coordinator.Report{Worker: id, Lease: t.id, Next: true}
+func (k *worker) work(t *work) {
+	if k.gone(t) {
+		return
+	}
+	l := t.lease
+	e := coordinator.Report{Worker: t.worker, Lease: t.id, Next: len(t.rest) == 0, Most: batch}
 	end := func() { k.report(t, e) }
 	k.store.get(l.Job, reads(l), func(r read) {
 		switch {
@@ -164,13 +196,12 @@ func (k *worker) work(id string, l *taxonv1.Lease) {
 	})
 }
 
-// gone ends a task whose lease was lost, and frees the slot.
+// gone ends a task whose lease was lost.
 func (k *worker) gone(t *work) bool {
 	if !t.lost || k.w.chance(0.3) { // some don't notice in time
 		return false
 	}
-	delete(k.held, t.id.Epoch)
-	k.ask()
+	k.next(t)
 	return true
 }
 
@@ -181,12 +212,12 @@ func (k *worker) report(t *work, e coordinator.Report) {
 			k.w.after(&k.process, k.w.between(10*ms, 100*ms), func() { k.report(t, e) })
 			return
 		}
-		delete(k.held, t.id.Epoch)
-		if ok && !k.unknown(e.Worker, a.err) && a.lease != nil {
-			k.work(e.Worker, a.lease)
+		if ok && !k.unknown(e.Worker, a.err) && len(a.leases) > 0 {
+			delete(k.held, t.id.Epoch)
+			k.batch(e.Worker, a.leases)
 			return
 		}
-		k.ask()
+		k.next(t)
 	})
 }
 

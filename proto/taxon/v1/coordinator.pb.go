@@ -3102,6 +3102,7 @@ func (x *JobResult) GetReplicas() uint32 {
 type LeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Most          uint32                 `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"` // short tasks that the slot takes together at most; 0: one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3141,6 +3142,13 @@ func (x *LeaseRequest) GetWorker() string {
 		return x.Worker
 	}
 	return ""
+}
+
+func (x *LeaseRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
 }
 
 // Refs names the place of one value per item (block or range), in item order and
@@ -3639,8 +3647,9 @@ func (x *Lease) GetSweep() uint32 {
 
 type LeaseResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"` // unset: nothing to do yet
 	Drain         bool                   `protobuf:"varint,2,opt,name=drain,proto3" json:"drain,omitempty"`
+	More          []*Lease               `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"` // with most: to be run after it, of the same step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3687,6 +3696,13 @@ func (x *LeaseResult) GetDrain() bool {
 		return x.Drain
 	}
 	return false
+}
+
+func (x *LeaseResult) GetMore() []*Lease {
+	if x != nil {
+		return x.More
+	}
+	return nil
 }
 
 type LeaseId struct {
@@ -3984,6 +4000,8 @@ type ReportRequest struct {
 	Next          bool                   `protobuf:"varint,10,opt,name=next,proto3" json:"next,omitempty"`               // lease another task with the answer if one waits
 	Lost          []*Ref                 `protobuf:"bytes,11,rep,name=lost,proto3" json:"lost,omitempty"`                // with an error: values that must be there and are missing or corrupt
 	Unavailable   bool                   `protobuf:"varint,12,opt,name=unavailable,proto3" json:"unavailable,omitempty"` // with an error: a store shard was away; never counted against the task
+	Most          uint32                 `protobuf:"varint,13,opt,name=most,proto3" json:"most,omitempty"`               // with next: as in LeaseRequest
+	More          []*ReportRequest       `protobuf:"bytes,14,rep,name=more,proto3" json:"more,omitempty"`                // of tasks that were leased together; worker, next, most and more are unset
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4102,10 +4120,25 @@ func (x *ReportRequest) GetUnavailable() bool {
 	return false
 }
 
+func (x *ReportRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *ReportRequest) GetMore() []*ReportRequest {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
 type ReportResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"` // false: the lease was no longer held, the report changed nothing
+	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"` // false: a lease was no longer held, its report changed nothing
 	Lease         *Lease                 `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`        // with next: the next task; unset: nothing waits now
+	More          []*Lease               `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"`          // as in LeaseResult
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4150,6 +4183,13 @@ func (x *ReportResult) GetAccepted() bool {
 func (x *ReportResult) GetLease() *Lease {
 	if x != nil {
 		return x.Lease
+	}
+	return nil
+}
+
+func (x *ReportResult) GetMore() []*Lease {
+	if x != nil {
+		return x.More
 	}
 	return nil
 }
@@ -4412,9 +4452,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x11.taxon.v1.JobSpecR\x04spec\x12\"\n" +
 	"\x04plan\x18\x02 \x01(\v2\x0e.taxon.v1.PlanR\x04plan\x12'\n" +
 	"\x06shards\x18\x03 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x1a\n" +
-	"\breplicas\x18\x04 \x01(\rR\breplicas\"&\n" +
+	"\breplicas\x18\x04 \x01(\rR\breplicas\":\n" +
 	"\fLeaseRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"^\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\rR\x04most\"^\n" +
 	"\x04Refs\x12\x14\n" +
 	"\x05count\x18\x01 \x03(\rR\x05count\x12\x12\n" +
 	"\x04step\x18\x02 \x03(\rR\x04step\x12\x12\n" +
@@ -4461,10 +4502,11 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04kind\x18\x06 \x01(\x0e2\x12.taxon.v1.TaskKindR\x04kind\x12#\n" +
 	"\x03map\x18\a \x01(\v2\x11.taxon.v1.MapTaskR\x03map\x12,\n" +
 	"\x06reduce\x18\b \x01(\v2\x14.taxon.v1.ReduceTaskR\x06reduce\x12\x14\n" +
-	"\x05sweep\x18\t \x01(\rR\x05sweep\"J\n" +
+	"\x05sweep\x18\t \x01(\rR\x05sweep\"o\n" +
 	"\vLeaseResult\x12%\n" +
 	"\x05lease\x18\x01 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease\x12\x14\n" +
-	"\x05drain\x18\x02 \x01(\bR\x05drain\"s\n" +
+	"\x05drain\x18\x02 \x01(\bR\x05drain\x12#\n" +
+	"\x04more\x18\x03 \x03(\v2\x0f.taxon.v1.LeaseR\x04more\"s\n" +
 	"\aLeaseId\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -4485,7 +4527,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\asupport\x18\x05 \x01(\x04R\asupport\x12\x18\n" +
 	"\aworking\x18\x06 \x01(\x04R\aworking\x12\x16\n" +
 	"\x06visits\x18\a \x01(\x04R\x06visits\x12\x14\n" +
-	"\x05moved\x18\b \x01(\x01R\x05moved\"\x8a\x03\n" +
+	"\x05moved\x18\b \x01(\x01R\x05moved\"\xcb\x03\n" +
 	"\rReportRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12'\n" +
 	"\x05lease\x18\x02 \x01(\v2\x11.taxon.v1.LeaseIdR\x05lease\x12\x14\n" +
@@ -4501,10 +4543,13 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04next\x18\n" +
 	" \x01(\bR\x04next\x12!\n" +
 	"\x04lost\x18\v \x03(\v2\r.taxon.v1.RefR\x04lost\x12 \n" +
-	"\vunavailable\x18\f \x01(\bR\vunavailable\"Q\n" +
+	"\vunavailable\x18\f \x01(\bR\vunavailable\x12\x12\n" +
+	"\x04most\x18\r \x01(\rR\x04most\x12+\n" +
+	"\x04more\x18\x0e \x03(\v2\x17.taxon.v1.ReportRequestR\x04more\"v\n" +
 	"\fReportResult\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12%\n" +
-	"\x05lease\x18\x02 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease*\xa0\x01\n" +
+	"\x05lease\x18\x02 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease\x12#\n" +
+	"\x04more\x18\x03 \x03(\v2\x0f.taxon.v1.LeaseR\x04more*\xa0\x01\n" +
 	"\vMemberState\x12\x1c\n" +
 	"\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fMEMBER_STATE_UP\x10\x01\x12\x19\n" +
@@ -4657,57 +4702,60 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	44, // 32: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
 	46, // 33: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
 	47, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	49, // 35: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	49, // 36: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	49, // 37: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	52, // 38: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	45, // 39: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	47, // 40: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	8,  // 41: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	10, // 42: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	10, // 43: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	11, // 44: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	12, // 45: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 46: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	14, // 47: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	17, // 48: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	20, // 49: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	23, // 50: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	25, // 51: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	40, // 52: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	27, // 53: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	29, // 54: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	36, // 55: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	40, // 56: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	42, // 57: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	50, // 58: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	53, // 59: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	38, // 60: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 61: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	35, // 62: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	35, // 63: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	35, // 64: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	35, // 65: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	35, // 66: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	16, // 67: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	19, // 68: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	22, // 69: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	21, // 70: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	26, // 71: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	41, // 72: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	28, // 73: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	30, // 74: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	37, // 75: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	41, // 76: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	48, // 77: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	51, // 78: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	54, // 79: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	39, // 80: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	61, // [61:81] is the sub-list for method output_type
-	41, // [41:61] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	47, // 35: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	49, // 36: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	49, // 37: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	49, // 38: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	52, // 39: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	45, // 40: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	53, // 41: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	47, // 42: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	47, // 43: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	8,  // 44: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	10, // 45: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	10, // 46: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	11, // 47: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	12, // 48: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	13, // 49: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	14, // 50: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	17, // 51: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	20, // 52: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	23, // 53: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	25, // 54: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	40, // 55: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	27, // 56: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	29, // 57: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	36, // 58: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	40, // 59: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	42, // 60: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	50, // 61: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	53, // 62: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	38, // 63: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 64: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	35, // 65: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	35, // 66: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	35, // 67: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	35, // 68: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	35, // 69: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	16, // 70: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	19, // 71: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	22, // 72: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	21, // 73: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	26, // 74: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	41, // 75: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	28, // 76: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	30, // 77: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	37, // 78: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	41, // 79: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	48, // 80: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	51, // 81: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	54, // 82: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	39, // 83: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	64, // [64:84] is the sub-list for method output_type
+	44, // [44:64] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }

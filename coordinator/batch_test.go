@@ -1,0 +1,142 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// batcher is a machine whose journal is kept, and the leases that it gave.
+type batcher struct {
+	t       *testing.T
+	m       *Machine
+	now     Tick
+	records []Record
+}
+
+// do gives an event and returns what was handed out.
+func (b *batcher) do(e Event) (leases []*taxonv1.Lease) {
+	b.now += millisecond
+	for _, a := range b.m.Step(b.now, e) {
+		switch a := a.(type) {
+		case Persist:
+			b.records = append(b.records, a.Record)
+		case Grant:
+			leases = append(leases, a.Lease)
+		case Refused:
+			b.t.Fatalf("%T: %v", e, a.Err)
+		}
+	}
+	return leases
+}
+
+func (b *batcher) done(l *taxonv1.Lease, cpu float64) Report {
+	return Report{Worker: "w1", Lease: leaseID(Grant{Lease: l}), CPUSeconds: cpu, Sums: Sums{Primal: 2, Dual: 1, Restart: -1}}
+}
+
+// started is a job of 100 equal blocks, and a worker of one slot that has done the first.
+func started(t *testing.T, cpu float64) *batcher {
+	b := &batcher{t: t, m: NewMachine(Limits{})}
+	b.do(Submit{ID: "j", Spec: wordnetLike(1600, 100)})
+	b.do(Register{Name: "one", Slots: 1})
+	first := b.do(Ask{Worker: "w1", Most: 8})
+	if len(first) != 1 {
+		t.Fatalf("%d tasks, before anything is known of how long they take", len(first))
+	}
+	b.do(b.done(first[0], cpu))
+	return b
+}
+
+// Batches take batchSeconds, at most what is asked for, and half a slot's share.
+func TestBatchSizes(t *testing.T) {
+	for _, c := range []struct {
+		cpu  float64
+		most uint32
+		want int
+	}{
+		{0.012, 8, 4}, {0.012, 3, 3}, {0.012, 1, 1}, {0.012, 0, 1}, {0.2, 8, 1}, {0.001, 64, 49}, {0, 8, 8},
+	} {
+		b := started(t, c.cpu)
+		got := b.do(Ask{Worker: "w1", Most: c.most})
+		if len(got) < c.want-1 || len(got) > c.want { // first tasks may cost a little more
+			t.Errorf("tasks of %v s, at most %d: %d together, want %d", c.cpu, c.most, len(got), c.want)
+		}
+	}
+	b := started(t, 0.001)
+	b.do(Register{Name: "many", Slots: 48})
+	if got := b.do(Ask{Worker: "w1", Most: 64}); len(got) != 1 {
+		t.Errorf("%d of 98 tasks go to one of 49 slots", len(got))
+	}
+}
+
+// A batch takes one slot, and its worker's death loses all of it; what was lost goes alone,
+// so that a task that kills its workers is found.
+func TestBatchIsLostAndShared(t *testing.T) {
+	b := started(t, 0.01)
+	held := b.do(Ask{Worker: "w1", Most: 4})
+	if w := b.m.Workers()[0]; len(held) != 4 || w.Running != 1 || w.TasksDone != 1 {
+		t.Fatalf("%d tasks together, worker %v", len(held), w)
+	}
+	other := wordnetLike(1600, 100)
+	other.Options.Seed = 5
+	b.do(Submit{ID: "k", Spec: other})
+	b.do(Register{Name: "two", Slots: 1})
+	if l := b.do(Ask{Worker: "w2", Most: 4}); len(l) != 1 || l[0].Job != "k" {
+		t.Fatalf("the job with no slot gets %v", l)
+	}
+	if l := b.do(Ask{Worker: "w2", Most: 4}); len(l) != 4 || l[0].Job != "j" { // one slot each; k has had less time, but j is older at equal use
+		if len(l) == 0 || l[0].Job != "k" {
+			t.Fatalf("with a slot each: %v", l)
+		}
+	}
+	used := b.m.find("j").used
+	b.do(Leave{Worker: "w1"})
+	if more := b.m.find("j").used - used; more <= 0 || more > (10*millisecond).Seconds() {
+		t.Errorf("a batch that was held for some ms counts %v slot-seconds", more)
+	}
+	var tasks []uint32
+	for range held {
+		l := b.do(Ask{Worker: "w2", Most: 4})
+		for len(l) > 0 && l[0].Job != "j" {
+			l = b.do(Ask{Worker: "w2", Most: 4})
+		}
+		if len(l) != 1 {
+			t.Fatalf("%d tasks go out with one that was lost", len(l)-1)
+		}
+		tasks = append(tasks, l[0].Task)
+	}
+	for _, l := range held {
+		if !slices.Contains(tasks, l.Task) {
+			t.Errorf("task %d is not handed out again", l.Task)
+		}
+	}
+}
+
+// The journal and the snapshot keep what was leased together.
+func TestBatchIsJournaled(t *testing.T) {
+	b := started(t, 0.01)
+	b.do(Ask{Worker: "w1", Most: 4})
+	replayed := NewMachine(Limits{})
+	for _, r := range b.records {
+		data, err := json.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Record
+		if err := json.Unmarshal(data, &again); err != nil {
+			t.Fatal(err)
+		}
+		if err := replayed.Replay(again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restored := NewMachine(Limits{})
+	if err := restored.Restore(replayed.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	if got := restored.find("j").batches; len(got) != 1 || got[2] != 4 {
+		t.Errorf("batches %v, want one of four leases from epoch 2", got)
+	}
+}
