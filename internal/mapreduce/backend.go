@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"taxon/coordinator"
 	"taxon/internal/engine"
@@ -25,6 +26,8 @@ type Config struct {
 	Maps, Reduces int
 	// Note is told of what a user may want to know as it happens; nil: not told.
 	Note func(format string, args ...any)
+	// Pause is waited before a job that failed is run again; 0: 10 s.
+	Pause time.Duration
 	// Accepted is told when a job has begun to run elsewhere, or has ended well; nil: not told.
 	Accepted func()
 }
@@ -51,6 +54,9 @@ var _ engine.Backend = (*Backend)(nil)
 func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Note == nil {
 		c.Note = func(string, ...any) {}
+	}
+	if c.Pause == 0 {
+		c.Pause = defaultPause
 	}
 	if c.Accepted == nil {
 		c.Accepted = func() {}
@@ -108,13 +114,21 @@ func (b *Backend) Close() error {
 
 // Checkpoint implements coordinator.Checkpointer: the values are where they are, and stay
 // there until the next checkpoint refers to others.
-func (b *Backend) Checkpoint(_ context.Context, _ string, _ uint32, state []byte, keep []uint32) error {
+func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []byte, keep []uint32) error {
 	b.mu.Lock()
 	before := b.pinned
 	b.pinned = slices.Concat(before, keep)
 	b.mu.Unlock()
-	if err := engine.WriteState(b.dir.state(), state); err != nil {
-		return err
+	for try := 1; ; try++ {
+		err := engine.WriteState(b.dir.state(), state)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || try == maxOutages || fs.IsDiskFull(err) {
+			return err
+		}
+		b.config.Note("%v: tried again", err)
+		pause(ctx, b.config.Pause)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,9 +20,13 @@ const (
 	quiet = 500 * time.Millisecond
 	// pollEvery is how often it is looked whether a batch is whole.
 	pollEvery = 5 * time.Millisecond
-	// maxFailures is how often in a row jobs may fail, all their attempts counted, before the
-	// training does.
+	// maxFailures is how often in a row a job may fail, with all of its attempts, before the
+	// training does; maxOutages, if it is that something which was there does not answer, or
+	// refuses: a name node that starts again looks like a mistake in its address.
 	maxFailures = 3
+	maxOutages  = 12
+	// defaultPause is waited before a job is run again.
+	defaultPause = 10 * time.Second
 )
 
 // executor collects the tasks that the coordinator hands out until it has all that there
@@ -38,7 +42,7 @@ type executor struct {
 	busy     bool      // the collecting goroutine runs
 	foretold map[taskID]*foretold
 	refused  error
-	failures int
+	worked   bool // a job has ended well
 }
 
 // taskID names a task of a job.
@@ -202,11 +206,10 @@ func (e *executor) run(batch []*waiter) {
 		})
 		defer stop()
 	}
-	results, err := e.runJob(ctx, batch)
-	err = e.note(ctx, err)
+	results, err := e.insist(ctx, batch)
 	for _, w := range batch {
 		if err != nil {
-			w.err = e.fate(err)
+			w.err = worker.Deterministic(&toldError{err})
 		} else if w.result = results[taskID{w.lease.GetStep(), w.lease.GetTask()}]; w.result == nil {
 			w.err = fmt.Errorf("the job ended without a result of task %d", w.lease.GetTask())
 		}
@@ -214,24 +217,41 @@ func (e *executor) run(batch []*waiter) {
 	}
 }
 
-// note remembers how a job ended, and tells of a failure once, not for each of its tasks.
-func (e *executor) note(ctx context.Context, err error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case err == nil:
-		e.failures = 0
-		return nil
-	case ctx.Err() != nil:
-		return err
-	case fs.IsInput(err):
-		e.refused = err
-	default:
-		if e.failures++; e.failures < maxFailures {
-			e.backend.config.Note("%v: tried again", err)
+// insist runs a batch's job until it ends well, a bounded number of times, and tells of each
+// failure once, not for each of its tasks.
+func (e *executor) insist(ctx context.Context, batch []*waiter) (map[taskID]*taxonv1.ReportRequest, error) {
+	for failures := 1; ; failures++ {
+		results, err := e.runJob(ctx, batch)
+		e.mu.Lock()
+		first := !e.worked
+		if err == nil {
+			e.worked = true
+		}
+		most := maxFailures
+		if fs.IsInput(err) {
+			if most = maxOutages; first {
+				most, e.refused = 1, err
+			}
+		}
+		e.mu.Unlock()
+		if err == nil || ctx.Err() != nil || failures >= most {
+			return results, err
+		}
+		e.backend.config.Note("%v: tried again", err)
+		if !first {
+			pause(ctx, e.backend.config.Pause)
 		}
 	}
-	return &toldError{err}
+}
+
+// pause waits for a time, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // toldError is an error that Config.Note was told of, or that ends the training.
@@ -243,16 +263,6 @@ func (e *toldError) Unwrap() error { return e.error }
 func WasTold(err error) bool {
 	var t *toldError
 	return errors.As(err, &t)
-}
-
-// fate says whether a job that failed is tried again.
-func (e *executor) fate(err error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.refused != nil || e.failures >= maxFailures {
-		return worker.Deterministic(err)
-	}
-	return err
 }
 
 func (e *executor) refusal() error {

@@ -45,7 +45,7 @@ func explain(s *said, failure string, err error) error {
 		return fs.Inputf(string(what), 0, "%s", say)
 	}
 	where := ""
-	if s.jobID != "" && !strings.HasPrefix(s.jobID, "job_local") {
+	if s.jobID != "" && !strings.HasPrefix(s.jobID, localJob) {
 		where = fmt.Sprintf(" (yarn logs -applicationId %s tells more)", strings.Replace(s.jobID, "job_", "application_", 1))
 	}
 	if failure != "" {

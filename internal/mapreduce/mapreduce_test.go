@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"taxon/coordinator"
 	"taxon/internal/dataset"
@@ -48,7 +49,7 @@ func start(t *testing.T, j *jobs.Job, b *mapreduce.Backend, wrap ...func(worker.
 
 func backend(t *testing.T, dir string, r mapreduce.Runner, change func(*mapreduce.Config)) *mapreduce.Backend {
 	t.Helper()
-	c := mapreduce.Config{Dir: dir, Runner: r, Maps: 3, Reduces: 2}
+	c := mapreduce.Config{Dir: dir, Runner: r, Maps: 3, Reduces: 2, Pause: time.Millisecond}
 	if change != nil {
 		change(&c)
 	}
@@ -370,6 +371,12 @@ func TestFailures(t *testing.T) {
 			}
 			return nil
 		}, "", 2, 100},
+		"away for a while": {func(n int) error {
+			if n > 1 && n < 10 {
+				return refuse
+			}
+			return nil
+		}, "", 10, 100},
 		"always":  {func(int) error { return errors.New("no luck") }, "no luck", 3, 3},
 		"refused": {func(int) error { return refuse }, "queue: does not exist", 1, 1},
 	} {

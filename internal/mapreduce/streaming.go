@@ -36,12 +36,9 @@ type Streaming struct {
 	Cores      int      // of a task
 	Tasks      int      // that may run side by side
 	User       string   // to act as in HDFS, where tasks run as somebody else; "": nobody else
-	// Note is told of what Hadoop says about a job's progress; nil: not told.
-	Note func(format string, args ...any)
-
-	mu       sync.Mutex
-	shipped  string // state folder that binary and data were copied to
-	answered bool   // a job has run
+	mu         sync.Mutex
+	shipped    string // state folder that binary and data were copied to
+	answered   bool   // a job has run
 }
 
 const (
@@ -77,7 +74,7 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	}
 	argv := append(slices.Clone(s.Mapred), "streaming")
 	argv = append(argv, s.arguments(j)...)
-	said := &said{job: j, note: s.Note}
+	said := &said{job: j}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stderr = said
 	cmd.Cancel = func() error { // what it began does not end with it
@@ -105,7 +102,7 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 
 // Kill implements Killer.
 func (s *Streaming) Kill(ctx context.Context, id string) {
-	if !jobID.MatchString(id) {
+	if !jobID.MatchString(id) || strings.HasPrefix(id, localJob) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, killTime)
@@ -284,6 +281,9 @@ func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
 	return []string{binary, "mapreduce-task", kind, "--state", j.State, "--run", j.Run, "--data", data, "--cores", strconv.Itoa(max(cores, 1))}
 }
 
+// localJob begins the ids of jobs of Hadoop's local runner, which end with its process.
+const localJob = "job_local"
+
 // reduces is the number of reduce tasks.
 func (j *Job) reduces() int {
 	if len(j.Keys) == 0 {
@@ -305,15 +305,13 @@ func hadoopURI(path string) string {
 }
 
 var (
-	jobID    = regexp.MustCompile(`^job_\w+$`)
-	running  = regexp.MustCompile(`\bRunning job: (job_\w+)`)
-	progress = regexp.MustCompile(`\bmap \d+% reduce \d+%`)
+	jobID   = regexp.MustCompile(`^job_\w+$`)
+	running = regexp.MustCompile(`\bRunning job: (job_\w+)`)
 )
 
 // said follows what Hadoop's command says.
 type said struct {
 	job  *Job
-	note func(format string, args ...any)
 	rest []byte // of a line
 
 	mu    sync.Mutex
@@ -349,11 +347,8 @@ func (s *said) line(line string) {
 		s.jobID = m[1]
 	}
 	s.mu.Unlock()
-	if m != nil && s.job.Started != nil && !strings.HasPrefix(m[1], "job_local") {
+	if m != nil && s.job.Started != nil && !strings.HasPrefix(m[1], localJob) {
 		s.job.Started(m[1])
-	}
-	if p := progress.FindString(line); p != "" && s.note != nil {
-		s.note("%s: %s", s.job.Name, p)
 	}
 }
 
