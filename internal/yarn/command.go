@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Services manages services. Client does it by the resource manager's REST API, Command by
@@ -34,6 +35,7 @@ type Command struct {
 	program string
 	conf    string // folder of the configuration
 	client  *Client
+	limit   time.Duration // of a call
 }
 
 // adminProperty makes the command work without the API.
@@ -41,6 +43,9 @@ const (
 	adminProperty = "yarn.application.admin.client.class.yarn-service"
 	adminClass    = "org.apache.hadoop.yarn.service.client.ServiceClient"
 )
+
+// commandTimeout bounds a call: the command itself waits for ever for a service's master.
+const commandTimeout = 2 * time.Minute
 
 // NewCommand looks for the command. Client is asked for what needs no open API.
 func NewCommand(program, conf string, c *Client) (*Command, error) {
@@ -51,7 +56,7 @@ func NewCommand(program, conf string, c *Client) (*Command, error) {
 	if conf == "" {
 		return nil, fmt.Errorf("or set HADOOP_CONF_DIR, for %s", at)
 	}
-	return &Command{program: at, conf: conf, client: c}, nil
+	return &Command{program: at, conf: conf, client: c, limit: commandTimeout}, nil
 }
 
 // run runs `yarn app ARGS` and returns what it prints.
@@ -64,13 +69,19 @@ func (c *Command) run(ctx context.Context, args ...string) (string, error) {
 	if err := c.configure(dir); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, c.program, append([]string{"--config", dir, "app"}, args...)...)
+	limited, done := context.WithTimeout(ctx, c.limit)
+	defer done()
+	cmd := exec.CommandContext(limited, c.program, append([]string{"--config", dir, "app"}, args...)...)
 	cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+dir, "YARN_CONF_DIR="+dir)
+	cmd.WaitDelay = time.Second // what it has started may hold its output open
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
+		}
+		if limited.Err() != nil {
+			return "", fmt.Errorf("%s app %s gave no answer in %v", filepath.Base(c.program), args[0], c.limit)
 		}
 		return out.String(), commandError(c.program, errs.String()+out.String(), err)
 	}

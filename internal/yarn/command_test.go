@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // program writes a shell script that stands in for Hadoop's command; test/hadoop runs the
@@ -74,6 +75,11 @@ func TestCommandAnswers(t *testing.T) {
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", c.script, err, c.says)
 		}
+	}
+	c := program(t, "sleep 60")
+	c.limit = 50 * time.Millisecond
+	if _, err := c.Status(t.Context(), "gw"); err == nil || errors.Is(err, ErrNoService) || !strings.Contains(err.Error(), "yarn app -status gave no answer in 50ms") {
+		t.Errorf("a command that hangs: %v", err)
 	}
 	if _, err := NewCommand("no-such-yarn", "conf", nil); err == nil {
 		t.Error("a command that is not there")
