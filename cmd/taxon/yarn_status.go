@@ -69,12 +69,15 @@ func newYarnStatus(a *app) *cobra.Command {
 // print shows the cluster.
 func (o *yarnOptions) print(ctx context.Context, a *app, manager *yarn.Client, services yarn.Services) error {
 	s, err := services.Status(ctx, o.name)
-	if err != nil {
+	if errors.Is(err, yarn.ErrNoService) || ctx.Err() != nil {
 		return o.needService(err)
+	}
+	if err != nil { // its master is just away: say what else is known
+		s = &yarn.Service{Name: o.name, State: "UNKNOWN", Diagnostics: err.Error()}
 	}
 	d := yarnDocument{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: o.place(), Containers: []yarnContainer{}, Diagnostics: oneLine(s.Diagnostics)}
 	if run, err := manager.Application(ctx, o.name); err == nil && run != nil { // that it is not known is no error: the service is
-		d.Queue = run.Queue
+		d.Application, d.Queue = run.ID, run.Queue
 		if d.Diagnostics == "" && run.State != "RUNNING" {
 			d.Diagnostics = oneLine(run.Why())
 		}

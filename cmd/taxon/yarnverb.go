@@ -142,8 +142,10 @@ func (o *yarnOptions) services(ctx context.Context, c *yarn.Client) (yarn.Servic
 		}
 		return cli, nil
 	}
-	if err != nil && !errors.Is(err, yarn.ErrNoService) {
-		return nil, o.fail(err)
+	if err != nil && !errors.Is(err, yarn.ErrNoService) { // the service's master may just be away, which is no reason to refuse everything
+		if _, err := c.Cluster(ctx); err != nil {
+			return nil, o.fail(err)
+		}
 	}
 	return c, nil
 }
