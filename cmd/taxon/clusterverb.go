@@ -146,9 +146,11 @@ func (o *clusterOptions) wanted() (*supervise.Wanted, error) {
 		w.Store = []string{"--memory", memoryStoreSize}
 	}
 	for _, r := range o.roots {
-		abs, err := filepath.Abs(r)
-		if err != nil {
-			return nil, err
+		abs := r
+		if !fs.IsRemote(r) {
+			if abs, err = filepath.Abs(r); err != nil {
+				return nil, err
+			}
 		}
 		w.Coordinator = append(w.Coordinator, "--data-root", abs)
 		w.Worker = append(w.Worker, "--data-root", abs)

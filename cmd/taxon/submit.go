@@ -42,7 +42,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "give a training to a cluster",
 		Long: "Gives a training to a cluster and prints the job's id. The flags are those of train, or lines `flag: value` of a --job file. Local data is read here, " +
-			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested folder that the workers see themselves, below one of their data roots. " +
+			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested folder that the workers see themselves, in HDFS or on their disks, below one of their data roots. " +
 			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C leaves the job running. " +
 			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no cluster of taxon's: a driver stays behind on this machine, or with --wait is this command. " +
 			"The same data, options and seed give the same bytes as train.",
@@ -204,7 +204,12 @@ func (c *client) upload(ctx context.Context, t *training, o *submitOptions) erro
 	line := t.a.ui.StartBytes("upload", 0)
 	defer line.Done()
 	data := &cluster.DataStore{Shards: c.shards, Copies: o.replicas, Patience: o.patience}
-	path, err := cluster.Upload(ctx, data, t.dir, o.inPlace, func(done, total int64) {
+	dir, done, err := fs.Fetch(ctx, t.dir)
+	if err != nil {
+		return err
+	}
+	defer done()
+	path, err := cluster.Upload(ctx, data, dir, o.inPlace, func(done, total int64) {
 		line.Total(total)
 		line.Set(done)
 	})
@@ -215,11 +220,13 @@ func (c *client) upload(ctx context.Context, t *training, o *submitOptions) erro
 	if !o.inPlace {
 		return nil
 	}
-	if t.spec.Data.Path, err = filepath.Abs(t.dir); err != nil {
-		return err
-	}
 	t.spec.Data.Names = path
-	return nil
+	if fs.IsRemote(t.dir) {
+		t.spec.Data.Path = fs.Clean(t.dir)
+		return nil
+	}
+	t.spec.Data.Path, err = filepath.Abs(t.dir)
+	return err
 }
 
 // await follows a job to its end, fetches the model if asked to, and prints the report.

@@ -10,6 +10,7 @@ import (
 	iofs "io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -248,6 +249,11 @@ func (s *shipment) run() yarn.Run {
 		yarn.Worker: append([]string{"--dir", "{shared}", "--name", "{instance}", "--slots", strconv.Itoa(o.slots),
 			"--memory", strconv.FormatInt(int64(workerShare*float64(o.workerMem)), 10), "--cache", strconv.FormatInt(o.cache, 10)}, find...),
 	}}
+	for _, root := range o.dataRoots() {
+		for _, role := range []string{yarn.Coordinator, yarn.Worker} {
+			r.Args[role] = append(r.Args[role], "--data-root", root)
+		}
+	}
 	for _, role := range yarn.Roles() {
 		args := []string{"--insecure"}
 		if !o.insecure {
@@ -259,6 +265,15 @@ func (s *shipment) run() yarn.Run {
 		r.Args[role] = append(r.Args[role], args...)
 	}
 	return r
+}
+
+// dataRoots are the folders that jobs may read data from in place.
+func (o *yarnUpOptions) dataRoots() []string {
+	roots := slices.Clone(o.roots)
+	if fs.IsRemote(o.data) {
+		roots = append(roots, fs.Clean(o.data))
+	}
+	return roots
 }
 
 // shipBinary copies the program, once for each of its versions.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"math"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/fs"
 	"taxon/internal/yarn"
 )
 
@@ -28,6 +30,7 @@ type yarnUpOptions struct {
 	certs                     string
 	insecure                  bool
 	principal, keytab, binary string
+	roots                     []string
 }
 
 func newYarnUp(a *app) *cobra.Command {
@@ -56,6 +59,7 @@ func newYarnUp(a *app) *cobra.Command {
 		bytesFlag(f, &o.coordinatorMem, "coordinator-memory", 1<<30, "`SIZE` of the coordinator's container")
 		bytesFlag(f, &o.cache, "cache", 16<<30, "`SIZE` on each host's disk that fetched data sets may take")
 		f.StringVar(&o.local, "local", "", "`DIR` on every host for stores and caches, writable by the containers' user (default: YARN's own for the service, which goes with it)")
+		f.StringArrayVar(&o.roots, "data-root", nil, "`DIR` below which jobs may name data in place, in HDFS or on every host; repeated: several (--data's is one, if it is in HDFS)")
 		f.StringVar(&o.queue, "queue", "", "`QUEUE` of YARN's (default: its default)")
 		f.DurationVar(&o.lifetime, "lifetime", 0, "have YARN end the service after `TIME` (default: never)")
 	})
@@ -101,6 +105,11 @@ func (o *yarnUpOptions) check() error {
 		return usagef("yarn up: --insecure and --certs contradict each other")
 	case strings.ContainsAny(o.local, "{},"):
 		return usagef("yarn up: --local %s: must be one folder", quoteIfOdd(o.local))
+	}
+	for _, r := range o.roots {
+		if !fs.IsRemote(r) && !filepath.IsAbs(r) {
+			return usagef("yarn up: --data-root %s: must be hdfs://... or an absolute path", quoteIfOdd(r))
+		}
 	}
 	for flag, size := range map[string]int64{"worker": o.workerMem, "store": o.storeMem, "coordinator": o.coordinatorMem} {
 		if size > 0 && size < minContainer {

@@ -30,10 +30,14 @@ type Cache struct {
 const lockWait = 50 * time.Millisecond
 
 // Open gives a job's data: from its place below one of the roots, or from the cache,
-// fetched before if it is not there. The data set's checksums have been compared. An
+// fetched before if it is not there, from the store or from HDFS. The data set's checksums have been compared. An
 // error need not come again, unless Refused says so.
 func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
-	if !Uploaded(d.GetPath()) {
+	if fs.IsRemote(d.GetPath()) {
+		if err := c.Roots.Check(d.GetPath()); err != nil {
+			return nil, &refusal{err}
+		}
+	} else if !Uploaded(d.GetPath()) {
 		return c.openInPlace(d)
 	}
 	if !isSum(d.GetFingerprint()) {
@@ -71,9 +75,13 @@ func (c *Cache) use(dir string) (*dataset.Set, error) {
 	return set, nil
 }
 
-// fetch brings a set from the store; the caller holds its lock.
+// fetch brings a set from the store or HDFS; the caller holds its lock.
 func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
-	l, err := listing(ctx, c.Store, d)
+	list, files := c.list, c.files
+	if fs.IsRemote(d.GetPath()) {
+		list, files = remoteList, remoteFiles
+	}
+	l, err := list(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -96,10 +104,19 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 			_ = os.RemoveAll(part)
 		}
 	}()
-	if err := fetchFiles(ctx, c.Store, l, part, func(string) bool { return true }); err != nil {
+	if err := files(ctx, d, l, part); err != nil {
 		return err
 	}
 	return fs.Explain(c.Dir, os.Rename(part, dir))
+}
+
+// list and files read data that lies in the store.
+func (c *Cache) list(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) {
+	return listing(ctx, c.Store, d)
+}
+
+func (c *Cache) files(ctx context.Context, _ *taxonv1.Data, l *dataset.Listing, dir string) error {
+	return fetchFiles(ctx, c.Store, l, dir, func(string) bool { return true })
 }
 
 // makeRoom removes the sets used longest ago until need more bytes fit.

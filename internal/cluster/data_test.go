@@ -245,6 +245,30 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%q: %v, want allowed %v", path, err, ok)
 		}
 	}
+	remote, err := MakeRoots([]string{"hdfs:///wiki/", root, "hdfs://nn:8020/a/b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, ok := range map[string]bool{
+		"hdfs:///wiki":             true,
+		"hdfs:///wiki/set":         true,
+		"hdfs://nn:8020/a/b/c":     true,
+		filepath.Join(root, "in"):  true,
+		"hdfs:///wikis/set":        false,
+		"hdfs:///wiki/../etc":      false,
+		"hdfs:///wiki/":            false, // not clean: one folder has one name
+		"hdfs://eve@nn:8020/a/b/c": false, // no other user's rights
+		"hdfs://nn:8020/a":         false,
+		"hdfs://other/wiki/set":    false,
+		"hdfs://x y/wiki":          false,
+	} {
+		if err := remote.Check(path); (err == nil) != ok {
+			t.Errorf("%q: %v, want allowed %v", path, err, ok)
+		}
+	}
+	if err := r.Check("hdfs:///wiki/set"); err == nil {
+		t.Error("a local root allows a path in HDFS")
+	}
 	if err := (Roots{}).Check(root); err == nil {
 		t.Error("no roots allow a path")
 	}

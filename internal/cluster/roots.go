@@ -5,18 +5,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"taxon/internal/fs"
 )
 
 // Roots are the folders that jobs may read data from, besides the store. A job comes
 // from the network, so its paths are not trusted: links are followed before a path is
-// judged, that of the folder and those in it.
+// judged, that of the folder and those in it. A path in HDFS, which has no links unless
+// its admin has allowed them, is judged by its text.
 type Roots []string
 
-// MakeRoots resolves folders that an operator has named. They must be there.
+// MakeRoots resolves folders that an operator has named. They must be there; those in HDFS
+// are looked for when a job names them.
 func MakeRoots(dirs []string) (Roots, error) {
 	var r Roots
 	for _, d := range dirs {
+		if fs.IsRemote(d) {
+			r = append(r, fs.Clean(d))
+			continue
+		}
 		real, err := resolve(d)
 		if err != nil {
 			return nil, fmt.Errorf("data root %s: %w", d, err)
@@ -43,10 +52,16 @@ func (r Roots) Check(path string) error {
 	if len(r) == 0 {
 		return fmt.Errorf("%s: data may not be read in place here: start the processes with --data-root, or submit without --in-place", path)
 	}
+	outside := fmt.Errorf("%s: lies outside the data roots %s", path, strings.Join(r, ", "))
+	if fs.IsRemote(path) {
+		if fs.Clean(path) != path || !slices.ContainsFunc(r, func(root string) bool { return fs.Within(path, root) }) {
+			return outside
+		}
+		return nil
+	}
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return fmt.Errorf("%s: data read in place needs an absolute path, without \"..\" in it", path)
 	}
-	outside := fmt.Errorf("%s: lies outside the data roots %s", path, strings.Join(r, ", "))
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil && r.hold(path) {
 		return err

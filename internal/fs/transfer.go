@@ -80,15 +80,16 @@ func Fetch(ctx context.Context, path string) (local string, done func(), err err
 		return "", nil, Explain(os.TempDir(), err)
 	}
 	done = func() { os.RemoveAll(temp) }
-	if err := fetchInto(ctx, path, temp); err != nil {
+	if err := FetchInto(ctx, path, temp); err != nil {
 		done()
 		return "", nil, err
 	}
 	return temp, done, nil
 }
 
-// fetchInto copies the files of a remote folder, without those that Hadoop's tools pass over.
-func fetchInto(ctx context.Context, path, dir string) error {
+// FetchInto copies the files of a remote folder, without those that Hadoop's tools pass over,
+// to a local folder that is there.
+func FetchInto(ctx context.Context, path, dir string) error {
 	info, err := Stat(path)
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func fetchFile(ctx context.Context, from, to string) error {
 	}
 	defer out.Close()
 	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, in, make([]byte, copyBytes)); IsDiskFull(err) {
-		return &InputError{Path: from, Msg: "no room for its copy: set TMPDIR to a larger disk than " + os.TempDir(), Err: err}
+		return &InputError{Path: from, Msg: "no room for its copy in " + filepath.Dir(to) + ": set TMPDIR, or a worker's --dir, to a larger disk", Err: err}
 	} else if err != nil {
 		return Explain(from, err)
 	}
