@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -43,28 +44,52 @@ func (o *yarnOptions) scale(ctx context.Context, a *app, workers int) error {
 	if err != nil {
 		return err
 	}
-	s, err := services.Status(ctx, o.name)
-	if err != nil {
-		return o.needService(err)
+	stores := 0
+	if err := o.awaitYarn(ctx, func(ctx context.Context) (ready bool, missing string, err error) {
+		stores, missing, err = o.flex(ctx, c, services, workers)
+		return missing == "", missing, err
+	}); err != nil {
+		return err
 	}
-	w, stores := s.Component(yarn.Worker), s.Component(yarn.Store)
-	if w == nil || stores == nil {
-		return usagef("yarn scale: service %s is none of `taxon yarn up`'s", o.name)
-	}
-	k, err := c.Cluster(ctx)
-	if err != nil {
-		return o.fail(err)
-	}
-	if err := k.CheckMore(*w, workers); err != nil {
-		return usagef("yarn scale: %w", err)
-	}
-	if err := services.Flex(ctx, o.name, yarn.Worker, workers); err != nil {
-		return o.fail(err)
-	}
-	if err := o.awaitMembers(ctx, a, c, 0, stores.Number, workers); err != nil {
+	if err := o.awaitMembers(ctx, a, c, 0, stores, workers); err != nil {
 		return err
 	}
 	return o.print(ctx, a, c, services)
+}
+
+// flex tells the service's master how many workers are wanted, and returns the number of
+// stores, or what is missing yet: a master that has died is replaced by YARN.
+func (o *yarnOptions) flex(ctx context.Context, c *yarn.Client, services yarn.Services, workers int) (stores int, missing string, err error) {
+	s, err := services.Status(ctx, o.name)
+	if errors.Is(err, yarn.ErrNoService) || ctx.Err() != nil {
+		return 0, "", o.needService(err)
+	}
+	if err != nil {
+		return 0, "YARN does not say how the service is: " + oneLine(err.Error()), nil
+	}
+	if len(s.Components) == 0 {
+		return 0, "the service has no master now", nil
+	}
+	w, st := s.Component(yarn.Worker), s.Component(yarn.Store)
+	if w == nil || st == nil {
+		return 0, "", usagef("yarn scale: service %s is none of `taxon yarn up`'s", o.name)
+	}
+	k, err := c.Cluster(ctx)
+	if err != nil {
+		return 0, "", o.fail(err)
+	}
+	if err := k.CheckMore(*w, workers); err != nil {
+		return 0, "", usagef("yarn scale: %w", err)
+	}
+	err = services.Flex(ctx, o.name, yarn.Worker, workers)
+	var refused *yarn.Error
+	if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError || ctx.Err() != nil {
+		return 0, "", o.fail(err)
+	}
+	if err != nil {
+		return 0, "the service's master does not answer: " + oneLine(err.Error()), nil
+	}
+	return st.Number, "", nil
 }
 
 func newYarnDown(a *app) *cobra.Command {
