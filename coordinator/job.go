@@ -173,6 +173,7 @@ func makeJob(s jobState, p *prepared) *job {
 		blockWorker: make([]string, blocks), rangeWorker: make([]string, ranges),
 	}
 	j.outer.primal = !p.flat && jobspec.Uncertified(p.spec)
+	j.outer.drift = j.outer.primal && len(p.spec.GetDrifting()) > 0
 	return j
 }
 

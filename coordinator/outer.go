@@ -115,6 +115,7 @@ const (
 	stoppedBySweeps    = "max_sweeps"
 	stoppedByTime      = "max_time"
 	stoppedByRest      = "stationary"
+	stoppedByDrift     = "drift"
 	stoppedByCancelled = "cancelled"
 )
 
@@ -179,6 +180,7 @@ type outer struct {
 	schedule  string
 	flat      bool // no internals: terminals are independent problems
 	primal    bool // no certificate: see jobspec.Uncertified
+	drift     bool // P has no least value: see JobSpec.drifting
 	support   bool // support-aware stiffness
 	momentum  bool
 	sets      uint32
@@ -496,7 +498,7 @@ func (o *outer) adapt() {
 func (o *outer) stop() bool {
 	switch {
 	case o.primal && o.rests():
-		o.StoppedBy = stoppedByRest
+		o.StoppedBy = o.atRest()
 	case !o.primal && o.Last.Gap <= o.gap:
 		o.StoppedBy = stoppedByGap
 	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
@@ -504,11 +506,19 @@ func (o *outer) stop() bool {
 	case o.Force:
 		o.StoppedBy = stoppedByTime
 	case o.Still >= stillSweeps, o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
-		o.StoppedBy = stoppedByRest
+		o.StoppedBy = o.atRest()
 	default:
 		return false
 	}
 	return true
+}
+
+// atRest is the reason why a job ends that more sweeps would hardly change. Where P has no least value it only falls ever more slowly, while a component's weights grow.
+func (o *outer) atRest() string {
+	if o.drift {
+		return stoppedByDrift
+	}
+	return stoppedByRest
 }
 
 // restSweeps and restShare: a job without a certificate ends when P moved by less than

@@ -240,7 +240,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
+	if report.Drift == nil && report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
 		a.ui.Warn("%s", aboveGap(report, o.gap))
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {
@@ -260,6 +260,7 @@ func aboveGap(r *model.Report, gap float64) string {
 	what := map[string]string{
 		"max_sweeps": "raise --max-sweeps",
 		"max_time":   "raise --max-time",
+		"drift":      "the objective has no least value: give --anchor 0.01, or another above 0",
 		"stationary": "more sweeps change nothing; try a smaller C, unit-length instances, or --schedule parity",
 	}[r.StoppedBy]
 	if r.Gap == nil {

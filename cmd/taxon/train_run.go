@@ -36,6 +36,7 @@ type training struct {
 	usage     usage
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
+	drift     *model.Drift       // nil: P has a least value, as far as is known
 	mr        *mapreduce.Backend // nil: the training runs in this process
 	driving   *driving           // nil: nobody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
@@ -185,6 +186,7 @@ func (t *training) specify() error {
 		t.a.ui.Warn("%s", w)
 	}
 	t.tree = tree
+	t.findDrift()
 	return nil
 }
 
