@@ -23,6 +23,7 @@ type Options struct {
 	DataNodes   int               // at least 1
 	Replication int               // at least 1
 	HDFS        map[string]string // further properties of hdfs-site.xml
+	Protection  string            // of a cluster with Kerberos: authentication, integrity or privacy; "": without
 	YARNOptions
 }
 
@@ -65,8 +66,13 @@ func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
 	if err := c.configureYARN(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.startKDC(ctx); err != nil {
+		c.Stop()
+		return nil, err
+	}
 	format := exec.CommandContext(ctx, "java", c.java("format", "org.apache.hadoop.hdfs.server.namenode.NameNode", "-format", "-nonInteractive")...)
 	if out, err := format.CombinedOutput(); err != nil {
+		c.Stop()
 		return nil, fmt.Errorf("format: %w: %.500s", err, out)
 	}
 	err = c.StartDaemon("namenode")
@@ -146,6 +152,7 @@ func (c *Cluster) configure() error {
 		"dfs.namenode.redundancy.interval.seconds": "1", "dfs.namenode.handler.count": "8",
 		"dfs.disk.balancer.enabled": "false", "dfs.datanode.du.reserved": "0",
 	}
+	c.secure(core, hdfs)
 	maps.Copy(hdfs, c.options.HDFS)
 	log := "log4j.rootLogger=INFO,console\nlog4j.appender.console=org.apache.log4j.ConsoleAppender\n" +
 		"log4j.appender.console.target=System.err\nlog4j.appender.console.layout=org.apache.log4j.PatternLayout\n" +
@@ -194,12 +201,18 @@ func (c *Cluster) javaFlags() []string {
 	for _, p := range []string{"io", "lang", "lang.reflect", "math", "net", "nio", "text", "util", "util.concurrent", "util.zip"} {
 		out = append(out, "--add-opens=java.base/java."+p+"=ALL-UNNAMED") // as Hadoop's own launcher does for Java 17
 	}
+	if c.options.Protection != "" {
+		out = append(out, "-Djava.security.krb5.conf="+c.KerberosConf(), "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED")
+	}
 	return out
 }
 
 // StartDaemon starts a daemon that is not running: namenode, a data node, or one of YARN's.
 func (c *Cluster) StartDaemon(name string) error {
 	args := c.java(name, "org.apache.hadoop.hdfs.server.namenode.NameNode")
+	if name == kdc {
+		args = c.kdcJava()
+	}
 	if class := yarnDaemons[name]; class != "" {
 		args = c.yarnJava(name, class)
 	}

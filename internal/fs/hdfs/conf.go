@@ -55,6 +55,9 @@ func options(l Location) (hdfs.ClientOptions, error) {
 		if l.User != "" {
 			return o, usagef("user %q in the path: with Kerberos the ticket says who you are, leave the user out", l.User)
 		}
+		if o.DataTransferProtection == hdfs.DataTransferProtectionIntegrity { // the library loses bytes of such transfers
+			return o, usagef("dfs.data.transfer.protection=integrity: such transfers can't be read here: authentication can, and privacy with dfs.encrypt.data.transfer.cipher.suites=AES/CTR/NoPadding")
+		}
 		o.KerberosClient, err = kerberos()
 		return o, err
 	}

@@ -135,6 +135,8 @@ func TestKerberos(t *testing.T) {
 	fails("hdfs://nn/x", "login of taxon@EXAMPLE.ORG")
 	t.Setenv(envPrincipal, "other@EXAMPLE.ORG")
 	fails("hdfs://nn/x", "login of other@EXAMPLE.ORG")
+	site(t, "hadoop.security.authentication", "kerberos", "dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.ORG", "dfs.data.transfer.protection", "integrity")
+	fails("hdfs://nn/x", "privacy with dfs.encrypt.data.transfer.cipher.suites")
 }
 
 // TestForeignServers: whatever listens on the port, the end is one line, and soon.
