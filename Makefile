@@ -62,7 +62,7 @@ test-store: ## shards in earnest: 1.4 GB through one, out of one by 24 clients, 
 	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits|StreamWeightsMemory' ./store/badger ./store/storerpc ./worker
 
 test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
-	TAXON_TEST_EXACT=full go test -count=1 ./test/exact
+	TAXON_TEST_EXACT=full go test -count=1 -timeout 40m ./test/exact
 
 # The readers' Python environment stays outside the repository.
 FORMATS_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/formats
@@ -85,10 +85,10 @@ chaos-short: ## the same three times on made-up data, with full disks, a bad net
 	TAXON_CHAOS_RUNS=3 go test -count=1 -v ./test/chaos
 
 hadoop-short: ## HDFS paths against real Hadoop, under 5 minutes (takes its jars from Maven Central; needs java and mvn)
-	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 20m -v -skip 'YARN|MapReduce' ./test/hadoop
+	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 20m -v -skip 'YARN|MapReduce|Proof' ./test/hadoop
 
 hadoop-engines: ## YARN placement and MapReduce against real Hadoop, small data: some 10 minutes on a quiet machine
-	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 40m -v -run 'YARN$$|MapReduce' ./test/hadoop
+	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 40m -v -run 'YARN$$|MapReduce|Proof$$' ./test/hadoop
 
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop

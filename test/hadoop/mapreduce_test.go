@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +40,7 @@ func TestMapReduce(t *testing.T) {
 	work := mapReduceTest{cluster: c, taxon: taxon, mapred: mapred, train: []string{"train", "--data", c.URL("/set"), "--hierarchy", filepath.Join(dir, "gen/hierarchy.txt")}}
 	t.Run("local", func(t *testing.T) { work.local(t) })
 	t.Run("yarn", func(t *testing.T) { work.yarn(t) })
+	t.Run("name node", func(t *testing.T) { work.nameNode(t) })
 	t.Run("input", func(t *testing.T) { work.input(t) })
 	t.Run("resume", func(t *testing.T) { work.resume(t) })
 	if left, err := c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "/"); err != nil || strings.Contains(left, "/state") {
@@ -82,7 +83,7 @@ func (m *mapReduceTest) yarn(t *testing.T) {
 	short := []string{"--max-sweeps", "2", "--map-tasks", "2"}
 	ctx, stop := context.WithCancel(t.Context())
 	killed := make(chan bool, 1)
-	go func() { killed <- killProcess(ctx, "mapreduce-task\x00map") }()
+	go func() { killed <- killMapper(ctx, m.cluster) }()
 	got := m.taxon.figures(t, append(m.engine("yarn", short...), "--out", m.cluster.URL("/models/yarn"))...)
 	stop()
 	if !<-killed {
@@ -99,19 +100,67 @@ func (m *mapReduceTest) yarn(t *testing.T) {
 	}
 }
 
-// killProcess kills -9 one process whose arguments hold a text, as soon as there is one.
-func killProcess(ctx context.Context, text string) bool {
+// nameNode takes the name node away twice: between two jobs, and while a mapper works.
+func (m *mapReduceTest) nameNode(t *testing.T) {
+	out := m.cluster.URL("/models/again")
+	cmd := exec.Command(string(m.taxon), append(m.engine("yarn", "--max-sweeps", "3", "--map-tasks", "2", "--out", out), "--json")...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m.awaitFile(t, out+".train/mapreduce/state")
+	m.cluster.Kill("namenode")
+	m.cluster.restart(t, "namenode", 5*time.Second)()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	if !withMapper(ctx, m.cluster, func(int) bool { m.cluster.Kill("namenode"); return true }) {
+		t.Error("no mapper was seen")
+	}
+	m.cluster.restart(t, "namenode", 5*time.Second)()
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	t.Logf("the driver said: %s", stderr.String())
+	var report map[string]any
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if want := m.embedded(t, "--max-sweeps", "3"); report["weights_sha256"] != want {
+		t.Errorf("weights %v, embedded %v", report["weights_sha256"], want)
+	}
+	nothingBut(t, m.cluster.URL("/models"), "again", "yarn")
+	if err := fs.RemoveAll(out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitFile waits until a file is there.
+func (m *mapReduceTest) awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for range 2400 {
+		if fs.Exists(path) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s does not appear", path)
+}
+
+// killMapper kills -9 the first mapper that runs on a cluster.
+func killMapper(ctx context.Context, c *Cluster) bool {
+	return withMapper(ctx, c, func(pid int) bool { return syscall.Kill(pid, syscall.SIGKILL) == nil })
+}
+
+// withMapper does something as soon as a mapper runs on a cluster.
+func withMapper(ctx context.Context, c *Cluster, do func(pid int) bool) bool {
 	for ctx.Err() == nil {
-		entries, _ := os.ReadDir("/proc")
-		for _, e := range entries {
-			pid, err := strconv.Atoi(e.Name())
-			if err != nil {
-				continue
-			}
-			if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && bytes.Contains(line, []byte(text)) &&
-				bytes.Contains(bytes.SplitN(line, []byte{0}, 2)[0], []byte("taxon")) {
-				return syscall.Kill(pid, syscall.SIGKILL) == nil
-			}
+		pids, lines, err := c.Containers("taxon")
+		if err != nil {
+			return false
+		}
+		if i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, " mapreduce-task map ") }); i >= 0 {
+			return do(pids[i])
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -173,12 +222,7 @@ func (m *mapReduceTest) resume(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 1200 {
-		if fs.Exists(m.cluster.URL("/models/again.train/mapreduce/state")) {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	m.awaitFile(t, m.cluster.URL("/models/again.train/mapreduce/state"))
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if fs.Exists(m.cluster.URL("/models/again/manifest.json")) {

@@ -26,26 +26,23 @@ type yarnCase struct {
 // newYarnCase starts HDFS and YARN and builds a command that runs on any host.
 func newYarnCase(t *testing.T) *yarnCase {
 	c := startCluster(t, Options{DataNodes: 2, Replication: 2, YARNOptions: YARNOptions{Services: true}})
-	t.Setenv("CGO_ENABLED", "0")
+	y := &yarnCase{c: c, taxon: buildStatic(t)} // before the cache is another, which is Go's, too
 	t.Setenv("HADOOP_CONF_DIR", c.Conf())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	return &yarnCase{c: c, taxon: buildCommand(t)}
+	return y
 }
 
 // placed are the arguments of a small cluster.
 func placed(name string, more ...string) []string {
-	return placedFor("512MiB", name, more...)
-}
-
-func placedFor(memory, name string, more ...string) []string {
-	return append([]string{"yarn", "up", "--name", name, "--worker-memory", memory, "--store-memory", memory, "--coordinator-memory", "256MiB",
+	return append([]string{"yarn", "up", "--name", name, "--worker-memory", "512MiB", "--store-memory", "512MiB", "--coordinator-memory", "256MiB",
 		"--lease", "3s", "--snapshot-every", "2", "--snapshot-pause", "2s", "--json"}, more...)
 }
 
 // yarnStatus is what the tests read of `taxon yarn status --json`.
 type yarnStatus struct {
 	State, Coordinator, Address string
+	Application, Diagnostics    string
 	Epoch                       uint64
 	Answers                     bool
 	Workers, Stores             int
@@ -161,44 +158,39 @@ func (y *yarnCase) settle(t *testing.T, name string, workers, stores int) {
 	t.Fatalf("want %d workers and %d stores: %+v", workers, stores, s)
 }
 
-// embedded trains in one process and exports: the bytes to reach.
-func (y *yarnCase) embedded(t *testing.T, model string) (sum string, weights []byte) {
+// embedded trains in one process, from and to HDFS, and exports: the bytes to reach.
+func (y *yarnCase) embedded(t *testing.T) (sum string, weights []byte) {
 	t.Helper()
-	figures := y.taxon.figures(t, append([]string{"train", "--out", model}, y.job...)...)
-	y.taxon.run(t, 0, "export", "--model", model, "--out", y.c.URL("/embedded/"))
-	return figures["weights_sha256"].(string), get(t, y.c.URL("/embedded"))
+	model, export := y.c.URL("/models/embedded"), y.c.URL("/embedded/")
+	figures := y.taxon.figures(t, append([]string{"train", "--force", "--out", model}, y.job...)...)
+	if err := fs.RemoveAll(export); err != nil {
+		t.Fatal(err)
+	}
+	y.taxon.run(t, 0, "export", "--model", model, "--out", export)
+	return figures["weights_sha256"].(string), get(t, fs.Clean(export))
 }
 
 // TestYARN trains on a cluster that YARN has placed, that is scaled, and that loses one of
 // everything meanwhile.
 func TestYARN(t *testing.T) {
 	y := newYarnCase(t)
-	gen := y.c.URL("/gen")
+	gen, set := y.c.URL("/gen"), y.c.URL("/set")
 	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.02", "--out", gen)
-	y.job = []string{"--data", gen + "/train.svm", "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"} // enough for all that happens to it
+	y.taxon.run(t, 0, "ingest", "--data", gen+"/train.svm", "--out", set)
+	y.job = []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"} // enough for all that happens to it
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
-	sum := y.compare(t, "512MiB", 1, 4*time.Minute)
-	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, sum) })
+	sum, weights := y.embedded(t)
+	y.compare(t, []string{"--data-root", set}, y.everything(t), sum, weights, 4*time.Minute)
+	t.Run("status", func(t *testing.T) { testYarnStatus(t, y) })
+	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, set, sum) })
 }
 
-// TestYARNLong does it to WordNet's frequent classes: TAXON_DATA=DIR make hadoop-long.
-func TestYARNLong(t *testing.T) {
-	data := os.Getenv("TAXON_DATA")
-	if os.Getenv("TAXON_HADOOP_LONG") == "" || data == "" {
-		t.Skip("skipped: TAXON_DATA=DIR make hadoop-long runs it, where DIR has wordnet-freq")
-	}
-	y := newYarnCase(t)
-	set := y.c.URL("/wordnet-freq")
-	y.taxon.run(t, 0, "ingest", "--data", filepath.Join(data, "wordnet-freq", "train.svm.xz"), "--out", set)
-	y.job = []string{"--data", set, "--hierarchy", filepath.Join(data, "wordnet-freq", "hierarchy.txt"), "--gap", "1e-2"}
-	y.compare(t, "1GiB", 1, 30*time.Minute)
-}
-
-// compare trains in one process and on a cluster that YARN has placed and that is
-// disturbed, and wants the same weights and the same bytes of the exports.
-func (y *yarnCase) compare(t *testing.T, memory string, pace int, limit time.Duration) (sum string) {
-	sum, weights := y.embedded(t, filepath.Join(t.TempDir(), "model"))
-	y.taxon.run(t, 0, placedFor(memory, "gw", "--workers", "2", "--stores", "2")...)
+// compare trains on a cluster that YARN has placed and that is disturbed, and wants the
+// weights and the bytes of the export that the embedded training has given. The cluster
+// stays.
+func (y *yarnCase) compare(t *testing.T, up []string, steps []disturbance, sum string, weights []byte, limit time.Duration) {
+	t.Helper()
+	y.taxon.run(t, 0, placed("gw", append([]string{"--workers", "2", "--stores", "2"}, up...)...)...)
 	t.Cleanup(func() { _ = exec.Command(string(y.taxon), "yarn", "down", "--name", "gw").Run() })
 	place := y.status(t, "gw").Coordinator
 	if info, err := fs.Stat(fs.Dir(place)); err != nil || info.Mode().Perm() != 0o700 {
@@ -206,7 +198,13 @@ func (y *yarnCase) compare(t *testing.T, memory string, pace int, limit time.Dur
 	}
 	t.Setenv("TAXON_COORDINATOR", place)
 	y.taxon.run(t, 0, append([]string{"submit", "--id", "job", "--replicas", "2"}, y.job...)...)
-	disturb(t, y, "job", pace)
+	for i, s := range steps {
+		y.reach(t, "job", i+1)
+		began := time.Now()
+		s.do()
+		t.Logf("sweep %d: %s (%.1f s)", y.ask(t, "job").Sweep, s.what, time.Since(began).Seconds())
+	}
+	y.settle(t, "gw", 1, 2)
 	if got := y.done(t, "job", limit); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
@@ -214,20 +212,30 @@ func (y *yarnCase) compare(t *testing.T, memory string, pace int, limit time.Dur
 	if string(get(t, y.c.URL("/exported"))) != string(weights) {
 		t.Error("the export is not the embedded training's")
 	}
-	return sum
 }
 
-// disturb scales the cluster 2 -> 4 -> 1 and kills one of everything, a step each time the
-// job has gone on by some sweeps.
-func disturb(t *testing.T, y *yarnCase, job string, pace int) {
-	steps := []struct {
-		what string
-		do   func()
-	}{
+// disturbance is what happens to a cluster each time its job has gone on by a sweep.
+type disturbance struct {
+	what string
+	do   func()
+}
+
+// some scales the cluster 2 -> 4 -> 1 and kills a worker, the service's master and a data
+// node.
+func (y *yarnCase) some(t *testing.T) []disturbance {
+	return []disturbance{
 		{"2 -> 4 workers", func() { y.scale(t, "gw", 4) }},
 		{"a worker", func() { y.kill(t, "taxon", "run worker --instance worker-1") }},
 		{"the service's master", func() { y.kill(t, "java", "ServiceMaster") }},
 		{"a data node", func() { y.c.Kill(DataNode(1)) }},
+		{"4 -> 1 workers", func() { y.scale(t, "gw", 1) }},
+	}
+}
+
+// everything is some, and the coordinator, a store, and YARN's own daemons.
+func (y *yarnCase) everything(t *testing.T) []disturbance {
+	some := y.some(t)
+	return slices.Insert(some, len(some)-1, []disturbance{
 		{"the coordinator", func() { y.kill(t, "taxon", "run coordinator") }},
 		{"the node manager", func() {
 			y.c.Kill(NodeManager)
@@ -245,20 +253,22 @@ func disturb(t *testing.T, y *yarnCase, job string, pace int) {
 				t.Fatal(err)
 			}
 		}},
-		{"4 -> 1 workers", func() { y.scale(t, "gw", 1) }},
-	}
-	for i, s := range steps {
-		y.reach(t, job, (i+1)*pace)
-		began := time.Now()
-		s.do()
-		t.Logf("sweep %d: %s (%.1f s)", y.ask(t, job).Sweep, s.what, time.Since(began).Seconds())
+	}...)
+}
+
+// testYarnStatus: what is known is said also while the service's master is away.
+func testYarnStatus(t *testing.T, y *yarnCase) {
+	y.kill(t, "java", "ServiceMaster")
+	if s := y.status(t, "gw"); !s.Answers || s.Application == "" || s.Address == "" {
+		t.Errorf("without a master: %+v", s)
 	}
 	y.settle(t, "gw", 1, 2)
 }
 
 // testDownUp: a cluster that was shut down in the middle of a job goes on from HDFS alone.
 // The resource manager has closed its API by then, so that Hadoop's own command does it.
-func testDownUp(t *testing.T, y *yarnCase, sum string) {
+// The job's data are read where they are, in HDFS.
+func testDownUp(t *testing.T, y *yarnCase, set, sum string) {
 	bin := t.TempDir()
 	if err := y.c.WriteCommand(filepath.Join(bin, "yarn")); err != nil {
 		t.Fatal(err)
@@ -266,9 +276,14 @@ func testDownUp(t *testing.T, y *yarnCase, sum string) {
 	if err := y.c.CloseServiceAPI(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	y.c.admin(t, "-cp", set, y.c.URL("/other"))
 	wantRefused(t, y.taxon, "yarn.webapp.api-service.enable", "yarn", "down", "--name", "gw", "--yarn-command", "no-yarn")
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	y.taxon.run(t, 0, append([]string{"submit", "--id", "second"}, y.job...)...)
+	if s := y.status(t, "gw"); s.Diagnostics != "" || len(s.Containers) != 4 || s.Workers != 1 || s.Stores != 2 {
+		t.Errorf("status by the command: %+v", s)
+	}
+	wantRefused(t, y.taxon, "outside the data roots", append([]string{"submit", "--in-place"}, replaced(y.job, set, y.c.URL("/other"))...)...)
+	y.taxon.run(t, 0, append([]string{"submit", "--id", "second", "--in-place"}, y.job...)...)
 	y.reach(t, "second", 4)
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw")
 	if pids, lines, err := y.c.Containers("taxon"); err != nil || len(pids) > 0 {
@@ -276,7 +291,7 @@ func testDownUp(t *testing.T, y *yarnCase, sum string) {
 	}
 	wantRefused(t, y.taxon, "knows no service gw", "yarn", "status", "--name", "gw")
 	wantRefused(t, y.taxon, "give --stores 2 or more", placed("gw", "--stores", "1")...)
-	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2")...)
+	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2", "--data-root", set)...)
 	y.scale(t, "gw", 2)
 	if got := y.done(t, "second", 3*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
@@ -285,6 +300,13 @@ func testDownUp(t *testing.T, y *yarnCase, sum string) {
 	if fs.Exists(strings.TrimSuffix(y.c.URL(""), "/") + "/user/" + superuser(t) + "/taxon/gw") {
 		t.Error("--purge left the folder")
 	}
+}
+
+// replaced are arguments with one in place of another.
+func replaced(args []string, old, by string) []string {
+	out := slices.Clone(args)
+	out[slices.Index(out, old)] = by
+	return out
 }
 
 // testYarnInput: exit status 2, one line, nothing left in HDFS or YARN.
