@@ -79,6 +79,13 @@ func (e *sweep[T]) nextBounds() {
 	}
 }
 
+// relaxation divides ||x_i||^2 in the squared hinge's steps: they go (||x_i||^2 + 1/(2C)) /
+// (||x_i||^2/relaxation + 1/(2C)) times as far as the minimum along a dual, less than twice,
+// so that none lowers D (successive over-relaxation). A lane's steps stay its own, whatever
+// the C of others. Epochs to a gap of 1e-5 on news20 by how far steps go: 17.5 at 1, 16 at
+// 1.1, 15 from 1.2 to 1.4.
+const relaxation = 1.35
+
 // prepare lays out the listed rows for the kernels.
 func (s *Solver) prepare(t *Scratch) {
 	t.refs = t.refs[:0]
@@ -89,6 +96,8 @@ func (s *Solver) prepare(t *Scratch) {
 		r := rowRef{n: uint32(to - from), scale: float32(s.norm[i]), active: t.work[k], pos: t.pos[k]}
 		if s.Loss == Hinge {
 			r.scale = 1 / r.scale
+		} else {
+			r.scale = float32(s.norm[i] / relaxation)
 		}
 		if r.n > 0 {
 			r.idx, r.val = &shard.Index[from], &shard.Value[from]

@@ -12,7 +12,7 @@ type rowRef struct {
 	n      uint32  // nonzeros
 	room   uint16  // entries of the shard from idx on, or the greatest: what may be read ahead
 	moved  uint16  // out: not 0 if a dual of the row has changed
-	scale  float32 // hinge: 1/||x||^2; squared hinge: ||x||^2
+	scale  float32 // hinge: 1/||x||^2; squared hinge: ||x||^2/relaxation
 	active uint16  // lanes that still look at the row
 	pos    uint16  // lanes for which it is positive
 }

@@ -126,7 +126,7 @@ func (t *twin[T]) visit(i int) {
 	}
 	step := T(1 / float32(t.norm[i]))
 	if t.set.loss == SquaredHinge {
-		step = 1 / (T(float32(t.norm[i])) + soft)
+		step = 1 / (T(float32(t.norm[i]/relaxation)) + soft)
 	}
 	if now := min(max(old-T(g*step), 0), bound); now != old {
 		t.a[i] = float64(now)
