@@ -124,6 +124,9 @@ results: ## time, memory, size and scores on four data sets: TAXON_DATA=DIR make
 accuracy: ## tuned results of every method on six data sets, with significance: TAXON_DATA=DIR make accuracy (hours; SETS=clef,enron is minutes)
 	go run ./test/bench/accuracy -sets '$(SETS)' -keep '$(KEEP)'
 
+warm: ## what a warm start saves over training from nothing, by what has changed: TAXON_DATA=DIR make warm
+	go run ./test/bench/warm
+
 overhead: ## what the machine costs over calling mapper and reducer directly: TAXON_DATA=DIR make overhead
 	go run ./test/bench/overhead
 
@@ -136,4 +139,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy overhead tour clean
+.PHONY: chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy warm overhead tour clean

@@ -75,7 +75,7 @@ func Begin(id string, spec *taxonv1.JobSpec, step uint32, blocks bool) (state []
 	if err != nil {
 		return nil, nil, err
 	}
-	j.StepNo = step
+	j.StepNo, j.outer.Begun = step, blocks && spec.GetOptions().GetLoss() != "logistic"
 	for b := range j.Dual {
 		if blocks {
 			j.Dual[b] = taxonv1.Place{Step: step, Task: uint32(b), Attempt: 1}

@@ -44,6 +44,10 @@ const (
 	// roughSweeps: the first sweeps do the least number of epochs, as the internals are still
 	// far from where they will be.
 	roughSweeps = 2
+	// begunEpochs: a job that begins at another model's weights has duals that were drawn from
+	// margins. Their small errors add up over the rows, so its first sweep solves longer; what
+	// it solves at, the internals, is nearly right.
+	begunEpochs = 20
 	// riseTolerance is the relative rise of P that is not taken for rounding.
 	riseTolerance = 1e-12
 	// A job whose P and D both move by less than stillTolerance of P over stillSweeps pricing
@@ -156,6 +160,7 @@ type outerState struct {
 	MarkSweep uint32
 	Worst     float64 // largest gap since BestSweep
 	Earnest   bool    // full stiffness and all rows: see cycleSweeps
+	Begun     bool    `json:",omitempty"` // at another model's weights, terminals and all
 	Family    bool    // steps take the stiffness of whole families: see stallShare
 	Primal    float64 // running sums of the certificate under way
 	Dual      float64
@@ -262,7 +267,9 @@ func (o *outer) step() stepSpec {
 		switch {
 		case o.flat && !o.Certified:
 			s.MaxEpochs = max(flatEpochs, o.epochs)
-		case o.Sweep <= roughSweeps && !o.flat:
+		case o.Begun && o.Sweep == 1:
+			s.MaxEpochs = max(begunEpochs, o.epochs)
+		case o.Sweep <= roughSweeps && !o.flat && !o.Begun:
 			s.MaxEpochs = o.epochs
 		}
 	}

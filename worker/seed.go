@@ -20,16 +20,17 @@ const SeedStep = 1
 type Weights0 func(node int) (columns []uint32, values []float32)
 
 // Seed makes the values of the internals that a job begins with, one a range and group, and
-// for a smooth loss on a tree those of the blocks, v = w - w_parent. Duals can't be told
-// from weights. smooth says whether blocks are among the values. Memory: the sparse
-// weights of the internals, and for a smooth loss the dense v of a block.
-func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from Weights0) (values []store.Value, smooth bool, err error) {
+// on a tree those of the blocks: v = w - w_parent of a smooth loss, the duals that the weights
+// tell of (dualSeeder) of others. blocks says whether blocks are among the values. Memory: the
+// sparse weights of the internals, the dense vectors of a block, and the duals. Time: for a hinge
+// loss, that of scoring all rows once.
+func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from Weights0) (values []store.Value, blocks bool, err error) {
 	j, err := newJob(ctx, id, r, func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
 	if err != nil {
 		return nil, false, err
 	}
 	full := j.seedVectors(from)
-	blocks := uint32(len(j.plan.GetBlockBegin()) - 1)
+	count := uint32(len(j.plan.GetBlockBegin()) - 1)
 	key := func(task uint32, name string) store.Key {
 		return store.Key{Job: id, Step: SeedStep, Task: task, Attempt: 1, Name: name}
 	}
@@ -37,15 +38,23 @@ func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set
 		lo, hi := j.ranges()[k], j.ranges()[k+1]
 		part := cutVectors(full, lo, hi)
 		for g, nodes := range j.groups {
-			values = append(values, store.Value{Key: key(blocks+uint32(k), rangeName("x", g)), Data: encodeVectors(part, nodes, lo)})
+			values = append(values, store.Value{Key: key(count+uint32(k), rangeName("x", g)), Data: encodeVectors(part, nodes, lo)})
 		}
 	}
-	if smooth = j.smooth() && j.graph == nil; smooth {
-		for b := range blocks {
-			values = append(values, store.Value{Key: key(b, "dual"), Data: encodeSmooth(j.seedBlock(b, full, from))})
-		}
+	if j.graph != nil {
+		return values, false, nil
 	}
-	return values, smooth, nil
+	state := func(b uint32) *mapper.State { return j.seedBlock(b, full, from) }
+	if !j.smooth() {
+		state = j.newDualSeeder(full, from).block
+	}
+	for b := range count {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		values = append(values, store.Value{Key: key(b, "dual"), Data: j.encodeState(state(b))})
+	}
+	return values, true, nil
 }
 
 // seedVectors lists the internals' overrides. A node that overrides a feature has all its

@@ -17,7 +17,7 @@ import (
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
 		f.StringVar(&o.warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure: the same optimum within the gap, sooner. Classes and features are matched by name; "+
-			"new ones begin at their parents. Hinge losses carry over internal nodes alone: a model holds no duals")
+			"new ones begin at their parents. On graphs internal nodes alone are carried over")
 	})
 }
 
@@ -55,11 +55,7 @@ func (t *training) submit(ctx context.Context, e *engine.Engine, job string) err
 	if err != nil {
 		return err
 	}
-	if len(t.tree.Internals()) == 0 && t.o.loss != "logistic" {
-		t.a.ui.Warn("--warm-start: %s with %s loss has no internal nodes, and a model holds no duals: nothing can be carried over", t.o.method, t.o.loss)
-	} else {
-		t.a.ui.Note("begins at %s: %d of %s known, %d of them below another parent", t.o.warm, c.known, counted(int64(t.tree.Len()), "node", "nodes"), c.moved)
-	}
+	t.a.ui.Note("begins at %s: %d of %s known, %d of them below another parent", t.o.warm, c.known, counted(int64(t.tree.Len()), "node", "nodes"), c.moved)
 	return e.Begin(ctx, job, t.spec, t.set, c.weights)
 }
 
