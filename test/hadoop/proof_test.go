@@ -15,13 +15,13 @@ import (
 // placed, and by MapReduce. The cluster is scaled and loses processes, MapReduce a mapper.
 // The weights and their exports are the same bytes.
 func TestProof(t *testing.T) {
-	y := newYarnCase(t)
+	y := newYarnCase(t, 6144)
 	gen, set := y.c.URL("/gen"), y.c.URL("/set")
 	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.01", "--out", gen)
 	y.taxon.run(t, 0, "ingest", "--data", gen+"/train.svm", "--out", set)
 	data := []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps"}
 	t.Run("cluster", func(t *testing.T) {
-		y.job = slices.Concat(data, []string{"80"}) // enough for all that happens to it
+		y.job = slices.Concat(data, []string{"60"}) // enough for all that happens to it
 		sum, export := y.embedded(t)
 		y.compare(t, nil, y.some(t), sum, export, 4*time.Minute)
 		y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
@@ -40,7 +40,7 @@ func TestProofLong(t *testing.T) {
 	if os.Getenv("TAXON_HADOOP_LONG") == "" || data == "" {
 		t.Skip("skipped: TAXON_DATA=DIR make hadoop-long runs it, where DIR has wordnet-freq")
 	}
-	y := newYarnCase(t)
+	y := newYarnCase(t, 8192)
 	set, tree := y.c.URL("/wordnet-freq"), y.c.URL("/tree.txt")
 	y.taxon.run(t, 0, "ingest", "--data", filepath.Join(data, "wordnet-freq", "train.svm.xz"), "--out", set)
 	y.c.admin(t, "-put", filepath.Join(data, "wordnet-freq", "tree.txt"), tree)

@@ -26,9 +26,9 @@ type yarnCase struct {
 
 }
 
-// newYarnCase starts HDFS and YARN and builds a command that runs on any host.
-func newYarnCase(t *testing.T) *yarnCase {
-	c := startCluster(t, Options{DataNodes: 2, Replication: 2, YARNOptions: YARNOptions{Services: true}})
+// newYarnCase starts HDFS and YARN, whose node offers some MiB, and builds a command that runs on any host.
+func newYarnCase(t *testing.T, nodeMB int) *yarnCase {
+	c := startCluster(t, Options{DataNodes: 2, Replication: 2, YARNOptions: YARNOptions{Services: true, NodeMB: nodeMB}})
 	y := &yarnCase{c: c, taxon: buildStatic(t)} // before the cache is another, which is Go's, too
 	t.Setenv("HADOOP_CONF_DIR", c.Conf())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -193,7 +193,7 @@ func checksum(t *testing.T, path string) string {
 // TestYARN trains on a cluster that YARN has placed, that is scaled, and that loses one of
 // everything meanwhile.
 func TestYARN(t *testing.T) {
-	y := newYarnCase(t)
+	y := newYarnCase(t, 6144)
 	gen, set := y.c.URL("/gen"), y.c.URL("/set")
 	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.02", "--out", gen)
 	y.taxon.run(t, 0, "ingest", "--data", gen+"/train.svm", "--out", set)
