@@ -60,6 +60,7 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
 		return nil, err
 	}
 	j.Dual, j.X, j.XPrev, j.StepNo = old.Dual, old.X, old.X, old.StepNo
+	j.outer.Begun = spec.GetOptions().GetLoss() != "logistic"
 	return j.encode(), nil
 }
 
