@@ -72,12 +72,14 @@ const goLimit = 0.85
 
 // Definition is the service as YARN wants it. A component's failures neither end the
 // service nor keep it off a host: taxon lives with any number of them, and workers on
-// machines that are taken away are nothing unusual.
+// machines that are taken away are nothing unusual. Its master may die as often as YARN
+// allows within a minute.
 func Definition(s Spec) *Service {
 	def := &Service{Name: s.Name, Version: "1", Queue: s.Queue, Description: "taxon: a cluster for training classifiers", Configuration: &Configured{Properties: map[string]string{
 		"yarn.service.container-failure.retry-interval-ms":       "1000",
 		"yarn.service.container-failure-per-component.threshold": "1000000",
 		"yarn.service.node-blacklist.threshold":                  "1000000",
+		"yarn.service.am-failure.validity-interval-ms":           "60000", // else YARN ends it with its master's second death, months later
 	}}}
 	if s.Lifetime > 0 {
 		def.Lifetime = s.Lifetime

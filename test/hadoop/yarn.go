@@ -135,7 +135,7 @@ func (c *Cluster) yarnSite() map[string]string {
 		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.LeveldbRMStateStore",
 		"yarn.resourcemanager.leveldb-state-store.path":                    c.yarnDir("state"),
 		"yarn.resourcemanager.connect.retry-interval.ms":                   "1000",
-		"yarn.resourcemanager.am.max-attempts":                             "2",
+		"yarn.resourcemanager.am.max-attempts":                             "4", // the tests kill masters soon one after the other
 		"yarn.timeline-service.enabled":                                    "false",
 		"yarn.webapp.ui2.enable":                                           "false",
 		"yarn.acl.enable":                                                  "false",
