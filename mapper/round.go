@@ -5,11 +5,13 @@ import (
 	"math/bits"
 )
 
-// Nudges of v before w = y + (1+nudge) v is rounded. The hinge's corner makes P feel
-// rounding at first order: a margin of 1 that comes out as 1 - 1e-8 costs C 1e-8, which
-// is 1e-5 of a small P at C = 100. Moving w out by a few units of rounding costs at
-// most about a nudge of P, by first-order optimality, and clears the corner.
-var nudges = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20}
+// Nudges of w = y + v before it is rounded: (1+nudge) w, on the features that v touches,
+// which are all features of its support. The hinge's corner makes P feel rounding at first
+// order: a margin of 1 that comes out as 1 - 1e-8 costs C 1e-8, which is 1e-5 of a small P
+// at C = 100. Each margin of 1 clears the corner by a nudge, whatever share of it y has, at
+// the cost of a nudge times the sum of the free duals, by first-order optimality. The
+// greater ones are for features whose products are large beside their sum.
+var nudges = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20, 0x1p-19, 0x1p-18, 0x1p-17, 0x1p-16}
 
 // chooseNudges sets each lane's nudge to the one with the least primal over the listed
 // rows (the first of equals). It is a choice of W alone: duals and D stay as they are.
@@ -77,10 +79,14 @@ func (t *Scratch) vnorms() (norm [Lanes]float64) {
 	return norm
 }
 
-// weight rounds y + (1+nudge) v once to float32; adding +0 keeps -0 out of the tile, so
-// that masked and unmasked updates give equal bits.
+// weight rounds (1+nudge)(y + v) once to float32; where v is zero it is y. Adding +0 keeps
+// -0 out of the tile, so that masked and unmasked updates give equal bits.
 func weight(y float32, v float64, nudge uint8) float32 {
-	return float32(float64(y)+(v+float64(v*nudges[nudge]))) + 0
+	if v == 0 {
+		return y + 0
+	}
+	w := float64(y) + v
+	return float32(w+float64(w*nudges[nudge])) + 0
 }
 
 // normBounds are bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings.
