@@ -90,12 +90,12 @@ func (r *race) trainings() int {
 }
 
 // run trains all points on the first fold, then those that are left on the others, one fold
-// after the other as long as there are many paths.
+// after the other as long as there are many paths; with few, all but the last side by side.
 func (r *race) run(ctx context.Context) error {
 	for f := 0; f < r.o.tries(); {
 		to := f + 1
 		if f > 0 && r.live() <= fewPaths {
-			to = r.o.tries()
+			to = max(r.o.tries()-1, f+1)
 		}
 		if err := r.round(ctx, f, to); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (r *race) run(ctx context.Context) error {
 	return nil
 }
 
-// fewPaths: with no more of them the folds after the first run side by side.
+// fewPaths: with no more of them the folds between the first and the last run side by side.
 const fewPaths = 4
 
 // live counts the paths with points in the race.
@@ -220,9 +220,9 @@ func (r *race) leave(folds int) error {
 	}
 	before := r.left()
 	best := tune.Leader(jacks, r.goal.low)
-	gone := 0
+	limit, gone := tune.Limit(folds, r.o.tries()), 0
 	for _, p := range in {
-		if tune.Out(jacks[best], p.jack, r.goal.low, r.o.oneSE) {
+		if tune.Out(jacks[best], p.jack, limit, r.goal.low, r.o.oneSE) {
 			p.out = true
 			gone++
 		}

@@ -17,8 +17,15 @@ const Groups = 20
 // Behind standard errors: a point so far behind the best one is out. After r of k folds the
 // rows so far are a part of all rows, and a point that would lead on all of them lies Far
 // standard errors behind on this part with the chance that a Student's t of Groups-1
-// degrees of freedom exceeds Far / sqrt(1 - r/k): after 1 of 5, 0.17 % at 3.
+// degrees of freedom exceeds Far / sqrt(1 - r/k): after 1 of 5, 0.17 % at 3. Limit keeps
+// that chance for any r.
 const Far = 3
+
+// Limit is how many standard errors behind a point is out after so many of all folds: Far
+// after one of five, less the fewer are left that could bring it back.
+func Limit(folds, all int) float64 {
+	return Far * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
+}
 
 // Group deals n rows out to the groups, evenly and at random.
 func Group(n int, seed uint64) []int {
@@ -47,10 +54,10 @@ func (j *Jackknife) error() float64 {
 	return math.Sqrt(square * (Groups - 1) / Groups)
 }
 
-// Out says whether a point is far behind the best one: by more than Far standard errors of
+// Out says whether a point is far behind the best one: by more than `limit` standard errors of
 // their difference, and with oneSE by the best one's own standard error besides, so that
 // none is lost that OneStandardError could choose. Both are measured on the same rows.
-func Out(best, point *Jackknife, low, oneSE bool) bool {
+func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
 	var d Jackknife
 	for i := range d {
 		d[i] = best[i] - point[i]
@@ -58,7 +65,7 @@ func Out(best, point *Jackknife, low, oneSE bool) bool {
 			d[i] = -d[i]
 		}
 	}
-	limit := Far * d.error()
+	limit *= d.error()
 	if oneSE {
 		limit += best.error()
 	}
@@ -84,7 +91,7 @@ func Past(path []*Jackknife, patience int, low, oneSE bool) bool {
 		return false
 	}
 	for _, p := range path[len(path)-patience:] {
-		if !Out(path[best], p, low, oneSE) {
+		if !Out(path[best], p, Far, low, oneSE) {
 			return false
 		}
 	}

@@ -82,10 +82,10 @@ func TestOut(t *testing.T) {
 		{"itself", x, x, false, false},
 		{"better", y, x, false, false},
 	} {
-		if got := Out(k.best, k.point, false, k.oneSE); got != k.want {
+		if got := Out(k.best, k.point, Far, false, k.oneSE); got != k.want {
 			t.Errorf("%s: out %v", k.name, got)
 		}
-		if got := Out(neg(k.best), neg(k.point), true, k.oneSE); got != k.want {
+		if got := Out(neg(k.best), neg(k.point), Far, true, k.oneSE); got != k.want {
 			t.Errorf("%s, lower is better: out %v", k.name, got)
 		}
 	}
@@ -114,5 +114,37 @@ func TestPast(t *testing.T) {
 	}
 	if Past([]*Jackknife{at(0.2), at(0.2), at(0.2)}, 2, false, false) {
 		t.Error("a plateau is no end")
+	}
+}
+
+// TestLimit: the chance that a point which leads over all folds lies that far behind on a part
+// of them is the same whatever the part: of differences that are equal in distribution from fold to
+// fold and sum to zero over all, those of r of k folds have a share (1 - r/k) of the variance.
+func TestLimit(t *testing.T) {
+	if Limit(1, 5) != Far || Limit(5, 5) != 0 || math.Abs(Limit(4, 5)-Far/2.0) > 1e-12 {
+		t.Errorf("limits %v, %v, %v", Limit(1, 5), Limit(4, 5), Limit(5, 5))
+	}
+	rng := rand.New(rand.NewPCG(3, 1))
+	const folds, times = 5, 200000
+	out := [folds]int{}
+	for range times {
+		var d [folds]float64
+		mean := 0.0
+		for f := range d {
+			d[f] = rng.NormFloat64()
+			mean += d[f] / folds
+		}
+		sum := 0.0
+		for f := range folds - 1 {
+			sum += d[f] - mean
+			if sum > Limit(f+1, folds)*math.Sqrt(float64(f+1)) { // the standard error of a sum of f+1 folds
+				out[f+1]++
+			}
+		}
+	}
+	for f := 1; f < folds; f++ { // 1 - Phi(3.35) = 0.04 %; Student's t of 19 degrees has 0.17 %
+		if share := float64(out[f]) / times; share > 8e-4 || share < 1e-4 {
+			t.Errorf("after %d folds: %.5f", f, share)
+		}
 	}
 }
