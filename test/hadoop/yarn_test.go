@@ -200,7 +200,7 @@ func TestYARN(t *testing.T) {
 	y.job = []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"} // enough for all that happens to it
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
 	sum, export := y.embedded(t)
-	y.compare(t, []string{"--data-root", set}, y.everything(t), sum, export, 4*time.Minute)
+	y.compare(t, []string{"--data-root", set}, y.everything(t), sum, export, 6*time.Minute)
 	t.Run("status", func(t *testing.T) { testYarnStatus(t, y) })
 	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, set, sum) })
 }
@@ -313,7 +313,7 @@ func testDownUp(t *testing.T, y *yarnCase, set, sum string) {
 	wantRefused(t, y.taxon, "give --stores 2 or more", placed("gw", "--stores", "1")...)
 	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2", "--data-root", set)...)
 	y.scale(t, "gw", 2)
-	if got := y.done(t, "second", 3*time.Minute); got != sum {
+	if got := y.done(t, "second", 6*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
