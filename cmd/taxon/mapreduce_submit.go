@@ -88,8 +88,8 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	if o.id == "" {
 		o.id = "job-" + strings.ToLower(rand.Text()[:8])
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fs.Explain(dir, err)
+	if err := renewDriverDir(dir); err != nil {
+		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -112,6 +112,17 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	_, err = fmt.Fprintln(a.stdout, d.Job)
 	a.ui.Note("its driver is process %d, its log %s; `taxon status %s --coordinator %s` asks it", d.PID, d.Log, d.Job, d.Coordinator)
 	return err
+}
+
+// renewDriverDir makes the folder of a driver empty, with the mark that says whose it is.
+func renewDriverDir(dir string) error {
+	if err := fs.RemoveOwn(dir); err != nil {
+		return fs.Explain(dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fs.Explain(dir, err)
+	}
+	return fs.Explain(dir, fs.Mark(dir))
 }
 
 // trainArguments are the flags given that train has as well, and those that are only submit's
@@ -151,7 +162,7 @@ func awaitDriver(ctx context.Context, dir string, ended <-chan error) (*driverDo
 				return nil, withStatus(exitFailed, "submit: the driver ended: %s", line)
 			}
 			if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
-				os.RemoveAll(dir)
+				_ = fs.RemoveOwn(dir)
 				return nil, usagef("%s", line)
 			}
 			return nil, withStatus(exitFailed, "submit: the driver ended (%w): %s", err, line)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -29,12 +31,19 @@ type workDir struct {
 	unmake func()
 }
 
-// openWork makes or takes over the working folder of a model.
+// openWork makes or takes over the working folder of a model. One that holds something else
+// than an unfinished training, and that taxon did not make, is refused and stays as it is.
 func openWork(out string, force bool) (*workDir, error) {
 	w := &workDir{out: out, keep: fs.Clean(out) + ".train"}
 	var err error
 	if w.path, err = localWork(w.keep); err != nil {
 		return nil, fs.Explain(out, err)
+	}
+	if err := claimable(w.path); err != nil {
+		return nil, err
+	}
+	if err := w.keepClaimable(); err != nil {
+		return nil, err
 	}
 	if w.unmake, err = fs.MakeParents(w.path); err != nil {
 		return nil, fs.Explain(out, err)
@@ -54,10 +63,62 @@ func openWork(out string, force bool) (*workDir, error) {
 		w.lock.Close()
 		return openWork(out, force)
 	}
+	if err := claimable(w.path); err != nil {
+		w.lock.Close()
+		return nil, err
+	}
+	if err := fs.Mark(w.path); err != nil {
+		w.lock.Close()
+		return nil, fs.Explain(w.path, err)
+	}
 	if force {
 		w.clean()
 	}
 	return w, nil
+}
+
+// claimable refuses a working folder that is not a training's: see fs.Claimable. One that an
+// earlier release has left with its checkpoint bears no mark.
+func claimable(path string) error {
+	if fs.Exists(filepath.Join(path, "checkpoint")) && fs.Exists(filepath.Join(path, "job.json")) {
+		if other, err := otherThan(path, "job.json", "checkpoint", "data", "store"); other == "" && err == nil {
+			return nil
+		}
+	}
+	return fs.Claimable(path)
+}
+
+// keepClaimable refuses a place in a Hadoop file system that holds something else than a
+// checkpoint.
+func (w *workDir) keepClaimable() error {
+	if w.keep == w.path {
+		return nil
+	}
+	other, err := otherThan(w.keep, "job.json", "checkpoint", "mapreduce")
+	if err == nil && other != "" {
+		err = usagef("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another --out, or move it away", w.keep, other)
+	}
+	return err
+}
+
+// otherThan is the first name in a folder, if it is there, that is none of these, nor that of
+// a half-written file.
+func otherThan(dir string, names ...string) (string, error) {
+	have, err := fs.ReadDirNames(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fs.Explain(dir, err)
+	}
+	for _, name := range have {
+		half, ok := strings.CutSuffix(name, ".part")
+		if slices.Contains(names, half) || ok && strings.HasPrefix(half, ".") {
+			continue
+		}
+		return name, nil
+	}
+	return "", nil
 }
 
 // stillThere says whether the folder locked is the one that stands under its name.
@@ -103,8 +164,16 @@ func (w *workDir) hasCheckpoint() bool {
 }
 
 // keepState has the training's checkpoint lie in the state folder of a training by MapReduce.
+// A folder named with --state that holds something else is the user's.
 func (w *workDir) keepState(o *mapReduceOptions, force bool) error {
 	dir, err := o.stateDir(w.keep)
+	if err != nil {
+		return err
+	}
+	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
+	if err == nil && other != "" {
+		err = usagef("train: --state %s: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
+	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)
 	}
@@ -155,7 +224,7 @@ func (w *workDir) abandon() {
 
 // remove deletes the folder: the model is there, or nothing is worth keeping.
 func (w *workDir) remove() {
-	_ = os.RemoveAll(w.path)
+	_ = fs.RemoveOwn(w.path)
 	if w.state != "" {
 		_ = fs.RemoveAll(w.state)
 	}
@@ -170,13 +239,7 @@ func (w *workDir) forget() {
 }
 
 func (w *workDir) clean() {
-	entries, err := os.ReadDir(w.path)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		_ = os.RemoveAll(filepath.Join(w.path, e.Name()))
-	}
+	_ = fs.EmptyOwn(w.path)
 	w.forget()
 }
 

@@ -54,6 +54,10 @@ func newSearch(a *app, o *tuneOptions) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
+	if work.hasCheckpoint() {
+		work.close()
+		return nil, usagef("%s: holds the checkpoint of a training: choose another --out", work.keep)
+	}
 	return &search{a: a, o: o, goal: g, work: work, sets: map[int]*foldData{}}, nil
 }
 

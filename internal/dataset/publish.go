@@ -165,6 +165,9 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased}}
 	report := &Report{Stats: m.Stats, Warnings: m.Stats.Warnings()}
 	for _, e := range entries { // sorted by name
+		if e.Name() == fs.MarkName {
+			continue
+		}
 		item, err := seal(ctx, p.dir, e.Name())
 		if err != nil {
 			return nil, err

@@ -137,11 +137,14 @@ func TestCreateDirAbort(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(stale, "left"), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	if err := Mark(stale); err != nil {
+		t.Fatal(err)
+	}
 	d, err := CreateDir(filepath.Join(root, "set"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, d.Path()); got != "" {
+	if got := names(t, d.Path()); got != MarkName {
 		t.Errorf("a killed writer's files are still there: %s", got)
 	}
 	d.Abort()
@@ -155,6 +158,59 @@ func TestCreateDirAbort(t *testing.T) {
 	for _, path := range []string{"", "-", "hdfs://127.0.0.1:1/out", file, filepath.Join(file, "x")} {
 		if _, err := CreateDir(path, true); !IsInput(err) {
 			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// What is not taxon's stays, though it bears the name that taxon would work under.
+func TestCreateDirSparesOthers(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"folder":   func(path string) error { return os.MkdirAll(filepath.Join(path, "thesis"), 0o777) },
+		"file":     func(path string) error { return os.WriteFile(path, []byte("thesis"), 0o666) },
+		"link":     func(path string) error { return os.Symlink(filepath.Dir(path), path) },
+		"dangling": func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		out := filepath.Join(t.TempDir(), "set")
+		if err := make(out + ".part"); err != nil {
+			t.Fatal(err)
+		}
+		for _, replace := range []bool{false, true} {
+			if _, err := CreateDir(out, replace); !IsInput(err) || !strings.Contains(err.Error(), "in the way") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if got := names(t, filepath.Dir(out)); got != "set.part" {
+			t.Errorf("%s: %s is left", name, got)
+		}
+		if RemoveOwn(out+".part") == nil || names(t, filepath.Dir(out)) != "set.part" {
+			t.Errorf("%s: removed", name)
+		}
+	}
+}
+
+// A writer that is killed between any two steps of a publication leaves what the next takes over.
+func TestCreateDirAfterKill(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "set")
+	for range 2 { // anew, and over an older one
+		d, err := CreateDir(out, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(d.Join("a"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		d.lock.Close() // as the kernel does
+		if d, err = CreateDir(out, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(t, d.Path()); got != MarkName {
+			t.Errorf("left in the working folder: %s", got)
+		}
+		if err := os.WriteFile(d.Join("a"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Commit(); err != nil || names(t, out) != "a" || names(t, filepath.Dir(out)) != "set" {
+			t.Errorf("%v: %s in %s", err, names(t, out), names(t, filepath.Dir(out)))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -20,8 +21,8 @@ type OutDir struct {
 }
 
 // CreateDir begins the folder. What a killed process left at the working path is
-// removed; a living one that holds it is an error. An existing non-empty folder is an
-// error unless replace is set; parents are made as needed.
+// removed; a living one that holds it is an error, and so is what is not taxon's. An existing
+// non-empty folder is an error unless replace is set; parents are made as needed.
 func CreateDir(path string, replace bool) (*OutDir, error) {
 	if IsRemote(path) {
 		return createRemoteDir(path, replace)
@@ -98,8 +99,11 @@ func (d *OutDir) checkTarget() error {
 	return nil
 }
 
-// claim makes the working folder, empty and locked.
+// claim makes the working folder, empty but for the mark, and locked.
 func (d *OutDir) claim() error {
+	if err := Claimable(d.work); err != nil { // before it is opened: it may be a pipe
+		return err
+	}
 	if err := os.Mkdir(d.work, 0o777); err != nil && !os.IsExist(err) {
 		return Explain(d.name, err)
 	}
@@ -112,15 +116,9 @@ func (d *OutDir) claim() error {
 		return Inputf(d.name, 0, "another process is writing it (%s): wait for it or choose another place: %w", d.work, err)
 	}
 	d.lock = lock
-	entries, err := os.ReadDir(d.work)
-	for _, e := range entries {
-		if err == nil {
-			err = os.RemoveAll(filepath.Join(d.work, e.Name()))
-		}
-	}
-	if err != nil {
+	if err := errors.Join(EmptyOwn(d.work), Mark(d.work)); err != nil {
 		lock.Close()
-		return Explain(d.name, err)
+		return Explain(d.name, firstOf(err))
 	}
 	return nil
 }
@@ -146,7 +144,7 @@ func (d *OutDir) Commit() error {
 	if err := ignoreUnsupported(d.lock.Sync()); err != nil {
 		return Explain(d.name, err)
 	}
-	if err := d.publish(); err != nil {
+	if err := firstOf(d.publish()); err != nil {
 		return Explain(d.name, err)
 	}
 	d.done = true
@@ -157,25 +155,42 @@ func (d *OutDir) Commit() error {
 // publish renames the working folder, over an old one where there is one: by exchange
 // where the system can, so that a whole folder bears the name at every instant; else the
 // old one steps aside first, since rename does not replace a folder that is not empty.
+// A folder that bears the working name is marked at every instant, so that the next process
+// knows what a killed one left; nobody minds the mark in one that bears its own.
 func (d *OutDir) publish() error {
 	if _, err := os.Lstat(d.target); os.IsNotExist(err) {
-		return os.Rename(d.work, d.target)
+		if err := os.Rename(d.work, d.target); err != nil {
+			return err
+		}
+		return d.unmark()
+	}
+	if err := Mark(d.target); err != nil {
+		return err
 	}
 	if exchange(d.work, d.target) == nil {
-		return os.RemoveAll(d.work)
+		return errors.Join(d.unmark(), RemoveOwn(d.work))
 	}
 	old := d.target + ".old.part"
-	if err := os.RemoveAll(old); err != nil {
-		return err
+	err := RemoveOwn(old)
+	if err == nil {
+		err = os.Rename(d.target, old)
 	}
-	if err := os.Rename(d.target, old); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, d.unmark())
 	}
 	if err := os.Rename(d.work, d.target); err != nil {
-		os.Rename(old, d.target)
-		return err
+		return errors.Join(err, os.Rename(old, d.target), d.unmark())
 	}
-	return os.RemoveAll(old)
+	return errors.Join(d.unmark(), RemoveOwn(old))
+}
+
+// unmark takes the mark from the folder that bears the name.
+func (d *OutDir) unmark() error {
+	err := os.Remove(filepath.Join(d.target, MarkName))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
 }
 
 // Abort removes an uncommitted folder; after Commit it does nothing.
@@ -184,7 +199,11 @@ func (d *OutDir) Abort() {
 		return
 	}
 	d.done = true
-	os.RemoveAll(d.work)
+	if d.remote {
+		os.RemoveAll(d.work) // temporary, under a name that nobody else has
+	} else {
+		_ = RemoveOwn(d.work)
+	}
 	if d.lock != nil {
 		d.lock.Close()
 	}

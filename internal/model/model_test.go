@@ -231,6 +231,9 @@ func TestReplaces(t *testing.T) {
 	// What a killed writer left is swept away.
 	dir = filepath.Join(t.TempDir(), "n")
 	os.MkdirAll(dir+".part", 0o777)
+	if err := fs.Mark(dir + ".part"); err != nil {
+		t.Fatal(err)
+	}
 	os.WriteFile(filepath.Join(dir+".part", "weights-00007.bin"), []byte("half"), 0o666)
 	writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
 	if _, err := os.Stat(filepath.Join(dir, "weights-00007.bin")); err == nil {

@@ -33,7 +33,7 @@ func Replaceable(dir string) error {
 
 func modelFile(name string) bool {
 	switch name {
-	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs:
+	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fs.MarkName:
 		return true
 	}
 	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")

@@ -1,0 +1,76 @@
+package fs
+
+import (
+	"errors"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+)
+
+// MarkName is the file that tells a folder in which something is being made, such as
+// NAME.part or NAME.train, from one of the user's that happens to bear the name.
+const MarkName = ".taxon-unfinished"
+
+// markText is what the mark says to whoever finds it.
+const markText = "taxon makes something in this folder, and removes the folder when it is done.\n"
+
+// Mark makes a folder taxon's own.
+func Mark(dir string) error {
+	return os.WriteFile(filepath.Join(dir, MarkName), []byte(markText), 0o666)
+}
+
+// Claimable reports whether taxon may fill and remove the folder dir, whose name it made up:
+// nil if nothing is there, or an empty folder, or one that Mark was called on. Anything else
+// is the user's: an InputError. It names dir itself, as the user has not.
+func Claimable(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return Explain(dir, err)
+	}
+	if !info.IsDir() {
+		return Inputf(dir, 0, "is no folder of taxon's, and would be in the way: choose another --out, or move it away")
+	}
+	names, err := ReadDirNames(dir)
+	if err != nil {
+		return Explain(dir, err)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if info, err := os.Lstat(filepath.Join(dir, MarkName)); err == nil && info.Mode().IsRegular() {
+		return nil
+	}
+	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another --out, or move it away", names[0])
+}
+
+// RemoveOwn removes a folder that Claimable allows: the mark goes last, so that what a killed
+// process leaves of it is still taxon's.
+func RemoveOwn(dir string) error {
+	if err := Claimable(dir); err != nil {
+		return err
+	}
+	if err := EmptyOwn(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// EmptyOwn removes all but the mark in a folder that Claimable allows.
+func EmptyOwn(dir string) error {
+	if err := Claimable(dir); err != nil {
+		return err
+	}
+	names, err := ReadDirNames(dir)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		if err == nil && name != MarkName {
+			err = os.RemoveAll(filepath.Join(dir, name))
+		}
+	}
+	return err
+}
