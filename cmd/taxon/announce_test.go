@@ -87,6 +87,7 @@ func TestYarnRefuses(t *testing.T) {
 		"--lease 1ms":                         "up --lease 1ms",
 		"contradict":                          "up --insecure --certs c",
 		"--worker-memory":                     "up --worker-memory 1MiB",
+		"or an absolute path":                 "up --data-root sets",
 		"no resource manager is configured":   "status",
 		"expected http://host:8088":           "scale --workers 1 --resource-manager rm",
 		"--workers is required":               "scale",
