@@ -27,6 +27,7 @@ type exportOptions struct {
 	loss      float64 // points of micro-F1 that --threshold auto may cost
 	rows      rowOptions
 	threads   int
+	forceSize bool
 	exportJobOptions
 }
 
@@ -43,6 +44,7 @@ func newExportCmd(a *app) *cobra.Command {
 			"KIND is node, spawned (the leaf spawned under the internal label NAME), virtual (NAME is -) or dummy, indices are those of the input, " +
 			"counted from 1, and only nonzero weights stand there, as the shortest decimals that read back to the same float32; parquet has the same in long form. " +
 			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (and, for text, a features.txt with the words). " +
+			"A liblinear file is dense: one that would take more than 1 GiB is refused without --force-size. " +
 			"Format model is a pruned model that predict, eval, info and export read: differences from the parent below --threshold are left out, so every weight " +
 			"stays within it of the trained one; --threshold auto takes the largest one that costs at most --prune-loss points of micro F1 on --data. " +
 			"--out FILE gets one file; --out DIR/ gets parts, one a weight shard, and _SUCCESS. " +
@@ -67,6 +69,7 @@ func newExportCmd(a *app) *cobra.Command {
 		f.StringVar(&o.out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value (model: differences from the parent; auto: measured on --data)")
 		choiceFlag(f, &o.values, "values", "float32", []string{"float32", "float16"}, "of a pruned model: float16 halves it and rounds")
+		f.BoolVar(&o.forceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
 		floatFlag(f, &o.loss, "prune-loss", 0.1, "with --threshold auto: points of micro F1, in percent, that pruning may cost", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.threads) })
@@ -122,6 +125,8 @@ func (o *exportOptions) check(a *app) error {
 		return usagef("export: --json prints to standard output: name a file for the weights with --out")
 	case o.out == "":
 		return usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+	case o.forceSize && o.format != "liblinear":
+		return usagef("export: --force-size goes with --format liblinear")
 	case pruning && o.out == fs.Stdin:
 		return usagef("export: a model is a folder: name it with --out")
 	case !pruning && o.values != "float32":
@@ -208,6 +213,11 @@ func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions
 	if err != nil {
 		return err
 	}
+	if o.format == "liblinear" {
+		if err := a.liblinearFits(s, o); err != nil {
+			return err
+		}
+	}
 	beside := map[string][]byte{}
 	if f.matrix {
 		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
@@ -240,6 +250,25 @@ func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions
 		return err
 	}
 	return a.writeBeside(o.out, beside)
+}
+
+// Sizes of a liblinear file from which it is told beforehand, and refused.
+const (
+	tellBytes   = 64 << 20
+	refuseBytes = 1 << 30
+)
+
+// liblinearFits tells how large a dense file becomes, and refuses what nobody expects of a
+// sparse model.
+func (a *app) liblinearFits(s *export.Source, o exportOptions) error {
+	n := s.LiblinearBytes()
+	if n > refuseBytes && !o.forceSize {
+		return usagef("export: --format liblinear is dense, and would take at least %s: use npz, safetensors or text, or add --force-size", formatBytes(n))
+	}
+	if n > tellBytes {
+		a.ui.Note("format liblinear is dense: it takes at least %s", formatBytes(n))
+	}
+	return nil
 }
 
 // checkBeside refuses to replace a file of the user's by one that stands beside the

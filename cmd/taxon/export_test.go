@@ -47,6 +47,27 @@ func TestExportFormats(t *testing.T) {
 	}
 }
 
+// A dense file that is far larger than the model is refused before a byte is written.
+func TestExportLiblinearSize(t *testing.T) {
+	dir := t.TempDir()
+	vars := map[string]string{"DATA": writeText(t, "t.svm", "a 1:1\nb 2147483647:1\n"), "M": filepath.Join(dir, "m"), "W": filepath.Join(dir, "w")}
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --out $M", vars); code != 0 {
+		t.Fatal(stderr)
+	}
+	for line, want := range map[string]string{
+		"export --model $M --format liblinear --out $W":        "at least 6GiB: use npz",
+		"export --model $M --format liblinear --out $W/":       "at least 6GiB: use npz",
+		"export --model $M --format npz --out $W --force-size": "goes with --format liblinear",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left %v", left)
+	}
+}
+
 // The file beside the weights never replaces one of the user's.
 func TestExportSparesFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -53,6 +54,20 @@ func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error 
 		}
 	}
 	return nil
+}
+
+// LiblinearBytes is the least that Liblinear writes: a digit and a blank for every feature
+// up to the highest index, in the model or not, and every class.
+func (s *Source) LiblinearBytes() int64 {
+	numbers := int64(len(s.m.Tree.Terminals()))
+	if numbers == 2 {
+		numbers = 1
+	}
+	columns := int64(s.columns())
+	if numbers > 0 && columns > math.MaxInt64/3/numbers {
+		return math.MaxInt64
+	}
+	return columns * (2*numbers + 1)
 }
 
 // solver is LIBLINEAR's name of the loss; it says nothing to its predict.
