@@ -56,7 +56,7 @@ func TestTrainGraphMistakes(t *testing.T) {
 		"--graph $G --hierarchy $DAG":            "one structure",
 		"--graph $G --schedule parity":           "needs a tree",
 		"--hierarchy $DAG --schedule parity":     "needs a tree",
-		"--hierarchy $DAG --dag refuse":          "several parents",
+		"--hierarchy $DAG --dag refuse":          `dag.txt:2: "a" has a second parent, "q", after "p" in line 1`,
 		"--graph $EMPTY":                         "empty graph",
 		"--hierarchy $CYCLE":                     "use --graph",
 		"--method rr-lr --loss hinge":            "logistic loss",

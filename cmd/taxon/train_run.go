@@ -122,6 +122,8 @@ func (t *training) readStructure(ctx context.Context) (err error) {
 	switch {
 	case t.o.graph != "":
 		t.edges, err = t.a.readGraph(ctx, t.o.graph)
+	case t.o.hierarchy != "" && t.o.dag == "refuse" && !t.o.flat():
+		t.structure, err = t.a.readStructure(ctx, t.o.hierarchy, taxonomy.ReadTree)
 	case t.o.hierarchy != "":
 		t.structure, err = t.a.readHierarchy(ctx, t.o.hierarchy)
 	}

@@ -20,7 +20,11 @@ const maxNodes = math.MaxInt32/2 - 1
 // input in errors and warnings. Errors are *fs.InputError with the line to blame, save
 // failures of r itself. Repeated edges are dropped and counted in a warning.
 func Read(r io.Reader, source string) (*Structure, []string, error) {
-	b := newBuilder(false)
+	return newBuilder(false).hierarchy(r, source)
+}
+
+// hierarchy reads and checks a directed structure.
+func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, error) {
 	if err := b.read(r, source); err != nil {
 		return nil, nil, err
 	}
@@ -43,6 +47,26 @@ func Read(r io.Reader, source string) (*Structure, []string, error) {
 		warnings = append(warnings, fmt.Sprintf("%s: repeated edges dropped: %d (the first in line %d)", source, b.repeats, b.firstRepeat))
 	}
 	return b.s, warnings, nil
+}
+
+// ReadTree reads as Read does, and refuses a node with several parents.
+func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
+	b := newBuilder(false)
+	s, warnings, err := b.hierarchy(r, source)
+	if err != nil {
+		return nil, nil, err
+	}
+	first := make([]int, len(s.Names)) // edge to the parent + 1
+	for e, c := range s.Children {
+		if first[c] == 0 {
+			first[c] = e + 1
+			continue
+		}
+		was := first[c] - 1
+		return nil, nil, fs.Inputf(source, int64(b.lineOf[e]), "%s has a second parent, %s, after %s in line %d: make this a tree, or use --dag first-parent or graph",
+			shorten([]byte(s.Names[c])), shorten([]byte(s.Names[s.Parents[e]])), shorten([]byte(s.Names[s.Parents[was]])), b.lineOf[was])
+	}
+	return s, warnings, nil
 }
 
 // ReadGraph reads an undirected graph: "a b" a line, otherwise as Read. Edges that stand

@@ -47,6 +47,20 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A second parent is blamed where it stands, and nothing else is.
+func TestReadTree(t *testing.T) {
+	for text, want := range map[string]string{
+		"r a\n# why\nq a\nr q\n": `f:3: "a" has a second parent, "q", after "r" in line 1`,
+		"a b\nb a\n":             "f:2: cycle",
+		"r a\nr a\nr b\n":        "",
+	} {
+		s, _, err := ReadTree(strings.NewReader(text), "f")
+		if want == "" && (err != nil || edges(s) != "r>a r>b") || want != "" && (!fs.IsInput(err) || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	cases := []struct{ name, text, want string }{
