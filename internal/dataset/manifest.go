@@ -66,7 +66,7 @@ func decodeManifest(b []byte) (*manifest, error) {
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("not JSON: %w", err)
+		return nil, fmt.Errorf("damaged (not JSON): ingest the data again: %w", err)
 	}
 	if head.Format != manifestFormat {
 		return nil, fmt.Errorf("format %q, a data set has %q", head.Format, manifestFormat)
@@ -130,16 +130,17 @@ func (r ctxReader) Read(p []byte) (int, error) {
 }
 
 // LooksIngested reports whether path is a folder that Ingest wrote, going by its
-// manifest's format alone; Open tells whether it is whole.
+// manifest's format, or, where no format can be read, by the file that no other folder of
+// taxon's has; Open tells whether it is whole.
 func LooksIngested(path string) bool {
 	b, err := readManifest(path)
-	if err != nil {
-		return false
-	}
 	var head struct {
 		Format string `json:"format"`
 	}
-	return json.Unmarshal(b, &head) == nil && head.Format == manifestFormat
+	if err == nil && json.Unmarshal(b, &head) == nil {
+		return head.Format == manifestFormat
+	}
+	return path != "" && fs.Exists(fs.Join(path, rowLabelsFile))
 }
 
 func readManifest(dir string) ([]byte, error) {

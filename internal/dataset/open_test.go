@@ -150,4 +150,15 @@ func TestOpenWrongPath(t *testing.T) {
 	if !LooksIngested(dir + "/set") {
 		t.Error("a data set does not look like one")
 	}
+	manifest := filepath.Join(dir, "set", manifestFile)
+	for _, size := range []int64{100, 0, -1} { // a manifest that is cut short, or is not there
+		if size < 0 {
+			os.Remove(manifest)
+		} else if err := os.Truncate(manifest, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir + "/set"); !fs.IsInput(err) || !LooksIngested(dir+"/set") || size >= 0 && !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("manifest of %d bytes: %v", size, err)
+		}
+	}
 }
