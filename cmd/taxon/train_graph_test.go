@@ -50,7 +50,7 @@ func TestTrainOnGraphs(t *testing.T) {
 func TestTrainGraphMistakes(t *testing.T) {
 	vars := map[string]string{
 		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "EMPTY": writeText(t, "empty.txt", "# nothing\n"),
-		"CYCLE": writeText(t, "cycle.txt", "a b\nb a\n"), "DAG": writeText(t, "dag.txt", "p a\nq a\n"), "OUT": t.TempDir() + "/m",
+		"CYCLE": writeText(t, "cycle.txt", "a b\nb a\n"), "DAG": writeText(t, "dag.txt", "p a\nq a\n"), "NONE": writeText(t, "none.svm", " 1:1\n 2:1\n"), "OUT": t.TempDir() + "/m",
 	}
 	for line, want := range map[string]string{
 		"--graph $G --hierarchy $DAG":            "one structure",
@@ -65,8 +65,9 @@ func TestTrainGraphMistakes(t *testing.T) {
 		"--positive-weight 0":                    "above 0",
 		"--internal-weight 0 --hierarchy $CYCLE": "above 0",
 		"--colouring best --graph $G":            "largest-first",
+		"--data $NONE":                           "no instance has a label",
 	} {
-		code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT "+line, vars)
+		code, _, stderr := runTaxon(t, "", strings.Replace("train --out $OUT --data $DATA "+line, "--data $DATA --data", "--data", 1), vars)
 		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(strings.TrimSpace(stderr), "\n") > 0 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}

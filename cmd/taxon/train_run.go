@@ -167,6 +167,9 @@ func (t *training) ingest(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if rep.Stats.LabelEntries == 0 {
+		return dir, nil // an error follows, which says all that warnings would
+	}
 	for _, w := range rep.Warnings {
 		t.a.ui.Warn("%s", w)
 	}
