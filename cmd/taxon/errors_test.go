@@ -120,7 +120,8 @@ func TestSubVerbErrors(t *testing.T) {
 		{"cluster up", "cluster up: flag --dir is required: see `taxon help cluster up`"},
 		{"cluster up --dri x", "cluster up: unknown flag --dri: did you mean --dir?"},
 		{"cluster up x", "cluster up: unexpected argument \"x\": files are named by flags, see `taxon help cluster up`"},
-		{"help cluster sideways", "unknown verb \"sideways\": see `taxon help`"},
+		{"help cluster sideways", "help: cluster has no verb \"sideways\": see `taxon help cluster`"},
+		{"help cluster up down", "help: shows one verb at a time: `taxon help cluster up`"},
 	} {
 		code, stdout, stderr := runVerb(t.Context(), group, strings.Split(c.args, " ")...)
 		if want := "taxon: " + c.want + "\n"; code != exitUsage || stderr != want || stdout != "" {

@@ -30,6 +30,13 @@ func newHelpCmd(root *cobra.Command) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
+			switch {
+			case err != nil || len(rest) == 0 || cmd == root:
+			case cmd.HasSubCommands():
+				return usagef("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
+			default:
+				return usagef("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
+			}
 			if len(args) > 0 && (err != nil || cmd == root || len(rest) > 0) {
 				return unknownVerb(root, args[len(args)-max(1, len(rest))])
 			}
