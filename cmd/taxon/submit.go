@@ -52,6 +52,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 			if err := readJobFile(cmd, o.file); err != nil {
 				return err
 			}
+			o.train.given = cmd.Flags().Changed
 			if err := o.train.settle(cmd.Flags().Changed("loss")); err != nil {
 				return err
 			}

@@ -59,6 +59,8 @@ type trainOptions struct {
 	pause      float64 // least seconds between checkpoints
 
 	mr mapReduceOptions
+
+	given func(flag string) bool // on the command line or in a job's file; nil: nobody gave any
 }
 
 func newTrainCmd(a *app) *cobra.Command {
@@ -73,6 +75,7 @@ func newTrainCmd(a *app) *cobra.Command {
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.txt --text --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.given = cmd.Flags().Changed
 			if err := o.settle(cmd.Flags().Changed("loss")); err != nil {
 				return err
 			}
@@ -186,6 +189,9 @@ func (o *trainOptions) check() error {
 	if _, err := jobspec.ParsePositiveWeight(o.positive); err != nil {
 		return usagef("train: --%w", err)
 	}
+	if err := o.checkUseless(); err != nil {
+		return err
+	}
 	switch {
 	case o.shift > 0 && o.bias == 0:
 		return usagef("train: --prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
@@ -203,6 +209,25 @@ func (o *trainOptions) check() error {
 		return usagef("train: a folder made by ingest can't be joined with other --data")
 	case o.text && o.zeroBased:
 		return usagef("train: --text has no indices: leave out --zero-based")
+	}
+	return nil
+}
+
+// checkUseless refuses flags that would change nothing.
+func (o *trainOptions) checkUseless() error {
+	given := o.given
+	if given == nil {
+		return nil
+	}
+	switch {
+	case given("colouring") && o.schedule != "colour":
+		return usagef("train: --colouring is for the colour schedule: add --schedule colour, or leave it out")
+	case given("anchor") && o.graph == "" && o.hierarchy == "": // flat methods take what others do
+		return usagef("train: --anchor is for class graphs: add --graph FILE, or leave it out")
+	case o.ingested() && given("text"):
+		return usagef("train: --text: %s is ingested already: leave it out", o.data[0])
+	case o.ingested() && given("zero-based"):
+		return usagef("train: --zero-based: %s is ingested already: leave it out", o.data[0])
 	}
 	return nil
 }

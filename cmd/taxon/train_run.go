@@ -187,6 +187,9 @@ func (t *training) specify() error {
 	if err != nil {
 		return fs.Inputf(t.o.data[0], 0, "%w", err)
 	}
+	if o := t.o; o.given != nil && o.given("anchor") && !o.flat() && !tree.IsGraph() {
+		return usagef("train: --anchor is for class graphs, and %s is a tree: leave it out", o.hierarchy)
+	}
 	for _, w := range warnings {
 		t.a.ui.Warn("%s", w)
 	}

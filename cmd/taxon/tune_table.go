@@ -133,7 +133,9 @@ func (s *search) jobText(r *tuned) []byte {
 	line("bias", number(p.Bias))
 	line("positive-weight", p.Positive)
 	line("internal-weight", number(p.Internal))
-	line("anchor", number(t.anchor))
+	if s.onGraph(p.Method) {
+		line("anchor", number(t.anchor))
+	}
 	if p.Shift != 0 {
 		line("prior-shift", number(p.Shift))
 	}
@@ -141,6 +143,14 @@ func (s *search) jobText(r *tuned) []byte {
 	line("gap", number(t.gap))
 	line("seed", t.seed)
 	return []byte(b.String())
+}
+
+// onGraph says whether method is trained on a graph, which alone has an anchor.
+func (s *search) onGraph(method string) bool {
+	t := s.o.train
+	t.method = method
+	given := s.whole.structure
+	return !t.flat() && (t.graph != "" || given != nil && given.IsDAG() && t.dag == "graph")
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
