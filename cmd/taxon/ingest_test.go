@@ -67,7 +67,10 @@ func TestIngestErrors(t *testing.T) {
 		{"out is a file", "a 1:1\n", "--data - --out " + taken, "taxon: " + taken + ": "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"ingest", "--out", out}, strings.Split(c.args, " ")...)
+			args := append([]string{"ingest"}, strings.Split(c.args, " ")...)
+			if !strings.Contains(c.args, "--out") {
+				args = append(args, "--out", out)
+			}
 			code, stdout, stderr := runWith(t, c.stdin, args...)
 			if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit status %d, stdout %q, stderr %q, want %q", code, stdout, stderr, c.want)

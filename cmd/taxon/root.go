@@ -97,7 +97,13 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.ui.quiet = a.quiet
-			return checkRequired(cmd)
+			if err := checkRequired(cmd); err != nil {
+				return err
+			}
+			for _, name := range repeated(cmd, a.args) {
+				a.ui.Warn("flag %s is given more than once: the last one counts", name)
+			}
+			return nil
 		},
 	}
 	root.AddGroup(
@@ -207,6 +213,27 @@ func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 		}
 	}
 	return root.ExecuteContext(ctx)
+}
+
+// repeated lists the flags of cmd that take one value and are given several in args, of which
+// the last counts.
+func repeated(cmd *cobra.Command, args []string) (names []string) {
+	_, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil
+	}
+	f := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	f.AddFlagSet(cmd.InheritedFlags())
+	f.AddFlagSet(cmd.Flags())
+	seen := map[string]int{}
+	_ = f.ParseAll(rest, func(flag *pflag.Flag, _ string) error { // cobra has parsed them already
+		_, list := flag.Value.(pflag.SliceValue)
+		if seen[flag.Name]++; seen[flag.Name] == 2 && !list && flag.Value.Type() != "bool" {
+			names = append(names, "--"+flag.Name)
+		}
+		return nil
+	})
+	return names
 }
 
 // builtIn names the commands that cobra adds when it executes.

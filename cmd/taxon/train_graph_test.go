@@ -73,3 +73,56 @@ func TestTrainGraphMistakes(t *testing.T) {
 		}
 	}
 }
+
+// A value that counts for nothing, as another stands behind it, is told.
+func TestRepeatedFlags(t *testing.T) {
+	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": t.TempDir() + "/m"}
+	for line, want := range map[string]string{
+		"train --out $OUT --data $DATA --C 1 --C=2":                "--C",
+		"train --out $OUT --data $DATA --C 2 --data $DATA":         "",
+		"train --out $OUT-2 --data $DATA --quiet --quiet":          "",
+		"train --out $OUT-3 --data $DATA --C 1 --C 2 --quiet":      "",
+		"train --out $OUT-4 --data $DATA --out $OUT-5 --C -1":      "",
+		"ingest --out $OUT-6 --data $DATA --memory 1M --memory 2M": "--memory",
+	} {
+		_, _, stderr := runTaxon(t, "", line, vars)
+		if told := strings.Contains(stderr, "flag "+want+" is given more than once"); told != (want != "") {
+			t.Errorf("%s: %q", line, stderr)
+		}
+	}
+}
+
+// Flags that would change nothing are refused.
+func TestTrainUselessFlags(t *testing.T) {
+	vars := map[string]string{
+		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "TREE": writeText(t, "tree.txt", "r a\nr b\nr c\n"),
+		"DAG": writeText(t, "dag.txt", "r p\nr q\np a\nq a\np b\nq c\n"), "SET": t.TempDir() + "/set", "OUT": t.TempDir() + "/m",
+	}
+	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $SET", vars); code != 0 {
+		t.Fatal(stderr)
+	}
+	for line, want := range map[string]string{
+		"train --out $OUT --data $DATA --colouring dsatur":                               "--colouring is for the colour schedule",
+		"train --out $OUT --data $DATA --anchor 0.1":                                     "--anchor is for class graphs",
+		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $TREE":                   "tree.txt is a tree",
+		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $DAG --dag first-parent": "dag.txt is a tree",
+		"train --out $OUT --data $SET --text":                                            "is ingested already",
+		"train --out $OUT --data $SET --zero-based":                                      "is ingested already",
+		"submit --coordinator 127.0.0.1:1 --data $DATA --anchor 0.1":                     "--anchor is for class graphs",
+		"submit --coordinator 127.0.0.1:1 --data $SET --text":                            "is ingested already",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
+		}
+	}
+	for _, line := range []string{
+		"train --out $OUT-1 --data $DATA --data $DATA --quiet --quiet",
+		"train --out $OUT-2 --data $DATA --anchor 0.1 --hierarchy $DAG",
+		"train --out $OUT-4 --data $DATA --anchor 0.1 --graph $G --method bsvm",
+		"train --out $OUT-3 --data $DATA --schedule colour --colouring dsatur --graph $G",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || strings.Contains(stderr, "more than once") {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+}
