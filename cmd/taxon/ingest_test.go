@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -80,5 +81,24 @@ func TestIngestErrors(t *testing.T) {
 				t.Errorf("left behind: %q, %v", left, err)
 			}
 		})
+	}
+}
+
+// A stream that is cut before a decoder hands out anything has no line to blame.
+func TestIngestCutStream(t *testing.T) {
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write([]byte(strings.Repeat("a 1:1\n", 1000))); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stderr := runWith(t, packed.String()[:12], "ingest", "--data", "-", "--out", t.TempDir()+"/set")
+	if !strings.HasPrefix(stderr, "taxon: stdin: the gzip stream is cut short") {
+		t.Error(stderr)
 	}
 }

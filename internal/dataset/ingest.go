@@ -262,10 +262,14 @@ func (s *source) place(err error, line int64) error {
 		return err
 	}
 	at := *in
-	at.Line = s.line + max(at.Line, line)
 	if at.Path == "" {
 		at.Path = s.o.Name
 	}
+	line = s.line + max(at.Line, line)
+	if at.Line == 0 {
+		return fs.AtLine(&at, line)
+	}
+	at.Line = line
 	return &at
 }
 

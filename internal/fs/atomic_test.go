@@ -3,6 +3,7 @@ package fs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,6 +213,19 @@ func TestCreateDirAfterKill(t *testing.T) {
 		if err := d.Commit(); err != nil || names(t, out) != "a" || names(t, filepath.Dir(out)) != "set" {
 			t.Errorf("%v: %s in %s", err, names(t, out), names(t, filepath.Dir(out)))
 		}
+	}
+}
+
+// A stream that broke before its first line was read says nothing of a line.
+func TestAtLineOfCutStream(t *testing.T) {
+	cut := &InputError{Path: "a.xz", Msg: "cut short", Err: io.ErrUnexpectedEOF}
+	for line, want := range map[int64]string{1: "a.xz: cut short", 2: "a.xz:2: cut short"} {
+		if got := AtLine(cut, line).Error(); got != want {
+			t.Errorf("line %d: %q, want %q", line, got, want)
+		}
+	}
+	if got := AtLine(Inputf("a", 0, "index 0"), 1).Error(); got != "a:1: index 0" {
+		t.Error(got)
 	}
 }
 

@@ -3,6 +3,7 @@ package fs
 import (
 	"errors"
 	"fmt"
+	"io"
 	iofs "io/fs"
 	"syscall"
 )
@@ -41,10 +42,12 @@ func IsInput(err error) bool {
 	return errors.As(err, &in)
 }
 
-// AtLine puts a line number into an InputError that has none; other errors pass unchanged.
+// AtLine puts a line number into an InputError that has none; other errors pass unchanged,
+// and that of a stream that is cut short before its first line: decoders hand out whole blocks,
+// so the cut may lie thousands of lines on.
 func AtLine(err error, line int64) error {
 	var in *InputError
-	if !errors.As(err, &in) || in.Line != 0 {
+	if !errors.As(err, &in) || in.Line != 0 || line == 1 && errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
 	at := *in
