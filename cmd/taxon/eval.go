@@ -49,7 +49,7 @@ func newEvalCmd(a *app) *cobra.Command {
 	}
 	flagGroup(cmd, "What is measured", func(f *pflag.FlagSet) {
 		f.StringVar(&o.model, "model", "", "the `DIR` of a model")
-		f.StringVar(&o.pred, "pred", "", "predictions: a `FILE` with a line of labels an instance")
+		f.StringVar(&o.pred, "pred", "", "predictions: a `FILE` with a line of labels an instance, commas or blanks between them")
 		f.StringVar(&o.rank, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
 		f.StringVar(&o.compare, "compare", "", "a second model or prediction file to test against: `PATH`")
 		cutoffFlag(f, &o.cutoff)
