@@ -79,6 +79,7 @@ func Definition(s Spec) *Service {
 		"yarn.service.container-failure.retry-interval-ms":       "1000",
 		"yarn.service.container-failure-per-component.threshold": "1000000",
 		"yarn.service.node-blacklist.threshold":                  "1000000",
+		"yarn.service.container-recovery.timeout.ms":             "15000", // what died while its master was away is waited for so long, else two minutes
 		"yarn.service.am-failure.validity-interval-ms":           "60000", // else YARN ends it with its master's second death, months later
 	}}}
 	if s.Lifetime > 0 {
