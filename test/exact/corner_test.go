@@ -1,10 +1,8 @@
 package exact
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,18 +27,8 @@ func TestCorner(t *testing.T) {
 				dir := t.TempDir()
 				write(t, filepath.Join(dir, "d"), separable(c.rows, c.columns, c.scale, seed))
 				write(t, filepath.Join(dir, "h"), "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n")
-				out, err := exec.Command(taxon, "train", "--data", filepath.Join(dir, "d"), "--hierarchy", filepath.Join(dir, "h"),
-					"--out", filepath.Join(dir, "m"), "--C", c.c, "--gap", "1e-5", "--max-time", "60", "--json", "--quiet").Output()
-				if err != nil {
-					t.Fatal(err)
-				}
-				var r report
-				if err := json.Unmarshal(out, &r); err != nil {
-					t.Fatal(err)
-				}
-				if r.StoppedBy != "gap" {
-					t.Errorf("stopped by %s at gap %.3g after %d sweeps", r.StoppedBy, r.Gap, r.Sweeps)
-				}
+				reachesGap(t, "--data", filepath.Join(dir, "d"), "--hierarchy", filepath.Join(dir, "h"),
+					"--out", filepath.Join(dir, "m"), "--C", c.c, "--gap", "1e-5")
 			})
 		}
 	}
