@@ -29,7 +29,7 @@ func (a *Agent) work(ctx, leasing, tasks context.Context, as *assignment) *assig
 	defer stop(nil)
 	held := a.hold(batch, stop, as)
 	defer a.release(held)
-	box := &outbox{}
+	box := &outbox{batch: batch}
 	reports := make([]*taxonv1.ReportRequest, len(held))
 	for i, h := range held {
 		run := h.ctx
@@ -38,7 +38,7 @@ func (a *Agent) work(ctx, leasing, tasks context.Context, as *assignment) *assig
 		}
 		reports[i] = a.run(run, h, as.leases[i])
 	}
-	if err := box.flush(batch); err != nil {
+	if err := box.flush(); err != nil {
 		for i, h := range held {
 			if r := reports[i]; r != nil && r.Error == "" {
 				a.noteFailure(h.ctx, r, err)

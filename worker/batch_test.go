@@ -158,3 +158,20 @@ func TestLeavingWorkerGivesBatchBack(t *testing.T) {
 		t.Errorf("%d reports, %d calls of the store", len(all), len(s.calls))
 	}
 }
+
+// A lease that is lost while the batch's values so far are written does not stop that.
+func TestLostLeaseDoesNotStopWriting(t *testing.T) {
+	s := &putStore{}
+	box := &outbox{batch: t.Context()}
+	large := func(task uint32) []store.Value {
+		return []store.Value{{Key: store.Key{Job: "j", Step: 1, Task: task, Attempt: 1, Name: "dual"}, Data: make([]byte, outboxBytes)}}
+	}
+	if err := write(withOutbox(t.Context(), box), s, large(0), nil); err != nil {
+		t.Fatal(err)
+	}
+	lost, stop := context.WithCancel(t.Context())
+	stop()
+	if err := write(withOutbox(lost, box), s, large(1), nil); err != nil || len(s.calls) != 1 {
+		t.Errorf("%v after %d calls of the store", err, len(s.calls))
+	}
+}

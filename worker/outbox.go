@@ -12,6 +12,7 @@ const outboxBytes = 8 << 20
 // outbox collects what the tasks of a batch write, so that it goes to the store in one
 // call. Once that has failed no task of the batch can be reported done.
 type outbox struct {
+	batch   context.Context // ends with the last of the leases: one that is lost must not fail the others
 	store   Store
 	values  []store.Value
 	bytes   int
@@ -31,14 +32,14 @@ func withOutbox(ctx context.Context, o *outbox) context.Context {
 func write(ctx context.Context, s Store, values []store.Value, written func()) error {
 	o, ok := ctx.Value(outboxKey{}).(*outbox)
 	if !ok {
-		o = &outbox{}
+		o = &outbox{batch: ctx}
 	}
 	bytes := 0
 	for _, v := range values {
 		bytes += len(v.Data)
 	}
 	if o.bytes+bytes > outboxBytes { // so that the store's limits are a task's, not a batch's
-		_ = o.flush(ctx) // its error is that of the next flush, too
+		_ = o.flush() // its error is that of the next flush, too
 	}
 	o.store = s // the tasks of a batch are one job's
 	o.values, o.bytes = append(o.values, values...), o.bytes+bytes
@@ -46,15 +47,15 @@ func write(ctx context.Context, s Store, values []store.Value, written func()) e
 		o.written = append(o.written, written)
 	}
 	if !ok || o.bytes > outboxBytes {
-		return o.flush(ctx)
+		return o.flush()
 	}
 	return o.err
 }
 
 // flush writes what is collected.
-func (o *outbox) flush(ctx context.Context) error {
+func (o *outbox) flush() error {
 	if len(o.values) > 0 && o.err == nil {
-		o.err = o.store.Put(ctx, o.values)
+		o.err = o.store.Put(o.batch, o.values)
 	}
 	if o.err == nil {
 		for _, f := range o.written {
