@@ -60,7 +60,7 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
 		return nil, err
 	}
 	j.Dual, j.X, j.XPrev, j.StepNo = old.Dual, old.X, old.X, old.StepNo
-	j.outer.Begun = spec.GetOptions().GetLoss() != "logistic"
+	j.outer.begin(spec.GetOptions().GetLoss() != "logistic")
 	return j.encode(), nil
 }
 
@@ -76,7 +76,8 @@ func Begin(id string, spec *taxonv1.JobSpec, step uint32, blocks bool) (state []
 	if err != nil {
 		return nil, nil, err
 	}
-	j.StepNo, j.outer.Begun = step, blocks && spec.GetOptions().GetLoss() != "logistic"
+	j.StepNo = step
+	j.outer.begin(blocks && spec.GetOptions().GetLoss() != "logistic")
 	for b := range j.Dual {
 		if blocks {
 			j.Dual[b] = taxonv1.Place{Step: step, Task: uint32(b), Attempt: 1}

@@ -32,14 +32,23 @@ func commitOK(t *testing.T, o *outer, sums ...Sums) outcome {
 }
 
 func TestPricedSweeps(t *testing.T) {
-	var got []uint32
-	for s := uint32(1); s <= 24; s++ {
-		if priced(s) {
-			got = append(got, s)
+	want := []uint32{1, 2, 3, 4, 6, 8, 12, 16, 20, 24}
+	for _, test := range []struct {
+		loss  string
+		begun bool
+		want  []uint32
+	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true, want}} {
+		o := testOuter(func(o *taxonv1.Options) { o.Loss = test.loss })
+		o.begin(test.begun)
+		var got []uint32
+		for s := uint32(1); s <= 24; s++ {
+			if o.openSweep(s); o.Price {
+				got = append(got, s)
+			}
 		}
-	}
-	if want := []uint32{1, 2, 3, 4, 6, 8, 12, 16, 20, 24}; !slices.Equal(got, want) {
-		t.Errorf("priced sweeps %v, want %v", got, want)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s, begun %t: priced sweeps %v, want %v", test.loss, test.begun, got, test.want)
+		}
 	}
 }
 
@@ -57,7 +66,7 @@ func TestMomentum(t *testing.T) {
 			restart = 1
 		}
 		out := commitOK(t, o, Sums{Restart: restart}, Sums{Restart: -0.5})
-		if !out.Take || !out.SweepDone || out.Certified != priced(sweep) {
+		if !out.Take || !out.SweepDone || out.Certified != o.priced(sweep) {
 			t.Fatalf("sweep %d: outcome %+v", sweep, out)
 		}
 		next := (1 + math.Sqrt(1+4*tk*tk)) / 2

@@ -186,9 +186,6 @@ func (s *Solver) curvatures(t *Scratch, e *logit, sums *Sums) {
 	s.addAll(t, e.stiff, e.move, sums)
 }
 
-// StiffUnit is what one fully stiff terminal counts in a smooth solve's contributions.
-const StiffUnit = 15
-
 // contributions gathers v, or G, by parent, and the stiffness h/(1+h) in StiffUnits,
 // rounded up; without it every terminal is fully stiff.
 func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Contribution {
@@ -209,12 +206,12 @@ func (e *logit) contributions(b *Block, v [][Lanes]float32, stiffness bool) []Co
 			for _, l := range lanes {
 				sum += float64(v[f][l])
 				if h := e.stiff[f][l]; stiffness {
-					stiff += h / (1 + h)
+					stiff += degree(h)
 				}
 			}
 			if sum != 0 || stiffness && stiff != 0 {
 				c.Feature, c.Sum = append(c.Feature, uint32(f)), append(c.Sum, sum)
-				c.Stiff = append(c.Stiff, uint8(math.Ceil(float64(stiff*StiffUnit))))
+				c.Stiff = append(c.Stiff, stiffUnits(stiff))
 			}
 		}
 		out[slot] = c

@@ -95,6 +95,9 @@ func TestPaperEq13(t *testing.T) {
 				}
 				if slot >= 0 {
 					sum[slot][f] += v[f]
+					if set.loss == SquaredHinge { // by degrees; wholly where they aren't asked for
+						support[f] *= StiffUnit
+					}
 					stiff[slot][f] += support[f]
 				}
 			}

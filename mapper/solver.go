@@ -87,6 +87,8 @@ type Scratch struct {
 	v         [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
 	stiff     []uint16         // [d+1] lanes with support on the feature
 	touched   []uint32         // features with stiff != 0, ascending once sorted
+	curve     [][Lanes]float32 // squared hinge: bound of the loss's curvature by feature, where touched; nil: wholly stiff
+	curves    [][Lanes]float32 // what curve lies in, made when first needed
 	kernel    Kernel
 	list                       // the working list
 	spare     list             // the one that a pricing pass draws
@@ -164,6 +166,9 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 		}
 	}
 	s.rebuild(t)
+	if s.Loss == SquaredHinge {
+		s.bendSquared(t, o.Stiffness)
+	}
 	if o.Price {
 		if t.nudge = [Lanes]uint8{}; o.Precise && s.Loss == Hinge {
 			s.chooseNudges(t, b)
@@ -173,7 +178,7 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 			return nil, err
 		}
 	}
-	res.Contributions = t.contributions(b)
+	res.Contributions = s.contributions(t, b)
 	res.State = t.save(o.Price || (warm != nil && warm.Priced))
 	for k := range res.State.Rows {
 		res.Sums.Support += bits.OnesCount16(res.State.Live[k])

@@ -47,12 +47,16 @@ func (s *Solver) startWeights(t *Scratch, b *Block) {
 	} else {
 		t.spreadNeeded(b)
 	}
-	last := len(t.w) - 1
+	s.layList(t, t.w)
+}
+
+// layList adds the listed rows to a tile, a32 times each.
+func (s *Solver) layList(t *Scratch, tile [][Lanes]float32) {
 	for from := 0; from < len(t.refs); from += visitRowsAtMost {
 		e := t.starting
 		*e = starting{
 			rows: &t.refs[from], n: min(visitRowsAtMost, len(t.refs)-from), live: &t.live[from], dual: &t.a32[from],
-			w: &t.w[0], last: &t.w[last], bias: s.Bias,
+			w: &tile[0], last: &tile[len(tile)-1], bias: s.Bias,
 		}
 		s.Kernel.start(e)
 	}

@@ -37,7 +37,7 @@ type Options struct {
 	Band      float64 // rows with a margin below 1+Band join the new working set
 	Price     bool    // score every row afterwards: certificate and new working set
 	Seed      uint64  // of the sampling order
-	Stiffness bool    // smooth losses: tell how stiff each feature is, else all are wholly
+	Stiffness bool    // squared hinge, logistic: tell how stiff each feature is, else all are wholly
 }
 
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set
@@ -54,8 +54,9 @@ type Sums struct {
 }
 
 // Contribution is what a parent gets from a block: the sum of its terminals' v_n on
-// the features where any of them has support, and how many of them are stiff there
-// (have a row with a nonzero dual that holds the feature).
+// the features where any of them has support, and how stiff they are there: hinge, the
+// number of terminals with a row with a nonzero dual that holds the feature; other losses
+// have degrees of stiffness, in StiffUnits.
 type Contribution struct {
 	Slot    int // index into Block.Mean
 	Feature []uint32

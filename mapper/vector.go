@@ -73,7 +73,7 @@ func (t *Scratch) fillPrecise(b *Block) {
 }
 
 // contributions gathers, parent by parent, what the internals' solve needs.
-func (t *Scratch) contributions(b *Block) []Contribution {
+func (s *Solver) contributions(t *Scratch, b *Block) []Contribution {
 	lanesOf := slotLanes(b)
 	var of [Lanes]int // lane -> slot; lanes without a parent: none
 	var with uint16
@@ -107,7 +107,7 @@ func (t *Scratch) contributions(b *Block) []Contribution {
 			c := &out[slot]
 			c.Feature = append(c.Feature, f)
 			c.Sum = append(c.Sum, sum)
-			c.Stiff = append(c.Stiff, uint8(bits.OnesCount16(m)))
+			c.Stiff = append(c.Stiff, t.stiffness(s.Loss, f, m))
 		}
 	}
 	return out

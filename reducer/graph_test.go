@@ -273,13 +273,13 @@ func TestSmoothCertificate(t *testing.T) {
 		s := randomNet(seed, 0.2)
 		fans := int32(len(s.forest.Graph.Fans))
 		s.checkSmooth(t, seed, fans, func(in []Contribution) Sums {
-			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Smooth: true}
+			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Degrees: true, Smooth: true}
 			_, sums := task.Run(in, overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
 			return sums
 		})
 		d := randomSystem(seed, 7, 6)
 		v, sums := d.run(Support, 0, d.width, true)
-		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Smooth: true}
+		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Degrees: true, Smooth: true}
 		var in []Contribution
 		for _, c := range part(d.in, 0, task.Hi) {
 			g := c

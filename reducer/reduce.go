@@ -47,12 +47,13 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
-	Smooth  bool // stiffness comes in StiffUnits, and the certificate is that of a smooth loss: see certify
+	Degrees bool // stiffness comes in StiffUnits
+	Smooth  bool // the certificate is that of a smooth loss: see certify
 	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
 
-// StiffUnit is what one terminal that is stiff throughout counts in the contributions of
-// smooth losses, whose terminals are stiff by degrees.
+// StiffUnit is what one terminal that is wholly stiff counts in the contributions of
+// losses whose terminals are stiff by degrees: all but the hinge.
 const StiffUnit = 15
 
 // Sums are the range's shares of the joint figures.
@@ -87,10 +88,13 @@ func (s *Scratch) Run(t Task, in []Contribution, x, prev *Vectors) (*Vectors, Su
 	slices.SortStableFunc(in, func(a, b Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
 	nodes := len(t.Forest.Parent)
 	r := &run{Scratch: s, Task: t, unit: 1, prev: &s.prev}
+	if t.Degrees {
+		r.unit = 1.0 / StiffUnit
+	}
 	if t.Smooth {
 		var gradients []Contribution
 		in, gradients = t.split(in)
-		r.unit, r.grad = 1.0/StiffUnit, &s.grad
+		r.grad = &s.grad
 		s.gather(r.grad, gradients, t.Lo, t.Hi)
 	}
 	s.gather(&s.in, in, t.Lo, t.Hi)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/store"
@@ -80,8 +81,8 @@ func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[r.GetRange()], Hi: ranges[r.GetRange()+1],
 		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
-		Smooth: k.job.smooth(),
-		Whole:  k.job.graph != nil && k.job.graph.whole,
+		Degrees: k.job.solver.Loss != mapper.Hinge, Smooth: k.job.smooth(),
+		Whole: k.job.graph != nil && k.job.graph.whole,
 	}, nil
 }
 

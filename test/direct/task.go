@@ -57,6 +57,7 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease) (solved, *taxonv1.S
 	r, err := b.solver.SolveBlock(ctx, b.scratch, block, b.blocks[m.GetBlock()].state, mapper.Options{
 		Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(),
 		Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
+		Stiffness: true,
 	})
 	if err != nil {
 		return solved{}, nil, err
@@ -144,6 +145,7 @@ func (b *bench) reduce(r *taxonv1.ReduceTask) (*reducer.Vectors, *taxonv1.Sums, 
 	t := reducer.Task{
 		Forest: b.forest, Lo: b.plan.RangeBegin[r.GetRange()], Hi: b.plan.RangeBegin[r.GetRange()+1], Rule: rule,
 		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
+		Degrees: b.solver.Loss != mapper.Hinge,
 	}
 	in, err := b.contributions(r.GetV(), t.Lo, t.Hi)
 	if err != nil {

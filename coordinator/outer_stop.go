@@ -1,0 +1,107 @@
+package coordinator
+
+import "math"
+
+// certify closes the sums of a pricing sweep.
+func (o *outer) certify() error {
+	if o.primal { // what the inner solves aim at follows from their own gaps
+		o.Dual = o.Primal - max(o.Inner, float64(o.gap*o.Primal))
+	}
+	gap := 0.0
+	if o.Primal != o.Dual {
+		// Rounding may put the dual a few units above the primal; a gap is never negative.
+		gap = max((o.Primal-o.Dual)/o.Primal, 0)
+	}
+	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
+		return errNotFinite
+	}
+	now := certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.primal}
+	if limit := stillTolerance * math.Abs(now.Objective); o.Certified &&
+		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
+		o.Still++
+	} else {
+		o.Still = 0
+	}
+	o.Last = now
+	o.Certified = true
+	o.adapt()
+	return nil
+}
+
+// adapt sets how hard the inner solves of the coming sweeps try.
+func (o *outer) adapt() {
+	if o.primal {
+		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
+		return
+	}
+	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps {
+		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
+	}
+	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {
+		o.Best, o.BestSweep, o.Worst = o.Last.Gap, o.Sweep, 0
+	}
+	o.Worst = max(o.Worst, o.Last.Gap)
+	since := o.Sweep - o.BestSweep
+	if !o.Earnest && (since >= cycleSweeps && o.Worst > cycleWorse*o.Best || since >= patience) {
+		o.Earnest, o.BestSweep = true, o.Sweep
+	}
+	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom && (!o.flat || o.Sweep >= flatPreciseFrom)
+	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+standSweeps {
+		o.Precise = true
+	}
+}
+
+// stop applies the stopping rules to a priced sweep, the tolerance first.
+func (o *outer) stop() bool {
+	switch {
+	case o.primal && o.rests():
+		o.StoppedBy = o.atRest()
+	case !o.primal && o.Last.Gap <= o.gap:
+		o.StoppedBy = stoppedByGap
+	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
+		o.StoppedBy = stoppedBySweeps
+	case o.Force:
+		o.StoppedBy = stoppedByTime
+	case o.Still >= stillSweeps, o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
+		o.StoppedBy = o.atRest()
+	default:
+		return false
+	}
+	return true
+}
+
+// atRest is the reason why a job ends that more sweeps would hardly change. Where P has no least value it only falls ever more slowly, while a component's weights grow.
+func (o *outer) atRest() string {
+	if o.drift {
+		return stoppedByDrift
+	}
+	return stoppedByRest
+}
+
+// restSweeps and restShare: a job without a certificate ends when P moved by less than
+// this share of the tolerance over so many sweeps.
+const (
+	restSweeps = 10
+	restShare  = 0.01
+)
+
+// rests says so of a job without a certificate, at its priced sweeps.
+func (o *outer) rests() bool {
+	if o.Sweep < o.MarkSweep+restSweeps {
+		return false
+	}
+	moved := math.Abs(o.Mark - o.Last.Objective)
+	o.Mark, o.MarkSweep = o.Last.Objective, o.Sweep
+	return moved < float64(restShare*o.gap*o.Last.Objective)
+}
+
+// stalled compares the gap with the one that was priced stallEvery sweeps ago, or a little
+// earlier: sweeps that are priced for an evaluation do not hasten the verdict.
+func (o *outer) stalled() bool {
+	if o.primal || o.Sweep < o.MarkSweep+stallEvery {
+		return false
+	}
+	mark := o.Mark
+	o.Mark, o.MarkSweep = o.Last.Gap, o.Sweep
+	return mark > 0 && o.Last.Gap > stallShare*mark && o.Sweep >= stallFrom
+}
