@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"taxon/internal/fs"
@@ -19,8 +20,6 @@ var complaints = []struct {
 	{regexp.MustCompile(`to unknown queue:? ([\w.\-]+)`), "queue $1", "does not exist on this cluster: choose another --queue"},
 	{regexp.MustCompile(`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`), "queue $1", "takes no jobs, as it has queues below it: choose one of those as --queue"},
 	{regexp.MustCompile(`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`), "queue $2", "takes no jobs of user $1: ask its administrator, or choose another --queue"},
-	{regexp.MustCompile(`(MAP|REDUCE) capability required is more than the supported max container capability in the cluster.*?maxContainerCapability: ?<([^>]*)>`), "--task-memory", "a task's container would be larger than this cluster's largest ($2): give less, or --task-cores"},
-	{regexp.MustCompile(`Invalid resource request!.*[Rr]equested resource.*maximum allowed allocation=<([^>]*)>`), "--task-memory", "a container would be larger than this cluster's largest ($1): give less, or fewer --task-cores"},
 	{regexp.MustCompile(`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`), "--task-memory", "a task took more memory than its container has: give more"},
 	{regexp.MustCompile(`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`), "$3", "user $1 may not do this in HDFS ($2 is denied): choose another folder, or ask its owner"},
 	{regexp.MustCompile(`Name ?node is in safe ?mode`), "HDFS", "the name node is in safe mode: try again when it has left it"},
@@ -30,12 +29,55 @@ var complaints = []struct {
 	{regexp.MustCompile(`Could not find or load main class (\S+)`), "--mapred", "Hadoop's command does not find its class $1: name a complete installation"},
 }
 
+// What Hadoop says of containers that no host can give: the resource manager (<memory:1,
+// vCores:2> asked for, then the largest allowed), and the application's master likewise.
+var oversized = []*regexp.Regexp{
+	regexp.MustCompile(`(?:MAP|REDUCE) capability required is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability),
+	regexp.MustCompile(`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability),
+}
+
+// capability is a container's size as Hadoop writes it.
+const capability = `<memory:(\d+), vCores:(\d+)[^>]*>`
+
+// tooLarge is the error of a task's container that no host can give, if Hadoop said that.
+func tooLarge(text string) error {
+	for _, o := range oversized {
+		m := o.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		var n [4]int64 // asked for, and at most to be had
+		for i := range n {
+			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; too many of them are the largest number
+		}
+		if err := CheckContainer(n[0], int(n[1]), n[2], int(n[3])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckContainer refuses a task's container of mb MiB and some cores where none larger than
+// maxMB and maxCores is to be had: an input error that names the flag.
+func CheckContainer(mb int64, cores int, maxMB int64, maxCores int) error {
+	if cores > maxCores {
+		return fs.Inputf("--task-cores", 0, "a task's container would have %d cores, this cluster's largest have %d: give fewer", cores, maxCores)
+	}
+	if mb > maxMB {
+		return fs.Inputf("--task-memory", 0, "a task's container would have %d MiB, this cluster's largest have %d: give less, or fewer --task-cores", mb, maxMB)
+	}
+	return nil
+}
+
 // explain is the error of a job that failed: of what its user can mend an input error, else
 // what a task said of its failure, else Hadoop's last words.
 func explain(s *said, failure string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := strings.Join(s.lines, "\n")
+	if err := tooLarge(text); err != nil {
+		return err
+	}
 	for _, c := range complaints {
 		m := c.pattern.FindStringSubmatchIndex(text)
 		if m == nil {

@@ -296,7 +296,9 @@ func TestExplain(t *testing.T) {
 	for _, c := range []struct{ said, failure, want string }{
 		{"java.io.IOException: Failed to run job : Application application_1_0001 submitted by user root to unknown queue: nope", "", "queue nope: does not exist"},
 		{"org.apache.hadoop.yarn.exceptions.YarnException: org.apache.hadoop.security.AccessControlException: User bob does not have permission to submit application_1_0002 to queue root.prod", "", "queue root.prod: takes no jobs of user bob"},
-		{"2026 INFO mapreduce.Job: Job job_1_0002 failed with state KILLED due to: MAP capability required is more than the supported max container capability in the cluster. Killing the Job. mapResourceRequest: <memory:20880, vCores:1> maxContainerCapability:<memory:6144, vCores:16>", "", "larger than this cluster's largest (memory:6144, vCores:16)"},
+		{"2026 INFO mapreduce.Job: Job job_1_0002 failed with state KILLED due to: MAP capability required is more than the supported max container capability in the cluster. Killing the Job. mapResourceRequest: <memory:20880, vCores:1> maxContainerCapability:<memory:6144, vCores:16>", "", "--task-memory: a task's container would have 20880 MiB, this cluster's largest have 6144"},
+		{"Job job_1_0002 failed with state KILLED due to: REDUCE capability required is more than the supported max container capability in the cluster. Killing the Job. reduceResourceRequest: <memory:512, vCores:400> maxContainerCapability:<memory:6144, vCores:16>", "", "--task-cores: a task's container would have 400 cores, this cluster's largest have 16"},
+		{"Caused by: org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException: Invalid resource request! Cannot allocate containers as requested resource is greater than maximum allowed allocation. Requested resource type=[memory-mb], Requested resource=<memory:9000, vCores:1>, maximum allowed allocation=<memory:8192, vCores:4>, please note that", "", "--task-memory: a task's container would have 9000 MiB"},
 		{"2026-11-21 INFO ipc.Client: Retrying connect to server: localhost/127.0.0.1:2. Already tried 3 time(s)", "", "nobody answers there"},
 		{"java.net.ConnectException: Call From host/10.0.0.1 to nn.example:8020 failed on connection exception: java.net.ConnectException: Connection refused", "", "nn.example:8020: nobody answers there"},
 		{`org.apache.hadoop.security.AccessControlException: Permission denied: user=bob, access=WRITE, inode="/tmp/hadoop-yarn":root:supergroup:drwx------`, "", "/tmp/hadoop-yarn: user bob may not do this"},
@@ -356,5 +358,29 @@ func TestHadoopURI(t *testing.T) {
 		if got := hadoopURI(in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
+	}
+}
+
+// TestStreamingLogs: Hadoop's command is told to log what its caller reads, whatever the
+// environment says, else neither the job's id nor the reason of a failure would be known.
+func TestStreamingLogs(t *testing.T) {
+	t.Setenv("HADOOP_ROOT_LOGGER", "WARN,console")
+	t.Setenv("HADOOP_LOGLEVEL", "ERROR")
+	mapred := filepath.Join(t.TempDir(), "mapred")
+	script := `#!/bin/sh
+case $HADOOP_ROOT_LOGGER-$HADOOP_LOGLEVEL in INFO,console-INFO)
+echo "INFO mapreduce.Job: Running job: job_1_0002" >&2
+echo "MAP capability required is more than the supported max container capability in the cluster. mapResourceRequest: <memory:512, vCores:9> maxContainerCapability:<memory:6144, vCores:8>" >&2;;
+esac
+echo "Job not successful!" >&2; exit 1
+`
+	if err := os.WriteFile(mapred, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	s := &Streaming{Mapred: []string{mapred}, Binary: "taxon", Data: "data"}
+	err := s.Run(t.Context(), &Job{State: t.TempDir(), Run: "r", Started: func(name string) { id = name }})
+	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "--task-cores") || id != "job_1_0002" {
+		t.Errorf("%v, job %q", err, id)
 	}
 }

@@ -76,6 +76,7 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	argv = append(argv, s.arguments(j)...)
 	said := &said{job: j}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO") // else the job's id, and why it fails, may go unsaid
 	cmd.Stderr = said
 	cmd.Cancel = func() error { // what it began does not end with it
 		if id := said.id(); id != "" {
@@ -251,9 +252,12 @@ func (s *Streaming) arguments(j *Job) []string {
 	return out
 }
 
+// ContainerMB is the size of a task's container in MiB.
+func (s *Streaming) ContainerMB() int64 { return int64((s.Memory + heapBytes + 1<<20 - 1) >> 20) }
+
 // cluster are the properties of a job on YARN.
 func (s *Streaming) cluster(define func(name string, value any)) {
-	mb := (s.Memory + heapBytes + 1<<20 - 1) >> 20
+	mb := s.ContainerMB()
 	for _, kind := range []string{"map", "reduce"} {
 		define("mapreduce."+kind+".memory.mb", mb)
 		define("mapreduce."+kind+".cpu.vcores", max(s.Cores, 1))

@@ -115,9 +115,29 @@ func (k *Cluster) Check(s Spec) error {
 		}
 	}
 	if _, bytes := s.Total(); MiB(bytes) > k.AllMiB {
-		return fmt.Errorf("%d MiB in all are too much for the cluster: its %d nodes have %d MiB; ask for fewer workers", MiB(bytes), k.Nodes, k.AllMiB)
+		return fmt.Errorf("%d MiB in all are too much for the cluster: %s %d MiB; ask for %s", MiB(bytes), k.nodesHave(), k.AllMiB, k.less(s))
 	}
 	return nil
+}
+
+// nodesHave begins a phrase about all nodes.
+func (k *Cluster) nodesHave() string {
+	if k.Nodes == 1 {
+		return "its node has"
+	}
+	return fmt.Sprintf("its %d nodes have", k.Nodes)
+}
+
+// less is what to ask for instead of a service that takes too much in all.
+func (k *Cluster) less(s Spec) string {
+	_, all := s.Total()
+	w := s.Sizes[Worker]
+	each := MiB(w.Bytes)
+	rest := MiB(all) - int64(w.Count)*each
+	if room := k.AllMiB - rest; each > 0 && room >= each {
+		return fmt.Sprintf("at most --workers %d, or less memory for each (--worker-memory)", room/each)
+	}
+	return fmt.Sprintf("less memory: --worker-memory (now %d MiB), --store-memory (%d), --coordinator-memory (%d)", each, MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
 }
 
 // CheckMore holds a new number of a component's containers against the cluster.
@@ -130,7 +150,7 @@ func (k *Cluster) CheckMore(c Component, n int) error {
 		return nil // YARN's own business
 	}
 	if all := each * int64(n); all > k.AllMiB {
-		return fmt.Errorf("%d containers of %d MiB are too much for the cluster: its %d nodes have %d MiB; ask for fewer", n, each, k.Nodes, k.AllMiB)
+		return fmt.Errorf("%d containers of %d MiB are too much for the cluster: %s %d MiB; ask for fewer", n, each, k.nodesHave(), k.AllMiB)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -46,7 +47,8 @@ type daemon struct {
 	input io.Closer
 }
 
-const keeper = `"$@" </dev/null & p=$!; read -r line; kill -9 $p; wait $p 2>/dev/null`
+// keeper goes on from read when its input ends or it is told to end itself.
+const keeper = `trap : INT TERM HUP; "$@" </dev/null & p=$!; read -r line; kill -9 $p; wait $p 2>/dev/null`
 
 // Start formats and starts a cluster in an empty folder and waits until it can be written
 // to. Stop it.
@@ -154,7 +156,7 @@ func (c *Cluster) configure() error {
 	}
 	c.secure(core, hdfs)
 	maps.Copy(hdfs, c.options.HDFS)
-	log := "log4j.rootLogger=INFO,console\nlog4j.appender.console=org.apache.log4j.ConsoleAppender\n" +
+	log := "hadoop.root.logger=INFO,console\nlog4j.rootLogger=${hadoop.root.logger}\nlog4j.appender.console=org.apache.log4j.ConsoleAppender\n" +
 		"log4j.appender.console.target=System.err\nlog4j.appender.console.layout=org.apache.log4j.PatternLayout\n" +
 		"log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n\n"
 	return errors.Join(
@@ -236,6 +238,7 @@ func (c *Cluster) start(name string, cmd *exec.Cmd) error {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the process that stops them all
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -1,13 +1,18 @@
 package hadoop
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
+// Bin is the folder of the commands that stand in for an installation's.
+func (c *Cluster) Bin() string { return filepath.Join(c.dir, "bin") }
+
 // Mapred writes a command that does what Hadoop's own `mapred` does for Streaming jobs:
-// `mapred streaming ...` and `mapred job ...`. It returns its path.
+// `mapred streaming ...` and `mapred job ...`, also that HADOOP_ROOT_LOGGER says how much
+// it logs. It returns its path.
 func (c *Cluster) Mapred() (string, error) {
 	quoted := func(args []string) string {
 		for i, a := range args {
@@ -22,8 +27,8 @@ job) class=org.apache.hadoop.mapred.JobClient ;;
 *) echo "mapred: $1 is not known here" >&2; exit 1 ;;
 esac
 shift
-exec java ` + quoted(c.java("mapred", "@")[:len(c.java("mapred", "@"))-1]) + ` $class "$@"
+exec java "-Dhadoop.root.logger=${HADOOP_ROOT_LOGGER:-INFO,console}" ` + quoted(c.java("mapred", "@")[:len(c.java("mapred", "@"))-1]) + ` $class "$@"
 `
-	path := filepath.Join(c.dir, "mapred")
-	return path, os.WriteFile(path, []byte(script), 0o777)
+	path := filepath.Join(c.Bin(), "mapred")
+	return path, errors.Join(os.MkdirAll(c.Bin(), 0o777), os.WriteFile(path, []byte(script), 0o777))
 }

@@ -195,7 +195,8 @@ func (m *mapReduceTest) input(t *testing.T) {
 		args []string
 	}{
 		{"queue nope: does not exist", []string{"--queue", "nope", "--state", state}},
-		{"larger than this cluster's largest", []string{"--task-memory", "20G", "--state", state}},
+		{"--task-memory", []string{"--task-memory", "20G", "--state", state}},
+		{"--task-cores", []string{"--task-cores", "400", "--state", state}},
 		{"nobody answers there", []string{"--mapred", lost, "--state", state}},
 		{"no HDFS name node answers", []string{"--state", "hdfs://127.0.0.1:1/state"}},
 		{"permission denied", []string{"--state", strings.Replace(state, "hdfs://", "hdfs://alice@", 1)}},

@@ -1,5 +1,5 @@
 // Command up runs an HDFS of this machine, with YARN if asked for, until it is
-// interrupted, to try taxon on:
+// interrupted, to try taxon on, and prints what to set for it:
 //
 //	go run ./test/hadoop/up -datanodes 2 -replication 2
 //	go run ./test/hadoop/up -services
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ func main() {
 	var yarn hadoop.YARNOptions
 	flag.BoolVar(&yarn.YARN, "yarn", false, "YARN too")
 	flag.BoolVar(&yarn.Services, "services", false, "YARN with its REST service API")
+	flag.IntVar(&yarn.NodeMB, "memory", 16384, "MiB that YARN may give to containers, whatever this machine has")
 	flag.BoolVar(&yarn.History, "history", false, "YARN with MapReduce's history server")
 	dir := flag.String("dir", "", "empty folder for its data (default: a temporary one, removed at the end)")
 	flag.Parse()
@@ -54,10 +56,24 @@ func run(ctx context.Context, dir string, o hadoop.Options) error {
 		return err
 	}
 	defer c.Stop()
-	fmt.Printf("%s\nexport HADOOP_CONF_DIR=%s\n", c.URL("/"), c.Conf())
+	fmt.Printf("# %s\nexport HADOOP_CONF_DIR=%s\n", c.URL("/"), c.Conf())
 	if o.YARN || o.Services || o.History {
-		fmt.Println(c.ResourceManagerURL())
+		if err := commands(c); err != nil {
+			return err
+		}
 	}
 	<-ctx.Done()
+	return nil
+}
+
+// commands writes what stands in for Hadoop's commands mapred and yarn, and says where.
+func commands(c *hadoop.Cluster) error {
+	if _, err := c.Mapred(); err != nil {
+		return err
+	}
+	if err := c.WriteCommand(filepath.Join(c.Bin(), "yarn")); err != nil {
+		return err
+	}
+	fmt.Printf("export PATH=%s:$PATH\n# resource manager: %s\n", c.Bin(), c.ResourceManagerURL())
 	return nil
 }
