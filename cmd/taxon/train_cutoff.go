@@ -38,10 +38,20 @@ func (t *training) wantsCutoffs() bool {
 	return t.meta().Data.MultiLabel()
 }
 
-// fitCutoffs fits the cut-offs of the published model on a hold-out of its training data,
-// and adds them to it. The model is whole without them, and its weights do not depend on
-// them: an interrupt here loses nothing but the fit, which the same command takes up again.
-func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model.Report, error) {
+// complete gives a model that lies in the working folder its cut-offs, and publishes both in
+// one step. What comes to nothing here is done again by the same command, without training.
+func (t *training) complete(ctx context.Context, report *model.Report) (*model.Report, error) {
+	whole := t.work.finished()
+	report, err := t.fitCutoffs(ctx, whole, report)
+	if err != nil {
+		return nil, err
+	}
+	return report, model.Publish(whole, t.o.out)
+}
+
+// fitCutoffs fits the cut-offs of the model in dir on a hold-out of its training data, and
+// adds them to it. Its weights do not depend on them.
+func (t *training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	if !t.wantsCutoffs() {
 		return report, nil
 	}
@@ -53,12 +63,12 @@ func (t *training) fitCutoffs(ctx context.Context, report *model.Report) (*model
 	}
 	c, err := h.fit(ctx)
 	if ctx.Err() != nil {
-		return nil, interruptedf("interrupted while the label sets' cut-off was fitted: the model is there without it; to fit it: %s", t.a.commandLine())
+		return nil, interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.a.commandLine())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
 	}
-	return model.AddCutoffs(t.o.out, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
+	return model.AddCutoffs(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
 // fit trains on the rest, scores the held-out rows and fits.

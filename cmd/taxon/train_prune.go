@@ -9,10 +9,15 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// publish writes the model that is kept: whole, or pruned with --threshold.
+// publish writes the model that is kept, whole, or pruned with --threshold: to its place, or to
+// the working folder while it lacks its cut-offs.
 func (t *training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	to := t.o.out
+	if t.wantsCutoffs() {
+		to = t.work.finished()
+	}
 	if t.o.threshold == 0 {
-		return t.writeModel(ctx, t.o.out, e, st, trace)
+		return t.writeModel(ctx, to, e, st, trace)
 	}
 	whole := t.work.join("whole")
 	defer os.RemoveAll(whole)
@@ -25,7 +30,7 @@ func (t *training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.Jo
 		return nil, err
 	}
 	defer m.Close()
-	if _, err := m.WritePruned(ctx, t.o.out, model.PruneOptions{Threshold: t.o.threshold}, workers(t.o.threads)); err != nil {
+	if _, err := m.WritePruned(ctx, to, model.PruneOptions{Threshold: t.o.threshold}, workers(t.o.threads)); err != nil {
 		return nil, err
 	}
 	return report, nil

@@ -104,8 +104,8 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 		return nil, err
 	}
 	report, err := t.train(ctx, checkpoint)
-	if err == nil {
-		report, err = t.fitCutoffs(ctx, report)
+	if err == nil && t.wantsCutoffs() {
+		report, err = t.complete(ctx, report)
 	}
 	if err == nil {
 		t.work.remove() // only now: the engine's shards may have lain in it
@@ -233,13 +233,19 @@ func (t *training) specifyStructure() error {
 	return nil
 }
 
-// finished returns the stored report if the model is there already. It must be of the
-// same data and options.
+// finished returns the stored report if the model is there already, or in the working folder
+// for want of its cut-offs. It must be of the same data and options.
 func (t *training) finished(ctx context.Context) (*model.Report, error) {
-	if t.o.force || !model.IsModel(t.o.out) {
+	dir := t.o.out
+	if t.o.force {
 		return nil, nil
 	}
-	m, err := model.ReadManifest(t.o.out)
+	if !model.IsModel(dir) {
+		if dir = t.work.finished(); !model.IsModel(dir) {
+			return nil, nil
+		}
+	}
+	m, err := model.ReadManifest(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: use --force to train anew", err)
 	}
@@ -255,7 +261,7 @@ func (t *training) finished(ctx context.Context) (*model.Report, error) {
 	if err := t.prunedAlike(m); err != nil {
 		return nil, err
 	}
-	full, err := model.Open(t.o.out)
+	full, err := model.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: use --force to train anew", err)
 	}
@@ -263,17 +269,22 @@ func (t *training) finished(ctx context.Context) (*model.Report, error) {
 	if !sameStructure(full.Structure, t.structure) {
 		return nil, usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.out)
 	}
-	if full.Cutoffs == nil && t.wantsCutoffs() {
-		r, err := t.fitCutoffs(ctx, &m.Report)
-		if err == nil {
-			t.work.remove()
-		}
-		return r, err
+	r := &m.Report
+	switch missing := full.Cutoffs == nil && t.wantsCutoffs(); {
+	case missing && dir == t.o.out:
+		r, err = t.fitCutoffs(ctx, dir, r)
+	case missing:
+		r, err = t.complete(ctx, r)
+	case dir != t.o.out:
+		err = model.Publish(dir, t.o.out)
+	default:
+		t.a.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.out)
 	}
-	t.a.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.out)
+	if err != nil {
+		return nil, err
+	}
 	t.work.remove()
-	r := m.Report
-	return &r, nil
+	return r, nil
 }
 
 // longRows is the C ||x||^2 from which inner solves converge slowly.

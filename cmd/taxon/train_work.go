@@ -16,6 +16,7 @@ import (
 
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	"taxon/internal/model"
 )
 
 // workDir is the folder beside the model's place that holds the ingested data and the
@@ -210,9 +211,13 @@ func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
 	return nil, fs.WriteFile(w.note(), append(data, '\n'))
 }
 
-// abandon ends a run that failed: without a checkpoint nothing is left behind.
+// finished is the folder of a model that lacks nothing but its cut-offs.
+func (w *workDir) finished() string { return w.join("finished") }
+
+// abandon ends a run that failed: without a checkpoint, or a finished training, nothing is
+// left behind.
 func (w *workDir) abandon() {
-	if !w.hasCheckpoint() {
+	if !w.hasCheckpoint() && !model.IsModel(w.finished()) {
 		w.remove()
 		w.unmake()
 		return

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"taxon/internal/fs"
@@ -39,7 +38,7 @@ func parseCutoffs(path string, b []byte) (*labelset.Cutoffs, error) {
 }
 
 // AddCutoffs puts cut-offs that were fitted after the training, in so many seconds of time and of CPU, into
-// the published model in dir, in place of any that it has. Its weights stay as they are.
+// the model in dir, in place of any that it has. Its weights stay as they are.
 // The manifest is replaced last, so a model cut short by a crash is found damaged, never
 // taken for one with other cut-offs.
 func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*Report, error) {
@@ -63,10 +62,10 @@ func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := fs.WriteFile(filepath.Join(dir, fileCutoffs), b); err != nil {
+	if err := fs.WriteFile(fs.Join(dir, fileCutoffs), b); err != nil {
 		return nil, err
 	}
-	if err := fs.WriteFile(filepath.Join(dir, fileManifest), text); err != nil {
+	if err := fs.WriteFile(fs.Join(dir, fileManifest), text); err != nil {
 		return nil, err
 	}
 	return &m.Report, nil

@@ -100,3 +100,34 @@ func FuzzCutoffs(f *testing.F) {
 		}
 	})
 }
+
+// A published copy is the model; what is no model stays, and so does the model copied.
+func TestPublish(t *testing.T) {
+	root := t.TempDir()
+	from, dir := filepath.Join(root, "from"), filepath.Join(root, "made", "m")
+	writeModel(t, from, tinyMeta(), tinyWeights(), 0)
+	for range 2 { // the second time over the first
+		if err := Publish(from, dir); err != nil {
+			t.Fatal(err)
+		}
+		a, b := openModel(t, from), openModel(t, dir)
+		if a.Manifest.Report.WeightsSHA256 != b.Manifest.Report.WeightsSHA256 {
+			t.Error("another model")
+		}
+		if _, err := AddCutoffs(from, tinyCutoffs(), 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		if m := openModel(t, dir); (m.Cutoffs == nil) != (b.Cutoffs == nil) {
+			t.Error("the copy changes with its source")
+		}
+	}
+	if m := openModel(t, dir); m.Cutoffs == nil {
+		t.Error("the second copy did not take the first one's place")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "diary"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Publish(from, dir); err == nil || !strings.Contains(err.Error(), "diary") {
+		t.Errorf("over what is no model: %v", err)
+	}
+}

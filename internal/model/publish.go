@@ -31,6 +31,26 @@ func Replaceable(dir string) error {
 	return nil
 }
 
+// Publish publishes the whole model in from, a folder of this machine, as dir as well: in one
+// step, over an older model. What is in from stays there.
+func Publish(from, dir string) error {
+	if err := Replaceable(dir); err != nil {
+		return err
+	}
+	out, err := fs.CreateDir(dir, true)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	if err := out.Fill(from); err != nil {
+		return err
+	}
+	if err := Replaceable(dir); err != nil { // someone may have put something there meanwhile
+		return err
+	}
+	return out.Commit()
+}
+
 func modelFile(name string) bool {
 	switch name {
 	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fs.MarkName:
