@@ -174,9 +174,12 @@ func Expand(ctx context.Context, path string) ([]string, error) {
 	if err == nil || !hdfs.HasGlob(path) {
 		return []string{path}, nil // opening it tells what is wrong
 	}
-	found, err := filepath.Glob(path)
-	if err != nil {
+	found, err := glob(path)
+	if errors.Is(err, filepath.ErrBadPattern) {
 		return nil, Inputf(path, 0, "not a pattern: %w", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(p string) bool {
 		info, err := os.Stat(p)
@@ -223,7 +226,7 @@ func expandRemote(ctx context.Context, path string) (out []string, err error) {
 		case err == nil:
 			out = []string{name}
 		case errors.Is(err, iofs.ErrNotExist) && hdfs.HasGlob(name):
-			out, err = remoteMatches(f, name)
+			out, err = remoteMatches(f, l)
 			if err == nil && len(out) == 0 {
 				err = noMatch(path)
 			}
@@ -251,12 +254,12 @@ func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
 }
 
 // remoteMatches are the files that match a pattern.
-func remoteMatches(f *hdfs.FS, pattern string) (out []string, err error) {
-	found, err := f.Glob(pattern)
+func remoteMatches(f *hdfs.FS, pattern hdfs.Location) (out []string, err error) {
+	found, err := f.Glob(pattern.Path)
 	for _, p := range found {
 		info, err := f.Stat(p)
 		if err != nil {
-			return nil, err
+			return nil, Explain(pattern.With(p), err)
 		}
 		if !info.IsDir() {
 			out = append(out, p)

@@ -217,8 +217,11 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 	var out []string
 	for _, d := range dirs {
 		list, err := f.ReadDir(d)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, os.ErrPermission) && len(dirs) > 1 {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
+		}
+		if errors.Is(err, os.ErrPermission) { // what it holds must not be left out in silence
+			return nil, usagef("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out", d)
 		}
 		if err != nil {
 			return nil, err
