@@ -12,6 +12,7 @@ type (
 		Name     string
 		Spec     *taxonv1.JobSpec
 		Replicas uint32    // copies of each value; 0: one
+		Avoid    []string  // ids that are not to be given
 		prepared *prepared // by the shell, outside its lock
 	}
 	// Resume asks for a job to go on from the state of a SaveJob action.

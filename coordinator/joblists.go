@@ -57,15 +57,20 @@ func (s *jobService) Resume(_ context.Context, r *taxonv1.ResumeRequest) (*taxon
 }
 
 // Restore implements the Jobs service.
-func (s *jobService) Restore(_ context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
+func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
 	j, err := reviveJob(r.GetState())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	_, settle, err := s.claim(ctx, j.ID, r.GetState())
+	if err != nil {
+		return nil, rpcError(err)
 	}
 	a := s.step(Restore{State: r.GetState(), Shards: r.GetShards(), Replicas: r.GetReplicas(), revived: j})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
+	s.settled(a.job, settle)
 	st, _, err := s.status(a.job, 0)
 	return st, err
 }

@@ -16,15 +16,20 @@ import (
 const watchEvery = 50 * time.Millisecond
 
 // Submit implements the Jobs service.
-func (s *jobService) Submit(_ context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
+func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
 	p, err := prepare(r.GetSpec())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	a := s.step(Submit{ID: r.GetJob(), Name: r.GetName(), Spec: r.GetSpec(), Replicas: r.GetReplicas(), prepared: p})
+	avoid, settle, err := s.claim(ctx, r.GetJob(), nil)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	a := s.step(Submit{ID: r.GetJob(), Name: r.GetName(), Spec: r.GetSpec(), Replicas: r.GetReplicas(), Avoid: avoid, prepared: p})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
+	s.settled(a.job, settle)
 	return &taxonv1.SubmitResult{Job: a.job}, nil
 }
 
@@ -106,13 +111,13 @@ func rpcError(err error) error {
 	switch {
 	case errors.Is(err, ErrUnknownWorker), errors.Is(err, ErrUnknownJob), errors.Is(err, ErrUnknownMember):
 		code = codes.NotFound
-	case errors.Is(err, ErrJobExists):
+	case errors.Is(err, ErrJobExists), errors.Is(err, ErrNoRoom):
 		code = codes.AlreadyExists
 	case errors.Is(err, ErrTooManyJobs), errors.Is(err, ErrTooLarge), errors.Is(err, ErrTooManyWorkers):
 		code = codes.ResourceExhausted
 	case errors.Is(err, ErrBadMember):
 		code = codes.InvalidArgument
-	case errors.Is(err, ErrNotResumable), errors.Is(err, ErrNoShards):
+	case errors.Is(err, ErrNotResumable), errors.Is(err, ErrNoShards), errors.Is(err, ErrFewShards):
 		code = codes.FailedPrecondition
 	}
 	return status.Error(code, err.Error())

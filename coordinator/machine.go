@@ -134,6 +134,7 @@ var (
 	ErrUnknownMember = errors.New("no such member is registered")
 	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed")
 	ErrJobExists     = errors.New("a job of this id exists with another specification")
+	ErrNoRoom        = errors.New("no checkpoint of the job could be kept")
 	ErrTooManyJobs   = errors.New("too many jobs: wait until one has ended")
 )
 

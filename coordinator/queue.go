@@ -29,7 +29,7 @@ func (m *Machine) submit(e Submit) {
 	}
 	id := e.ID
 	if id == "" {
-		id = m.freeID()
+		id = m.freeID(e.Avoid)
 	}
 	j, err := newJob(id, p)
 	if err != nil {
@@ -60,9 +60,10 @@ func (m *Machine) submit(e Submit) {
 	m.out = append(m.out, Submitted{Job: id})
 }
 
-func (m *Machine) freeID() string {
+// freeID is the next id that no job has, and that is not to be avoided.
+func (m *Machine) freeID(avoid []string) string {
 	for n := m.lastJob + 1; ; n++ {
-		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil {
+		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil && !slices.Contains(avoid, id) {
 			return id
 		}
 	}

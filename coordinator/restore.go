@@ -36,6 +36,15 @@ func ReadState(state []byte) (*SavedState, error) {
 	return out, nil
 }
 
+// SameJob says whether two states are of one job, as it was submitted once.
+func SameJob(a, b []byte) bool {
+	var one, other jobState
+	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
+		return false
+	}
+	return one.ID == other.ID && one.Submitted == other.Submitted && slices.Equal(one.Spec, other.Spec)
+}
+
 // restore queues a job that goes on from a state whose values lie on the shards named.
 func (m *Machine) restore(e Restore) {
 	j := e.revived
@@ -99,7 +108,7 @@ func (m *Machine) pinned(ids []string, replicas uint32) error {
 	case len(ids) == 0:
 		return ErrNoShards
 	case int(n) > len(ids):
-		return fmt.Errorf("%d replicas over %d store shards: start more shards or ask for fewer replicas: %w", n, len(ids), ErrNoShards)
+		return tooFew(int(n), len(ids))
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestRestore(t *testing.T) {
 		{nil, 1, ErrNoShards},
 		{[]string{"a", "c"}, 1, ErrNoShards},
 		{[]string{"a", "a"}, 1, ErrBadMember},
-		{[]string{"a"}, 2, ErrNoShards},
+		{[]string{"a"}, 2, ErrFewShards},
 	} {
 		if err := refusal(Restore{State: state, Shards: test.shards, Replicas: test.replicas}); !errors.Is(err, test.want) {
 			t.Errorf("over %v: %v, want %v", test.shards, err, test.want)

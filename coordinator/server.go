@@ -43,6 +43,14 @@ type Restorer interface {
 	RestoreCheckpoint(ctx context.Context, job string) (state []byte, err error)
 }
 
+// Claimer is a Checkpointer that may have no room for a job, as something that is not its
+// own lies there. The job is refused then, before anything is written.
+type Claimer interface {
+	// Claim says why a job, new or to go on from a state, could not be saved. settle is
+	// called when the job was taken.
+	Claim(ctx context.Context, job string, state []byte) (settle func() error, err error)
+}
+
 // Config is what a Server works with. Store is required.
 type Config struct {
 	Store        Store

@@ -14,6 +14,7 @@ const maxShards = 1024
 // Errors about store shards.
 var (
 	ErrNoShards  = errors.New("no store shard is up: start one (taxon store)")
+	ErrFewShards = errors.New("start more shards, or ask for fewer replicas")
 	ErrBadMember = errors.New("bad registration")
 )
 
@@ -102,9 +103,17 @@ func (m *Machine) pin(replicas uint32) ([]string, error) {
 	case m.limits.NeedShards && len(ids) == 0:
 		return nil, ErrNoShards
 	case len(ids) > 0 && int(n) > len(ids):
-		return nil, fmt.Errorf("%d replicas, but %d store shards are up: start more shards or ask for fewer replicas: %w", n, len(ids), ErrNoShards)
+		return nil, tooFew(int(n), len(ids))
 	}
 	return ids, nil
+}
+
+// tooFew says that the shards that are up can't hold so many copies.
+func tooFew(replicas, up int) error {
+	if up == 1 {
+		return fmt.Errorf("%d copies of each value need as many store shards, 1 is up: %w", replicas, ErrFewShards)
+	}
+	return fmt.Errorf("%d copies of each value need as many store shards, %d are up: %w", replicas, up, ErrFewShards)
 }
 
 // Shards describes the known shards, in order of joining, and the version of what is told.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,6 +109,10 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), p.listen.Close())
 	}
+	identity, err := cluster.Identity(ctx, cmp.Or(o.journal, o.dir))
+	if err != nil {
+		return errors.Join(fs.Explain(o.dir, err), journal.Close(), p.listen.Close())
+	}
 	c := &coordinatorProcess{started: make(chan struct{})}
 	c.dialer = &cluster.Dialer{Security: o.security}
 	defer func() { err = errors.Join(err, c.dialer.Close()) }()
@@ -120,7 +125,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 			CheckpointSweeps: uint32(o.every), CheckpointEvery: coordinator.Tick(o.pause)},
 	}
 	if o.snapshots != "" {
-		s := &cluster.Snapshots{Dir: o.snapshots, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
+		s := &cluster.Snapshots{Dir: o.snapshots, Cluster: identity, Same: coordinator.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget = s, s.Forget
 	}

@@ -30,11 +30,14 @@ const restorePatience = 10 * time.Minute
 // place of the one before, and the data sets of these jobs, each once. It implements
 // coordinator.Checkpointer and coordinator.Restorer.
 type Snapshots struct {
-	Dir   string
-	Store func(job string) (backup.Placed, error)
-	Data  Uploads // the data sets of the cluster
+	Dir     string
+	Cluster string // the id of this cluster: see Identity
+	Store   func(job string) (backup.Placed, error)
+	Data    Uploads // the data sets of the cluster
 	// DataOf tells the job of a state, and its data.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
+	// Same says whether two states are of one job, as it was submitted once.
+	Same func(a, b []byte) bool
 
 	mu sync.Mutex // held while data sets are written or removed
 }
@@ -55,6 +58,13 @@ func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state 
 	if err != nil {
 		return err
 	}
+	defer dir.Abort()
+	if err := s.check(ctx, job, state); err != nil { // now that nobody else writes it
+		return err
+	}
+	if err := s.sign(dir); err != nil {
+		return err
+	}
 	_, err = backup.Write(ctx, dir, src, backup.Spec{Job: job,
 		Keep:  func(k store.Key) bool { return slices.Contains(keep, k.Step) },
 		Extra: []backup.Extra{{Name: stateFile, Data: state}}})
@@ -69,8 +79,11 @@ func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state 
 }
 
 // RestoreCheckpoint puts the values of the job's snapshot, and its data set, back into
-// the store, as far as they are not there; nil: there is no snapshot.
+// the store, as far as they are not there; nil: there is no snapshot of this cluster's.
 func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, error) {
+	if owner, err := ownerOf(ctx, inFolder(s.Dir, job)); err != nil || owner != "" && owner != s.Cluster {
+		return nil, err
+	}
 	saved, err := openSaved(ctx, s.Dir, job)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -95,9 +108,9 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 }
 
 // Forget removes the snapshot of a job whose values are dropped, and data sets that no
-// other snapshot needs.
+// other snapshot needs; what is not this cluster's stays.
 func (s *Snapshots) Forget(ctx context.Context, job string) error {
-	if err := fs.RemoveAll(inFolder(s.Dir, job)); err != nil {
+	if err := s.remove(ctx, job); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -120,7 +133,7 @@ func (s *Snapshots) Forget(ctx context.Context, job string) error {
 		needed[name] = true
 	}
 	for _, set := range sets {
-		if !needed[set] {
+		if owner, err := ownerOf(ctx, inFolder(s.Dir, set)); err == nil && owner == s.Cluster && !needed[set] {
 			if err := fs.RemoveAll(inFolder(s.Dir, set)); err != nil {
 				return err
 			}
@@ -141,6 +154,9 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 	if f, _, err := (fs.Local{}).Open(ctx, inFolder(path, dataset.ManifestName)); err == nil {
 		return f.Close()
 	}
+	if names, err := contents(path); err != nil || len(names) > 0 {
+		return errors.Join(err, fmt.Errorf("snapshot: %s holds no data set and %w: move it away", path, ErrForeign))
+	}
 	l, err := listing(ctx, s.Data, held)
 	if err != nil {
 		return err
@@ -150,6 +166,9 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 		return err
 	}
 	defer dir.Abort()
+	if err := s.sign(dir); err != nil {
+		return err
+	}
 	for n, f := range l.Files {
 		if namesOnly && !dataset.HoldsNames(f.Name) {
 			continue

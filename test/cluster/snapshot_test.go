@@ -123,3 +123,46 @@ func TestLostShardRollsBack(t *testing.T) {
 		t.Errorf("%d rollbacks, to sweeps %v: want one to the snapshot\n%s", s.Rollbacks, from, c.Taxon(t, "logs", job).Stdout)
 	}
 }
+
+// A folder that a cluster did not write is neither replaced nor removed, whatever a job is
+// called; who restores a job from its snapshot takes that over.
+func TestSnapshotsOfOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	thesis := filepath.Join(dir, "f1", "thesis.txt")
+	if err := os.MkdirAll(filepath.Dir(thesis), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(thesis, []byte("years of work"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, b := bench.Up(t, 1, 1, snapshots(dir)...), bench.Up(t, 1, 1, snapshots(dir)...)
+	refused := func(c *Cluster, id, word string) {
+		t.Helper()
+		r := c.Try(t, append([]string{"submit", "--id", id}, c.Job("1e-1")...)...)
+		if r.Code != 2 || !strings.Contains(r.Stderr, word) || !strings.Contains(r.Stderr, "another --id") {
+			t.Errorf("submit --id %s: %+v", id, r)
+		}
+	}
+	refused(a, "f1", "thesis.txt")
+	if s := a.Await(t, a.Submit(t, "1e-2", "--id", "nightly"), nil); s.State != "done" {
+		t.Fatalf("nightly: %+v", s)
+	}
+	refused(b, "nightly", "another cluster's")
+	if r := b.Taxon(t, "restore", "--from", dir, "--job", "nightly"); strings.TrimSpace(r.Stdout) != "nightly" {
+		t.Errorf("restore: %+v", r)
+	}
+	b.Await(t, "nightly", nil)
+	a.Taxon(t, "cancel", "nightly", "--discard")
+	a.Await(t, a.Submit(t, "1e-2", "--id", "own"), nil)
+	a.Taxon(t, "cancel", "own", "--discard")
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "own")); err != nil {
+			break
+		}
+	}
+	for path, there := range map[string]bool{"f1/thesis.txt": true, "nightly/manifest": true, "own": false} {
+		if _, err := os.Stat(filepath.Join(dir, path)); (err == nil) != there {
+			t.Errorf("%s: %v, want there: %v", path, err, there)
+		}
+	}
+}
