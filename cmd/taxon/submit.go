@@ -59,6 +59,9 @@ func newSubmitCmd(a *app) *cobra.Command {
 			if o.train.mr.on() {
 				return submitMapReduce(cmd, a, &o)
 			}
+			if err := o.train.mr.check("submit"); err != nil {
+				return err
+			}
 			return runSubmit(cmd.Context(), a, &o)
 		},
 	}
@@ -288,7 +291,7 @@ func readJobFile(cmd *cobra.Command, path string) error {
 	if path == "" {
 		return nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := fs.ReadFile(cmd.Context(), path)
 	if err != nil {
 		return fs.Explain(path, err)
 	}

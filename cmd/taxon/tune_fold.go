@@ -43,7 +43,7 @@ func (s *search) stateDir(p tune.Point, fold int) string {
 // same fold; keep leaves behind where it ended itself.
 func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Point, keep bool) ([]*foldResult, error) {
 	points := g.in()
-	results, err := s.loaded(points, d.fold)
+	results, err := s.loaded(ctx, points, d.fold)
 	if results != nil || err != nil {
 		return results, err
 	}
@@ -91,16 +91,16 @@ func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Po
 		}
 	}
 	if before != nil {
-		_ = os.RemoveAll(s.stateDir(*before, d.fold))
+		_ = fs.RemoveAll(s.stateDir(*before, d.fold))
 	}
 	return results, nil
 }
 
 // loaded reads the results of finished points; nil unless all are there.
-func (s *search) loaded(points []*racer, fold int) ([]*foldResult, error) {
+func (s *search) loaded(ctx context.Context, points []*racer, fold int) ([]*foldResult, error) {
 	var results []*foldResult
 	for _, p := range points {
-		r, err := s.load(p.point, fold)
+		r, err := s.load(ctx, p.point, fold)
 		if r == nil || err != nil {
 			return nil, err
 		}
@@ -110,9 +110,9 @@ func (s *search) loaded(points []*racer, fold int) ([]*foldResult, error) {
 }
 
 // load reads a finished training; nil: there is none.
-func (s *search) load(p tune.Point, fold int) (*foldResult, error) {
+func (s *search) load(ctx context.Context, p tune.Point, fold int) (*foldResult, error) {
 	path := s.file(p, fold, ".json")
-	data, err := os.ReadFile(path)
+	data, err := fs.ReadFile(ctx, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

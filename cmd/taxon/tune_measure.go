@@ -54,7 +54,7 @@ func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus
 		if err != nil {
 			return err
 		}
-		if err := s.replay(r.Point, d.fold, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
+		if err := s.replay(ctx, r.Point, d.fold, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
 			return err
 		}
 		measures := acc.Result()
@@ -186,10 +186,10 @@ func writeNames(w *bufio.Writer, m *model.Model, terminals []model.Scored) {
 
 // replay gives the predictions of a fold, row by row, as ids of ids' labels; the slices are
 // valid until the next row.
-func (s *search) replay(p tune.Point, f int, ids *eval.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
+func (s *search) replay(ctx context.Context, p tune.Point, f int, ids *eval.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
 	_, held := tune.Split(s.folds, f)
 	path := s.file(p, f, ".pred")
-	data, err := os.ReadFile(path)
+	data, err := fs.ReadFile(ctx, path)
 	if err != nil {
 		return fs.Explain(path, err)
 	}

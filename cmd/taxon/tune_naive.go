@@ -75,7 +75,7 @@ func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (float64, error)
 	}
 	path := n.file(g.base, d.fold, ".cold.json")
 	c := &coldResult{}
-	data, err := os.ReadFile(path)
+	data, err := fs.ReadFile(ctx, path)
 	switch {
 	case err == nil && json.Unmarshal(data, c) == nil && c.Point == g.base:
 		return c.CPUSeconds, nil

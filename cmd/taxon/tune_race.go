@@ -101,7 +101,7 @@ func (r *race) run(ctx context.Context) error {
 			return err
 		}
 		if f = to; f < r.o.tries() {
-			if err := r.leave(f); err != nil {
+			if err := r.leave(ctx, f); err != nil {
 				return err
 			}
 		}
@@ -177,7 +177,7 @@ func (r *race) runPath(ctx context.Context, in []*rung, f int) error {
 		}
 		var own []*tune.Jackknife
 		for _, p := range points {
-			if p.jack, err = r.jackknife(p, 1); err != nil {
+			if p.jack, err = r.jackknife(ctx, p, 1); err != nil {
 				return err
 			}
 			own = append(own, p.jack)
@@ -199,7 +199,7 @@ func (r *race) runPath(ctx context.Context, in []*rung, f int) error {
 }
 
 // leave takes points out of the race after so many folds.
-func (r *race) leave(folds int) error {
+func (r *race) leave(ctx context.Context, folds int) error {
 	if r.o.exhaustive {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (r *race) leave(folds int) error {
 			return nil
 		}
 		if folds > 1 {
-			p.jack, err = r.jackknife(p, folds)
+			p.jack, err = r.jackknife(ctx, p, folds)
 		}
 		in, jacks = append(in, p), append(jacks, p.jack)
 		return err
@@ -242,7 +242,7 @@ func (r *race) left() int {
 }
 
 // jackknife measures the rows of a point's first folds, all of them and without each group.
-func (r *race) jackknife(p *racer, folds int) (*tune.Jackknife, error) {
+func (r *race) jackknife(ctx context.Context, p *racer, folds int) (*tune.Jackknife, error) {
 	var acc [1 + tune.Groups]*eval.Accumulator
 	for i := range acc {
 		var err error
@@ -251,7 +251,7 @@ func (r *race) jackknife(p *racer, folds int) (*tune.Jackknife, error) {
 		}
 	}
 	for f := range folds {
-		err := r.replay(p.point, f, acc[0], func(row uint32, truth, predicted, ranked []int32) {
+		err := r.replay(ctx, p.point, f, acc[0], func(row uint32, truth, predicted, ranked []int32) {
 			for i := range acc {
 				if i != 1+r.group[row] {
 					acc[i].Add(truth, predicted, ranked)

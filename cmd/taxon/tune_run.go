@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"taxon/internal/engine"
@@ -63,14 +63,14 @@ func newSearch(a *app, o *tuneOptions) (*search, error) {
 
 // tunable refuses a place that holds something else than a search.
 func tunable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+	names, err := fs.ReadDirNames(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
 		return nil
 	}
 	if err != nil {
 		return fs.Explain(dir, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, searchFile)); err != nil {
+	if _, err := fs.Stat(fs.Join(dir, searchFile)); err != nil {
 		return usagef("%s: is no folder of a search: choose another --out", dir)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (s *search) close() {
 }
 
 func (s *search) join(names ...string) string {
-	return filepath.Join(append([]string{s.o.train.out}, names...)...)
+	return fs.Join(s.o.train.out, names...)
 }
 
 // run searches, or goes on with a search, and writes the result.
@@ -96,7 +96,7 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.begin(); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	s.engine, err = engine.Start(engine.Config{
@@ -115,7 +115,7 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 	if err := s.finish(r); err != nil {
 		return nil, err
 	}
-	_ = os.RemoveAll(s.join(statesDir)) // nothing is left to begin at them
+	_ = fs.RemoveAll(s.join(statesDir)) // nothing is left to begin at them
 	return r, nil
 }
 
@@ -190,11 +190,11 @@ type searchIdentity struct {
 }
 
 // begin makes the folder, or finds a search of the same there.
-func (s *search) begin() error {
+func (s *search) begin(ctx context.Context) error {
 	id := searchIdentity{Format: "taxon-search-1", Options: s.whole.identity(), Folds: s.o.folds, Anchor: s.o.train.anchor, TextOrRaw: s.o.train.text}
 	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
 	path := s.join(searchFile)
-	data, err := os.ReadFile(path)
+	data, err := fs.ReadFile(ctx, path)
 	switch {
 	case err == nil && !s.o.train.force:
 		var old searchIdentity
@@ -209,15 +209,9 @@ func (s *search) begin() error {
 		return fs.Explain(path, err)
 	}
 	for _, name := range []string{pointsDir, statesDir} {
-		if err := os.RemoveAll(s.join(name)); err != nil {
+		if err := errors.Join(fs.RemoveAll(s.join(name)), fs.MkdirAll(s.join(name))); err != nil {
 			return fs.Explain(s.join(name), err)
 		}
-	}
-	if _, err := fs.MakeParents(s.join(pointsDir, "x")); err != nil {
-		return fs.Explain(s.o.train.out, err)
-	}
-	if _, err := fs.MakeParents(s.join(statesDir, "x")); err != nil {
-		return fs.Explain(s.o.train.out, err)
 	}
 	return writeJSON(path, id)
 }
@@ -244,7 +238,7 @@ func (s *search) searched(ctx context.Context) (*tuned, error) {
 			r.Skipped++
 			return nil
 		}
-		point, err := s.pool(p.point, p.results)
+		point, err := s.pool(ctx, p.point, p.results)
 		r.Points = append(r.Points, point)
 		return err
 	})
@@ -261,14 +255,14 @@ func (s *search) searched(ctx context.Context) (*tuned, error) {
 }
 
 // pool measures the rows of the folds that a point was tried on together.
-func (s *search) pool(p tune.Point, results []*foldResult) (*tunedPoint, error) {
+func (s *search) pool(ctx context.Context, p tune.Point, results []*foldResult) (*tunedPoint, error) {
 	acc, err := eval.NewAccumulator(s.opts)
 	if err != nil {
 		return nil, err
 	}
 	out := &tunedPoint{Point: p, Tried: len(results)}
 	for f, r := range results {
-		if err := s.replay(p, f, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
+		if err := s.replay(ctx, p, f, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
 			return nil, err
 		}
 		v, err := s.goal.of(r.Measures)
@@ -309,8 +303,14 @@ func (s *search) ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	files, _ := filepath.Glob(s.join(pointsDir, "*.json"))
-	return interruptedf("interrupted after %d trainings; to go on from there: %s", len(files), s.a.commandLine())
+	done := 0
+	names, _ := fs.ReadDirNames(s.join(pointsDir))
+	for _, name := range names {
+		if strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
+			done++
+		}
+	}
+	return interruptedf("interrupted after %d trainings; to go on from there: %s", done, s.a.commandLine())
 }
 
 // quiet is the app without a voice: what a fold's training would say, the whole one has said.

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -157,7 +157,7 @@ func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // yamlPath is a path that means the same from any folder.
 func yamlPath(path string) string {
-	if whole, err := filepath.Abs(path); err == nil {
+	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
 		path = whole
 	}
 	return strconv.Quote(path)
@@ -217,11 +217,11 @@ func (r *tuned) draw(path string) error {
 		last := &lines[len(lines)-1]
 		last.Marks = append(last.Marks, tune.Mark{C: p.C, Score: p.score()})
 	}
-	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)) // the ending says the format
-	if err := tune.Draw(part, r.Goal, lines, r.Options); err != nil {
-		return err
+	var b bytes.Buffer
+	if err := tune.Draw(&b, strings.TrimPrefix(filepath.Ext(path), "."), r.Goal, lines, r.Options); err != nil {
+		return fmt.Errorf("draw %s: %w", path, err)
 	}
-	return fs.Explain(path, os.Rename(part, path))
+	return fs.WriteFile(path, b.Bytes())
 }
 
 // path is the chosen point's path, for plots.

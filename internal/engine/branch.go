@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -72,8 +71,8 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.dir, valuesFile)
-	f, err := os.Open(path)
+	path := fs.Join(c.dir, valuesFile)
+	f, err := fs.OpenRaw(path)
 	if err != nil {
 		return fs.Explain(path, err)
 	}

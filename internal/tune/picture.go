@@ -1,8 +1,8 @@
 package tune
 
 import (
-	"fmt"
 	"image/color"
+	"io"
 	"math"
 
 	"gonum.org/v1/plot"
@@ -18,8 +18,8 @@ type Line struct {
 }
 
 // Draw writes the values along C, one line a path with its standard errors, on a
-// logarithmic axis, as path; its ending (.svg, .png) says the format. chosen is marked.
-func Draw(path, goal string, lines []Line, chosen Point) error {
+// logarithmic axis; format is svg or png. chosen is marked.
+func Draw(w io.Writer, format, goal string, lines []Line, chosen Point) error {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "C", goal
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
@@ -27,12 +27,12 @@ func Draw(path, goal string, lines []Line, chosen Point) error {
 	p.Add(plotter.NewGrid())
 	for i, l := range lines {
 		if err := addLine(p, l, palette[i%len(palette)], len(lines) <= len(palette)); err != nil {
-			return fmt.Errorf("draw %s: %w", path, err)
+			return err
 		}
 		for _, m := range l.Marks {
 			if l.Name == chosen.Path() && m.C == chosen.C {
 				if err := addChosen(p, m); err != nil {
-					return fmt.Errorf("draw %s: %w", path, err)
+					return err
 				}
 			}
 		}
@@ -43,10 +43,12 @@ func Draw(path, goal string, lines []Line, chosen Point) error {
 	if entries := min(len(lines), len(palette)) + 1; p.Y.Max > p.Y.Min {
 		p.Y.Max += (p.Y.Max - p.Y.Min) * 0.06 * float64(entries)
 	}
-	if err := p.Save(18*vg.Centimeter, 11*vg.Centimeter, path); err != nil {
-		return fmt.Errorf("draw %s: %w", path, err)
+	picture, err := p.WriterTo(18*vg.Centimeter, 11*vg.Centimeter, format)
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = picture.WriteTo(w)
+	return err
 }
 
 // palette is that of M. Okabe and K. Ito: told apart with any colour vision.

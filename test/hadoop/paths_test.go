@@ -1,6 +1,8 @@
 package hadoop
 
 import (
+	"path/filepath"
+	"reflect"
 	"testing"
 
 	"taxon/internal/fs"
@@ -11,6 +13,11 @@ import (
 func TestPaths(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1})
 	t.Run("closed folder", func(t *testing.T) { testClosedFolder(t, c) })
+	taxon := buildCommand(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Chdir(t.TempDir())
+	t.Run("tune", func(t *testing.T) { testTune(t, c, taxon) })
+	nothingBut(t, ".")
 }
 
 // testClosedFolder: what a pattern may not look into is told, not left out.
@@ -41,4 +48,52 @@ func testClosedFolder(t *testing.T, c *Cluster) {
 // asUser is the root of the cluster's file system as another user sees it.
 func asUser(c *Cluster, name string) string {
 	return fs.Scheme + name + "@" + c.URL("")[len(fs.Scheme):]
+}
+
+// testTune: a search in HDFS finds what one here finds, goes on with what is there, and train
+// reads its job file.
+func testTune(t *testing.T, c *Cluster, taxon cli) {
+	local, remote := t.TempDir(), c.URL("/tune")
+	var chosen []any
+	for _, root := range []string{local, remote} {
+		if err := fs.MkdirAll(root); err != nil {
+			t.Fatal(err)
+		}
+		data, out := fs.Join(root, "train.svm"), fs.Join(root, "below", "search")
+		put(t, data, multiLabelRows(120, 1))
+		args := []string{"tune", "--data", data, "--out", out, "--C", "0.1,1,10", "--folds", "2", "--exhaustive"}
+		first := taxon.figures(t, args...)
+		nothingBut(t, fs.Dir(out), "search")
+		nothingBut(t, out, "job.yaml", "points", "search.json", "table.json", "tune.png", "tune.svg")
+		points := fs.Join(out, "points")
+		names, err := fs.ReadDirNames(points)
+		if err != nil || len(names) != 12 { // what it tells and the predictions, of three points in two folds
+			t.Fatalf("points: %q, %v", names, err)
+		}
+		if err := fs.RemoveAll(fs.Join(points, names[0])); err != nil {
+			t.Fatal(err)
+		}
+		again := taxon.figures(t, args...)
+		if !reflect.DeepEqual(first["options"], again["options"]) || !reflect.DeepEqual(values(first), values(again)) {
+			t.Errorf("%s: first %v, then %v", root, first, again)
+		}
+		taxon.run(t, 2, "tune", "--data", data, "--out", out, "--folds", "3")
+		taxon.run(t, 2, "tune", "--data", data, "--out", root) // holds something else
+		model := taxon.figures(t, "train", "--job", fs.Join(out, "job.yaml"), "--out", fs.Join(root, "model"))
+		chosen = append(chosen, []any{first["options"], values(first), model["weights_sha256"]})
+	}
+	if !reflect.DeepEqual(chosen[0], chosen[1]) {
+		t.Errorf("here %v, in HDFS %v", chosen[0], chosen[1])
+	}
+	taxon.run(t, 2, "train", "--job", remote+"/none.yaml", "--out", filepath.Join(local, "m"))
+}
+
+// values are the results of a search's points.
+func values(table map[string]any) (out []any) {
+	points, _ := table["points"].([]any)
+	for _, p := range points {
+		point, _ := p.(map[string]any)
+		out = append(out, point["C"], point["value"], point["fold_values"])
+	}
+	return out
 }
