@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/mapreduce"
+	"taxon/internal/yarn"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -66,13 +68,42 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 		for _, name := range []string{"drive", "drive-id"} {
 			f.Lookup(name).Hidden = true // for submit
 		}
-		intFlag(f, &o.reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as map tasks, at most one a feature range")
+		intFlag(f, &o.reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as the job has map tasks; never more than feature ranges")
 	})
+}
+
+// ignored is a flag that was given, and that means nothing without --engine mapreduce; "":
+// none was.
+func (o *mapReduceOptions) ignored() string {
+	for _, f := range []struct {
+		given bool
+		name  string
+	}{
+		{o.runner != runnerAuto && o.runner != "", "runner"}, {o.state != "", "state"}, {o.mapred != "", "mapred"}, {o.queue != "", "queue"},
+		{len(o.properties) > 0, "hadoop-property"}, {o.memory > 0, "task-memory"}, {o.cores > 1, "task-cores"},
+		{o.maps > 0, "map-tasks"}, {o.reduces > 0, "reduce-tasks"},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// checkMapReduce is check, and refuses what means nothing to the engine.
+func (o *trainOptions) checkMapReduce(verb string) error {
+	if o.mr.on() && o.store == "badger" {
+		return usagef("%s: --store badger: leave it out with --engine mapreduce, whose values lie in the state folder", verb)
+	}
+	return o.mr.check(verb)
 }
 
 // check refuses what can't work, and settles what auto means.
 func (o *mapReduceOptions) check(verb string) error {
 	if !o.on() {
+		if name := o.ignored(); name != "" {
+			return usagef("%s: --%s: is for --engine mapreduce: add that, or leave this out", verb, name)
+		}
 		return nil
 	}
 	for _, p := range o.properties {
@@ -187,7 +218,36 @@ func (t *training) runner(ctx context.Context) (mapreduce.Runner, error) {
 		e := coordinator.PlanMemory(t.tree, t.spec, coordinator.NewPlan(t.tree, t.spec))
 		s.Memory = e.Worker(uint32(o.cores))
 	}
+	if s.YARN {
+		return s, checkTask(ctx, s)
+	}
 	return s, nil
+}
+
+// askLimit bounds what is asked of the resource manager before the first job.
+const askLimit = 5 * time.Second
+
+// checkTask refuses a task's container that no host of the cluster can give, as far as the
+// resource manager's pages can be read: what they do not tell Hadoop refuses later.
+func checkTask(ctx context.Context, s *mapreduce.Streaming) error {
+	conf, err := yarn.ReadConf(confDir())
+	if err != nil {
+		return usagef("train: %w", err)
+	}
+	c := &yarn.Client{User: s.User}
+	if c.URLs, err = conf.ResourceManagers(); err != nil {
+		return nil
+	}
+	if conf.Kerberos() {
+		c.Negotiate, c.User = fs.Negotiate, ""
+	}
+	ask, done := context.WithTimeout(ctx, askLimit)
+	defer done()
+	k, err := c.Cluster(ask)
+	if err != nil || k.Nodes == 0 {
+		return ctx.Err()
+	}
+	return mapreduce.CheckContainer(s.ContainerMB(), max(s.Cores, 1), k.MaxMiB, k.MaxCores)
 }
 
 // yarnTasks bounds the map tasks of a job on a cluster of unknown size.

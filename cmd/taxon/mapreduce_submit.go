@@ -45,7 +45,7 @@ func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 	if o.wait {
 		return runTrain(cmd.Context(), a, t)
 	}
-	if err := errors.Join(t.check(), t.mr.check("submit")); err != nil {
+	if err := errors.Join(t.check(), t.checkMapReduce("submit")); err != nil {
 		return err
 	}
 	if err := model.Replaceable(t.out); err != nil {

@@ -258,7 +258,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := o.mr.check("train"); err != nil {
+	if err := o.checkMapReduce("train"); err != nil {
 		return err
 	}
 	report, err := train(ctx, a, o)

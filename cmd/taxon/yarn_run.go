@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -24,20 +25,38 @@ func newYarnRun(a *app) *cobra.Command {
 			if err != nil {
 				return usagef("yarn run: %w", err)
 			}
-			words, temp, err := r.Command(args[0], instance, os.Getenv)
-			if err != nil {
-				return usagef("yarn run: %w", err)
-			}
-			if err := os.Setenv("TMPDIR", temp); err != nil { // the host's own may be small
-				return err
-			}
-			return runRole(cmd, a, args[0], words)
+			err = runContainer(cmd, a, r, args[0], instance)
+			tellFailure(cmd.Context(), r.Dir, instance, err)
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&instance, "instance", "", "the container's `NAME` in the service")
 	cmd.Flags().StringVar(&file, "file", "run.json", "what to run: a `FILE`")
 	require(cmd, "instance")
 	return cmd
+}
+
+// runContainer runs a role's process in the folders that are there for its instance.
+func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string) error {
+	words, temp, err := r.Command(role, instance, os.Getenv)
+	if err != nil {
+		return usagef("yarn run: %w", err)
+	}
+	if err := os.Setenv("TMPDIR", temp); err != nil { // the host's own may be small
+		return err
+	}
+	return runRole(cmd, a, role, words)
+}
+
+// tellFailure leaves an error where `yarn up` and `scale` find it: the container's log is
+// on a host that the user may not see.
+func tellFailure(ctx context.Context, dir, instance string, err error) {
+	if err == nil || isCancelled(err) || ctx.Err() != nil || dir == "" {
+		return
+	}
+	code, line := describe(ctx, err)
+	f := containerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Lasting: code == exitUsage}
+	_ = f.tell(ctx, dir) // else the container's log has it
 }
 
 // runRole runs a process's verb with arguments.

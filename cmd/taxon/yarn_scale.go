@@ -123,14 +123,27 @@ func (o *yarnOptions) down(ctx context.Context, a *app, purge bool) error {
 	if err != nil {
 		return err
 	}
-	err = services.Destroy(ctx, o.name)
+	return o.end(ctx, a, c, services, purge)
+}
+
+// end ends the service, and removes its folder if purge.
+func (o *yarnOptions) end(ctx context.Context, a *app, c *yarn.Client, services yarn.Services, purge bool) error {
+	if purge {
+		if _, err := services.Status(ctx, o.name); errors.Is(err, yarn.ErrNoService) && !fs.Exists(o.dir) {
+			return o.needService(err)
+		}
+		if err := o.purgeable(ctx); err != nil {
+			return err
+		}
+	}
+	err := services.Destroy(ctx, o.name)
 	switch {
 	case err == nil:
 		if err := o.awaitEnd(ctx, c); err != nil {
 			return err
 		}
 		a.ui.Note("%s: ended", o.name)
-	case errors.Is(err, yarn.ErrNoService) && !(purge && fs.Exists(o.place())):
+	case errors.Is(err, yarn.ErrNoService) && !purge:
 		return o.needService(err)
 	case !errors.Is(err, yarn.ErrNoService):
 		return o.fail(err)
@@ -138,15 +151,7 @@ func (o *yarnOptions) down(ctx context.Context, a *app, purge bool) error {
 	if !purge {
 		return nil
 	}
-	// Only what up has made is removed: a folder without its run.json is something else.
-	if !fs.Exists(fs.Join(o.dir, "run.json")) {
-		return usagef("yarn down: --purge: %s is no cluster's folder", o.dir)
-	}
-	if err := fs.RemoveAll(o.dir); err != nil {
-		return err
-	}
-	a.ui.Note("%s: removed", o.dir)
-	return nil
+	return o.purge(a)
 }
 
 // awaitEnd waits until YARN has ended the service's run.

@@ -27,11 +27,15 @@ type shipment struct {
 	spec  yarn.Spec
 	epoch uint64 // of the coordinator before; 0: there was none
 	made  string // the outermost folder that was made; "": all were there
+	empty bool   // the cluster's folder was there, with nothing in it
 }
 
 // ship fills the cluster's folder, which only its owner can read: keys lie in it.
 func (s *shipment) ship(ctx context.Context, binary string) (err error) {
-	if err := s.makeFolder(); err != nil {
+	if err := s.makeFolder(ctx); err != nil {
+		return err
+	}
+	if err := fs.RemoveAll(failuresDir(s.o.dir)); err != nil { // of its last time
 		return err
 	}
 	p, err := cluster.ReadPlace(ctx, s.o.place())
@@ -59,12 +63,16 @@ func (s *shipment) ship(ctx context.Context, binary string) (err error) {
 	return s.shipBinary(ctx, binary)
 }
 
-// undo removes what was made, if the cluster's folder was not there before.
+// undo removes what was made, if the cluster was not there before.
 func (s *shipment) undo() error {
-	if s.made == "" {
-		return nil
+	switch {
+	case s.made != "":
+		return fs.RemoveAll(s.made)
+	case s.empty:
+		_, err := removeOwn(s.o.dir)
+		return err
 	}
-	return fs.RemoveAll(s.made)
+	return nil
 }
 
 // checkBefore refuses fewer stores than the cluster had before: its jobs would wait for
@@ -82,6 +90,9 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 	if err != nil {
 		return usagef("yarn up: %w: is that the folder of another program?", err)
 	}
+	if before.Name != s.o.name {
+		return usagef("yarn up: --dir %s: is the folder of cluster %s: give --name %s, or another folder", quoteIfOdd(s.o.dir), before.Name, before.Name)
+	}
 	if before.Stores > s.o.stores {
 		return usagef("yarn up: the cluster in %s had %s, and its jobs have values on each: give --stores %d or more, or begin anew after `taxon yarn down --purge`",
 			s.o.dir, counted(int64(before.Stores), "store", "stores"), before.Stores)
@@ -93,7 +104,7 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 func (s *shipment) runFile() string { return fs.Join(s.o.dir, "run.json") }
 
 // makeFolder makes the cluster's folder, and notes what has to go if nothing comes of it.
-func (s *shipment) makeFolder() error {
+func (s *shipment) makeFolder(ctx context.Context) error {
 	made := ""
 	for at := s.o.dir; at != fs.Dir(at); at = fs.Dir(at) {
 		info, err := fs.Stat(at)
@@ -109,13 +120,26 @@ func (s *shipment) makeFolder() error {
 		made = at
 	}
 	if made == "" {
-		return nil
-	}
-	if err := fs.MkdirAll(s.o.dir); err != nil {
+		other, err := inFolder(ctx, s.o.dir)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			return usagef("yarn up: --dir %s: holds %q, and is no cluster's folder: give an empty one, or one that is not there", quoteIfOdd(s.o.dir), other)
+		}
+		names, err := fs.ReadDirNames(s.o.dir)
+		if err != nil || len(names) > 0 {
+			return err
+		}
+		s.empty = true
+	} else if err := fs.MkdirAll(s.o.dir); err != nil {
 		return err
 	}
 	s.made = made
-	return fs.Private(s.o.dir)
+	if err := fs.Private(s.o.dir); err != nil {
+		return err
+	}
+	return fs.WriteFile(fs.Join(s.o.dir, clusterMark), []byte("a cluster of `taxon yarn up`\n"))
 }
 
 // shipConf takes along the configuration of HDFS that this process uses, so that a path
@@ -242,7 +266,7 @@ func (s *shipment) shipRun() error {
 func (s *shipment) run() yarn.Run {
 	o := s.o
 	find := []string{"--coordinator", o.place()}
-	r := yarn.Run{Name: o.name, Local: o.local, Stores: o.stores, Args: map[string][]string{
+	r := yarn.Run{Name: o.name, Dir: o.dir, Local: o.local, Stores: o.stores, Args: map[string][]string{
 		yarn.Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", o.place(), "--journal", fs.Join(o.dir, "journal"), "--lease", o.lease.String(),
 			"--snapshots", fs.Join(o.dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.every), "--snapshot-pause", o.pause.String()},
 		yarn.Store: append([]string{"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}, find...),

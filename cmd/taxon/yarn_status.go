@@ -186,7 +186,17 @@ func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Cl
 			c.close()
 		}
 	}()
-	return o.awaitYarn(ctx, func(ctx context.Context) (bool, string, error) {
+	failed := o.failures(ctx)
+	return o.awaitYarn(ctx, func(ctx context.Context) (_ bool, missing string, err error) {
+		why, err := failed(ctx)
+		if err != nil {
+			return false, "", err
+		}
+		defer func() {
+			if missing != "" && why != "" {
+				missing = why
+			}
+		}()
 		run, err := manager.Application(ctx, o.name)
 		if err == nil && run != nil && run.Dead() {
 			return false, "", usagef("yarn %s: YARN has ended %s: %s", o.verb, run.ID, run.Why())
@@ -213,6 +223,38 @@ func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Cl
 		}
 		return false, fmt.Sprintf("the coordinator knows %d of %d workers and %d of %d stores", haveWorkers, workers, haveStores, stores), nil
 	})
+}
+
+// lastingFailures is how often an instance must have failed, from a cause that lasts, until
+// no more is hoped for.
+const lastingFailures = 3
+
+// failures watches the cluster's processes: what it returns says which one has failed since,
+// and why, and is an error of the user's when trying again won't help.
+func (o *yarnOptions) failures(ctx context.Context) func(context.Context) (string, error) {
+	before := map[string]int{}
+	for _, f := range readFailures(ctx, o.dir) {
+		before[f.Instance] = f.Times
+	}
+	return func(ctx context.Context) (why string, err error) {
+		for _, f := range readFailures(ctx, o.dir) {
+			times := f.Times - before[f.Instance]
+			if times <= 0 {
+				continue
+			}
+			at := ""
+			if f.Host != "" {
+				at = " on host " + f.Host
+			}
+			if f.Lasting && times >= lastingFailures {
+				return "", usagef("yarn %s: %s does not start%s: %s", o.verb, f.Instance, at, oneLine(f.Error))
+			}
+			if why == "" {
+				why = fmt.Sprintf("%s failed %s%s, the last time with: %s", f.Instance, counted(int64(times), "time", "times"), at, oneLine(f.Error))
+			}
+		}
+		return why, nil
+	}
 }
 
 // waitsFor says why there is no coordinator yet.

@@ -141,11 +141,35 @@ func (o *yarnUpOptions) size(ctx context.Context, a *app) error {
 		worker, store = up(int64(float64(i.Plan.WorkerMemory)/workerShare)+room), up(i.Plan.StoreMemory+room)
 		a.ui.Note("by the plan: %s a worker, %s a store", formatBytes(worker), formatBytes(store))
 	}
+	for _, path := range []string{o.data, o.hierarchy} {
+		if err := isThere(ctx, path); err != nil {
+			return err
+		}
+	}
 	if o.workerMem == 0 {
 		o.workerMem = worker
 	}
 	if o.storeMem == 0 {
 		o.storeMem = store
+	}
+	return nil
+}
+
+// isThere refuses a path of input that names nothing; "" is no path.
+func isThere(ctx context.Context, path string) error {
+	if path == "" {
+		return nil
+	}
+	_, err := fs.Stat(path)
+	if err == nil {
+		return nil
+	}
+	files, expandErr := fs.Expand(ctx, path)
+	if expandErr != nil {
+		return expandErr
+	}
+	if len(files) == 1 && files[0] == path {
+		return fs.Explain(path, err)
 	}
 	return nil
 }
@@ -208,12 +232,25 @@ func (o *yarnUpOptions) up(ctx context.Context, a *app) error {
 		}
 		var status *statusError
 		if errors.As(err, &status) && status.code == exitUsage { // it ended before it was ready
-			_ = services.Destroy(context.WithoutCancel(ctx), o.name)
+			o.abandon(context.WithoutCancel(ctx), c, services)
 			return firstError(err, s.undo())
 		}
 		return err
 	}
 	return o.print(ctx, a, c, services)
+}
+
+// abandonLimit bounds waiting for the end of a service that did not come up.
+const abandonLimit = 30 * time.Second
+
+// abandon ends a service that did not come up, and waits until none of its processes can
+// write to its folder any more.
+func (o *yarnUpOptions) abandon(ctx context.Context, c *yarn.Client, services yarn.Services) {
+	ctx, done := context.WithTimeout(ctx, abandonLimit)
+	defer done()
+	if services.Destroy(ctx, o.name) == nil {
+		_ = o.awaitEnd(ctx, c) // the cause is told, not this
+	}
 }
 
 // free refuses a name under which a service is there already.

@@ -38,7 +38,8 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	defer func() { _ = fs.RemoveAll(b.dir.run(id)) }()
 	j := &Job{State: b.config.Dir, Run: id, Keys: run.Keys,
 		Name:  fmt.Sprintf("taxon %s sweep %d", first.lease.GetJob(), first.lease.GetSweep()),
-		Lines: b.lines(batch, first.job.GetPlan()), Reducers: b.reducers(len(run.Keys), len(batch))}
+		Lines: b.lines(batch, first.job.GetPlan())}
+	j.Reducers = b.reducers(len(run.Keys), len(j.Lines))
 	j.Started = func(job string) {
 		b.config.Accepted()
 		_ = fs.WriteFile(fs.Join(b.dir.run(id), idFile), []byte(job))
@@ -188,11 +189,11 @@ func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, to
 	return cost, total
 }
 
-// reducers is the number of reduce tasks for so many ranges.
+// reducers is the number of reduce tasks for so many ranges and map tasks.
 func (b *Backend) reducers(ranges, maps int) int {
 	n := b.config.Reduces
 	if n == 0 {
-		n = (min(b.config.Runner.Slots(), maps) + 1) / 2
+		n = (maps + 1) / 2
 	}
 	return min(n, ranges)
 }

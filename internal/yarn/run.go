@@ -24,6 +24,8 @@ type Run struct {
 	// for the service.
 	Local string `json:"local,omitempty"`
 	Name  string `json:"name"` // of the service
+	// Dir is the cluster's folder, where a process says why it can't start; "": nowhere.
+	Dir string `json:"dir,omitempty"`
 	// Stores is the number of shards, over which jobs have placed their values.
 	Stores int `json:"stores"`
 }

@@ -169,6 +169,7 @@ func withMapper(ctx context.Context, c *Cluster, do func(pid int) bool) bool {
 
 // input: exit status 2, one line that says what is wrong, and nothing left behind.
 func (m *mapReduceTest) input(t *testing.T) {
+	t.Setenv("HADOOP_ROOT_LOGGER", "WARN,console") // says neither a job's id nor why it was refused
 	nobody := t.TempDir()
 	if err := os.CopyFS(nobody, os.DirFS(m.cluster.Conf())); err != nil {
 		t.Fatal(err)
@@ -197,6 +198,7 @@ func (m *mapReduceTest) input(t *testing.T) {
 		{"queue nope: does not exist", []string{"--queue", "nope", "--state", state}},
 		{"--task-memory", []string{"--task-memory", "20G", "--state", state}},
 		{"--task-cores", []string{"--task-cores", "400", "--state", state}},
+		{"would have 300 cores", []string{"--hadoop-property", "mapreduce.map.cpu.vcores=300", "--state", state}}, // Hadoop itself refuses this one
 		{"nobody answers there", []string{"--mapred", lost, "--state", state}},
 		{"no HDFS name node answers", []string{"--state", "hdfs://127.0.0.1:1/state"}},
 		{"permission denied", []string{"--state", strings.Replace(state, "hdfs://", "hdfs://alice@", 1)}},

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	iofs "io/fs"
+	"slices"
+	"strings"
+
+	"taxon/internal/fs"
+	"taxon/internal/yarn"
+)
+
+// clusterMark is the file that tells a cluster's folder from one of somebody's data. Older
+// folders have run.json alone.
+const clusterMark = ".taxon-cluster"
+
+// ownNames are what a cluster's processes, and those who start it, make in its folder, the
+// mark last.
+func ownNames() []string {
+	return []string{placeName, "journal", "snapshots", "bin", "conf", "run.json", "secrets", clientFolder, failuresName, clusterMark}
+}
+
+// inFolder is the name of something in a folder that is no cluster's; "": the folder is
+// empty or a cluster's.
+func inFolder(ctx context.Context, dir string) (string, error) {
+	names, err := fs.ReadDirNames(dir)
+	if err != nil || len(names) == 0 || slices.Contains(names, clusterMark) {
+		return "", err
+	}
+	if file := fs.Join(dir, "run.json"); slices.Contains(names, "run.json") {
+		data, err := fs.ReadFile(ctx, file)
+		if err != nil {
+			return "", err
+		}
+		if _, err := yarn.DecodeRun(file, data); err == nil {
+			return "", nil
+		}
+	}
+	return names[0], nil
+}
+
+// removeOwn removes what a cluster has made in its folder, and the folder if nothing is
+// left. What others have put there stays: its names are returned.
+func removeOwn(dir string) (left []string, err error) {
+	names, err := fs.ReadDirNames(dir)
+	if err != nil {
+		return nil, err
+	}
+	own := ownNames()
+	for _, name := range names {
+		if !slices.Contains(own, name) && !unfinished(name, own) {
+			left = append(left, name)
+		} else if name != clusterMark {
+			if err := fs.RemoveAll(fs.Join(dir, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(left) > 0 {
+		return left, fs.RemoveAll(fs.Join(dir, clusterMark))
+	}
+	return nil, fs.RemoveAll(dir)
+}
+
+// unfinished tells the hidden file or folder that a killed process leaves of one of its own.
+func unfinished(name string, own []string) bool {
+	return strings.HasSuffix(name, ".part") && slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(name, "."+o+".") })
+}
+
+// purgeable refuses --purge of what is not this cluster's folder, before anything is ended.
+func (o *yarnOptions) purgeable(ctx context.Context) error {
+	other, err := inFolder(ctx, o.dir)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return usagef("yarn down: --purge: %s is not there, so nothing was ended: give the --name and --dir that `taxon yarn up` was given", o.dir)
+	}
+	if err != nil {
+		return err
+	}
+	if other != "" {
+		return usagef("yarn down: --purge: %s is no cluster's folder, so nothing was ended: give the --dir that `taxon yarn up` was given", o.dir)
+	}
+	file := fs.Join(o.dir, "run.json")
+	data, err := fs.ReadFile(ctx, file)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil // of an `up` that was killed
+	}
+	if err != nil {
+		return err
+	}
+	run, err := yarn.DecodeRun(file, data)
+	if err != nil {
+		return usagef("yarn down: --purge: %w", err)
+	}
+	if run.Name != o.name {
+		return usagef("yarn down: --purge: %s is the folder of cluster %s, so nothing was ended: give its --name", o.dir, run.Name)
+	}
+	return nil
+}
+
+// purge removes what purgeable has allowed.
+func (o *yarnOptions) purge(a *app) error {
+	left, err := removeOwn(o.dir)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		a.ui.Note("%s: the cluster's files are removed; %s stays", o.dir, strings.Join(left, ", "))
+		return nil
+	}
+	a.ui.Note("%s: removed", o.dir)
+	return nil
+}
