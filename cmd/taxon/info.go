@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	iofs "io/fs"
 	"slices"
 	"strconv"
 
@@ -155,13 +156,14 @@ func gatherInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 	}
 	if o.path != fs.Stdin {
 		st, err := fs.Stat(o.path)
-		if err != nil {
+		if err != nil && !errors.Is(err, iofs.ErrNotExist) { // else it may be a pattern
 			return nil, fs.Explain(o.path, err)
 		}
-		if st.IsDir() {
-			if dataset.LooksIngested(o.path) {
-				return setInfo(ctx, a, o)
-			}
+		switch {
+		case err != nil || !st.IsDir():
+		case dataset.LooksIngested(o.path):
+			return setInfo(ctx, a, o)
+		case !fs.HasParts(o.path):
 			return modelInfo(o)
 		}
 	}
@@ -214,7 +216,8 @@ func setInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 	return i, i.addTraining(ctx, a, o, set.Labels, sizes)
 }
 
-// fileInfo reads a file of instances or a structure.
+// fileInfo reads a file of instances or a structure, or the files of a pattern or a folder of
+// parts as one.
 func fileInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 	f, err := fs.Open(ctx, fs.Local{In: a.stdin}, o.path)
 	if err != nil {

@@ -157,6 +157,12 @@ func Exists(path string) bool {
 // partPrefix begins the names of a folder's part files, as Hadoop's jobs write them.
 const partPrefix = "part-"
 
+// HasParts says whether path is a folder that Open reads as the parts of one file.
+func HasParts(path string) bool {
+	names, err := ReadDirNames(path)
+	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
+}
+
 // Expand lists the files that a path of input stands for: itself; of a pattern (* ? [])
 // all files that match, by name; of a folder its part files. A local file whose name
 // has the characters of a pattern is itself.

@@ -1,6 +1,7 @@
 package hadoop
 
 import (
+	"bytes"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -16,6 +17,7 @@ func TestPaths(t *testing.T) {
 	taxon := buildCommand(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Chdir(t.TempDir())
+	t.Run("info", func(t *testing.T) { testInfo(t, c, taxon) })
 	t.Run("tune", func(t *testing.T) { testTune(t, c, taxon) })
 	nothingBut(t, ".")
 }
@@ -96,4 +98,31 @@ func values(table map[string]any) (out []any) {
 		out = append(out, point["C"], point["value"], point["fold_values"])
 	}
 	return out
+}
+
+// testInfo: a pattern and a folder of parts are looked at like the file that they make up.
+func testInfo(t *testing.T, c *Cluster, taxon cli) {
+	rows := multiLabelRows(100, 1)
+	half := bytes.LastIndexByte(rows[:len(rows)/2], '\n') + 1
+	for _, root := range []string{t.TempDir(), c.URL("/info")} {
+		if err := fs.MkdirAll(fs.Join(root, "parts")); err != nil {
+			t.Fatal(err)
+		}
+		put(t, fs.Join(root, "whole"), rows)
+		put(t, fs.Join(root, "parts", "part-00000"), rows[:half])
+		put(t, fs.Join(root, "parts", "part-00001"), rows[half:])
+		put(t, fs.Join(root, "parts", "_SUCCESS"), nil)
+		whole := taxon.figures(t, "info", fs.Join(root, "whole"))
+		for _, path := range []string{"parts", "parts/part-*", "p*/part-0000[01]"} {
+			got := taxon.figures(t, "info", fs.Join(root, path))
+			for _, key := range []string{"kind", "bytes", "instances", "features", "nonzeros", "labels"} {
+				if got[key] == nil || got[key] != whole[key] {
+					t.Errorf("%s: %s %v, want %v", path, key, got[key], whole[key])
+				}
+			}
+		}
+		for _, path := range []string{"none", "none*", ""} {
+			taxon.run(t, 2, "info", fs.Join(root, path))
+		}
+	}
 }
