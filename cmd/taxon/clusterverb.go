@@ -103,10 +103,10 @@ func newClusterUp(a *app) *cobra.Command {
 		Use:   "up --dir DIR",
 		Short: "start a cluster, and return when all of it is ready",
 		Long: "Starts a coordinator, stores and workers and returns when all are ready. They outlive the terminal; their logs are in DIR/logs. " +
-			"A folder whose cluster was shut down, or killed, goes on with its jobs and data.",
+			"A folder whose cluster was shut down, or killed, goes on with its jobs and data, and with all that is not said anew.",
 		Example: "taxon cluster up --workers 2 --stores 1 --dir c\n" +
 			"taxon cluster up --workers 4 --slots 2 --stores 2 --dir c --data-root /data --json",
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd.Context(), a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd.Context(), a, cmd.Flags().Changed) },
 	}
 	o.dirFlag(cmd)
 	flagGroup(cmd, "Processes", func(f *pflag.FlagSet) {
@@ -158,15 +158,21 @@ func (o *clusterOptions) wanted() (*supervise.Wanted, error) {
 	return w, nil
 }
 
-func (o *clusterOptions) up(ctx context.Context, a *app) error {
-	if _, err := cluster.MakeRoots(o.roots); err != nil {
-		return usagef("cluster up: %w", err)
-	}
+func (o *clusterOptions) up(ctx context.Context, a *app, given func(flag string) bool) error {
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return err
 	}
 	o.dir = dir
+	if err := cluster.SupervisorFolder(o.dir); err != nil {
+		return err
+	}
+	if err := o.keepSettings(given); err != nil {
+		return err
+	}
+	if _, err := cluster.MakeRoots(o.roots); err != nil {
+		return usagef("cluster up: %w", err)
+	}
 	if err := o.claim(ctx, a); err != nil {
 		return err
 	}

@@ -94,6 +94,9 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	if o.pause < time.Millisecond {
 		return usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.pause)
 	}
+	if err := cluster.CoordinatorFolder(o.dir); err != nil {
+		return err
+	}
 	o.name = "coordinator"
 	roots, err := cluster.MakeRoots(o.roots)
 	if err != nil {

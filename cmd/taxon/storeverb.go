@@ -159,6 +159,9 @@ func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member, r 
 
 // identify finds the shard's id in its folder, or makes one.
 func (o *storeOptions) identify() error {
+	if err := cluster.StoreFolder(o.dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return fs.Explain(o.dir, err)
 	}

@@ -68,6 +68,9 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	if o.name == "" {
 		o.name = hostName()
 	}
+	if err := cluster.WorkerFolder(o.dir); err != nil {
+		return err
+	}
 	named(&o.security, o.coordinator)
 	roots, err := cluster.MakeRoots(o.roots)
 	if err != nil {

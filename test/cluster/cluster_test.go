@@ -208,6 +208,64 @@ func TestClusterVerbs(t *testing.T) {
 	}
 }
 
+// A cluster that is started again is the one that it was, but for what is said anew.
+func TestUpAgain(t *testing.T) {
+	root := t.TempDir()
+	c := bench.Up(t, 1, 3, "--slots", "2", "--lease", "2s", "--data-root", root, "--snapshots", filepath.Join(root, "snaps"))
+	wanted := func() string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(c.Dir, "cluster.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	before := wanted()
+	c.Down(t)
+	bench.Must(t, "", "cluster", "up", "--dir", c.Dir)
+	if after := wanted(); after != before {
+		t.Errorf("started again as\n%s\nit was\n%s", after, before)
+	}
+	c.Down(t)
+	if r := bench.Run(t, "", "cluster", "up", "--dir", c.Dir, "--stores", "2"); r.Code != 2 || !strings.Contains(r.Stderr, "has 3") {
+		t.Errorf("up with fewer stores: %+v", r)
+	}
+	bench.Must(t, "", "cluster", "up", "--dir", c.Dir, "--workers", "2")
+	if s := c.State(t); len(s.Processes) != 1+3+2 {
+		t.Errorf("started again with two workers: %+v", s)
+	}
+}
+
+// No process takes a folder for its own that is another's.
+func TestForeignFolders(t *testing.T) {
+	c := bench.Up(t, 0, 1)
+	docs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(docs, "README.md"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	coordinator, store := filepath.Join(c.Dir, "coordinator"), filepath.Join(c.Dir, "store-0")
+	for _, args := range [][]string{
+		{"store", "--dir", coordinator, "--coordinator", "127.0.0.1:1"},
+		{"store", "--dir", docs, "--coordinator", "127.0.0.1:1"},
+		{"coordinator", "--dir", store, "--listen", "127.0.0.1:0"},
+		{"coordinator", "--dir", docs, "--listen", "127.0.0.1:0"},
+		{"worker", "--dir", store, "--coordinator", "127.0.0.1:1"},
+		{"cluster", "up", "--dir", coordinator},
+		{"cluster", "up", "--dir", docs},
+	} {
+		b := *bench
+		b.Deadline = 10 * time.Second
+		if r := b.Run(t, "", args...); r.Code != 2 || !strings.Contains(r.Stderr, "--dir") || strings.Count(r.Stderr, "\n") != 1 {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	for dir, n := range map[string]int{docs: 1, store: 2} {
+		if names, err := os.ReadDir(dir); err != nil || len(names) != n {
+			t.Errorf("%s holds %v, %v", dir, names, err)
+		}
+	}
+}
+
 // A supervisor that is killed leaves its processes; up and down end them.
 func TestKilledSupervisor(t *testing.T) {
 	c := bench.Up(t, 1, 1)
