@@ -28,6 +28,7 @@ type exportOptions struct {
 	rows      rowOptions
 	threads   int
 	forceSize bool
+	force     bool
 	exportJobOptions
 }
 
@@ -67,6 +68,7 @@ func newExportCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.format, "format", "text", exportFormats, "format of the weights: `NAME` is "+strings.Join(exportFormats, ", "))
 		f.StringVar(&o.out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
+		f.BoolVar(&o.force, "force", false, "format model: replace a model that is there")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value (model: differences from the parent; auto: measured on --data)")
 		choiceFlag(f, &o.values, "values", "float32", []string{"float32", "float16"}, "of a pruned model: float16 halves it and rounds")
 		f.BoolVar(&o.forceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
@@ -127,6 +129,8 @@ func (o *exportOptions) check(a *app) error {
 		return usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
 	case o.forceSize && o.format != "liblinear":
 		return usagef("export: --force-size goes with --format liblinear")
+	case o.force && !pruning:
+		return usagef("export: --force goes with --format model")
 	case pruning && o.out == fs.Stdin:
 		return usagef("export: a model is a folder: name it with --out")
 	case !pruning && o.values != "float32":

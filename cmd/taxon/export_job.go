@@ -24,13 +24,21 @@ func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
 	if err := o.check(a); err != nil {
 		return err
 	}
+	whole := o.format == "model" && o.threshold == (thresholdValue{}) && o.values == "float32"
+	if o.format == "model" {
+		dir, err := o.modelDir()
+		if err != nil {
+			return err
+		}
+		o.out = dir
+	}
 	c, err := o.client.dial()
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	began := time.Now()
-	if o.format == "model" && o.threshold == (thresholdValue{}) && o.values == "float32" {
+	if whole {
 		r, err := c.fetchModel(cmd.Context(), a, o.job, o.out)
 		if err != nil {
 			return err

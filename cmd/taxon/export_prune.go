@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"math"
-	"path/filepath"
 	"strings"
 
 	"taxon/internal/fs"
@@ -21,13 +20,25 @@ type pruneReport struct {
 	MicroF1Pruned *float64 `json:"micro_f1_pruned,omitempty"`
 }
 
-// exportPruned writes a pruned model.
-func (a *app) exportPruned(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
+// modelDir is where a model goes: a folder that holds nothing, or with --force a model.
+func (o *exportOptions) modelDir() (string, error) {
 	dir := strings.TrimRight(o.out, "/")
 	if dir == "" {
 		dir = o.out
 	}
 	if err := model.Replaceable(dir); err != nil {
+		return "", err
+	}
+	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.force { // Replaceable has listed it
+		return "", fs.Inputf(dir, 0, "exists already: choose another --out, or use --force to replace it")
+	}
+	return dir, nil
+}
+
+// exportPruned writes a pruned model.
+func (a *app) exportPruned(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
+	dir, err := o.modelDir()
+	if err != nil {
 		return err
 	}
 	p := model.PruneOptions{Threshold: o.threshold.at, Half: o.values == "float16"}
@@ -143,7 +154,7 @@ func (s *pruneSearch) microF1(ctx context.Context, dir string) (float64, error) 
 		return 0, err
 	}
 	if r.MicroF1 == 0 && dir == s.m.Dir {
-		return 0, fs.Inputf(filepath.Clean(s.o.rows.path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
+		return 0, fs.Inputf(fs.Clean(s.o.rows.path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
 	}
 	return r.MicroF1, nil
 }

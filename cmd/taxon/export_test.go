@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"taxon/internal/model"
 )
 
 // Every format goes to a file, to standard output and to a folder of parts.
@@ -89,6 +92,40 @@ func TestExportSparesFiles(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+// A model that is there is replaced with --force only.
+func TestExportModelOver(t *testing.T) {
+	dir := t.TempDir()
+	other := animals(t, 12)
+	vars := map[string]string{"S": animals(t, 10), "NEW": filepath.Join(dir, "new"), "OTHER": other, "NONE": t.TempDir()}
+	before, err := os.ReadFile(filepath.Join(other, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"--out $OTHER", "--out $OTHER/", "--out $OTHER --values float16"} {
+		code, _, stderr := runTaxon(t, "", "export --model $S --format model "+line, vars)
+		if code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "exists already: choose another --out, or use --force") {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+	if code, _, stderr := runTaxon(t, "", "export --job j --coordinator 127.0.0.1:1 --format model --out $OTHER", vars); code != exitUsage || !strings.Contains(stderr, "exists already") {
+		t.Errorf("a job's: exit %d, %q", code, stderr)
+	}
+	if after, err := os.ReadFile(filepath.Join(other, "manifest.json")); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the model was replaced (%v)", err)
+	}
+	for _, line := range []string{"--out $NEW", "--out $NONE", "--out $OTHER --force", "--out $OTHER/ --force"} {
+		if code, _, stderr := runTaxon(t, "", "export --model $S --format model --quiet "+line, vars); code != 0 {
+			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+	if m, err := model.ReadManifest(other); err != nil || m.Pruned == nil {
+		t.Errorf("--force replaced nothing (%v)", err)
+	}
+	if code, _, stderr := runTaxon(t, "", "export --model $S --out $NEW.txt --force", vars); code != exitUsage || !strings.Contains(stderr, "goes with --format model") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
