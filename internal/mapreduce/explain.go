@@ -32,7 +32,7 @@ var complaints = []struct {
 // What Hadoop says of containers that no host can give: the resource manager (<memory:1,
 // vCores:2> asked for, then the largest allowed), and the application's master likewise.
 var oversized = []*regexp.Regexp{
-	regexp.MustCompile(`(?:MAP|REDUCE) capability required is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability),
+	regexp.MustCompile(`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability),
 	regexp.MustCompile(`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability),
 }
 

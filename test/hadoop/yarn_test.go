@@ -353,7 +353,7 @@ func testYarnInput(t *testing.T, y *yarnCase) {
 		{"is a file", placed("bad", "--dir", y.c.URL("/gen/train.svm"))},
 		{"and is no cluster's folder", placed("bad", "--dir", y.c.URL("/gen"))},
 		{"/none", placed("bad", "--data", y.c.URL("/none"))},
-		{"does not start on host 127.0.0.1: yarn run: mkdir /proc/nope", placed("bad", "--local", "/proc/nope")},
+		{"does not start on host localhost: yarn run: /proc/nope", placed("bad", "--quiet", "--local", "/proc/nope")},
 		{"--name", placed("Bad_Name")},
 		{"is no Linux program", placed("bad", "--binary", dynamic)},
 		{"no such file", []string{"yarn", "up", "--name", "bad", "--data", y.c.URL("/none")}},
