@@ -55,6 +55,9 @@ func (o *clientOptions) dialIn(ctx context.Context) (*client, error) {
 	if err := needCoordinator(o.verb, o.coordinator); err != nil {
 		return nil, err
 	}
+	if err := driverGone(ctx, o.verb, o.coordinator); err != nil {
+		return nil, err
+	}
 	forget, err := o.findRemote(ctx)
 	if err != nil {
 		return nil, err

@@ -87,10 +87,16 @@ func newStatusCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.dial()
 			if err != nil {
-				return err
+				return showEnded(a, args[0], err)
 			}
 			defer c.close()
-			return c.status(cmd.Context(), a, args[0], watch)
+			if err = c.status(cmd.Context(), a, args[0], watch); err == nil || isCancelled(err) {
+				return err
+			}
+			if gone := driverGone(cmd.Context(), o.verb, o.coordinator); gone != nil { // in the meantime
+				return showEnded(a, args[0], gone)
+			}
+			return err
 		},
 	}
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {

@@ -355,7 +355,7 @@ func (t *training) fits() error {
 }
 
 // train runs the job on an embedded cluster and writes the model.
-func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model.Report, err error) {
+func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *model.Report, err error) {
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
 	config, job := t.engineConfig(), "train"
@@ -363,7 +363,7 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (_ *model
 		if t.o.mr.drive != "" {
 			job = t.o.mr.driveID
 			t.driving = &driving{dir: t.o.mr.drive, id: job, out: t.o.out}
-			defer t.driving.end()
+			defer func() { t.driving.end(report, err) }()
 		}
 		t.mr, err = t.mapReduce(ctx, from)
 		if t.mrDone != nil {
