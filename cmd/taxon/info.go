@@ -58,6 +58,9 @@ func newInfoCmd(a *app) *cobra.Command {
 			if o.path, err = o.plan.check(args); err != nil {
 				return err
 			}
+			if o.path, err = fs.Canonical(o.path); err != nil {
+				return fmt.Errorf("info: %w", err)
+			}
 			return runInfo(cmd.Context(), a, o)
 		},
 	}

@@ -58,7 +58,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 			}
 		}
 	}
-	return nil
+	return canonicalPaths(cmd)
 }
 
 // yamlValues reads what stands behind a key: nothing, a scalar, or a list in brackets.

@@ -313,7 +313,7 @@ func TestModelVerbMistakes(t *testing.T) {
 		"predict --model $S --data $DATA --text":                                      "leave out --text",
 		"predict --model $S --data $DATA --top -1":                                    "--top -1",
 		"predict --model $S --data $DATA --json":                                      "--out",
-		"predict --model $S --data $DATA --out $DIR/no/o":                             "no such file",
+		"predict --model $S --data $DATA --out $DIR/no/o":                             "no such directory",
 		"predict --model $S --data $DATA --out $DIR":                                  "is a directory",
 		"predict --model $S --data $DATA --thread 2":                                  "did you mean --threads?",
 		"eval --data $DATA":                                                           "--model DIR or --pred FILE",

@@ -100,6 +100,9 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 			if err := checkRequired(cmd); err != nil {
 				return err
 			}
+			if err := canonicalPaths(cmd); err != nil {
+				return err
+			}
 			for _, name := range repeated(cmd, a.args) {
 				a.ui.Warn("flag %s is given more than once: the last one counts", name)
 			}

@@ -35,7 +35,7 @@ func CreateFile(path string) (*OutFile, error) {
 	}
 	f, err := createBeside(target)
 	if err != nil {
-		return nil, Explain(path, err)
+		return nil, explainNew(path, err)
 	}
 	return &OutFile{out: f, path: path, target: target}, nil
 }

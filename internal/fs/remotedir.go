@@ -217,7 +217,7 @@ func createRemoteFile(path string) (*OutFile, error) {
 	w, err := f.Create(name)
 	if err != nil {
 		f.Close()
-		return nil, Explain(path, err)
+		return nil, explainNew(path, err)
 	}
 	return &OutFile{out: remoteOut{w}, path: path}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"taxon/internal/fs"
@@ -19,6 +20,7 @@ func TestPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Run("info", func(t *testing.T) { testInfo(t, c, taxon) })
 	t.Run("tune", func(t *testing.T) { testTune(t, c, taxon) })
+	t.Run("spellings", func(t *testing.T) { testSpellings(t, c, taxon) })
 	nothingBut(t, ".")
 }
 
@@ -125,4 +127,30 @@ func testInfo(t *testing.T, c *Cluster, taxon cli) {
 			taxon.run(t, 2, "info", fs.Join(root, path))
 		}
 	}
+}
+
+// testSpellings: hdfs:/x and HDFS:///x are hdfs:///x; a missing folder is named, and a model
+// that is there is replaced on demand only.
+func testSpellings(t *testing.T, c *Cluster, taxon cli) {
+	t.Setenv("HADOOP_CONF_DIR", c.Conf())
+	put(t, "hdfs:///spelled.svm", multiLabelRows(60, 1))
+	for _, data := range []string{"hdfs:/spelled.svm", "HDFS:///spelled.svm", strings.Replace(c.URL("/spelled.svm"), "hdfs", "Hdfs", 1)} {
+		taxon.run(t, 0, "train", "--data", data, "--out", "hdfs:/spelled", "--force", "--max-sweeps", "2")
+		taxon.run(t, 0, "predict", "--model", "hdfs:/spelled", "--data", data, "--out", "HDFS:/spelled.txt")
+	}
+	nothingBut(t, c.URL("/"), "glob", "info", "spelled", "spelled.svm", "spelled.txt", "tune")
+	for _, args := range [][]string{
+		{"predict", "--model", "hdfs:/spelled", "--data", "hdfs:/spelled.svm", "--out", "hdfs:///p/wf"},
+		{"export", "--model", "hdfs:/spelled", "--out", "hdfs:///p/wf"},
+	} {
+		if _, errs := taxon.run(t, 2, args...); !strings.Contains(errs, "hdfs:///p/wf: no such directory as hdfs:///p: make it first") {
+			t.Errorf("%v: %s", args, errs)
+		}
+	}
+	export := []string{"export", "--model", "hdfs:/spelled", "--format", "model", "--out", "hdfs:/small"}
+	taxon.run(t, 0, export...)
+	if _, errs := taxon.run(t, 2, export...); !strings.Contains(errs, "hdfs:///small: exists already") {
+		t.Errorf("export over a model: %s", errs)
+	}
+	taxon.run(t, 0, append(export, "--force")...)
 }

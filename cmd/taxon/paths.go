@@ -1,0 +1,49 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/fs"
+)
+
+// pathNames are what the help texts call the values of flags that are paths.
+var pathNames = []string{"DIR", "FILE", "FOLDER", "PATH", "MODEL", "CACHE"}
+
+// canonicalPaths puts the paths among the flags of a verb into the spelling that fs.Canonical
+// gives, and refuses those of file systems that are none of ours.
+func canonicalPaths(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name, _ := pflag.UnquoteUsage(f)
+		if err != nil || !slices.Contains(pathNames, name) && f.Name != "coordinator" {
+			return
+		}
+		list, many := f.Value.(pflag.SliceValue)
+		values := []string{f.Value.String()}
+		if many {
+			values = list.GetSlice()
+		} else if f.Value.Type() != "string" {
+			return
+		}
+		changed := false
+		for i, v := range values {
+			path, e := fs.Canonical(v)
+			if e != nil {
+				err = usagef("%s: --%s %w", verbPath(cmd), f.Name, e)
+				return
+			}
+			changed = changed || path != v
+			values[i] = path
+		}
+		switch {
+		case !changed:
+		case many:
+			err = list.Replace(values)
+		default:
+			err = f.Value.Set(values[0])
+		}
+	})
+	return err
+}
