@@ -92,6 +92,8 @@ type (
 		State []byte
 		Err   string
 	}
+	// WeightsLost tells that the weights of a job that is done are not in the store any more.
+	WeightsLost struct{ Job, Reason string }
 	// Shown is the end of a ShowWeights action; Err is its error, empty if there was none.
 	Shown struct {
 		Job string
@@ -99,23 +101,24 @@ type (
 	}
 )
 
-func (Submit) event()     {}
-func (Resume) event()     {}
-func (Restore) event()    {}
-func (Reopen) event()     {}
-func (Drain) event()      {}
-func (JoinShard) event()  {}
-func (LeaveShard) event() {}
-func (Register) event()   {}
-func (Leave) event()      {}
-func (Ask) event()        {}
-func (Renew) event()      {}
-func (Report) event()     {}
-func (Time) event()       {}
-func (Cancel) event()     {}
-func (Saved) event()      {}
-func (Shown) event()      {}
-func (Loaded) event()     {}
+func (Submit) event()      {}
+func (Resume) event()      {}
+func (Restore) event()     {}
+func (Reopen) event()      {}
+func (Drain) event()       {}
+func (JoinShard) event()   {}
+func (LeaveShard) event()  {}
+func (Register) event()    {}
+func (Leave) event()       {}
+func (Ask) event()         {}
+func (Renew) event()       {}
+func (Report) event()      {}
+func (Time) event()        {}
+func (Cancel) event()      {}
+func (Saved) event()       {}
+func (WeightsLost) event() {}
+func (Shown) event()       {}
+func (Loaded) event()      {}
 
 // Action is what the shell must do, in order. Everything after a Persist action waits
 // until its record is durable.

@@ -110,6 +110,7 @@ type jobState struct {
 	Past                          []pastStep        `json:",omitempty"` // steps that are referred to, see remake.go
 	Remakes                       map[uint64]uint32 `json:",omitempty"` // how often a task was made again, by remakeKey
 	Nodes, Terminals              uint32            `json:",omitempty"` // of a job whose values were dropped
+	Lost                          bool              `json:",omitempty"` // it was done, but its weights are gone from the store
 }
 
 // traceRecord is a line of the trace; Certificate is nil where it was not computed.

@@ -132,8 +132,9 @@ var (
 	ErrUnknownWorker = errors.New("worker is not registered (any more): register again")
 	ErrUnknownJob    = errors.New("no such job")
 	ErrUnknownMember = errors.New("no such member is registered")
-	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed")
+	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed, or one whose weights were lost")
 	ErrJobExists     = errors.New("a job of this id exists with another specification")
+	ErrDiscarded     = errors.New("a job of this id was discarded: submit it under another id")
 	ErrNoRoom        = errors.New("no checkpoint of the job could be kept")
 	ErrTooManyJobs   = errors.New("too many jobs: wait until one has ended")
 )
@@ -193,6 +194,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.loaded(e)
 	case Shown:
 		m.shown(e)
+	case WeightsLost:
+		m.weightsLost(e)
 	}
 	m.startQueued()
 	out := m.out

@@ -37,11 +37,7 @@ func (m *Machine) submit(e Submit) {
 		return
 	}
 	if old := m.find(id); old != nil {
-		if slices.Equal(old.Spec, j.Spec) {
-			m.out = append(m.out, Submitted{Job: id})
-		} else {
-			m.refuse(fmt.Errorf("job %s: %w", id, ErrJobExists))
-		}
+		m.submitAgain(old, j)
 		return
 	}
 	if m.full() {

@@ -66,6 +66,7 @@ const (
 	recordReopen   recordKind = "reopen"   // the ended Job is queued again
 	recordDrain    recordKind = "drain"    // Worker gets no more tasks
 	recordShard    recordKind = "shard"    // store shard Worker is at address Name
+	recordWeights  recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
 	recordShown    recordKind = "shown"    // Job's weights have been evaluated: it goes on
 	recordRecover  recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
@@ -131,7 +132,7 @@ func (m *Machine) apply(r *Record) error {
 		}
 		j.used = m.leastUsed(j)
 		j.note(r.At, levelInfo, "started")
-		m.openStep(j, r.At)
+		m.begin(j, r.At)
 	case recordGrant:
 		return m.applyGrant(j, r)
 	case recordDone:
@@ -149,6 +150,8 @@ func (m *Machine) apply(r *Record) error {
 		m.applyRollback(j, r)
 	case recordRolled:
 		return m.applyRolled(j, r)
+	case recordWeights:
+		m.applyWeights(j, r)
 	case recordForget:
 		m.forget(j.ID)
 	case recordTime:

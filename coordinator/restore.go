@@ -86,7 +86,7 @@ func (m *Machine) replaceable(j *job) error {
 		return fmt.Errorf("job %s: %w", j.ID, ErrJobExists)
 	case !old.ended():
 		return fmt.Errorf("job %s: %w: it is on its way here: cancel it first", j.ID, ErrNotResumable)
-	case old.State == taxonv1.JobState_JOB_STATE_DONE:
+	case old.State == taxonv1.JobState_JOB_STATE_DONE && !old.Lost && !old.Dropped:
 		return fmt.Errorf("job %s: %w: it is done here", j.ID, ErrNotResumable)
 	}
 	return nil

@@ -80,6 +80,7 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	}
 	j.FinalStep, j.FinalAttempts, j.Remakes = 0, nil, nil
 	j.lastCommitted, j.lastAttempts = 0, nil
+	j.Lost = false
 	j.rolling, j.RolledTo = false, j.outer.Sweep
 	j.note(r.At, levelWarn, "goes on behind sweep %d", j.outer.Sweep-1)
 	m.openStep(j, r.At)

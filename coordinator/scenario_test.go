@@ -31,6 +31,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	time +D              lets D pass and the clock strike
 //	saved JOB [final] [error TEXT]
 //	shown JOB [error TEXT]
+//	weights JOB TEXT     the job's weights are lost
 //	reopen JOB | discard JOB | drain W | shard ID ADDR [empty] | loaded JOB [error TEXT]
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
 //	jobs | workers | shards | log JOB
@@ -208,6 +209,8 @@ func (s *scene) command(words []string) {
 			e.Err = strings.Join(args[2:], " ")
 		}
 		s.do(e)
+	case "weights":
+		s.do(coordinator.WeightsLost{Job: args[0], Reason: strings.Join(args[1:], " ")})
 	case "finish":
 		s.finish(args)
 	case "status":

@@ -58,7 +58,9 @@ type Config struct {
 	// Show is handed the weights of every options.eval_every-th sweep, as the status of a
 	// job that ended with them; the job goes on when it returns, and fails on its error.
 	// nil: such sweeps are priced, and that is all.
-	Show     func(ctx context.Context, st *taxonv1.JobStatus) error
+	Show func(ctx context.Context, st *taxonv1.JobStatus) error
+	// Ended is told of each job that ends, at once: it must not wait for the server; nil: nobody.
+	Ended    func(job string, state taxonv1.JobState)
 	Journal  Journal // nil: none; a Server closes it
 	Snapshot []byte  // what the journal held when it was opened
 	Records  [][]byte
@@ -277,6 +279,9 @@ func (s *Server) carryOut(actions []Action, r *reply) {
 			close(s.wake)
 			s.wake = make(chan struct{})
 		case Changed, Ended:
+			if e, ok := a.(Ended); ok && s.config.Ended != nil {
+				s.config.Ended(e.Job, e.State)
+			}
 			close(s.changed)
 			s.changed = make(chan struct{})
 		}

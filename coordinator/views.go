@@ -50,14 +50,15 @@ func (m *Machine) queuePosition(j *job) uint32 {
 	return n
 }
 
-// resumable says whether a job that was cancelled, or failed, can go on.
+// resumable says whether a job that was cancelled, or failed, or whose weights are lost, can go on.
 func (j *job) resumable() bool {
-	return (j.State == taxonv1.JobState_JOB_STATE_CANCELLED || j.State == taxonv1.JobState_JOB_STATE_FAILED) && !j.Dropped
+	stopped := j.State == taxonv1.JobState_JOB_STATE_CANCELLED || j.State == taxonv1.JobState_JOB_STATE_FAILED
+	return (stopped || j.State == taxonv1.JobState_JOB_STATE_DONE && j.Lost) && !j.Dropped
 }
 
 // exportable says whether a job's final weights are in the store.
 func (j *job) exportable() bool {
-	return j.State == taxonv1.JobState_JOB_STATE_DONE && j.FinalStep > 0 && !j.Dropped
+	return j.State == taxonv1.JobState_JOB_STATE_DONE && j.FinalStep > 0 && !j.Dropped && !j.Lost
 }
 
 // Workers lists the registered workers in order of registration, behind the last ones
@@ -102,11 +103,9 @@ func (m *Machine) bury(w *workerState, silent bool) {
 	}
 }
 
-// namedWorker finds a worker by id, or by its name if only one has it.
+// namedWorker finds a worker by its name, which somebody chose, if only one has it, else by
+// id: where workers are named w1, w2, ... the two are easily mistaken for each other.
 func (m *Machine) namedWorker(id string) (*workerState, error) {
-	if w := m.worker(id); w != nil {
-		return w, nil
-	}
 	var found *workerState
 	for _, w := range m.workers {
 		if w.name != id {
@@ -116,6 +115,9 @@ func (m *Machine) namedWorker(id string) (*workerState, error) {
 			return nil, fmt.Errorf("%w: several workers are named %s: use an id (%s, %s, ...)", ErrBadMember, id, found.id, w.id)
 		}
 		found = w
+	}
+	if found == nil {
+		found = m.worker(id)
 	}
 	if found == nil {
 		return nil, fmt.Errorf("worker %s: %w", id, ErrUnknownMember)

@@ -132,6 +132,16 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget = s, s.Forget
 	}
+	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
+		Store: func(job string) (worker.Store, error) { return c.storeOf(job) },
+		JobOf: func(state []byte) (string, error) { job, _, err := dataOfState(state); return job, err },
+		Lose:  func(job, reason string) error { return c.server.WeightsLost(job, reason) }}
+	config.Ended = func(job string, state taxonv1.JobState) {
+		if state == taxonv1.JobState_JOB_STATE_DONE {
+			sealer.Ended(job)
+		}
+	}
+	sealer.Start()
 	server, err := coordinator.NewServer(config)
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), journal.Close(), p.listen.Close())
@@ -139,11 +149,9 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	c.server = server
 	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
 	close(c.started)
-	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
-		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
-	sealer.Start()
 	collector := c.collector(o.keep, p.log, warn)
 	server.Register(sealer.Registrar(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting})))
+	sealer.Catch()
 	collecting, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })

@@ -85,7 +85,7 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 		return nil, usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.verb, job, stateName(st.GetState()), job)
 	case len(r.GetPlan().GetBlockBegin()) == 0:
 		return nil, usagef("%s: job %s has no weights (any more): it was discarded", c.verb, job)
-	case report.WeightsSHA256 == "":
+	case report.WeightsSHA256 == "" || st.GetResumable(): // its weights are lost
 		return nil, fmt.Errorf("%s: %s", c.verb, st.GetError())
 	}
 	o := optionsOf(r.GetSpec().GetOptions())
@@ -96,7 +96,7 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 	}
 	t.reportGraph(report)
 	if err := c.fetchNames(ctx, t); err != nil {
-		return nil, err
+		return nil, lostOf(job, err)
 	}
 	defer t.set.Close()
 	stores := &cluster.JobStores{Shards: c.shards, Patience: c.dialer.Patience}
@@ -107,7 +107,16 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 	plan := r.GetPlan()
 	line := a.ui.Start("fetch", int64(len(plan.GetBlockBegin())+len(plan.GetRangeBegin())-2))
 	defer line.Done()
-	return t.writeWeights(ctx, dir, &countedStore{Store: src, line: line}, plan, st, *report)
+	made, err := t.writeWeights(ctx, dir, &countedStore{Store: src, line: line}, plan, st, *report)
+	return made, lostOf(job, err)
+}
+
+// lostOf says what to do where the store has lost what a job needs.
+func lostOf(job string, err error) error {
+	if err == nil || !errors.Is(err, cluster.ErrNotThere) && store.Lost(err) == nil {
+		return err
+	}
+	return fmt.Errorf("job %s: the store has lost what belongs to it: `taxon resume %s` makes it again, `taxon restore` goes on from a snapshot: %w", job, job, err)
 }
 
 // countedStore shows how many values were read.

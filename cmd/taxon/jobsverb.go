@@ -220,7 +220,7 @@ func newDrainCmd(a *app) *cobra.Command {
 	return clientVerb(a, &cobra.Command{
 		Use:     "drain WORKER",
 		Short:   "take a worker out after its tasks",
-		Long:    "Takes a worker, named by its id or its name (see `taxon workers`), out of the cluster: it finishes the tasks that it has, gets no more, and ends.",
+		Long:    "Takes a worker, named by its name or, where none has that name, its id (see `taxon workers`), out of the cluster: it finishes the tasks that it has, gets no more, and ends.",
 		Example: "taxon drain w3 --coordinator 127.0.0.1:7070\ntaxon drain worker-2",
 		Args:    oneArg("WORKER"),
 	}, func(ctx context.Context, c *client, args []string) error {

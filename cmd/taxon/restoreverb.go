@@ -33,7 +33,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "put a job from its snapshot onto a cluster",
 		Long: "Puts a job from the snapshot that a coordinator's --snapshots has kept onto a cluster, which goes on with it to the same bytes: the data, the values, and the job. " +
-			"The cluster may be a new one, with any number of shards; on the job's own, where it must have failed or been cancelled, it goes on over the shards that are up, in the place of those that are lost.",
+			"The cluster may be a new one, with any number of shards; on the job's own, where it must have failed, been cancelled, or have lost its weights, it goes on over the shards that are up, in the place of those that are lost.",
 		Example: "taxon restore --from snapshots --coordinator 127.0.0.1:7070\n" +
 			"taxon restore --from /mnt/backup/snapshots --job nightly --replicas 2",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -118,16 +118,18 @@ func (c *client) restore(ctx context.Context, a *app, o *restoreOptions) error {
 
 // wantRestored refuses early what the coordinator would refuse after all is uploaded.
 func (c *client) wantRestored(ctx context.Context, job string) error {
-	call, done := context.WithTimeout(ctx, clientTimeout)
-	defer done()
-	st, err := c.jobs.Status(call, &taxonv1.StatusRequest{Job: job})
+	st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: job, Verify: true})
 	switch {
 	case status.Code(err) == codes.NotFound:
 		return nil
 	case err != nil:
 		return c.fail(err)
-	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetResumable(): // its weights are lost
+		return nil
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetWeightsSha256() != "":
 		return usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // discarded
+		return nil
 	case !hasEnded(st.GetState()):
 		return usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, stateName(st.GetState()), job)
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
@@ -21,13 +23,17 @@ import (
 )
 
 // Sealer is the Jobs service in front of a coordinator's own: it puts a seal on each
-// finished job, the digest of its weights. Until that is made, once, the job is shown as
-// running, in phase seal: whoever sees a job done sees its digest. Close it before the
-// service behind it.
+// finished job, the digest of its weights, as soon as the job has ended (Ended, and Catch
+// for those of earlier lives). Until that is made, once, the job is shown as running, in
+// phase seal: whoever sees a job done sees its digest. Close it before the service behind it.
 type Sealer struct {
 	taxonv1.JobsServer
 	Dir   string // where seals are kept
 	Store func(job string) (worker.Store, error)
+	// JobOf tells the job of a state that is to be restored; nil: not told.
+	JobOf func(state []byte) (string, error)
+	// Lose is told of jobs whose weights turn out to be lost; nil: nobody.
+	Lose func(job, reason string) error
 	// Resident tells the most memory that this process has held, in bytes; nil: not told.
 	Resident func() uint64
 	Failed   func(error) // told what could not be done; nil: not told
@@ -42,6 +48,7 @@ type Sealer struct {
 // Seal is what is kept of a finished job beside the coordinator's journal.
 type Seal struct {
 	WeightsSHA256 string `json:"weights_sha256"`
+	EndedUnixMs   int64  `json:"ended_unix_ms,omitempty"` // which end of the job it is of; 0: not noted
 	Nonzeros      uint64 `json:"nonzeros"`
 	PeakRSSBytes  uint64 `json:"peak_rss_bytes"`
 	Error         string `json:"error,omitempty"` // why there is no digest
@@ -49,6 +56,7 @@ type Seal struct {
 
 // seal is one that is made or being made.
 type seal struct {
+	ended int64         // when the job did
 	ready chan struct{} // closed when what follows is set
 	Seal
 }
@@ -85,8 +93,91 @@ func (r *registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	r.ServiceRegistrar.RegisterService(desc, impl)
 }
 
+// Ended begins the seal of a job that is done. It does not wait.
+func (s *Sealer) Ended(job string) {
+	s.work.Go(func() {
+		st, err := s.JobsServer.Status(s.ctx, &taxonv1.StatusRequest{Job: job})
+		if err == nil {
+			s.dress(st)
+		}
+	})
+}
+
+// Catch begins the seals of jobs that were done before this process began.
+func (s *Sealer) Catch() {
+	s.work.Go(func() { _, _ = s.ListJobs(s.ctx, &taxonv1.ListJobsRequest{}) })
+}
+
+// Resume implements the Jobs service.
+func (s *Sealer) Resume(ctx context.Context, r *taxonv1.ResumeRequest) (*taxonv1.JobStatus, error) {
+	if err := s.verify(ctx, r.GetJob()); err != nil {
+		return nil, err
+	}
+	st, err := s.JobsServer.Resume(ctx, r)
+	if err == nil {
+		s.dress(st)
+	}
+	return st, err
+}
+
+// Submit implements the Jobs service.
+func (s *Sealer) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
+	if r.GetJob() != "" {
+		if err := s.verify(ctx, r.GetJob()); err != nil {
+			return nil, err
+		}
+	}
+	return s.JobsServer.Submit(ctx, r)
+}
+
+// Restore implements the Jobs service.
+func (s *Sealer) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
+	if s.JobOf != nil {
+		if job, err := s.JobOf(r.GetState()); err == nil {
+			if err := s.verify(ctx, job); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.JobsServer.Restore(ctx, r)
+}
+
+// verify reads the weights of a job that is done, if it is, and has it noted if they are
+// lost. Errors are those of a store that is away.
+func (s *Sealer) verify(ctx context.Context, job string) error {
+	st, err := s.JobsServer.Status(ctx, &taxonv1.StatusRequest{Job: job})
+	if err != nil || st.GetState() != taxonv1.JobState_JOB_STATE_DONE || st.GetResumable() {
+		return nil // the service says what it is
+	}
+	_, err = s.digest(ctx, job)
+	switch {
+	case err == nil:
+		return nil
+	case passing(err) || ctx.Err() != nil:
+		return status.Errorf(codes.Unavailable, "job %s is done; whether its weights are still there can't be told: %v", job, err)
+	}
+	return s.lose(job, err)
+}
+
+// lose has it noted that the weights of a job are lost.
+func (s *Sealer) lose(job string, why error) error {
+	if s.Lose == nil {
+		return nil
+	}
+	return s.Lose(job, why.Error())
+}
+
+// passing says of an error that it need not come again: what is away comes back, and a disk
+// that is full is emptied.
+func passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }
+
 // Status implements the Jobs service.
 func (s *Sealer) Status(ctx context.Context, r *taxonv1.StatusRequest) (*taxonv1.JobStatus, error) {
+	if r.GetVerify() {
+		if err := s.verify(ctx, r.GetJob()); err != nil {
+			return nil, err
+		}
+	}
 	st, err := s.JobsServer.Status(ctx, r)
 	if err == nil {
 		s.dress(st)
@@ -107,7 +198,7 @@ func (s *Sealer) Cancel(ctx context.Context, r *taxonv1.CancelRequest) (*taxonv1
 func (s *Sealer) ListJobs(ctx context.Context, r *taxonv1.ListJobsRequest) (*taxonv1.ListJobsResult, error) {
 	list, err := s.JobsServer.ListJobs(ctx, r)
 	for _, j := range list.GetJobs() {
-		if j.State == taxonv1.JobState_JOB_STATE_DONE && s.get(j.Job) == nil {
+		if j.State == taxonv1.JobState_JOB_STATE_DONE && s.get(j.Job, j.EndedUnixMs) == nil {
 			j.State, j.Phase, j.EndedUnixMs = taxonv1.JobState_JOB_STATE_RUNNING, phaseSeal, 0
 		}
 	}
@@ -150,10 +241,10 @@ func (s *Sealer) dress(st *taxonv1.JobStatus) (missing *seal) {
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return nil
 	}
-	made := s.get(st.Job)
+	made := s.get(st.Job, st.EndedUnixMs)
 	if made == nil {
 		st.State, st.Phase = taxonv1.JobState_JOB_STATE_RUNNING, phaseSeal
-		return s.entry(st.Job)
+		return s.entry(st.Job, st.EndedUnixMs)
 	}
 	st.WeightsSha256, st.Nonzeros, st.PeakRssBytes = made.WeightsSHA256, made.Nonzeros, made.PeakRSSBytes
 	if made.Error != "" && st.Error == "" {
@@ -163,8 +254,8 @@ func (s *Sealer) dress(st *taxonv1.JobStatus) (missing *seal) {
 }
 
 // get is the seal of a finished job; nil: it is being made.
-func (s *Sealer) get(job string) *Seal {
-	e := s.entry(job)
+func (s *Sealer) get(job string, ended int64) *Seal {
+	e := s.entry(job, ended)
 	select {
 	case <-e.ready:
 		return &e.Seal
@@ -173,18 +264,23 @@ func (s *Sealer) get(job string) *Seal {
 	}
 }
 
-// entry finds the seal of a finished job, or begins to make it.
-func (s *Sealer) entry(job string) *seal {
+// entry finds the seal of a job that ended at a time, or begins to make it. That of an
+// earlier end, of the job before it was resumed or of another of its id, is none.
+func (s *Sealer) entry(job string, ended int64) *seal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.seals[job]; e != nil {
+	if e := s.seals[job]; e != nil && e.ended == ended {
 		return e
 	}
-	e := &seal{ready: make(chan struct{})}
+	e := &seal{ended: ended, ready: make(chan struct{})}
 	s.seals[job] = e
-	if data, err := os.ReadFile(s.path(job)); err == nil && json.Unmarshal(data, &e.Seal) == nil {
-		close(e.ready)
-		return e
+	if data, err := os.ReadFile(s.path(job)); err == nil {
+		var kept Seal
+		if json.Unmarshal(data, &kept) == nil && (kept.EndedUnixMs == 0 || kept.EndedUnixMs == ended) {
+			e.Seal = kept
+			close(e.ready)
+			return e
+		}
 	}
 	s.work.Go(func() { s.make(job, e) })
 	return e
@@ -195,20 +291,20 @@ func (s *Sealer) path(job string) string { return filepath.Join(s.Dir, job+".jso
 // make digests the weights of a job, again and again while the store is away or the disk full.
 func (s *Sealer) make(job string, e *seal) {
 	var sealed Seal
-	// What is away comes back, and a disk that is full is emptied.
-	again := func(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }
 	err := Insist(s.ctx, 0, func() (err error) {
-		sealed, err = s.digest(job)
-		if err != nil && again(err) && s.Failed != nil {
+		sealed, err = s.digest(s.ctx, job)
+		if err != nil && passing(err) && s.Failed != nil {
 			s.Failed(fmt.Errorf("job %s: digest of its weights: %w", job, err))
 		}
 		return err
-	}, again)
+	}, passing)
 	if s.ctx.Err() != nil {
 		return
 	}
+	sealed.EndedUnixMs = e.ended
 	if err != nil {
 		sealed.Error = fmt.Sprintf("the job is done, but its weights can't be read: %v", err)
+		err = errors.Join(err, s.lose(job, err))
 	} else {
 		err = s.keep(job, sealed)
 	}
@@ -228,12 +324,12 @@ func (s *Sealer) keep(job string, sealed Seal) error {
 }
 
 // digest reads the weights of a job and names them.
-func (s *Sealer) digest(job string) (Seal, error) {
-	r, err := s.JobsServer.Describe(s.ctx, &taxonv1.JobRequest{Job: job})
+func (s *Sealer) digest(ctx context.Context, job string) (Seal, error) {
+	r, err := s.JobsServer.Describe(ctx, &taxonv1.JobRequest{Job: job})
 	if err != nil {
 		return Seal{}, err
 	}
-	st, err := s.JobsServer.Status(s.ctx, &taxonv1.StatusRequest{Job: job})
+	st, err := s.JobsServer.Status(ctx, &taxonv1.StatusRequest{Job: job})
 	if err != nil {
 		return Seal{}, err
 	}
@@ -253,7 +349,7 @@ func (s *Sealer) digest(job string) (Seal, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return Seal{}, fmt.Errorf("%w: %w", worker.ErrSpool, err)
 	}
-	if err := worker.StreamWeights(s.ctx, src, tree, r.GetPlan(), st, s.Dir, d.WriteNode); err != nil {
+	if err := worker.StreamWeights(ctx, src, tree, r.GetPlan(), st, s.Dir, d.WriteNode); err != nil {
 		return Seal{}, err
 	}
 	sum, err := d.Sum()

@@ -851,6 +851,7 @@ func (x *SubmitResult) GetJob() string {
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Verify        bool                   `protobuf:"varint,2,opt,name=verify,proto3" json:"verify,omitempty"` // of a job that is done: see first whether the store still has its weights
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -890,6 +891,13 @@ func (x *StatusRequest) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *StatusRequest) GetVerify() bool {
+	if x != nil {
+		return x.Verify
+	}
+	return false
 }
 
 type CancelRequest struct {
@@ -4270,9 +4278,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\" \n" +
 	"\fSubmitResult\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"!\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"9\n" +
 	"\rStatusRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\";\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
+	"\x06verify\x18\x02 \x01(\bR\x06verify\";\n" +
 	"\rCancelRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\adiscard\x18\x02 \x01(\bR\adiscard\"!\n" +

@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Jobs are sealed when they end, whether anybody asks or not.
+func TestSealedUnasked(t *testing.T) {
+	c := bench.Up(t, 1, 1)
+	jobs := []string{"a", "b", "c"}
+	for _, id := range jobs {
+		c.Submit(t, "1e-1", "--id", id)
+	}
+	for _, id := range jobs {
+		path := filepath.Join(c.Dir, "coordinator", "seals", id+".json")
+		for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(path); err == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("no seal of job %s\n%s", id, c.Taxon(t, "logs", id).Stdout)
+			}
+		}
+	}
+	var list []struct{ Job, State string }
+	Decode(t, c.Taxon(t, "jobs", "--json").Stdout, &list)
+	if len(list) != 3 || list[0].State != "done" || list[1].State != "done" || list[2].State != "done" {
+		t.Errorf("the first answer: %+v", list)
+	}
+}
+
+// loseStores ends the cluster, removes all that its stores hold, and starts it again.
+func (c *Cluster) loseStores(t *testing.T) {
+	t.Helper()
+	c.Down(t)
+	stores, err := filepath.Glob(filepath.Join(c.Dir, "store-*"))
+	if err != nil || len(stores) != 2 {
+		t.Fatal(stores, err)
+	}
+	for _, dir := range stores {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var s State
+	Decode(t, c.Must(t, "", "cluster", "up", "--json", "--quiet", "--dir", c.Dir).Stdout, &s)
+	c.env = "TAXON_COORDINATOR=" + s.Coordinator
+}
+
+// A job that is done, and whose weights the stores have lost since, can be had again: from
+// its snapshot, and without one by training it again.
+func TestLostWeights(t *testing.T) {
+	const gap = "1e-2"
+	want := bench.Embedded(t, gap)
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	c := bench.Up(t, 1, 2, snapshots(dir)...)
+	job := c.Submit(t, gap)
+	c.Done(t, job, want, nil)
+	if r := c.Try(t, "restore", "--from", dir); r.Code != 2 || !strings.Contains(r.Stderr, "is done") {
+		t.Errorf("restore of a job whose weights are there: %+v", r)
+	}
+	if r := c.Try(t, "resume", job); r.Code != 2 {
+		t.Errorf("resume of a job whose weights are there: %+v", r)
+	}
+	c.loseStores(t)
+	if r := c.Try(t, "export", "--job", job, "--format", "model", "--out", filepath.Join(t.TempDir(), "m")); r.Code == 0 || !strings.Contains(r.Stderr, "taxon resume "+job) {
+		t.Errorf("export of what is lost: %+v", r)
+	}
+	c.Taxon(t, "restore", "--from", dir, "--job", job)
+	c.Done(t, job, want, nil)
+	c.loseStores(t)
+	c.Taxon(t, "resume", job)
+	if s := c.Done(t, job, want, nil); s.Rollbacks == 0 {
+		t.Errorf("trained again without a rollback: %+v", s)
+	}
+	c.Taxon(t, "export", "--job", job, "--format", "model", "--out", filepath.Join(t.TempDir(), "m"))
+}
+
+// Without snapshots too, and submitted again it uploads its data too.
+func TestLostWeightsWithoutSnapshots(t *testing.T) {
+	const gap = "1e-2"
+	want := bench.Embedded(t, gap)
+	c := bench.Up(t, 1, 2)
+	job := c.Submit(t, gap)
+	c.Done(t, job, want, nil)
+	c.loseStores(t)
+	if again := c.Submit(t, gap, "--id", job); again != job {
+		t.Errorf("submitted again it is %s", again)
+	}
+	c.Taxon(t, "resume", job)
+	c.Done(t, job, want, nil)
+	c.Taxon(t, "cancel", job, "--discard")
+	if r := c.Try(t, append([]string{"submit", "--id", job}, c.Job(gap)...)...); r.Code != 2 || !strings.Contains(r.Stderr, "was discarded") {
+		t.Errorf("a discarded job submitted again: %+v", r)
+	}
+}
