@@ -1,11 +1,14 @@
 package hdfs
 
 import (
+	"encoding/xml"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"os/user"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -19,6 +22,7 @@ const defaultPort = "8020"
 // Environment names what this package reads from it.
 const (
 	envConf      = "HADOOP_CONF_DIR"
+	envHome      = "HADOOP_HOME"
 	envUser      = "HADOOP_USER_NAME"
 	envPrincipal = "TAXON_KERBEROS_PRINCIPAL"
 	envKeytab    = "KRB5_CLIENT_KTNAME"
@@ -31,7 +35,7 @@ const (
 func options(l Location) (hdfs.ClientOptions, error) {
 	conf, err := hadoopconf.LoadFromEnvironment()
 	if err != nil {
-		return hdfs.ClientOptions{}, usagef("%s: %v", envConf, err)
+		return hdfs.ClientOptions{}, brokenConf(err)
 	}
 	host := l.Host
 	if host == "" {
@@ -63,6 +67,37 @@ func options(l Location) (hdfs.ClientOptions, error) {
 	}
 	o.User, err = actAs(l)
 	return o, err
+}
+
+// brokenConf explains the library's error about a configuration, which does not say which of
+// its files is broken.
+func brokenConf(err error) error {
+	for _, v := range []struct{ name, below string }{{envConf, ""}, {envHome, "conf"}} {
+		dir := os.Getenv(v.name)
+		if dir == "" {
+			continue
+		}
+		for _, name := range []string{"core-site.xml", "hdfs-site.xml", "mapred-site.xml"} {
+			file := filepath.Join(dir, v.below, name)
+			data, err := os.ReadFile(file)
+			if err == nil {
+				err = xml.Unmarshal(data, new(struct{}))
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return &UsageError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name, cause(err)), Err: err}
+			}
+		}
+	}
+	return &UsageError{Msg: fmt.Sprintf("%s: %v", envConf, err), Err: err}
+}
+
+// cause is an error of the operating system without the path.
+func cause(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // actAs is the user of a cluster without Kerberos: of the path, the environment, the login.

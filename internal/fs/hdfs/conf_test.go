@@ -82,12 +82,22 @@ func TestBadConfiguration(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.properties, err, c.want)
 		}
 	}
-	site(t)
-	if err := os.WriteFile(filepath.Join(os.Getenv(envConf), "hdfs-site.xml"), []byte("<configuration><prop"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := options(mustParse(t, "hdfs://nn/x")); err == nil || !strings.Contains(err.Error(), envConf) {
-		t.Errorf("broken xml: %v", err)
+	for _, name := range []string{"core-site.xml", "hdfs-site.xml", "mapred-site.xml"} {
+		site(t)
+		dir := os.Getenv(envConf)
+		for _, at := range []string{dir, filepath.Join(dir, "conf")} {
+			broken := filepath.Join(at, name)
+			if err := errors.Join(os.MkdirAll(at, 0o777), os.WriteFile(broken, []byte("<configuration>\n<prop"), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := options(mustParse(t, "hdfs://nn/x"))
+			var u *UsageError
+			if !errors.As(err, &u) || !strings.HasPrefix(err.Error(), broken+", ") || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", broken, err)
+			}
+			t.Setenv(envConf, "")
+			t.Setenv(envHome, dir)
+		}
 	}
 }
 
