@@ -69,6 +69,7 @@ type (
 		Read, Written uint64          // bytes from and to the store
 		Lost          []taxonv1.Place // with Error: values that the store must have and has not
 		Unavailable   bool            // with Error: the store was away
+		Unfit         bool            // with Error: this worker can't do the job's tasks, others may
 		Next          bool
 		Most          uint32
 	}

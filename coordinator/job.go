@@ -130,13 +130,14 @@ type job struct {
 	since     Tick           // of the last (re)start
 	batches   map[uint64]int // live leases of each batch; a batch takes a slot
 	log       jobLog
-	remakes   []remake // tasks of past steps that are run again, before all others
-	rolling   bool     // rests until its last checkpoint is loaded
-	used      float64  // slot-seconds, for fair shares; not journaled
-	awaySince Tick     // first report since a success that the store is away; not journaled
-	closing   bool     // cancelled, waits for its checkpoint
-	showing   bool     // rests until the weights that its step wrote are evaluated
-	shownAt   Tick     // when that began
+	remakes   []remake        // tasks of past steps that are run again, before all others
+	rolling   bool            // rests until its last checkpoint is loaded
+	used      float64         // slot-seconds, for fair shares; not journaled
+	awaySince Tick            // first report since a success that the store is away; not journaled
+	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
+	closing   bool            // cancelled, waits for its checkpoint
+	showing   bool            // rests until the weights that its step wrote are evaluated
+	shownAt   Tick            // when that began
 
 	savedSweep    uint32
 	savedAt       Tick

@@ -318,6 +318,8 @@ func (m *Machine) conclude(l *lease, e Report) {
 		m.decide(r)
 	case len(lostValues(e, l.job)) > 0:
 		m.missing(l, e)
+	case e.Unfit:
+		m.unfit(l, e)
 	case e.Deterministic:
 		m.failTask(l, e.Error)
 	case e.Unavailable:

@@ -33,6 +33,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	shown JOB [error TEXT]
 //	weights JOB TEXT     the job's weights are lost
 //	reopen JOB | discard JOB | drain W | shard ID ADDR [empty] | loaded JOB [error TEXT]
+//	report W L unfit TEXT
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
 //	jobs | workers | shards | log JOB
 //	finish JOB W [N]     does all tasks of the job's next N steps, says how they were committed
@@ -338,6 +339,8 @@ func (s *scene) report(args []string) {
 			}
 			e.Lost = append(e.Lost, p)
 		}
+	case "unfit":
+		e.Error, e.Unfit = strings.Join(args[3:], " "), true
 	case "away":
 		e.Error, e.Unavailable = strings.Join(args[3:], " "), true
 	case "error", "deterministic":

@@ -43,7 +43,7 @@ func (m *Machine) grant(worker string, most uint32) {
 	var few [8]*job
 	candidates := few[:0]
 	for _, j := range m.jobs {
-		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.fits(j, w) {
+		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.suits(j, w) {
 			candidates = append(candidates, j)
 		}
 	}

@@ -78,7 +78,7 @@ func (m *Machine) speculate(worker string) {
 			best = l
 		}
 	}
-	if best != nil && m.fits(best.job, m.worker(worker)) {
+	if best != nil && m.suits(best.job, m.worker(worker)) {
 		m.handOut(best.job, best.step, best.task, worker, 0)
 	}
 }

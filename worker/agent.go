@@ -44,6 +44,26 @@ func Deterministic(err error) error {
 	return deterministicError{err}
 }
 
+// unfitError is an error that this worker meets again with any task of the job.
+type unfitError struct{ error }
+
+func (e unfitError) Unwrap() error { return e.error }
+
+// Unfit marks an error that is due to how this worker is set up: it would come again here
+// with any task of the job, but not on others. Unfit(nil) is nil.
+func Unfit(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unfitError{err}
+}
+
+// IsUnfit says whether an error in err's chain was marked by Unfit.
+func IsUnfit(err error) bool {
+	var u unfitError
+	return errors.As(err, &u)
+}
+
 // IsDeterministic says whether an error in err's chain was marked by Deterministic.
 func IsDeterministic(err error) bool {
 	var d deterministicError

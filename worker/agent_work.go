@@ -73,6 +73,7 @@ func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv
 func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err error) {
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
 	r.Error, r.Deterministic = err.Error(), IsDeterministic(err)
+	r.Unfit = IsUnfit(err)
 	r.Lost, r.Unavailable = lost(err), errors.Is(err, store.ErrUnavailable)
 	a.tell(ctx, fmt.Errorf("job %s, step %d, task %d: %w", r.Lease.Job, r.Lease.Step, r.Lease.Task, err))
 }

@@ -160,7 +160,7 @@ func (o *workerOptions) trainer(cache *cluster.Cache, stores *cluster.JobStores)
 		Open: func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 			set, err := cache.Open(ctx, d)
 			if cluster.Refused(err) {
-				return nil, worker.Deterministic(err)
+				return nil, worker.Unfit(err)
 			}
 			return set, err
 		},

@@ -98,3 +98,17 @@ func TestLostWeightsWithoutSnapshots(t *testing.T) {
 		t.Errorf("a discarded job submitted again: %+v", r)
 	}
 }
+
+// One worker whose cache is too small for the data keeps no other from training on it.
+func TestWorkerThatDoesNotSuit(t *testing.T) {
+	const gap = "1e-1"
+	want := bench.Embedded(t, gap)
+	c := bench.Up(t, 0, 1)
+	small := bench.Process(t, "worker", "--coordinator", c.State(t).Coordinator, "--dir", t.TempDir(), "--name", "small", "--cache", "64kB", "--slots", "1")
+	bench.Process(t, "worker", "--coordinator", c.State(t).Coordinator, "--dir", t.TempDir(), "--name", "good", "--slots", "1")
+	job := c.Submit(t, gap)
+	c.Done(t, job, want, nil)
+	if log := c.Taxon(t, "logs", job).Stdout; !strings.Contains(log, "worker "+small+" gets no tasks") || !strings.Contains(log, "--cache") {
+		t.Errorf("the log does not say so:\n%s", log)
+	}
+}
