@@ -37,11 +37,10 @@ func (o *clientOptions) findRemote(ctx context.Context) (forget func(), err erro
 	if s.CACert != "" || s.Cert != "" || s.TokenFile != "" || s.Insecure {
 		return func() {}, nil
 	}
-	temp, err := os.MkdirTemp("", "taxon-client-")
+	temp, forget, err := fs.TempDir("client")
 	if err != nil {
-		return nil, fs.Explain(os.TempDir(), err)
+		return nil, err
 	}
-	forget = func() { os.RemoveAll(temp) }
 	from := fs.Join(fs.Dir(o.coordinator), clientFolder)
 	for name, to := range map[string]*string{caFile: &s.CACert, clientName + ".crt": &s.Cert, clientName + ".key": &s.Key, tokenFile: &s.TokenFile} {
 		data, err := fs.ReadFile(ctx, fs.Join(from, name))

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"taxon/internal/fs"
 )
 
 // exportJobOptions are the flags of export that name a cluster's job.
@@ -49,11 +50,11 @@ func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
 		a.ui.Note("%s nodes fetched in %s, sha256 %s", formatCount(int64(r.Nodes)), formatSeconds(time.Since(began).Seconds()), r.WeightsSHA256)
 		return nil
 	}
-	temp, err := os.MkdirTemp("", "taxon-export-")
+	temp, done, err := fs.TempDir("export")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer done()
 	path := filepath.Join(temp, "model")
 	if _, err := c.fetchModel(cmd.Context(), a, o.job, path); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 
@@ -134,11 +133,11 @@ func (s *countedStore) Get(ctx context.Context, keys []store.Key) ([][]byte, err
 
 // fetchNames opens what a model takes over from its training data.
 func (c *client) fetchNames(ctx context.Context, t *training) error {
-	temp, err := os.MkdirTemp("", "taxon-names-")
+	temp, done, err := fs.TempDir("names")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp) // mapped files stay readable
+	defer done() // mapped files stay readable
 	data := &cluster.DataStore{Shards: c.shards, Patience: c.dialer.Patience}
 	if err := cluster.FetchNames(ctx, data, t.spec.GetData(), temp); err != nil {
 		return err

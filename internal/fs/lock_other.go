@@ -7,5 +7,8 @@ import "os"
 // tryLock does nothing on systems without advisory locks on folders.
 func tryLock(*os.File) error { return nil }
 
+// abandoned can't be told without locks.
+func abandoned(*os.File) bool { return false }
+
 // ignoreUnsupported drops all errors: folders cannot be synced on these systems.
 func ignoreUnsupported(error) error { return nil }

@@ -20,6 +20,17 @@ func tryLock(f *os.File) error {
 	return nil
 }
 
+// abandoned takes the lock of an open folder of this user's, and says whether it could: no
+// living process holds it, for sure.
+func abandoned(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid() && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
 // ignoreUnsupported drops the error of file systems that cannot sync a folder.
 func ignoreUnsupported(err error) error {
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {

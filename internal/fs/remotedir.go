@@ -30,8 +30,8 @@ func createRemoteDir(name string, replace bool) (*OutDir, error) {
 		return nil, err
 	}
 	var err error
-	if d.work, err = os.MkdirTemp("", "taxon-hdfs-"); err != nil {
-		return nil, Explain(os.TempDir(), err)
+	if d.work, d.lock, err = tempDir("hdfs"); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -75,11 +75,10 @@ func Fetch(ctx context.Context, path string) (local string, done func(), err err
 	if !IsRemote(path) {
 		return path, func() {}, nil
 	}
-	temp, err := os.MkdirTemp("", "taxon-hdfs-")
+	temp, done, err := TempDir("hdfs")
 	if err != nil {
-		return "", nil, Explain(os.TempDir(), err)
+		return "", nil, err
 	}
-	done = func() { os.RemoveAll(temp) }
 	if err := FetchInto(ctx, path, temp); err != nil {
 		done()
 		return "", nil, err

@@ -1,0 +1,83 @@
+package fs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Names of temporary folders: taxon-WHAT-RANDOM.tmp.
+const (
+	tempPrefix = "taxon-"
+	tempSuffix = ".tmp"
+)
+
+// TempDir makes a temporary folder of this machine (in TMPDIR), for something of a short name.
+// It removes those of killed processes first: a living one holds the lock of its own. done
+// removes the folder.
+func TempDir(what string) (dir string, done func(), err error) {
+	dir, lock, err := tempDir(what)
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, func() {
+		os.RemoveAll(dir)
+		lock.Close()
+	}, nil
+}
+
+// tempDir is TempDir; the lock ends with its file.
+func tempDir(what string) (dir string, lock *os.File, err error) {
+	sweepTemp()
+	const tries = 100
+	for range tries {
+		dir, err = os.MkdirTemp("", tempPrefix+what+"-*"+tempSuffix)
+		if err != nil {
+			return "", nil, Explain(os.TempDir(), err)
+		}
+		lock, err = os.Open(dir)
+		if err == nil {
+			err = tryLock(lock)
+			if err == nil && stands(lock, dir) {
+				return dir, lock, nil
+			}
+			lock.Close()
+		} else if !errors.Is(err, os.ErrNotExist) {
+			os.RemoveAll(dir)
+			return "", nil, Explain(dir, err)
+		}
+		// Another process took it for a killed one's before it was locked.
+	}
+	return "", nil, Inputf(os.TempDir(), 0, "temporary folders vanish there: set TMPDIR to another folder")
+}
+
+// stands says whether an open folder is the one of the name.
+func stands(f *os.File, dir string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(dir)
+	return err == nil && os.SameFile(mine, named)
+}
+
+// sweepTemp removes the temporary folders that killed processes have left. What can't be
+// removed, as another user's, stays.
+func sweepTemp() {
+	entries, _ := os.ReadDir(os.TempDir())
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), tempPrefix) || !strings.HasSuffix(e.Name(), tempSuffix) {
+			continue
+		}
+		dir := filepath.Join(os.TempDir(), e.Name())
+		f, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		if abandoned(f) && stands(f, dir) {
+			os.RemoveAll(dir)
+		}
+		f.Close()
+	}
+}
