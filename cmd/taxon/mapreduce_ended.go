@@ -81,17 +81,17 @@ func driverGone(ctx context.Context, verb, addr string) error {
 	if readDocument(driverFile(string(dir)), &e.driver) != nil || e.driver.Coordinator != addr {
 		return nil // another driver's by now
 	}
-	var doc jobDocument
-	if readDocument(endFile(string(dir)), &doc) == nil {
-		e.doc = &doc
-		return usagef("%w", &e)
-	}
 	conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", addr)
-	if err == nil {
+	if err == nil { // it lives, or another process has its port by now
 		return conn.Close()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	var doc jobDocument
+	if readDocument(endFile(string(dir)), &doc) == nil {
+		e.doc = &doc
+		return usagef("%w", &e)
 	}
 	return withStatus(exitFailed, "%w", &e)
 }

@@ -61,6 +61,16 @@ func TestDriverEnded(t *testing.T) {
 		}
 	}
 	d := drove()
+	d.end(nil, nil)
+	other, err := net.Listen("tcp", d.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driverGone(t.Context(), "status", d.addr); err != nil {
+		t.Errorf("another process at the port: %v", err)
+	}
+	other.Close()
+	d = drove()
 	if code, out, stderr := ask("status wf", d); code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "has been killed: the same `taxon submit` goes on") {
 		t.Errorf("killed: status %d: %q%q", code, out, stderr)
 	}

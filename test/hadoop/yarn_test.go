@@ -315,6 +315,7 @@ func testDownUp(t *testing.T, y *yarnCase, set, sum string) {
 	if got := y.done(t, "second", 6*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
+	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge", "--dir", y.c.URL("/gen"))
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
 	if fs.Exists(strings.TrimSuffix(y.c.URL(""), "/") + "/user/" + superuser(t) + "/taxon/gw") {
 		t.Error("--purge left the folder")
