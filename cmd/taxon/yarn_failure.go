@@ -25,6 +25,9 @@ func failuresDir(dir string) string { return fs.Join(dir, failuresName) }
 
 // tell leaves a failure where readFailures finds it; Times is counted on from what is there.
 func (f containerFailure) tell(ctx context.Context, dir string) error {
+	if _, err := fs.Stat(fs.Join(dir, "run.json")); err != nil {
+		return err // the folder has been purged: it must not come back
+	}
 	path := fs.Join(failuresDir(dir), f.Instance)
 	f.Times = 1
 	if data, err := fs.ReadFile(ctx, path); err == nil {

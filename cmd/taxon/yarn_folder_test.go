@@ -125,7 +125,7 @@ func TestYarnOtherCluster(t *testing.T) {
 // TestYarnFailures: what a container's process fails with reaches who waits for it, and ends
 // the waiting when it lasts.
 func TestYarnFailures(t *testing.T) {
-	o := yarnOptions{verb: "up", dir: fill(t)}
+	o := yarnOptions{verb: "up", dir: fill(t, "run.json")}
 	run := filepath.Join(t.TempDir(), "run.json")
 	data, err := yarn.Run{Name: "gw", Dir: o.dir, Local: "/proc/nope", Args: map[string][]string{yarn.Worker: {}}}.Encode()
 	if err == nil {
@@ -155,6 +155,10 @@ func TestYarnFailures(t *testing.T) {
 	}
 	fail()
 	_, err = failed(t.Context())
+	purged := filepath.Join(t.TempDir(), "purged")
+	if (containerFailure{Instance: "worker-0"}).tell(t.Context(), purged) == nil || fs.Exists(purged) {
+		t.Error("a purged folder has come back")
+	}
 	var status *statusError
 	if !errors.As(err, &status) || status.code != exitUsage || !strings.Contains(err.Error(), "worker-0 does not start on host node-7") || !strings.Contains(err.Error(), "/proc/nope") {
 		t.Errorf("%v", err)
