@@ -111,7 +111,7 @@ func rpcError(err error) error {
 	switch {
 	case errors.Is(err, ErrUnknownWorker), errors.Is(err, ErrUnknownJob), errors.Is(err, ErrUnknownMember):
 		code = codes.NotFound
-	case errors.Is(err, ErrJobExists), errors.Is(err, ErrDiscarded), errors.Is(err, ErrNoRoom):
+	case errors.Is(err, ErrJobExists), errors.Is(err, ErrDiscarded), errors.Is(err, ErrTwin), errors.Is(err, ErrNoRoom):
 		code = codes.AlreadyExists
 	case errors.Is(err, ErrTooManyJobs), errors.Is(err, ErrTooLarge), errors.Is(err, ErrTooManyWorkers):
 		code = codes.ResourceExhausted

@@ -15,6 +15,7 @@ const maxShards = 1024
 var (
 	ErrNoShards  = errors.New("no store shard is up: start one (taxon store)")
 	ErrFewShards = errors.New("start more shards, or ask for fewer replicas")
+	ErrTwin      = errors.New("another store shard of this id is up")
 	ErrBadMember = errors.New("bad registration")
 )
 
@@ -25,6 +26,8 @@ type shardState struct {
 	bytes, capacity uint64
 	seen            Tick
 	up, empty       bool
+	rival           string // address at which another process wants to be the shard; "": none
+	twin            bool   // the shard was heard after its rival: both live
 }
 
 // shard is the shard of an id; nil if none has joined under it.
@@ -47,6 +50,10 @@ func (m *Machine) joinShard(e JoinShard) {
 		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be", e.ID, ErrBadMember, maxShards))
 		return
 	}
+	if err := m.contest(e); err != nil {
+		m.refuse(err)
+		return
+	}
 	if s := m.shard(e.ID); s == nil || s.addr != e.Addr {
 		m.decide(Record{Kind: recordShard, Worker: e.ID, Name: e.Addr})
 	}
@@ -54,7 +61,30 @@ func (m *Machine) joinShard(e JoinShard) {
 	if !s.up || s.empty != e.Empty {
 		m.newsOfShards()
 	}
+	s.twin = s.rival != ""
 	s.up, s.empty, s.seen, s.bytes, s.capacity = true, e.Empty, m.now, e.Bytes, e.Capacity
+}
+
+// contest says why a process may not be a shard that is up at another address. A shard that
+// moved is let in when its old process has not been heard for longer than a heartbeat; where
+// that is heard again, one is a copy of the other's folder, and whoever came later must end.
+func (m *Machine) contest(e JoinShard) error {
+	s := m.shard(e.ID)
+	if s == nil || s.addr == e.Addr {
+		return nil
+	}
+	beat := m.limits.Lease / 3
+	if !s.up || m.now-s.seen > beat+beat/4 {
+		s.rival, s.twin = "", false
+		return nil
+	}
+	if s.rival != e.Addr {
+		s.rival, s.twin = e.Addr, false
+	}
+	if s.twin {
+		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrTwin, s.addr)
+	}
+	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
 }
 
 // leaveShard notes that a shard went down in good order.

@@ -6,6 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -32,7 +36,7 @@ func (m *Member) Known() bool { return m.known.Load() }
 const callTimeout = 5 * time.Second
 
 // Run joins, and says again and again that the shard lives, until ctx ends; then it
-// leaves. It returns nil.
+// leaves. It ends with an error where another process is the shard.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	asked := time.Now()
@@ -51,6 +55,8 @@ func (m *Member) Run(ctx context.Context) error {
 				m.known.Store(true)
 				m.Joined()
 			}
+		} else if status.Code(err) == codes.AlreadyExists {
+			return fs.Inputf("", 0, "%s", status.Convert(err).Message())
 		} else {
 			missed = true
 			wait = min(2*wait, maxWait)
@@ -61,6 +67,9 @@ func (m *Member) Run(ctx context.Context) error {
 		if Pause(ctx, wait) != nil {
 			break
 		}
+	}
+	if !joined { // the shard that is up may be another process
+		return nil
 	}
 	call, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()

@@ -112,3 +112,20 @@ func TestWorkerThatDoesNotSuit(t *testing.T) {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }
+
+// A copy of a shard's folder is not taken for the shard while that is up.
+func TestCopiedShard(t *testing.T) {
+	c := bench.Up(t, 0, 1)
+	id, err := os.ReadFile(filepath.Join(c.Dir, "store-0", "shard.id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := t.TempDir()
+	if err := os.WriteFile(filepath.Join(copied, "shard.id"), id, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := c.Quick(t, 20*time.Second, "store", "--dir", copied, "--coordinator", c.State(t).Coordinator)
+	if r.Code != 2 || strings.Contains(r.Stdout, "ready") || !strings.Contains(r.Stderr, "a copy of its folder is the same shard") {
+		t.Errorf("a second shard of the same id: %+v", r)
+	}
+}
