@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +12,18 @@ import (
 
 // pathNames are what the help texts call the values of flags that are paths.
 var pathNames = []string{"DIR", "FILE", "FOLDER", "PATH", "MODEL", "CACHE"}
+
+// localOnly says whether a flag's folder must lie on this machine: processes work in it, or
+// its files are for programs that know no HDFS.
+func localOnly(verb, flag string) bool {
+	switch flag {
+	case "dir":
+		return !strings.HasPrefix(verb, "yarn")
+	case "keep", "temp":
+		return true
+	}
+	return false
+}
 
 // canonicalPaths puts the paths among the flags of a verb into the spelling that fs.Canonical
 // gives, and refuses those of file systems that are none of ours.
@@ -30,8 +43,12 @@ func canonicalPaths(cmd *cobra.Command) (err error) {
 		changed := false
 		for i, v := range values {
 			path, e := fs.Canonical(v)
-			if e != nil {
+			switch {
+			case e != nil:
 				err = usagef("%s: --%s %w", verbPath(cmd), f.Name, e)
+				return
+			case fs.IsRemote(path) && localOnly(verbPath(cmd), f.Name):
+				err = usagef("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path)
 				return
 			}
 			changed = changed || path != v
