@@ -96,7 +96,7 @@ var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "mat
 
 // shell are the files of coordinator that may know time, files and RPC. Every other file
 // of it is the pure machine.
-var shell = []string{"errands.go", "joblists.go", "jobs.go", "journal.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
+var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journal.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
 
 // impure is what the pure files of coordinator may not import.
 var impure = []string{"context", "google.golang.org/grpc", "io", "io/fs", "math/rand/v2", "net", "os", "sync", "syscall", "time"}

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store/storerpc"
 )
 
 // clientOptions are the flags of the verbs that call a cluster.
@@ -105,7 +106,7 @@ func (c *client) fail(err error) error {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return usagef("%s: the coordinator at %s refuses: %s", c.verb, c.addr, s.Message())
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return fmt.Errorf("%s: the coordinator at %s does not answer: %s", c.verb, c.addr, s.Message())
+		return fmt.Errorf("%s: the coordinator at %s does not answer: %s: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.verb, c.addr, storerpc.Plain(s.Message()))
 	}
 	return fmt.Errorf("%s: %w", c.verb, errors.New(s.Message()))
 }

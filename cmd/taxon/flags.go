@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,6 +62,9 @@ func (v *floatValue) String() string {
 func (v *floatValue) Type() string { return "number" }
 func (v *floatValue) Set(s string) error {
 	x, err := strconv.ParseFloat(s, 64)
+	if d, bad := time.ParseDuration(s); err != nil && bad == nil {
+		return valuef("must be a number without a unit, of seconds where it is a time: %s", strconv.FormatFloat(d.Seconds(), 'g', -1, 64))
+	}
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 		return valuef("must be a finite number")
 	}

@@ -57,15 +57,18 @@ func newRestoreCmd(a *app) *cobra.Command {
 
 // restore uploads the data and the values, and then hands the state over.
 func (c *client) restore(ctx context.Context, a *app, o *restoreOptions) error {
-	saved, err := cluster.OpenSaved(ctx, o.from, o.job)
+	err := cluster.Steadily(ctx, o.from, o.job, func(saved *cluster.Saved) error { return c.restoreSaved(ctx, a, o, saved) })
 	switch {
 	case errors.Is(err, os.ErrNotExist) && o.job != "":
 		return usagef("restore: %s holds no snapshot of job %s", quoteIfOdd(o.from), o.job)
 	case errors.Is(err, store.ErrSnapshot), errors.Is(err, store.ErrCorrupt):
 		return usagef("restore: %w", err)
-	case err != nil:
-		return err
 	}
+	return err
+}
+
+// restoreSaved restores a snapshot.
+func (c *client) restoreSaved(ctx context.Context, a *app, o *restoreOptions, saved *cluster.Saved) error {
 	state, err := coordinator.ReadState(saved.State)
 	if err != nil {
 		return usagef("restore: %s: %w", quoteIfOdd(o.from), err)
@@ -99,7 +102,7 @@ func (c *client) restore(ctx context.Context, a *app, o *restoreOptions) error {
 	err = saved.PutValues(ctx, dst)
 	line.Done()
 	if errors.Is(err, store.ErrSnapshot) {
-		return usagef("restore: %w", err)
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)

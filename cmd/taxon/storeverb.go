@@ -61,6 +61,9 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if err := needCoordinator("store", o.coordinator); err != nil {
 		return err
 	}
+	if err := sizeFrom("store", "memory", o.memory, 1<<20); err != nil {
+		return usagef("%w", err)
+	}
 	if err := o.identify(); err != nil {
 		return err
 	}

@@ -68,6 +68,12 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	if o.name == "" {
 		o.name = hostName()
 	}
+	if len(o.name) > maxWorkerName {
+		return usagef("worker: --name has %d bytes: give at most %d", len(o.name), maxWorkerName)
+	}
+	if err := errors.Join(sizeFrom("worker", "memory", o.memory, 1<<20), sizeFrom("worker", "cache", o.cache, 16<<10)); err != nil {
+		return usagef("%w", err)
+	}
 	if err := cluster.WorkerFolder(o.dir); err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
 		Name: o.name, Slots: slots, Batch: worker.Batch, Memory: uint64(o.memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.grace,
-		Executor: p.figure.Executor(trainer, slots), Failed: metrics.Warner(p.log, "failed"), Shards: shards.Learn,
+		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.coordinator), Shards: shards.Learn,
 	}
 	life, err := cluster.TakeLife(o.dir, o.name)
 	if err != nil {
@@ -127,6 +133,9 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	}
 	return p.serve(ctx, a, healthy, func(ctx context.Context) error { return o.work(ctx, a, p, agent, trainer) }, "")
 }
+
+// maxWorkerName is what fits into a file's name, beside what is added to it.
+const maxWorkerName = 200
 
 // trimEvery and trimAfter let go of jobs that have had no task for a while.
 const (

@@ -62,6 +62,9 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...g
 	if err != nil {
 		return nil, err
 	}
+	if err := d.Security.Reaches(addr); err != nil {
+		return nil, err
+	}
 	options = append(options,
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// What is being replaced is back within half a second: look often.

@@ -11,6 +11,7 @@ import (
 
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store/storerpc"
 )
 
 // Member keeps a store shard known to the coordinator.
@@ -61,7 +62,7 @@ func (m *Member) Run(ctx context.Context) error {
 			missed = true
 			wait = min(2*wait, maxWait)
 			if m.Failed != nil && ctx.Err() == nil {
-				m.Failed(fmt.Errorf("join the cluster: %w", err))
+				m.Failed(fmt.Errorf("join the cluster: is the coordinator up? it is tried again and again: %s", storerpc.Plain(status.Convert(err).Message())))
 			}
 		}
 		if Pause(ctx, wait) != nil {

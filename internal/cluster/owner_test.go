@@ -150,3 +150,33 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 }
+
+// A snapshot that is replaced while it is read is read anew; one that is damaged is refused.
+func TestSteadily(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	a := saver(t, dir, clusterA)
+	take := func(state string) {
+		t.Helper()
+		if err := a.Checkpoint(ctx, "nightly", 1, []byte(state), []uint32{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("1")
+	var read []string
+	err := Steadily(ctx, dir, "nightly", func(s *Saved) error {
+		read = append(read, string(s.State))
+		if len(read) < 3 {
+			take("1" + strings.Repeat("x", len(read)))
+			return store.ErrSnapshot
+		}
+		return nil
+	})
+	if err != nil || strings.Join(read, " ") != "1 1x 1xx" {
+		t.Errorf("read %v, %v", read, err)
+	}
+	tries := 0
+	err = Steadily(ctx, dir, "nightly", func(*Saved) error { tries++; return store.ErrSnapshot })
+	if !errors.Is(err, store.ErrSnapshot) || tries != 2 {
+		t.Errorf("a damaged one: %v after %d tries", err, tries)
+	}
+}

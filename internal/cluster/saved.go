@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
@@ -55,6 +57,33 @@ func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 		return nil, fs.Inputf(dir, 0, "holds snapshots of several jobs, name one: %s", strings.Join(jobs, ", "))
 	}
 	return openSaved(ctx, dir, jobs[0])
+}
+
+// steadyTries bounds how often a snapshot is read that is replaced again and again, and
+// steadyPause is what its replacement may take.
+const (
+	steadyTries = 8
+	steadyPause = 100 * time.Millisecond
+)
+
+// Steadily calls use with the snapshot that OpenSaved opens. One that is replaced by the next
+// one while it is read is read anew, from the beginning.
+func Steadily(ctx context.Context, dir, job string, use func(*Saved) error) error {
+	var before []byte
+	for try := 1; ; try++ {
+		saved, err := OpenSaved(ctx, dir, job)
+		if err == nil {
+			if try > 1 && bytes.Equal(saved.State, before) { // it is the same, and damaged
+				try = steadyTries
+			}
+			before = saved.State
+			err = use(saved)
+		}
+		torn := errors.Is(err, store.ErrSnapshot) || before != nil && errors.Is(err, os.ErrNotExist)
+		if !torn || try >= steadyTries || Pause(ctx, steadyPause) != nil {
+			return err
+		}
+	}
 }
 
 // openSaved opens the snapshot of the folder name in root; os.ErrNotExist if there is none.

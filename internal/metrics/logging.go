@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -76,7 +78,38 @@ func Attempt(job string, step, task, attempt uint32) []any {
 	return []any{slog.String("job", job), slog.Any("step", step), slog.Any("task", task), slog.Any("attempt", attempt)}
 }
 
-// Warner makes of a log what takes errors that belong to no call.
+// warnEvery is how often an error is logged that comes again and again.
+const warnEvery = 30 * time.Second
+
+// maxWarned bounds the errors that are remembered.
+const maxWarned = 100
+
+// Warner makes of a log what takes errors that belong to no call. One that was logged a
+// moment ago is not logged again, but counted in the line that follows.
 func Warner(log *slog.Logger, what string) func(error) {
-	return func(err error) { log.Warn(what, slog.String("error", err.Error())) }
+	type seen struct {
+		at    time.Time
+		again int
+	}
+	var mu sync.Mutex
+	last := map[string]*seen{}
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		s := last[err.Error()]
+		if s != nil && now.Sub(s.at) < warnEvery {
+			s.again++
+			return
+		}
+		attrs := []any{slog.String("error", err.Error())}
+		if s != nil && s.again > 0 {
+			attrs = append(attrs, slog.Int("repeated", s.again))
+		}
+		if len(last) >= maxWarned {
+			clear(last)
+		}
+		last[err.Error()] = &seen{at: now}
+		log.Warn(what, attrs...)
+	}
 }

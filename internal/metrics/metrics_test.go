@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -260,5 +261,18 @@ func TestLogs(t *testing.T) {
 		if _, err := o.Logger(&out); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
+	}
+}
+
+// What fails again and again is one line of the log, until it is another failure.
+func TestWarnerRepeats(t *testing.T) {
+	var out bytes.Buffer
+	warn := Warner(slog.New(slog.NewTextHandler(&out, nil)), "failed")
+	for range 5 {
+		warn(errors.New("no answer"))
+	}
+	warn(errors.New("another"))
+	if n := strings.Count(out.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 }

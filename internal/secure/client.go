@@ -49,6 +49,21 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	return opts, nil
 }
 
+// Reaches says at once what a connection to an address would fail on: it lies beyond
+// loopback, and nothing protects what is sent there. A name is judged when it is called.
+func (o Options) Reaches(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil || ip.IsLoopback() || o.Insecure || o.CACert != "" {
+		return nil
+	}
+	return beyond(addr)
+}
+
+func beyond(addr string) error {
+	return fmt.Errorf("%s lies beyond loopback: give --tls-ca, or --insecure to send in the clear", addr)
+}
+
 // plainCreds is plaintext that stays on this machine, unless anywhere.
 type plainCreds struct {
 	credentials.TransportCredentials
@@ -57,7 +72,7 @@ type plainCreds struct {
 
 func (c *plainCreds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if !c.anywhere && !isLoopback(conn.RemoteAddr()) {
-		return nil, nil, fmt.Errorf("%s lies beyond loopback: give --tls-ca, or --insecure to send in the clear", conn.RemoteAddr())
+		return nil, nil, beyond(conn.RemoteAddr().String())
 	}
 	return c.TransportCredentials.ClientHandshake(ctx, authority, conn)
 }

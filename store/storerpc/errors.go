@@ -89,6 +89,9 @@ func fromStatus(shard, op string, err error) error {
 	if out.cause == store.ErrFull && !strings.Contains(st.Message(), store.ErrFull.Error()) {
 		out.cause = store.ErrTooLarge // gRPC's own word, on a message over its bounds
 	}
+	if st.Code() == codes.Unavailable && out.msg != Plain(out.msg) {
+		out.msg = "does not answer (" + Plain(out.msg) + "): start it again with its folder, if it does not come back by itself"
+	}
 	if out.cause == nil {
 		out.msg = fmt.Sprintf("%s: %s: %s", op, st.Code(), st.Message())
 	}

@@ -323,9 +323,15 @@ func TestErrors(t *testing.T) {
 		{[]string{"submit", "--data", bench.Data, "--id", "../x"}, 2, "--id"},
 		{[]string{"submit", "--data", bench.Data, "--out", "m"}, 2, "--wait"},
 		{[]string{"submit", "--data", bench.Data, "--in-place"}, 2, "ingest"},
-		{[]string{"submit", "--data", bench.Data, "--replicas", "5", "--patience", "1ms"}, 2, "replicas"},
+		{[]string{"submit", "--data", bench.Data, "--replicas", "5", "--patience", "1ms"}, 2, "5 copies of each value need as many store shards, 1 is up"},
 		{[]string{"export", "--job", "nosuch", "--out", filepath.Join(t.TempDir(), "w")}, 2, "nosuch"},
-		{[]string{"status", "j", "--coordinator", "127.0.0.1:1", "--patience", "1ms"}, 1, "does not answer"},
+		{[]string{"status", "j", "--coordinator", "127.0.0.1:1", "--patience", "1ms"}, 1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused: see whether it runs"},
+		{[]string{"jobs", "--coordinator", "10.0.0.1:7"}, 2, "jobs: 10.0.0.1:7 lies beyond loopback: give --tls-ca"},
+		{[]string{"submit", "--data", bench.Data, "--max-time", "10m"}, 2, "600"},
+		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--name", strings.Repeat("x", 400)}, 2, "--name has 400 bytes"},
+		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--memory", "3"}, 2, "bytes, write 4GiB"},
+		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--cache", "12"}, 2, "bytes, write 4GiB"},
+		{[]string{"store", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--memory", "1"}, 2, "bytes, write 4GiB"},
 		{[]string{"status", "j", "--coordinator", "nonsense"}, 2, "HOST:PORT"},
 	} {
 		r := c.Try(t, test.args...)
