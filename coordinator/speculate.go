@@ -66,7 +66,8 @@ func (m *Machine) straggles(l *lease) bool {
 		return false
 	}
 	limit, ok := s.patience(l.task, m.limits.Straggler)
-	return ok && m.now-l.granted > limit
+	// What waits for a shard that is away waits as long in a second place.
+	return ok && m.now-l.granted > limit && len(m.away(l.job)) == 0
 }
 
 // speculate gives a worker for which nothing waits a second attempt at the task that is

@@ -21,6 +21,8 @@ const (
 	// firstWait and maxWait bound the pause before a call is made again; it doubles.
 	firstWait = 20 * time.Millisecond
 	maxWait   = 500 * time.Millisecond
+	// patientWait is maxWait of a user's own call: it answers soon after its other side is back.
+	patientWait = 100 * time.Millisecond
 	// connectWait bounds one attempt to connect.
 	connectWait = 5 * time.Second
 )
@@ -65,10 +67,14 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...g
 	if err := d.Security.Reaches(addr); err != nil {
 		return nil, err
 	}
+	wait := maxWait
+	if d.Patience > 0 { // a user waits, once; processes are many and try for ever
+		wait = patientWait
+	}
 	options = append(options,
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// What is being replaced is back within half a second: look often.
-			Backoff:           backoff.Config{BaseDelay: firstWait, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxWait},
+			Backoff:           backoff.Config{BaseDelay: firstWait, Multiplier: 1.6, Jitter: 0.2, MaxDelay: wait},
 			MinConnectTimeout: connectWait,
 		}),
 		grpc.WithDisableServiceConfig(),
@@ -111,7 +117,7 @@ func (d *Dialer) Close() error {
 // our calls may be made twice: those that change something are told apart by ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		return Insist(ctx, limit, func() error { return call(ctx, method, req, reply, conn, options...) },
+		return insist(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
 			func(err error) bool { return status.Code(err) == codes.Unavailable })
 	}
 }
@@ -119,8 +125,13 @@ func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 // Insist makes an attempt again, after a pause that grows, while its error is one that
 // again accepts, for as long as limit (0: until ctx ends). The last error is returned.
 func Insist(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
+	return insist(ctx, limit, maxWait, attempt, again)
+}
+
+// insist is Insist with a bound of its own on the pause.
+func insist(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
 	began := time.Now()
-	for wait := firstWait; ; wait = min(2*wait, maxWait) {
+	for wait := firstWait; ; wait = min(2*wait, longest) {
 		err := attempt()
 		if err == nil || !again(err) || limit > 0 && time.Since(began) >= limit {
 			return err

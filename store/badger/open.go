@@ -121,7 +121,20 @@ func openBadger(o bdg.Options) (db *bdg.DB, err error) {
 	if full := explain(err); full != err {
 		return nil, full
 	}
-	return nil, errors.New(oneLine(err))
+	return nil, unreadable(err)
+}
+
+// unreadable words an error of Badger's about its files. Damage is the store's: what is left
+// of them helps nobody, and what the shard held comes from other copies, or is made again.
+func unreadable(err error) error {
+	text := oneLine(err)
+	for _, other := range []string{"permission denied", "too many open files", "cannot allocate memory", "read-only file system"} {
+		if strings.Contains(text, other) {
+			return errors.New(text)
+		}
+	}
+	return fmt.Errorf("%w: the shard's files are damaged (%s): put the folder back from a copy, or remove it: "+
+		"then jobs take what is lost from other copies (--replicas) or their snapshots, or make it again", store.ErrCorrupt, text)
 }
 
 // badgerOptions caps what Badger would take; the package comment says why.

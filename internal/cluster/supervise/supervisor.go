@@ -23,7 +23,7 @@ const (
 	// most maxPause: what dies is back within half a second.
 	quick      = 5 * time.Second
 	firstPause = 50 * time.Millisecond
-	maxPause   = 350 * time.Millisecond
+	maxPause   = 200 * time.Millisecond
 	// grace is how long a process may take to end in good order before it is killed.
 	grace = 10 * time.Second
 	// readyMark is in the line that a process prints when it is ready.
