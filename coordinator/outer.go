@@ -17,11 +17,9 @@ const (
 	// defaultEpochs is the least number of inner epochs of a sweep when the options name
 	// none: one stalls at a gap of 5e-2, two or three do not (methods.md 1).
 	defaultEpochs = 3
-	// squaredEpochs: the squared hinge's steps are steadier, and one is enough while its
-	// working sets are guesses (squaredRough; wordnet-freq, C = 0.15, positives weighted 8:
-	// 16 CPU s for the gap after 12 sweeps that three of each reach in 19).
-	squaredEpochs = 2
-	squaredRough  = 1
+	// squaredRough: of the squared hinge one is enough in the first sweeps, while its working
+	// sets are guesses. Fewer than three later cost sweeps (clef, C = 10: 40 to 1e-3, not 12).
+	squaredRough = 1
 	// maxEpochs bounds an inner solve that does not reach its aim; the next sweep goes on.
 	// Where the inner gaps stay above slowShare of the whole one (unnormalised data, large
 	// C), the bound doubles, up to mostEpochs.
@@ -238,7 +236,7 @@ func newOuter(o *taxonv1.Options, plan *taxonv1.Plan, flat bool) *outer {
 	if t.epochs == 0 {
 		t.epochs = defaultEpochs
 		if t.squared {
-			t.epochs, t.rough = squaredEpochs, squaredRough
+			t.rough = squaredRough
 		}
 	}
 	t.T = 1

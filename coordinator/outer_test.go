@@ -52,6 +52,25 @@ func TestPricedSweeps(t *testing.T) {
 	}
 }
 
+// The first sweeps of a squared hinge do one inner epoch, unless the user says how many.
+func TestRoughEpochs(t *testing.T) {
+	for _, test := range []struct {
+		loss  string
+		given uint32
+		want  [3]uint32 // of sweeps 1, 2, 3
+	}{{"hinge", 0, [3]uint32{3, 3, 3}}, {"squared-hinge", 0, [3]uint32{1, 1, 3}}, {"squared-hinge", 2, [3]uint32{2, 2, 2}}} {
+		o := testOuter(func(o *taxonv1.Options) { o.Loss, o.InnerEpochs = test.loss, test.given })
+		var got [3]uint32
+		for k := range got {
+			o.openSweep(uint32(k + 1))
+			got[k] = o.step().Epochs
+		}
+		if got != test.want {
+			t.Errorf("%s, %d given: %v epochs, want %v", test.loss, test.given, got, test.want)
+		}
+	}
+}
+
 // methods.md 1: t+ = (1+sqrt(1+4t^2))/2, beta = (t-1)/t+; the gradient restart sets t = 1.
 func TestMomentum(t *testing.T) {
 	o := testOuter(nil)

@@ -143,7 +143,7 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 		choiceFlag(f, &o.colouring, "colouring", "largest-first", []string{"largest-first", "smallest-last", "dsatur"}, "order of the colour schedule's greedy colouring")
 		choiceFlag(f, &o.stiffness, "stiffness", "support", []string{"support", "full"}, "of terminals in twoblock's solve: where they have support vectors, or everywhere")
 		choiceFlag(f, &o.momentum, "momentum", "fista", []string{"fista", "none"}, "of the internal nodes in twoblock")
-		intFlag(f, &o.epochs, "epochs", 3, 1, 1000, "at least `N` inner epochs a sweep")
+		intFlag(f, &o.epochs, "epochs", 0, 0, 1000, "at least `N` inner epochs a sweep; 0: three, squared hinge one in the first two")
 		intFlag(f, &o.evalEvery, "eval-every", 0, 0, math.MaxInt32, "evaluate on --test every `N` sweeps, into trace.jsonl; 0: only at the end")
 	})
 }

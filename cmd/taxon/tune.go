@@ -103,7 +103,7 @@ func newTuneCmd(a *app) *cobra.Command {
 // flags for.
 func (o *tuneOptions) check() error {
 	t := &o.train
-	t.schedule, t.stiffness, t.momentum, t.colouring, t.epochs = "twoblock", "support", "fista", "largest-first", 3
+	t.schedule, t.stiffness, t.momentum, t.colouring, t.epochs = "twoblock", "support", "fista", "largest-first", 0
 	t.positive, t.inner, t.checkpoint, t.stores, t.c, t.bias = "1", 1, 4, 1, 1, 1
 	t.method, t.loss = o.methods[0], "hinge"
 	for _, d := range t.data {

@@ -65,5 +65,5 @@ func wordCounts(s generate.Shape) []uint32 {
 // Defaults are the options that an estimate assumes.
 func Defaults() *taxonv1.Options {
 	return &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty",
-		Stiffness: "support", Momentum: "fista", InnerEpochs: 3}
+		Stiffness: "support", Momentum: "fista", InnerEpochs: 0}
 }
