@@ -9,6 +9,7 @@ package planinfo
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"slices"
 
 	"taxon/coordinator"
@@ -34,7 +35,6 @@ const (
 	linkBytes       = 1.25e9 // bytes a second of each worker's and each store's link (10 Gbit/s)
 	stepSeconds     = 0.01   // between a step's last commit and the next one's first task
 	coordinatorTask = 100e-6 // seconds of the one coordinator's time a task
-	steps           = 2      // of a sweep: all blocks, then all ranges
 )
 
 // Cluster is what the training shall run on.
@@ -94,7 +94,7 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 		fits := i.WorkerMemory <= c.Memory
 		i.Fits = &fits
 	}
-	m := newModel(plan, e, k)
+	m := newModel(plan, e, k, len(tree.Internals()) == 0)
 	one := m.sweep(1)
 	i.CPUSeconds = one * float64(k.Sweeps)
 	for _, n := range cores {
@@ -107,10 +107,11 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 type model struct {
 	k              Costs
 	blocks, ranges []float64
+	steps          float64 // of a sweep: all blocks, then all ranges, if there are internals
 	bytes          float64
 }
 
-func newModel(plan *taxonv1.Plan, e coordinator.Estimate, k Costs) *model {
+func newModel(plan *taxonv1.Plan, e coordinator.Estimate, k Costs, flat bool) *model {
 	m := &model{k: k, bytes: float64(e.TrafficSweep)}
 	// Half of a value's cost falls on the block that writes it, half on the range that adds it up.
 	share := float64(e.StoreSweep) * k.ByteNanos * 1e-9 / 2
@@ -120,7 +121,9 @@ func newModel(plan *taxonv1.Plan, e coordinator.Estimate, k Costs) *model {
 		part := float64(terminals[b+1]-terminals[b]) / all
 		m.blocks = append(m.blocks, cost*k.VisitNanos*1e-9+part*share+k.TaskMicros*1e-6)
 	}
-	if n := len(plan.GetRangeBegin()) - 1; n > 0 {
+	m.steps = 1
+	if n := len(plan.GetRangeBegin()) - 1; n > 0 && !flat { // without internals nothing is reduced
+		m.steps = 2
 		m.ranges = slices.Repeat([]float64{share/float64(n) + k.TaskMicros*1e-6}, n) // cut to equal work
 	}
 	slices.SortFunc(m.blocks, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -143,11 +146,12 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 		name    string
 		seconds float64
 	}{
-		{"too few or too uneven tasks for the cores", work - one/float64(n)},
+		{"too few or too uneven tasks for the cores", work - one/float64(busy)},
 		{"the stores' links: start more stores", max(0, m.bytes/(linkBytes*float64(c.Stores))-work)},
 		{"the workers' links", max(0, m.bytes/(linkBytes*float64(min(workers, n)))-work)},
 		{"the coordinator: too many small tasks", max(0, coordinatorTask*float64(len(m.blocks)+len(m.ranges))-work)},
-		{"waiting between steps", steps * stepSeconds},
+		{"waiting between steps", m.steps * stepSeconds},
+		{fmt.Sprintf("the workers' slots, %d in all: give more workers", busy), one/float64(busy) - one/float64(n)},
 	}
 	total, worst := work, 0
 	lag := 0.0 // links and coordinator work beside one another
@@ -159,7 +163,7 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 			worst = p
 		}
 	}
-	total += lag + steps*stepSeconds
+	total += lag + m.steps*stepSeconds
 	s := Speedup{Cores: n, Workers: workers, Seconds: total * float64(m.k.Sweeps), Speedup: one / total, Bottleneck: "none"}
 	if parts[worst].seconds > total/10 {
 		s.Bottleneck = parts[worst].name

@@ -3,6 +3,7 @@ package planinfo
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,6 +65,23 @@ func TestOneStoreIsABottleneck(t *testing.T) {
 func TestFewWorkers(t *testing.T) {
 	if i := lwiki(t, 0.003, Cluster{Workers: 2, Slots: 4}); i.Speedup[3].Speedup > 8 {
 		t.Errorf("512 cores, but 8 slots: %+v", i.Speedup[3])
+	} else if s := i.Speedup; strings.Contains(s[1].Bottleneck, "slots") || !strings.Contains(s[3].Bottleneck, "slots, 8 in all") {
+		t.Errorf("8 slots are what limits 512 cores, and not 8: %+v", s)
+	}
+}
+
+// TestFlat: without internals nothing is reduced, and no range of features holds up the blocks.
+func TestFlat(t *testing.T) {
+	s, err := generate.Like("flat", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := Of(Spec(s, 1), Cluster{}, Fitted, cores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Blocks < 64 || i.Speedup[1].Speedup < 6 {
+		t.Errorf("%d blocks on 8 cores: %+v", i.Blocks, i.Speedup)
 	}
 }
 
