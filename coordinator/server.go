@@ -15,7 +15,7 @@ import (
 
 // compactBytes is the journal's size at which it is replaced by a snapshot: some
 // thousand tasks' records, replayed in a fraction of a second.
-const compactBytes = 16 << 20
+const compactBytes = 4 << 20
 
 // tickEvery bounds how late an expired lease or a cap on time is noticed.
 const tickEvery = 100 * time.Millisecond
