@@ -87,7 +87,7 @@ chaos-short: ## the same three times on made-up data, with full disks, a bad net
 hadoop-short: ## HDFS, Kerberos and the three ways of training against real Hadoop, small data: five minutes (takes its jars from Maven Central; needs java and mvn)
 	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 20m -v -skip 'YARN|MapReduce' ./test/hadoop
 
-hadoop-engines: ## all that can happen to YARN placement and MapReduce against real Hadoop, small data: some 12 minutes on a quiet machine
+hadoop-engines: ## all that can happen to YARN placement and MapReduce against real Hadoop, small data: some nine minutes
 	TAXON_HADOOP=$${TAXON_HADOOP:-1} go test -count=1 -timeout 40m -v -run 'YARN$$|MapReduce' ./test/hadoop
 
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
