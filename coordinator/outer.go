@@ -47,6 +47,10 @@ const (
 	// roughSweeps: the first sweeps do the least number of epochs, as the internals are still
 	// far from where they will be.
 	roughSweeps = 2
+	// aimFrom, aimShare: from this sweep on a sweep is also priced if the gap, falling as it
+	// did, would reach this share of the tolerance there.
+	aimFrom  = 8
+	aimShare = 0.95
 	// begunEpochs: a job that begins at another model's weights has duals that were drawn from
 	// margins. Their small errors add up over the rows, so its first sweep solves longer; what
 	// it solves at, the internals, is nearly right.
@@ -108,8 +112,12 @@ const (
 )
 
 // priced says whether a sweep passes over all data in float64 and yields a certificate:
-// the first ones often, as their working sets are guesses, then every fourth.
+// the first ones often, as their working sets are guesses, then every fourth, and the one
+// that is expected to reach the tolerance.
 func (o *outer) priced(sweep uint32) bool {
+	if sweep == o.Aim {
+		return true
+	}
 	if sweep == 1 && o.squared && !o.Begun {
 		return false
 	}
@@ -184,6 +192,8 @@ type outerState struct {
 	Dual      float64
 	Inner     float64 // and of the inner gaps
 	Certified bool    // Last is set
+	LastSweep uint32  `json:",omitempty"` // the sweep that Last is of
+	Aim       uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
 	Last      certificate
 	Still     uint32 // pricing sweeps in a row that changed neither P nor D
 	StoppedBy string

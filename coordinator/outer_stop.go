@@ -22,10 +22,31 @@ func (o *outer) certify() error {
 	} else {
 		o.Still = 0
 	}
-	o.Last = now
+	o.aim(gap)
+	o.Last, o.LastSweep = now, o.Sweep
 	o.Certified = true
 	o.adapt()
 	return nil
+}
+
+// aim expects the gap to go on falling as it fell since the last certificate, and notes the
+// sweep, one of the next three, at which it would be below the tolerance. Roots alone, as
+// they are rounded alike everywhere; what fell over three sweeps is taken to have over four.
+func (o *outer) aim(gap float64) {
+	o.Aim = 0
+	if !o.Certified || o.LastSweep == 0 || !(gap < o.Last.Gap) || o.Sweep < aimFrom {
+		return
+	}
+	ratio := gap / o.Last.Gap
+	for span := o.Sweep - o.LastSweep; span > 1; span = (span + 1) / 2 {
+		ratio = math.Sqrt(ratio)
+	}
+	for n := uint32(1); n <= 3; n++ {
+		if gap *= ratio; gap <= float64(aimShare*o.gap) {
+			o.Aim = o.Sweep + n
+			return
+		}
+	}
 }
 
 // adapt sets how hard the inner solves of the coming sweeps try.

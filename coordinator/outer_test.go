@@ -71,6 +71,38 @@ func TestRoughEpochs(t *testing.T) {
 	}
 }
 
+// A sweep between the regular ones is priced where the gap should reach the tolerance.
+func TestAim(t *testing.T) {
+	for _, test := range []struct {
+		at8, at12 float64
+		want      uint32
+	}{
+		{0.04, 0.0125, 13},    // times 0.75 a sweep
+		{0.04, 0.015, 14},     // 0.78
+		{0.04, 0.02, 0},       // 0.84: the sixteenth comes first
+		{0.01001, 0.01001, 0}, // does not fall
+		{0.01, 0.02, 0},
+	} {
+		o := testOuter(func(o *taxonv1.Options) { o.Gap = 0.01 })
+		for _, at := range []struct {
+			sweep uint32
+			gap   float64
+		}{{8, test.at8}, {12, test.at12}} {
+			o.openSweep(at.sweep)
+			o.Primal, o.Dual = 1, 1-at.gap
+			if err := o.certify(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if o.Aim != test.want {
+			t.Errorf("gap %g, then %g: aims at sweep %d, want %d", test.at8, test.at12, o.Aim, test.want)
+		}
+		if o.openSweep(14); o.Price != (test.want == 14) {
+			t.Errorf("gap %g, then %g: sweep 14 priced %t", test.at8, test.at12, o.Price)
+		}
+	}
+}
+
 // methods.md 1: t+ = (1+sqrt(1+4t^2))/2, beta = (t-1)/t+; the gradient restart sets t = 1.
 func TestMomentum(t *testing.T) {
 	o := testOuter(nil)
