@@ -1,7 +1,8 @@
 // Command tour runs the commands that README.md shows with their output, each a line
 // `$ COMMAND` in a text block, and puts what they print now in the place of what stands
 // there. The first block is run in the repository, the others where the demo left its
-// files.
+// files. `export TAXON_COORDINATOR=...` takes the address that `cluster up` printed last, as
+// a reader would copy it, for the commands behind it.
 //
 //	go run ./test/bench/tour
 package main
@@ -15,10 +16,17 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
-const readme = "README.md"
+const (
+	readme   = "README.md"
+	variable = "TAXON_COORDINATOR"
+)
+
+// address is the coordinator's in the table of `taxon cluster up`.
+var address = regexp.MustCompile(`(?m)^coordinator +\S+ +\d+ +(\S+)`)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,7 +52,7 @@ func run(ctx context.Context) (err error) {
 	}
 	const fence = "```text\n$ "
 	parts := strings.Split(string(text), fence)
-	where := "."
+	where, coordinator := ".", ""
 	for i, part := range parts[1:] {
 		block, rest, ok := strings.Cut(part, "```")
 		if !ok {
@@ -56,9 +64,18 @@ func run(ctx context.Context) (err error) {
 			if !ok {
 				continue // what it printed when it was run last
 			}
+			if strings.HasPrefix(command, "export "+variable) {
+				line = "$ export " + variable + "=" + coordinator + "\n"
+				if err := os.Setenv(variable, coordinator); err != nil {
+					return err
+				}
+			}
 			out, err := shell(ctx, where, dir, command)
 			if err != nil {
 				return err
+			}
+			if found := address.FindSubmatch(out); found != nil {
+				coordinator = string(found[1])
 			}
 			fresh.WriteString(line)
 			fresh.Write(out)
