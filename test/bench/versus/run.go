@@ -184,7 +184,7 @@ func (b *bench) f1(ctx context.Context, c claim, f *files, r *result) error {
 		return err
 	}
 	gap := 1e-3
-	for _, g := range []float64{1, 0.5, 0.2, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005} {
+	for _, g := range []float64{1, 0.5, 0.2, 0.1, 0.07, 0.05, 0.04, 0.03, 0.02, 0.01, 0.005} {
 		t, err := b.train(ctx, f, c, g)
 		if err != nil {
 			return err
