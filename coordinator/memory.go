@@ -33,18 +33,19 @@ type Estimate struct {
 // 3 bytes coded, a dual 6. Measured on WordNet's 3,383 frequent classes, C = 1, in the third
 // sweep: 4.3 MB of duals, 12 of v_n, 14 of internals; the first sweep writes twice that.
 const (
-	slotBytesPerFeature = 196 + 128 + 64 + 16
-	slotBytesPerRow     = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
-	slotBytesFixed      = 8 << 20
-	dataBytesPerNonzero = 8
-	dataBytesPerRow     = 24
-	treeBytesPerNode    = 200
-	supportPerPositive  = 4
-	supportPerClass     = 32
-	bytesPerDual        = 6
-	bytesPerEntry       = 3
-	visitSeconds        = 0.6e-9
-	visitsPerNonzero    = 1.5 // pricing passes, spread over the sweeps, and passes over working sets
+	slotBytesPerFeature  = 196 + 128 + 64 + 16
+	curveBytesPerFeature = 64       // squared hinge below internals: the tile of curvatures
+	slotBytesPerRow      = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
+	slotBytesFixed       = 8 << 20
+	dataBytesPerNonzero  = 8
+	dataBytesPerRow      = 24
+	treeBytesPerNode     = 200
+	supportPerPositive   = 4
+	supportPerClass      = 32
+	bytesPerDual         = 6
+	bytesPerEntry        = 3
+	visitSeconds         = 0.6e-9
+	visitsPerNonzero     = 1.5 // pricing passes, spread over the sweeps, and passes over working sets
 )
 
 // PlanMemory estimates what a plan of a tree takes. It is pure.
@@ -74,6 +75,9 @@ func PlanMemory(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *taxonv1.Plan) 
 
 	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*overrides
 	e.WorkerSlot = slotBytesPerFeature*d + slotBytesPerRow*rows + slotBytesFixed
+	if spec.GetOptions().GetLoss() == "squared-hinge" && len(tree.Internals()) > 0 {
+		e.WorkerSlot += curveBytesPerFeature * d
+	}
 	e.Coordinator = 64*uint64(e.Blocks+e.Ranges) + treeBytesPerNode*nodes
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*overrides
 	e.StoreJob = 3 * e.StoreSweep

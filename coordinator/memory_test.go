@@ -27,6 +27,11 @@ func TestPlanMemory(t *testing.T) {
 		large.WorkerShared <= small.WorkerShared || large.StoreJob < large.StoreSweep {
 		t.Errorf("ten times the classes: %+v, then %+v", small, large)
 	}
+	squared := wordnetLike(200, 50)
+	squared.Options.Loss = "squared-hinge"
+	if e, err := EstimateJob(squared); err != nil || e.WorkerSlot != small.WorkerSlot+64*(squared.Data.Features+1) {
+		t.Errorf("squared hinge: %+v, hinge %+v, %v", e, small, err)
+	}
 	wide := wordnetLike(200, 50)
 	wide.Data.Features *= 10
 	if e, err := EstimateJob(wide); err != nil || e.WorkerSlot < 5*small.WorkerSlot || e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {

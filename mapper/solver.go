@@ -80,7 +80,8 @@ func (s *Solver) Check() error {
 }
 
 // Scratch is the memory of one SolveBlock at a time: dense tiles that are reused from
-// block to block. 196 bytes a feature and 240 bytes a visited row.
+// block to block. 196 bytes a feature (64 more with a hierarchy and the squared hinge) and
+// 240 bytes a visited row.
 type Scratch struct {
 	w         [][Lanes]float32 // [d+1] weights
 	w64       [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
@@ -166,7 +167,7 @@ func (s *Solver) SolveBlock(ctx context.Context, t *Scratch, b *Block, warm *Sta
 		}
 	}
 	s.rebuild(t)
-	if s.Loss == SquaredHinge {
+	if s.Loss == SquaredHinge && len(b.Mean) > 0 { // flat classes have no parent to tell
 		s.bendSquared(t, o.Stiffness)
 	}
 	if o.Price {
