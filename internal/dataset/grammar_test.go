@@ -174,6 +174,8 @@ func TestBroken(t *testing.T) {
 		{"two commas", ok + "a,,b 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"endless labels", ok + strings.Repeat("a,", maxRowLabels) + "a 1:1\n", ReaderOptions{}, 2, "labels in a line"},
 		{"control character", ok + "a\x01b 1:1\n", ReaderOptions{}, 2, "control character"},
+		{"mark in a later line", ok + "\ufeffb 1:1\n", ReaderOptions{}, 2, "byte order mark"},
+		{"mark in a later line, no label", ok + "\ufeff1:1\n", ReaderOptions{}, 2, "byte order mark"},
 		{"Latin-1 label", ok + "caf\xe9 1:1\n", ReaderOptions{}, 2, "not UTF-8"},
 		{"CR line ends", "a 1:1\rb 2:1\r", ReaderOptions{}, 1, "not a number"},
 		{"NUL", ok + "b 1:1\x00\n", ReaderOptions{}, 2, "NUL byte"},

@@ -176,7 +176,10 @@ func parseLabels(token []byte, row *Row) error {
 	}
 }
 
-// checkLabel refuses what is no name: nothing, bytes that are no text, control characters.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// checkLabel refuses what is no name: nothing, bytes that are no text, control characters,
+// a byte order mark.
 func checkLabel(name []byte) error {
 	if len(name) == 0 {
 		return errors.New("empty label name: labels are separated by single commas")
@@ -189,6 +192,9 @@ func checkLabel(name []byte) error {
 		if c >= utf8.RuneSelf {
 			ascii = false
 		}
+	}
+	if bytes.HasPrefix(name, byteOrderMark) { // an unseen part of the name
+		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
 	}
 	if !ascii && !utf8.Valid(name) {
 		return fmt.Errorf("label %s is not UTF-8: convert the file (iconv -t UTF-8)", show(name))

@@ -152,7 +152,7 @@ func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	if bytes.HasPrefix(*line, []byte("\xff\xfe")) || bytes.HasPrefix(*line, []byte("\xfe\xff")) {
 		return false, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
 	}
-	*line = bytes.TrimPrefix(*line, []byte("\xef\xbb\xbf"))
+	*line = bytes.TrimPrefix(*line, byteOrderMark)
 	if r.o.Text {
 		return false, nil
 	}

@@ -2,9 +2,10 @@
 // reader of small line-based files (structures, predictions, names) treats byte order
 // marks, line ends, binary junk and over-long lines alike and names file and line.
 //
-// Accepted silently: a UTF-8 byte order mark, CRLF, a last line without an end.
-// Refused with *fs.InputError: NUL bytes, UTF-16, anything that is not UTF-8, a lone
-// carriage return, a line above MaxBytes.
+// Accepted silently: a UTF-8 byte order mark at the start, CRLF, a last line without an
+// end. Refused with *fs.InputError: NUL bytes, UTF-16, anything that is not UTF-8, a lone
+// carriage return, a byte order mark that begins a later line (or stands twice), a line
+// above MaxBytes.
 package lines
 
 import (
@@ -20,6 +21,8 @@ import (
 
 // MaxBytes is the longest line that is read; the contract of the file formats says so.
 const MaxBytes = 64 << 20
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // Reader hands out lines. It reads ahead, so its source should not be read elsewhere.
 type Reader struct {
@@ -46,7 +49,7 @@ func (r *Reader) Next() ([]byte, error) {
 		if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
 			return nil, r.Errorf("UTF-16 text: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
 		}
-		b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+		b = bytes.TrimPrefix(b, byteOrderMark)
 	}
 	b = bytes.TrimSuffix(b, []byte("\n"))
 	b = bytes.TrimSuffix(b, []byte("\r"))
@@ -99,6 +102,9 @@ func (r *Reader) check(b []byte) error {
 	}
 	if bytes.IndexByte(b, '\r') >= 0 {
 		return r.Errorf("carriage return inside a line: lines end with LF or CRLF")
+	}
+	if bytes.HasPrefix(b, byteOrderMark) { // it would be an unseen part of a name
+		return r.Errorf("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
 	}
 	if !utf8.Valid(b) {
 		return r.Errorf("bytes that are not UTF-8: convert the file to UTF-8")

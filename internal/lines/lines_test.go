@@ -33,7 +33,7 @@ func TestLines(t *testing.T) {
 	}{
 		{"nothing", "", nil},
 		{"ends", "a\nb\r\n\nc", []string{"a", "b", "", "c"}},
-		{"mark", "\xef\xbb\xbfa\n\xef\xbb\xbfb\n", []string{"a", "\xef\xbb\xbfb"}},
+		{"mark", "\xef\xbb\xbfa\nb\ufeff\n", []string{"a", "b\ufeff"}},
 		{"mark only", "\xef\xbb\xbf", []string{""}},
 		{"last line ends with a carriage return", "a\r", []string{"a"}},
 		{"long lines", long + "\r\nb\n" + long, []string{long, "b", long}},
@@ -59,6 +59,8 @@ func TestRefused(t *testing.T) {
 		{"UTF-16 BE", "\xfe\xff\x00a", "f:1: UTF-16"},
 		{"latin-1", "a\nb\n\xe9\n", "f:3: bytes that are not UTF-8"},
 		{"lone carriage return", "a\rb\n", "f:1: carriage return"},
+		{"mark in a later line", "\ufeffa\n\ufeffb\n", "f:2: byte order mark"},
+		{"two marks", "\ufeff\ufeffa\n", "f:1: byte order mark"},
 		{"too long", "a\n" + strings.Repeat("x", 1<<20+1<<17) + "\n", "f:2: line longer than 1 MiB"},
 	}
 	for _, c := range cases {
