@@ -21,6 +21,7 @@ type Estimate struct {
 	Coordinator  uint64  // references, plan and specification
 	StoreSweep   uint64  // values that a sweep writes, one copy
 	StoreJob     uint64  // values kept at a time, one copy: a sweep's, the one before and what is being written
+	StoreLocal   uint64  // the same in a job of one process, which need not make lost values again
 	TrafficSweep uint64  // bytes between workers and store in a sweep
 	VisitsSweep  float64 // nonzeros visited in a sweep
 	SecondsSweep float64 // of one core
@@ -66,11 +67,11 @@ func PlanMemory(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *taxonv1.Plan) 
 	entries := min(float64(support)*row, float64(terminals)*float64(d))
 	overrides := internalEntries(tree, spec.GetData())
 	logistic := spec.GetOptions().GetLoss() == "logistic"
-	if logistic { // every row serves every class
-		entries = float64(terminals) * float64(d)
-	}
-	if logistic || tree.IsGraph() { // dense vectors
+	if tree.IsGraph() { // dense vectors
 		overrides = uint64(len(tree.Internals())) * d
+	}
+	if logistic { // counted apart
+		entries, overrides, support = 0, 0, 0
 	}
 
 	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*overrides
@@ -81,7 +82,12 @@ func PlanMemory(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *taxonv1.Plan) 
 	e.Coordinator = 64*uint64(e.Blocks+e.Ranges) + treeBytesPerNode*nodes
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*overrides
 	e.StoreJob = 3 * e.StoreSweep
+	e.StoreLocal = e.StoreJob
 	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support // written once; duals read by maps, v by reduces, x by maps
+	if logistic {
+		e.WorkerSlot += smoothRows * rows
+		smoothPlanOf(tree, spec, plan).estimate(&e)
+	}
 	e.VisitsSweep = visitsPerNonzero * float64(nonzeros) * float64(terminals)
 	e.SecondsSweep = visitSeconds * e.VisitsSweep
 	return e

@@ -12,6 +12,10 @@ const (
 	// rangeWork is the expected number of v entries in a range: some ten milliseconds of
 	// a reducer. wordnet-freq comes to about a dozen ranges, a small problem to one.
 	rangeWork = 400_000
+	// smoothRangeWork is that number with the logistic loss, whose v are dense: a range's
+	// vectors, contributions and systems are memory of each slot (wordnet-freq: 61 ranges,
+	// of which one takes 60 MB; in a dozen it would be 400).
+	smoothRangeWork = 1_600_000
 	// spread says in how many terminals' supports a nonzero is expected: rows serve their
 	// own classes and, as near negatives, about this many others.
 	spread = 10
@@ -24,7 +28,8 @@ const (
 // strictly (unless F = 0) and ends in F.
 //
 // The work of feature f is min(terminals, spread * nonzeros of f) + featureWork, with
-// the nonzeros as Data.feature_counts_log has them: averaged over buckets of features.
+// the nonzeros as Data.feature_counts_log has them: averaged over buckets of features. With
+// the logistic loss every terminal has a v entry on every feature.
 // With no internals there is nothing to reduce, hence one range.
 func featureRanges(spec *taxonv1.JobSpec, terminals, internals int) []uint32 {
 	features := uint32(spec.GetData().GetFeatures())
@@ -35,7 +40,13 @@ func featureRanges(spec *taxonv1.JobSpec, terminals, internals int) []uint32 {
 	if internals == 0 || end == 0 {
 		return []uint32{0, end}
 	}
-	buckets := workBuckets(spec.GetData(), float64(terminals))
+	buckets, rangeWork := workBuckets(spec.GetData(), float64(terminals)), float64(rangeWork)
+	if spec.GetOptions().GetLoss() == "logistic" {
+		rangeWork = smoothRangeWork
+		for k := range buckets {
+			buckets[k].work = float64(terminals) + featureWork
+		}
+	}
 	total := float64(end-features) * (float64(terminals) + featureWork)
 	for _, b := range buckets {
 		total += b.work * float64(b.end-b.begin)

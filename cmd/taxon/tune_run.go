@@ -108,6 +108,7 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.engine.Close()) }()
+	defer s.whole.collectOften()()
 	r, err := s.searched(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+
+	"taxon/coordinator"
+)
+
+// denseInternal is what an entry of an internal node's dense vector takes on a graph, all
+// copies and versions counted, half of it the garbage collector's, as measured.
+const denseInternal = 75
+
+// densePercent is how much garbage may gather beside the live memory of a training whose
+// vectors are dense, in percent. They are large values without pointers, which the collector
+// does not look into: to collect often costs nothing there, and Go's 100 percent would
+// double gigabytes.
+const densePercent = 25
+
+// denseFrom is the memory from which that matters.
+const denseFrom = 512 << 20
+
+// smoothBytes is what a training with logistic loss takes, by its plan.
+func (t *training) smoothBytes() int64 {
+	e := coordinator.PlanMemory(t.tree, t.spec, coordinator.NewPlan(t.tree, t.spec))
+	need := int64(e.Worker(uint32(workers(t.o.threads))) + e.StoreLocal + e.Coordinator)
+	return need + need*densePercent/100
+}
+
+// needs estimates the memory of a training.
+func (t *training) needs() int64 {
+	if t.o.loss == "logistic" {
+		return t.smoothBytes()
+	}
+	counts := make([]int64, len(t.set.Labels))
+	for l := range counts {
+		counts[l] = int64(t.set.PosBegin[l+1] - t.set.PosBegin[l])
+	}
+	features, nonzeros := int64(t.set.Matrix.Cols), t.set.Matrix.NNZ
+	d := &dataInfo{Instances: int64(t.set.Matrix.Rows), Features: &features, Nonzeros: &nonzeros, LabelEntries: int64(len(t.set.LabelIndex))}
+	need := estimateMemory(d, t.tree, counts, workers(t.o.threads)).Total
+	if t.tree.IsGraph() {
+		need += int64(t.set.Matrix.Cols+1) * denseInternal * int64(len(t.tree.Internals()))
+	}
+	return need
+}
+
+// fits refuses a training that would not fit the memory, with the numbers.
+func (t *training) fits() error {
+	need := t.needs()
+	limit, source := t.o.memory, "--memory"
+	if limit == 0 {
+		limit, source = availableMemory(), "this machine's free memory"
+	}
+	if limit > 0 && need > limit {
+		return usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
+			formatBytes(need), source, formatBytes(limit))
+	}
+	return nil
+}
+
+// collectOften keeps garbage low while a training with large dense vectors runs, unless the
+// user has said how much may gather. What it returns ends that.
+func (t *training) collectOften() func() {
+	if t.o.loss != "logistic" || os.Getenv("GOGC") != "" || t.smoothBytes() < denseFrom {
+		return func() {}
+	}
+	before := debug.SetGCPercent(densePercent)
+	return func() { debug.SetGCPercent(before) }
+}
