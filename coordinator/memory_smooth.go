@@ -9,12 +9,13 @@ import (
 
 // With the logistic loss every dual is nonzero, and all vectors are dense: a terminal's v,
 // what its block sends to each parent (v, and in priced sweeps G), the internals' x. Bytes
-// of an entry, of the values and of what a worker keeps or makes of them:
+// of an entry, of the values (their buffers are a little longer than they are) and of what a
+// worker keeps or makes of them:
 const (
 	smoothState   = 4              // float32 of a terminal's v; an index more for all lanes
-	smoothSent    = 2 * 6          // v and G: index, stiffness, float32
-	smoothVector  = 5              // index and float32 of an internal's x
-	smoothWeights = 5              // index and float32 of a terminal's weights
+	smoothSent    = 2 * 7          // v and G: index, stiffness, float32
+	smoothVector  = 5.25           // index and float32 of an internal's x
+	smoothWeights = 6              // index and float32 of a terminal's weights
 	smoothDecoded = 3 * 8          // x, x_prev and the one that takes their place
 	smoothTiles   = 7 * 64         // a feature of a slot: see mapper.logit
 	smoothRows    = 4 * 64         // a row of a slot
@@ -77,14 +78,14 @@ func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 // estimate sets the bytes of an estimate that dense vectors make up.
 func (s smoothPlan) estimate(e *Estimate) {
 	terminals := s.features * (smoothState*s.terminals + s.terminals/blockTerminals + 1)
-	sent, vectors := smoothSent*s.features*s.senders, smoothVector*s.features*s.internals
+	sent, vectors := smoothSent*s.features*s.senders, uint64(smoothVector*float64(s.features*s.internals))
 	e.StoreSweep = terminals + sent + vectors
 	e.TrafficSweep = 2*e.StoreSweep + terminals
 	// One process keeps what the terminals wrote last and are writing, and x, x_prev and what
 	// is being written; in the end the weights take the place of one. A cluster keeps what
 	// those were made from, too.
 	weights := smoothWeights*s.features*s.terminals + vectors
-	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+2*vectors+weights)
+	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+3*vectors+weights)
 	e.StoreJob = 3*(terminals+sent) + 5*vectors
 	e.WorkerShared += smoothDecoded * s.features * s.internals
 	e.WorkerSlot += s.features*(smoothTiles+smoothResult+smoothSend*s.most+smoothUndo*s.depth) +
