@@ -88,6 +88,7 @@ func FuzzPacked(f *testing.F) {
 		f.Add(b, 3, 3, 201)
 		f.Add(b[:len(b)-1], 3, 3, 201)
 		f.Add(b, 3, 3, 200)
+		f.Add(b, 3, 3, -9) // once taken for a great number
 	}
 	f.Fuzz(func(t *testing.T, b []byte, first, columns, nodes int) {
 		s, err := parsePacked(b, first, columns, nodes)

@@ -85,6 +85,9 @@ func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
 	if size != 4 && size != 2 {
 		return nil, fmt.Errorf("values of %d bytes, want 4 or 2", size)
 	}
+	if nodes < 0 || nodes > math.MaxInt32 {
+		return nil, fmt.Errorf("a model of %d nodes", nodes)
+	}
 	rest := b[packedHeader:]
 	if entries > math.MaxUint32 || entries > uint64(len(rest))/(size+1) || columns < 0 || columns > len(rest) {
 		return nil, fmt.Errorf("too short for %d entries in %d columns", entries, columns)
