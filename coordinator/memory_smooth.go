@@ -82,10 +82,10 @@ func (s smoothPlan) estimate(e *Estimate) {
 	e.StoreSweep = terminals + sent + vectors
 	e.TrafficSweep = 2*e.StoreSweep + terminals
 	// One process keeps what the terminals wrote last and are writing, and x, x_prev and what
-	// is being written; in the end the weights take the place of one. A cluster keeps what
-	// those were made from, too.
+	// is being written, once more where the safeguard does a step again; in the end the weights
+	// take the place of one. A cluster keeps what those were made from, too.
 	weights := smoothWeights*s.features*s.terminals + vectors
-	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+3*vectors+weights)
+	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+4*vectors, terminals+sent+3*vectors+weights)
 	e.StoreJob = 3*(terminals+sent) + 5*vectors
 	e.WorkerShared += smoothDecoded * s.features * s.internals
 	e.WorkerSlot += s.features*(smoothTiles+smoothResult+smoothSend*s.most+smoothUndo*s.depth) +

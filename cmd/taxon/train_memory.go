@@ -63,12 +63,23 @@ func (t *training) fits() error {
 	return nil
 }
 
-// collectOften keeps garbage low while a training with large dense vectors runs, unless the
-// user has said how much may gather. What it returns ends that.
+// collectOften keeps garbage low while a training with large dense vectors runs, and gives
+// freed pages back in time to stay within --memory, or what the plan says, unless the user
+// has said how much may gather. What it returns ends that.
 func (t *training) collectOften() func() {
-	if t.o.loss != "logistic" || os.Getenv("GOGC") != "" || t.smoothBytes() < denseFrom {
+	if t.o.loss != "logistic" || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	before := debug.SetGCPercent(densePercent)
-	return func() { debug.SetGCPercent(before) }
+	need := t.smoothBytes()
+	if need < denseFrom {
+		return func() {}
+	}
+	if t.o.memory > 0 {
+		need = t.o.memory
+	}
+	percent, limit := debug.SetGCPercent(densePercent), debug.SetMemoryLimit(need)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }
