@@ -8,13 +8,11 @@ import (
 	"io"
 	"os"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
 )
 
 // sweepScore is the evaluation of one sweep's weights.
@@ -181,7 +179,7 @@ func (t *training) writeModel(ctx context.Context, dir string, e *engine.Engine,
 		return nil, err
 	}
 	defer w.Abort()
-	if err := worker.Weights(ctx, e.Store, t.tree, coordinator.NewPlan(t.tree, t.spec), st, t.shifted(w.WriteNode)); err != nil {
+	if err := t.weights(ctx, e, t.tree, t.spec, st, t.shifted(w.WriteNode)); err != nil {
 		return nil, err
 	}
 	report, err := w.Close(t.report(st), trace)

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"math"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
 )
 
 // holdOut is a training on a part of the data, so that the other rows can be scored as new
@@ -156,7 +154,7 @@ func (h *holdOut) train(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer w.Abort()
-	if err := worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, h.shifted(w.WriteNode)); err != nil {
+	if err := h.weights(ctx, e, tree, spec, st, h.shifted(w.WriteNode)); err != nil {
 		return err
 	}
 	_, err = w.Close(h.report(st), nil)

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
 
 	"taxon/coordinator"
+	"taxon/internal/engine"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
 )
 
 // denseInternal is what an entry of an internal node's dense vector takes on a graph, all
@@ -82,4 +87,15 @@ func (t *training) collectOften() func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	}
+}
+
+// weights yields the final weights, node by node; dense ones go over a file, so that they
+// are not in memory as a whole beside what the store holds of them.
+func (t *training) weights(ctx context.Context, e *engine.Engine, tree *taxonomy.Tree, spec *taxonv1.JobSpec, st *taxonv1.JobStatus,
+	yield func(node int, columns []uint32, values []float32) error) error {
+	plan := coordinator.NewPlan(tree, spec)
+	if t.o.loss == "logistic" {
+		return worker.StreamWeights(ctx, e.Store, tree, plan, st, t.scratch(), yield)
+	}
+	return worker.Weights(ctx, e.Store, tree, plan, st, yield)
 }
