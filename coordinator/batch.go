@@ -37,3 +37,18 @@ func (s *step) batch(first uint32, slots int) uint32 {
 	}
 	return uint32(max(share, 1))
 }
+
+// spare says whether tasks of a step may go to a slot that works on others still: they are
+// short, and enough wait for every slot to have two. So no slot waits for what another one
+// has and has not begun.
+func (s *step) spare(slots int) bool {
+	if len(s.tasks)-s.done-s.live < 2*slots {
+		return false
+	}
+	finished, seconds := 0, 0.0
+	for k := range s.pace.took {
+		finished += len(s.pace.took[k])
+		seconds += s.pace.cpu[k]
+	}
+	return finished > 0 && seconds <= batchSeconds*float64(finished)
+}

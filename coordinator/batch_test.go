@@ -138,3 +138,22 @@ func TestBatchIsJournaled(t *testing.T) {
 		t.Errorf("batches %v, want one of four leases from epoch 2", got)
 	}
 }
+
+// A slot that has work gets more while every slot has two tasks waiting, if they are short.
+func TestBatchesAhead(t *testing.T) {
+	for _, c := range []struct {
+		cpu         float64
+		slots, want int
+	}{{0.012, 1, 1}, {0.2, 1, 0}, {0.012, 48, 1}, {0.012, 49, 0}} {
+		b := started(t, c.cpu)
+		if c.slots > 1 {
+			b.do(Register{Name: "many", Slots: uint32(c.slots)})
+		}
+		held := b.do(Ask{Worker: "w1"})
+		e := b.done(held[0], c.cpu)
+		e.Next, e.Ahead = true, true
+		if got := b.do(e); len(got) != c.want {
+			t.Errorf("tasks of %v s, 98 wait, %d slots more: %d go out ahead, want %d", c.cpu, c.slots, len(got), c.want)
+		}
+	}
+}

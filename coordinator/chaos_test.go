@@ -115,7 +115,7 @@ func killAgents(c *cluster, store *toyStore, n uint64, stop <-chan struct{}) {
 	for {
 		link := &chaos{TasksClient: c.tasks, rng: rand.New(rand.NewPCG(rng.Uint64(), 3))}
 		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
+		ended, overlap := make(chan error, 1), rng.IntN(2) == 0
 		slow := executorFunc(func(ctx context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error) {
 			link.mu.Lock()
 			nap := time.Duration(link.rng.IntN(4)) * time.Millisecond
@@ -126,7 +126,9 @@ func killAgents(c *cluster, store *toyStore, n uint64, stop <-chan struct{}) {
 			time.Sleep(nap)
 			return store.run(l)
 		})
-		go func() { ended <- (&worker.Agent{Name: "chaos", Slots: 2, Tasks: link, Executor: slow}).Run(ctx) }()
+		go func() {
+			ended <- (&worker.Agent{Name: "chaos", Slots: 2, Overlap: overlap, Tasks: link, Executor: slow}).Run(ctx)
+		}()
 		life := time.NewTimer(time.Duration(50+rng.IntN(200)) * time.Millisecond)
 		last := false
 		select {

@@ -71,6 +71,7 @@ type (
 		Unavailable   bool            // with Error: the store was away
 		Unfit         bool            // with Error: this worker can't do the job's tasks, others may
 		Next          bool
+		Ahead         bool // with Next: the slot has work, what it gets now is for later
 		Most          uint32
 	}
 	// Time lets leases expire, workers be missed and caps strike.

@@ -175,7 +175,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		}
 	case Ask:
 		if m.hear(e.Worker) {
-			m.grant(e.Worker, e.Most)
+			m.grant(e.Worker, e.Most, false)
 			if m.worker(e.Worker).draining {
 				m.out = append(m.out, Dismissed{})
 			}
@@ -286,7 +286,7 @@ func (m *Machine) report(e Report) {
 		m.out = append(m.out, Accepted{})
 	}
 	if e.Next {
-		m.grant(e.Worker, e.Most)
+		m.grant(e.Worker, e.Most, e.Ahead)
 	}
 }
 

@@ -34,8 +34,8 @@ func (m *Machine) leastUsed(but *job) float64 {
 // job that takes the fewest slots and has one waiting; among equals of the one that has had
 // the fewest slot-seconds, then of the oldest. So each running job has its share of the
 // slots at any time, and over time, too, where there are fewer slots than jobs. What waits
-// for nobody may still straggle.
-func (m *Machine) grant(worker string, most uint32) {
+// for nobody may still straggle. A slot that asks ahead gets what can be spared, see spare.
+func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	w := m.worker(worker)
 	if w.draining {
 		return
@@ -51,6 +51,9 @@ func (m *Machine) grant(worker string, most uint32) {
 		return cmp.Or(len(a.batches)-len(b.batches), cmp.Compare(a.used, b.used))
 	})
 	for _, j := range candidates {
+		if ahead && (len(j.remakes) > 0 || !j.step.spare(m.slots())) {
+			continue
+		}
 		if len(j.remakes) > 0 { // others may need what is made again
 			if r := j.dueRemake(m.now); r != nil {
 				m.handOut(j, r.Step, r.Task, worker, 0)
@@ -70,7 +73,7 @@ func (m *Machine) grant(worker string, most uint32) {
 		}
 		return
 	}
-	if len(m.workers) > 1 {
+	if len(m.workers) > 1 && !ahead {
 		m.speculate(worker)
 	}
 }

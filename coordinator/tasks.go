@@ -118,7 +118,7 @@ func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxo
 		events = append(events, reportOf(r.GetWorker(), t))
 	}
 	last := events[len(events)-1].(Report) // the next tasks are handed out after all are noted
-	last.Next, last.Most = r.GetNext(), min(r.GetMost(), maxBatch)
+	last.Next, last.Ahead, last.Most = r.GetNext(), r.GetAhead(), min(r.GetMost(), maxBatch)
 	events[len(events)-1] = last
 	a := s.step(events...)
 	if a.err != nil {

@@ -91,10 +91,13 @@ const Batch = 32
 // Agent takes tasks from a coordinator and has an Executor run them. Slots, Tasks and
 // Executor are required.
 type Agent struct {
-	Name     string
-	Slots    int    // tasks that run at a time
-	Memory   uint64 // bytes that its tasks may take, told to the coordinator; 0: not told
-	Batch    uint32 // short tasks that a slot takes together at most; 0: one. The Executor must be a Trainer, or lead to one
+	Name   string
+	Slots  int    // tasks that run at a time
+	Memory uint64 // bytes that its tasks may take, told to the coordinator; 0: not told
+	Batch  uint32 // short tasks that a slot takes together at most; 0: one. The Executor must be a Trainer, or lead to one
+	// Overlap: a slot writes and reports a batch while it works on the next one, which hides
+	// the way to the store and its disk. The Executor must be a Trainer, or lead to one.
+	Overlap  bool
 	Tasks    taxonv1.TasksClient
 	Executor Executor
 	// Grace is how long running tasks may go on after Run's context ended; the ones that
@@ -154,7 +157,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	renewing, endRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var slots, rest sync.WaitGroup
 	for range a.Slots {
-		slots.Go(func() { a.slot(ctx, leasing, tasks) })
+		slots.Go(func() { (&slot{Agent: a, ctx: ctx, leasing: leasing, tasks: tasks}).run() })
 	}
 	rest.Go(func() { a.renew(renewing) })
 	rest.Go(func() {
@@ -172,65 +175,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.leave(ctx)
 	if errors.Is(context.Cause(leasing), ErrDrained) {
 		return ErrDrained
-	}
-	return nil
-}
-
-// slot leases and runs one task after the other until leasing ends.
-func (a *Agent) slot(ctx, leasing, tasks context.Context) {
-	var next *assignment
-	for {
-		if next == nil {
-			if next = a.lease(leasing); next == nil {
-				return
-			}
-		}
-		next = a.work(ctx, leasing, tasks, next)
-	}
-}
-
-// assignment is the leases of a batch and the registration that they were given to.
-type assignment struct {
-	worker string
-	leases []*taxonv1.Lease
-}
-
-// assigned is what an answer brought; nil: nothing.
-func assigned(worker string, first *taxonv1.Lease, more []*taxonv1.Lease) *assignment {
-	if first == nil {
-		return nil
-	}
-	return &assignment{worker: worker, leases: append([]*taxonv1.Lease{first}, more...)}
-}
-
-// lease waits for a task; nil: ctx ended.
-func (a *Agent) lease(ctx context.Context) *assignment {
-	wait := firstWait
-	for ctx.Err() == nil {
-		me, err := a.register(ctx)
-		if err == nil {
-			var r *taxonv1.LeaseResult
-			call, done := context.WithTimeout(ctx, leaseTimeout)
-			r, err = a.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker, Most: a.Batch})
-			done()
-			if err == nil && r.GetDrain() {
-				a.drained()
-				return nil
-			}
-			if as := assigned(me.worker, r.GetLease(), r.GetMore()); err == nil && as != nil {
-				return as
-			}
-			a.forgetIfUnknown(me, err)
-		}
-		if err == nil {
-			wait = firstWait
-			continue
-		}
-		a.tell(ctx, fmt.Errorf("lease: %w", err))
-		if pause(ctx, wait) != nil {
-			return nil
-		}
-		wait = min(2*wait, maxWait)
 	}
 	return nil
 }

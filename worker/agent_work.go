@@ -22,30 +22,41 @@ type heldLease struct {
 	stop   context.CancelCauseFunc
 }
 
-// work runs the tasks of a batch, one after the other, and reports them. The answer may
-// bring the slot's next ones.
-func (a *Agent) work(ctx, leasing, tasks context.Context, as *assignment) *assignment {
-	batch, stop := context.WithCancelCause(tasks)
-	defer stop(nil)
-	held := a.hold(batch, stop, as)
-	defer a.release(held)
-	box := &outbox{batch: batch}
-	reports := make([]*taxonv1.ReportRequest, len(held))
-	for i, h := range held {
+// batch is tasks that were leased together. Once they have run, what they wrote may still
+// lie in the outbox, and the coordinator is to be told.
+type batch struct {
+	worker  string          // the registration that the leases were given to
+	ctx     context.Context // ends with the last of the leases
+	stop    context.CancelCauseFunc
+	leases  []*taxonv1.Lease
+	held    []*heldLease
+	reports []*taxonv1.ReportRequest // nil: the lease was lost
+	box     *outbox
+}
+
+// work runs the tasks of a batch, one after the other. The caller delivers it.
+func (a *Agent) work(b *batch) {
+	for i, h := range b.held {
 		run := h.ctx
-		if len(held) > 1 {
-			run = withOutbox(run, box)
+		if len(b.held) > 1 || a.Overlap {
+			run = withOutbox(run, b.box)
 		}
-		reports[i] = a.run(run, h, as.leases[i])
+		b.reports[i] = a.run(run, h, b.leases[i])
 	}
-	if err := box.flush(); err != nil {
-		for i, h := range held {
-			if r := reports[i]; r != nil && r.Error == "" {
-				a.noteFailure(h.ctx, r, err)
+}
+
+// deliver writes what a batch has left to write, and reports it; then it is no longer held.
+// The answer may bring the slot more tasks.
+func (s *slot) deliver(b *batch) *batch {
+	defer s.release(b)
+	if err := b.box.flush(); err != nil {
+		for _, r := range b.reports {
+			if r != nil && r.Error == "" {
+				s.noteFailure(b.ctx, r, err)
 			}
 		}
 	}
-	return a.report(ctx, leasing, batch, held, reports)
+	return s.report(b)
 }
 
 // run runs a task. nil: there is nothing to report, its lease was lost.
@@ -80,31 +91,35 @@ func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err e
 
 // report delivers the reports of a batch, again and again until the coordinator answers,
 // all leases are lost, or the farewell is over.
-func (a *Agent) report(ctx, leasing, batch context.Context, held []*heldLease, reports []*taxonv1.ReportRequest) *assignment {
+func (s *slot) report(b *batch) *batch {
 	wait := firstWait
-	last, end := outlive(ctx, farewell)
+	last, end := outlive(s.ctx, farewell)
 	defer end()
 	for {
-		r := together(held, reports)
+		r := together(b.held, b.reports)
 		if r == nil {
 			return nil
 		}
-		r.Next, r.Most = leasing.Err() == nil, a.Batch
+		r.Most = s.Batch
+		r.Next, r.Ahead = s.wants()
 		call, done := context.WithTimeout(last, callTimeout)
-		answer, err := a.Tasks.Report(call, r)
+		answer, err := s.Tasks.Report(call, r)
 		done()
+		if err == nil && answer.GetLease() == nil {
+			return nil
+		}
 		if err == nil {
-			return assigned(r.Worker, answer.GetLease(), answer.GetMore())
+			return s.hold(s.tasks, b.worker, answer.GetLease(), answer.GetMore())
 		}
 		code := status.Code(err)
-		if code == codes.NotFound || errors.Is(context.Cause(batch), errLost) {
-			a.forgetIfUnknown(&identity{worker: r.Worker}, err)
+		if code == codes.NotFound || errors.Is(context.Cause(b.ctx), errLost) {
+			s.forgetIfUnknown(&identity{worker: b.worker}, err)
 			return nil
 		}
 		if code == codes.Canceled && last.Err() == nil { // this process has closed the connection
 			return nil
 		}
-		a.tell(last, fmt.Errorf("report: %w", err))
+		s.tell(last, fmt.Errorf("report: %w", err))
 		if pause(last, wait) != nil {
 			return nil
 		}
@@ -126,34 +141,40 @@ func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxon
 	return first
 }
 
-// hold notes what the renewer keeps alive. The batch is stopped when all its leases are lost.
-func (a *Agent) hold(batch context.Context, stop context.CancelCauseFunc, as *assignment) []*heldLease {
-	held := make([]*heldLease, len(as.leases))
+// hold makes a batch of leases and notes what the renewer is to keep alive. The batch is
+// stopped when all its leases are lost.
+func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease, more []*taxonv1.Lease) *batch {
+	b := &batch{worker: worker, leases: append([]*taxonv1.Lease{first}, more...)}
+	b.ctx, b.stop = context.WithCancelCause(tasks)
+	b.box = &outbox{batch: b.ctx}
+	b.held = make([]*heldLease, len(b.leases))
+	b.reports = make([]*taxonv1.ReportRequest, len(b.leases))
 	var lost atomic.Int32
-	for i, l := range as.leases {
+	for i, l := range b.leases {
 		id := &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}
-		ctx, cancel := context.WithCancelCause(batch)
-		held[i] = &heldLease{id: id, worker: as.worker, ctx: ctx, stop: func(cause error) {
-			if ctx.Err() == nil && lost.Add(1) == int32(len(held)) {
-				stop(cause)
+		ctx, cancel := context.WithCancelCause(b.ctx)
+		b.held[i] = &heldLease{id: id, worker: worker, ctx: ctx, stop: func(cause error) {
+			if ctx.Err() == nil && lost.Add(1) == int32(len(b.held)) {
+				b.stop(cause)
 			}
 			cancel(cause)
 		}}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, h := range held {
+	for _, h := range b.held {
 		a.held[h.id.Epoch] = h
 	}
-	return held
+	return b
 }
 
 // release ends the holding.
-func (a *Agent) release(held []*heldLease) {
+func (a *Agent) release(b *batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, h := range held {
+	for _, h := range b.held {
 		delete(a.held, h.id.Epoch)
 		h.stop(nil)
 	}
+	b.stop(nil)
 }

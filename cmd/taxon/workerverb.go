@@ -106,7 +106,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	cache := &cluster.Cache{Dir: filepath.Join(o.dir, "data"), Bytes: o.cache, Roots: roots, Store: &cluster.DataStore{Shards: shards}}
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
-		Name: o.name, Slots: slots, Batch: worker.Batch, Memory: uint64(o.memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.grace,
+		Name: o.name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.grace,
 		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.coordinator), Shards: shards.Learn,
 	}
 	life, err := cluster.TakeLife(o.dir, o.name)

@@ -97,7 +97,7 @@ func copyMessage(out, in any) error {
 
 // handReport makes out, which is empty, the report in.
 func handReport(out, in *taxonv1.ReportRequest) {
-	out.Worker, out.Lease, out.Returned, out.Next, out.Most, out.More = in.Worker, in.Lease, in.Returned, in.Next, in.Most, in.More
+	out.Worker, out.Lease, out.Returned, out.Next, out.Ahead, out.Most, out.More = in.Worker, in.Lease, in.Returned, in.Next, in.Ahead, in.Most, in.More
 	out.Sums, out.CpuSeconds, out.BytesRead, out.BytesWritten = in.Sums, in.CpuSeconds, in.BytesRead, in.BytesWritten
 	out.Error, out.Deterministic, out.Unavailable, out.Unfit, out.Lost = in.Error, in.Deterministic, in.Unavailable, in.Unfit, in.Lost
 }

@@ -22,8 +22,10 @@ type worker struct {
 	coord *coord
 	store *client
 
-	id   string // registration; empty: none
-	held map[uint64]*work
+	id         string // registration; empty: none
+	held       map[uint64]*work
+	delivering int       // batches that are written and reported while their slots go on; at most slots
+	ahead      [][]*work // batches that came while all slots worked
 }
 
 // batch bounds the tasks that a slot takes together.
@@ -34,13 +36,14 @@ type work struct {
 	worker string
 	lease  *taxonv1.Lease
 	rest   []*work // of its batch, to be done after it
+	behind bool    // its slot has gone on
 	id     *taxonv1.LeaseId
 	lost   bool
 }
 
 // start comes up without any memory of a life before.
 func (k *worker) start() {
-	k.up, k.id, k.held = true, "", map[uint64]*work{}
+	k.up, k.id, k.held, k.delivering, k.ahead = true, "", map[uint64]*work{}, 0, nil
 	k.register()
 	for range k.slots {
 		k.ask()
@@ -82,6 +85,12 @@ func (k *worker) unknown(id string, err error) bool {
 // ask gets a slot its next task.
 func (k *worker) ask() {
 	again := func() { k.w.after(&k.process, k.w.between(pollEvery/2, pollEvery), k.ask) }
+	if len(k.ahead) > 0 {
+		list := k.ahead[0]
+		k.ahead = k.ahead[1:]
+		k.work(list[0])
+		return
+	}
 	if k.id == "" {
 		again()
 		return
@@ -97,7 +106,7 @@ func (k *worker) ask() {
 		case k.unknown(id, a.err), len(a.leases) == 0:
 			again()
 		default:
-			k.batch(id, a.leases)
+			k.work(k.batch(id, a.leases)[0])
 		}
 	})
 }
@@ -129,10 +138,9 @@ func (k *worker) renew() {
 	})
 }
 
-// batch runs tasks that were leased together, one after the other. Each is reported when
-// it is done, so that messages are lost and processes killed between them.
-func (k *worker) batch(id string, leases []*taxonv1.Lease) {
-	var list []*work
+// batch notes tasks that were leased together. They are run one after the other, and each
+// is reported when it is done, so that messages are lost and processes killed between them.
+func (k *worker) batch(id string, leases []*taxonv1.Lease) (list []*work) {
 	for _, l := range leases {
 		t := &work{worker: id, lease: l, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
 		k.held[l.Epoch] = t
@@ -141,12 +149,16 @@ func (k *worker) batch(id string, leases []*taxonv1.Lease) {
 	for i, t := range list {
 		t.rest = list[i+1:]
 	}
-	k.work(list[0])
+	return list
 }
 
 // next goes on with the batch, or asks for another one.
 func (k *worker) next(t *work) {
 	delete(k.held, t.id.Epoch)
+	if t.behind {
+		k.delivering--
+		return
+	}
 	if len(t.rest) > 0 {
 		k.work(t.rest[0])
 		return
@@ -185,6 +197,11 @@ func (k *worker) work(t *work) {
 			if k.gone(t) {
 				return
 			}
+			if len(t.rest) == 0 && k.delivering < k.slots && k.w.chance(0.5) { // the slot goes on meanwhile
+				t.behind, e.Ahead = true, true
+				k.delivering++
+				k.ask()
+			}
 			k.store.put(key{l.Job, l.Step, l.Task, l.Attempt}, hash, func(ok bool) {
 				if !ok {
 					e.Error, e.Unavailable = "the store is away", true
@@ -213,8 +230,14 @@ func (k *worker) report(t *work, e coordinator.Report) {
 			return
 		}
 		if ok && !k.unknown(e.Worker, a.err) && len(a.leases) > 0 {
+			list := k.batch(e.Worker, a.leases)
+			if t.behind {
+				k.ahead = append(k.ahead, list)
+				k.next(t)
+				return
+			}
 			delete(k.held, t.id.Epoch)
-			k.batch(e.Worker, a.leases)
+			k.work(list[0])
 			return
 		}
 		k.next(t)

@@ -4019,6 +4019,7 @@ type ReportRequest struct {
 	Most          uint32                 `protobuf:"varint,13,opt,name=most,proto3" json:"most,omitempty"`               // with next: as in LeaseRequest
 	More          []*ReportRequest       `protobuf:"bytes,14,rep,name=more,proto3" json:"more,omitempty"`                // of tasks that were leased together; worker, next, most and more are unset
 	Unfit         bool                   `protobuf:"varint,15,opt,name=unfit,proto3" json:"unfit,omitempty"`             // with an error: this worker can't do the job's tasks, others may
+	Ahead         bool                   `protobuf:"varint,16,opt,name=ahead,proto3" json:"ahead,omitempty"`             // with next: the slot has work, and takes more only if no other slot will miss it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4154,6 +4155,13 @@ func (x *ReportRequest) GetMore() []*ReportRequest {
 func (x *ReportRequest) GetUnfit() bool {
 	if x != nil {
 		return x.Unfit
+	}
+	return false
+}
+
+func (x *ReportRequest) GetAhead() bool {
+	if x != nil {
+		return x.Ahead
 	}
 	return false
 }
@@ -4553,7 +4561,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\asupport\x18\x05 \x01(\x04R\asupport\x12\x18\n" +
 	"\aworking\x18\x06 \x01(\x04R\aworking\x12\x16\n" +
 	"\x06visits\x18\a \x01(\x04R\x06visits\x12\x14\n" +
-	"\x05moved\x18\b \x01(\x01R\x05moved\"\xe1\x03\n" +
+	"\x05moved\x18\b \x01(\x01R\x05moved\"\xf7\x03\n" +
 	"\rReportRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12'\n" +
 	"\x05lease\x18\x02 \x01(\v2\x11.taxon.v1.LeaseIdR\x05lease\x12\x14\n" +
@@ -4572,7 +4580,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\vunavailable\x18\f \x01(\bR\vunavailable\x12\x12\n" +
 	"\x04most\x18\r \x01(\rR\x04most\x12+\n" +
 	"\x04more\x18\x0e \x03(\v2\x17.taxon.v1.ReportRequestR\x04more\x12\x14\n" +
-	"\x05unfit\x18\x0f \x01(\bR\x05unfit\"v\n" +
+	"\x05unfit\x18\x0f \x01(\bR\x05unfit\x12\x14\n" +
+	"\x05ahead\x18\x10 \x01(\bR\x05ahead\"v\n" +
 	"\fReportResult\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12%\n" +
 	"\x05lease\x18\x02 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease\x12#\n" +
