@@ -174,6 +174,7 @@ func makeJob(s jobState, p *prepared) *job {
 		blockSeconds: make([]float64, blocks), rangeSeconds: make([]float64, ranges),
 		blockWorker: make([]string, blocks), rangeWorker: make([]string, ranges),
 	}
+	j.outer.sampled = p.spec.GetData().GetInstances() >= SampledFrom
 	j.outer.primal = !p.flat && jobspec.Uncertified(p.spec)
 	j.outer.drift = j.outer.primal && len(p.spec.GetDrifting()) > 0
 	return j

@@ -14,13 +14,17 @@ const scoreChunk = 256
 
 // price scores every row at the tile's weights, w = y + v rounded to float32, and
 // leaves the exact float64 sums of the certificate in sums and the next working set in
-// the scratch: positives, rows with a dual, rows with margin below 1+band.
+// the scratch: positives, rows with a dual, rows with margin below 1+band (less what foresee
+// says if the descent saw a sample alone).
 //
 // A float32 pass finds the (row, lane) pairs that can matter: a score that is further
 // from the margin than its rounding bound has loss zero for certain. Only the others
 // are scored again in float64, so the sums are exact at float32's cost.
-func (s *Solver) price(ctx context.Context, t *Scratch, b *Block, band float64, sums *Sums) error {
+func (s *Solver) price(ctx context.Context, t *Scratch, b *Block, band float64, sampled bool, sums *Sums) error {
 	p := pricing{s: s, t: t, lanes: len(b.Slot), band: band}
+	if sampled && s.Loss == SquaredHinge {
+		s.foresee(t, &p)
+	}
 	p.all = uint16(1)<<p.lanes - 1
 	p.wnorm = t.normBounds(b)
 	t.spare.clear()
@@ -42,6 +46,7 @@ type pricing struct {
 	t     *Scratch
 	lanes int
 	band  float64
+	fall  [Lanes]float64 // by which scores are expected to fall: see foresee
 	all   uint16
 	none  [Lanes]float64 // duals of a row that is not listed
 	next  int            // first listed row that was not passed yet
@@ -102,7 +107,7 @@ func (p *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
 				idx, _ := s.X.Row(i)
 				slack = rounding(len(idx), s.norm[i])
 			}
-			if !(z > 1+p.band) {
+			if !(z > 1+p.band-p.fall[l]) {
 				work |= 1 << l
 			}
 			if !(z > 1+slack*p.wnorm[l]) { // so that a NaN counts, too
