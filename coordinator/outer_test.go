@@ -37,7 +37,7 @@ func TestPricedSweeps(t *testing.T) {
 		loss  string
 		begun bool
 		want  []uint32
-	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true, want}} {
+	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true, []uint32{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24}}} {
 		o := testOuter(func(o *taxonv1.Options) { o.Loss = test.loss })
 		o.begin(test.begun)
 		var got []uint32
@@ -307,5 +307,21 @@ func TestRestsAboveTheTolerance(t *testing.T) {
 	}
 	if o.StoppedBy != stoppedByRest || o.Sweep != 3+stillSweeps || o.Last.Gap == 0 {
 		t.Errorf("stopped by %q after sweep %d with %+v", o.StoppedBy, o.Sweep, o.Last)
+	}
+}
+
+// A begun job's momentum runs from its first sweep on, and its inner solves aim less high.
+func TestBegunPace(t *testing.T) {
+	o := testOuter(nil)
+	o.begin(true)
+	o.advance(false)
+	o.advance(false)
+	if o.Sweep != 3 || !(o.Beta > 0) {
+		t.Errorf("sweep %d has momentum %g, want some in sweep 3", o.Sweep, o.Beta)
+	}
+	o.Certified, o.Last = true, certificate{Objective: 10, Dual: 5, Gap: 0.5}
+	begun := o.innerGap()
+	if o.Begun = false; !(begun > o.innerGap()) {
+		t.Errorf("inner solves aim at %g, as from nothing", begun)
 	}
 }

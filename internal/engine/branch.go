@@ -77,7 +77,6 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 		return fs.Explain(path, err)
 	}
 	defer f.Close()
-	ratio := spec.GetOptions().GetC() / before.GetOptions().GetC()
 	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Summed) error {
 		if !carried(v.Key.Name) {
 			return nil
@@ -86,7 +85,7 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 		key.Job = job
 		if key.Name == "dual" {
 			var err error
-			if data, err = worker.CarryState(data, spec.GetOptions().GetLoss(), ratio); err != nil {
+			if data, err = worker.CarryState(data, spec.GetOptions().GetLoss(), before.GetOptions().GetC(), spec.GetOptions().GetC()); err != nil {
 				return err
 			}
 		}
