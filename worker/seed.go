@@ -57,6 +57,12 @@ func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set
 	return values, true, nil
 }
 
+// sparseWeights is what Weights0 gives for a node.
+type sparseWeights struct {
+	columns []uint32
+	values  []float32
+}
+
 // seedVectors lists the internals' overrides. A node that overrides a feature has all its
 // ancestors override it too (reducer.Vectors): they get what they inherit.
 func (j *job) seedVectors(from Weights0) *reducer.Vectors {
@@ -67,17 +73,17 @@ func (j *job) seedVectors(from Weights0) *reducer.Vectors {
 			nodeOf[p] = n
 		}
 	}
-	need := make([][]uint32, len(parent))
+	need, own := make([][]uint32, len(parent)), make([]sparseWeights, len(parent))
 	for p := len(parent) - 1; p >= 0; p-- { // children before parents
-		columns, _ := from(nodeOf[p])
-		need[p] = union(need[p], columns)
+		own[p].columns, own[p].values = from(nodeOf[p])
+		need[p] = union(need[p], own[p].columns)
 		if up := parent[p]; up >= 0 {
 			need[up] = union(need[up], need[p])
 		}
 	}
 	v := &reducer.Vectors{Begin: make([]int64, 1, len(parent)+1)}
 	for p := range parent {
-		columns, values := from(nodeOf[p])
+		columns, values := own[p].columns, own[p].values
 		up, last := []uint32(nil), []float32(nil)
 		if q := parent[p]; q >= 0 {
 			up, last = v.Feature[v.Begin[q]:v.Begin[q+1]], v.Value[v.Begin[q]:v.Begin[q+1]]

@@ -28,8 +28,9 @@ type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
 	from  Weights0
-	w     [][mapper.Lanes]float32 // of a block's lanes
-	rest  []float64               // scratch of fit
+	w     [][mapper.Lanes]float32     // of a block's lanes
+	own   [mapper.Lanes]sparseWeights // what they are made of
+	rest  []float64                   // scratch of fit
 	norm  []float64
 	dense []float32 // the parent of the lane under way
 }
@@ -74,6 +75,7 @@ func (d *dualSeeder) block(b uint32) *mapper.State {
 	for l, n := range terminals {
 		d.parentOf(n)
 		columns, values := d.from(int(n))
+		d.own[l] = sparseWeights{columns, values}
 		if len(columns) > 0 {
 			known |= 1 << l
 		}
@@ -87,7 +89,7 @@ func (d *dualSeeder) block(b uint32) *mapper.State {
 	d.score(terminals, lanes, known)
 	for l, n := range terminals {
 		if len(lanes[l].corners) > 0 {
-			d.fit(n, &lanes[l])
+			d.fit(n, &lanes[l], d.own[l])
 		}
 	}
 	return joined(lanes)
@@ -169,12 +171,11 @@ func (d *dualSeeder) dual(z, c float64) float64 {
 
 // fit chooses the corner's duals so that sum a y x comes close to v = w - w_parent, by
 // coordinate descent within the box.
-func (d *dualSeeder) fit(n uint32, l *lane) {
+func (d *dualSeeder) fit(n uint32, l *lane, own sparseWeights) {
 	d.parentOf(n)
 	clear(d.rest)
-	columns, values := d.from(int(n))
-	for i, c := range columns {
-		d.rest[c] = float64(values[i]) - float64(d.dense[c])
+	for i, c := range own.columns {
+		d.rest[c] = float64(own.values[i]) - float64(d.dense[c])
 	}
 	positive := d.positives(n)
 	for k, i := range l.row {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -174,20 +175,16 @@ func (c *carryOver) weights(n int) (columns []uint32, values []float32) {
 
 // mapped renumbers columns.
 func (c *carryOver) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
-	type entry struct {
-		column uint32
-		value  float32
-	}
-	var all []entry
+	all := make([]uint64, 0, len(columns)) // column, then the value's bits: sorted as numbers
 	for i, k := range columns {
 		if to := c.column[k]; to != dropped {
-			all = append(all, entry{to, values[i]})
+			all = append(all, uint64(to)<<32|uint64(math.Float32bits(values[i])))
 		}
 	}
-	slices.SortFunc(all, func(a, b entry) int { return int(a.column) - int(b.column) })
+	slices.Sort(all)
 	outColumns, outValues := make([]uint32, len(all)), make([]float32, len(all))
 	for i, e := range all {
-		outColumns[i], outValues[i] = e.column, e.value
+		outColumns[i], outValues[i] = uint32(e>>32), math.Float32frombits(uint32(e))
 	}
 	return outColumns, outValues
 }
