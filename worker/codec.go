@@ -13,7 +13,8 @@ import (
 // The values that tasks write to the store are little-endian, begin with a format byte
 // and hold index lists as uvarint differences. store/FORMAT.md has the diagrams.
 const (
-	formatState         = 0x11
+	formatState1        = 0x11 // read only
+	formatState         = 0x12
 	formatContributions = 0x21
 	formatVectors       = 0x31
 	formatOverrides     = 0x41

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"math/bits"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 
 // encodeState writes a block's duals and working set.
 func encodeState(s *mapper.State) []byte {
-	e := encoder{make([]byte, 0, 16+6*len(s.Rows)+4*len(s.Dual))}
+	e := encoder{make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take half
 	e.byte(formatState)
 	flags := 0
 	if s.Priced {
@@ -30,14 +31,13 @@ func encodeState(s *mapper.State) []byte {
 	}
 	e.uvarint(len(s.Rows))
 	e.ascending(s.Rows, 0)
-	e.u16(s.Work)
-	e.u16(s.Live)
+	e.sets(s.Work, s.Live)
 	if wide {
 		e.f64(s.Dual)
 	} else {
 		e.f64as32(s.Dual)
 	}
-	return e.b
+	return bytes.Clone(e.b) // the store keeps the memory
 }
 
 // Flags of a state.
@@ -50,7 +50,12 @@ const (
 // decodeState reads a state over the given number of rows.
 func decodeState(b []byte, rows int) (*mapper.State, error) {
 	d := decoder{b: b}
-	d.format(formatState)
+	first := len(b) > 0 && b[0] == formatState1
+	if first {
+		d.byte()
+	} else {
+		d.format(formatState)
+	}
 	flags := d.number(statePriced | stateWide | stateNudged)
 	s := &mapper.State{Priced: flags&statePriced != 0}
 	width := 4
@@ -62,11 +67,15 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 			d.fail()
 		}
 	}
-	n := d.count(5)
+	n := d.count(2)
 	s.Rows, s.Work, s.Live = make([]uint32, n), make([]uint16, n), make([]uint16, n)
 	d.ascending(s.Rows, 0, uint32(rows))
-	d.u16(s.Work)
-	d.u16(s.Live)
+	if first {
+		d.u16(s.Work)
+		d.u16(s.Live)
+	} else {
+		d.sets(s.Work, s.Live)
+	}
 	duals := 0
 	for _, m := range s.Live {
 		duals += bits.OnesCount16(m)

@@ -50,13 +50,13 @@ func goldenOverrides() []mapper.Override {
 func goldenValues() map[string][]byte {
 	cs := goldenContributions()
 	return map[string][]byte{
-		"dual-v1":       encodeState(goldenState()),
-		"dual-wide-v1":  encodeState(goldenPrecise()),
+		"dual-v2":       encodeState(goldenState()),
+		"dual-wide-v2":  encodeState(goldenPrecise()),
 		"v-v1":          encodeParts([][]reducer.Contribution{cs}, []uint32{3}, false)[0],
 		"v-priced-v1":   encodeParts([][]reducer.Contribution{cs}, []uint32{3}, true)[0],
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
 		"weights-v1":    encodeOverrides(goldenOverrides()),
-		"dual-fresh-v1": encodeState(&mapper.State{}),
+		"dual-fresh-v2": encodeState(&mapper.State{}),
 	}
 }
 
@@ -84,11 +84,16 @@ func TestGolden(t *testing.T) {
 		}
 		return b
 	}
-	if s, err := decodeState(read("dual-v1"), 301); err != nil || !reflect.DeepEqual(s, goldenState()) {
-		t.Errorf("dual: %+v, %v", s, err)
-	}
-	if s, err := decodeState(read("dual-wide-v1"), 301); err != nil || !reflect.DeepEqual(s, goldenPrecise()) {
-		t.Errorf("precise duals: %+v, %v", s, err)
+	for _, version := range []string{"1", "2"} {
+		if s, err := decodeState(read("dual-v"+version), 301); err != nil || !reflect.DeepEqual(s, goldenState()) {
+			t.Errorf("dual, version %s: %+v, %v", version, s, err)
+		}
+		if s, err := decodeState(read("dual-wide-v"+version), 301); err != nil || !reflect.DeepEqual(s, goldenPrecise()) {
+			t.Errorf("precise duals, version %s: %+v, %v", version, s, err)
+		}
+		if s, err := decodeState(read("dual-fresh-v"+version), 301); err != nil || len(s.Rows) > 0 {
+			t.Errorf("no duals, version %s: %+v, %v", version, s, err)
+		}
 	}
 	if v, err := decodeVectors(read("x-v1"), 4, 3, 500); err != nil || !reflect.DeepEqual(v, goldenVectors()) {
 		t.Errorf("x: %+v, %v", v, err)
