@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -123,6 +126,33 @@ func TestTrainUselessFlags(t *testing.T) {
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || strings.Contains(stderr, "more than once") {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
+		}
+	}
+}
+
+// TestSwappedColumns: a hierarchy written CHILD PARENT is trained on as a graph, with a hint.
+func TestSwappedColumns(t *testing.T) {
+	dir := noisyFiles(t)
+	tree, err := os.ReadFile(filepath.Join(dir, "tree.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := ""
+	for line := range strings.Lines(string(tree)) {
+		words := strings.Fields(line)
+		swapped += words[1] + " " + words[0] + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "swapped.txt"), []byte(swapped), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"tree.txt": false, "swapped.txt": true} {
+		var stdout, stderr bytes.Buffer
+		args := []string{"train", "--data", filepath.Join(dir, "train.svm"), "--hierarchy", filepath.Join(dir, file), "--out", t.TempDir() + "/m"}
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 {
+			t.Fatal(stderr.String())
+		}
+		if got := strings.Contains(stderr.String(), "columns seem to be swapped"); got != want {
+			t.Errorf("%s: a hint %t, want %t: %s", file, got, want, stderr.String())
 		}
 	}
 }

@@ -226,6 +226,9 @@ func (t *training) specifyStructure() error {
 		if t.o.schedule == "parity" {
 			return fs.Inputf(t.o.hierarchy, 0, "some classes have several parents, and --schedule parity needs a tree: add --dag first-parent, or use another schedule")
 		}
+		if s.IsReversed() {
+			t.a.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.hierarchy)
+		}
 		t.a.ui.Note("%s: some classes have several parents: read as a graph (--dag first-parent makes it a tree)", t.o.hierarchy)
 		t.spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: true}
 	default:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,10 +112,8 @@ func (o *tuneOptions) check() error {
 			return usagef("tune: --data -: a search that is gone on with reads the data again: give a file")
 		}
 	}
-	for _, w := range o.positive {
-		if _, err := jobspec.ParsePositiveWeight(w); err != nil {
-			return usagef("tune: --%w", err)
-		}
+	if err := o.distinctWeights(); err != nil {
+		return err
 	}
 	if t.out == "" || t.out == "-" {
 		return usagef("tune: --out %q: a search is kept in a folder, give its path", t.out)
@@ -131,6 +130,24 @@ func (o *tuneOptions) check() error {
 		return usagef("tune: --one-se needs the spread of two folds or more: raise --first-folds")
 	}
 	return t.check()
+}
+
+// distinctWeights checks the positives' weights and keeps one of those that are one number.
+func (o *tuneOptions) distinctWeights() error {
+	seen := map[float64]bool{}
+	var kept []string
+	for _, w := range o.positive {
+		x, err := jobspec.ParsePositiveWeight(w)
+		if err != nil {
+			return usagef("tune: --%w", err)
+		}
+		if !seen[x] {
+			kept = append(kept, w)
+		}
+		seen[x] = true
+	}
+	o.positive = kept
+	return nil
 }
 
 // tries is the number of folds that a point is tried on if it stays in the race.
@@ -244,7 +261,9 @@ func (v *namesValue) Set(s string) error {
 				return err
 			}
 		}
-		out = append(out, word)
+		if !slices.Contains(out, word) {
+			out = append(out, word)
+		}
 	}
 	*v.p = out
 	return nil

@@ -185,6 +185,15 @@ func TestTuneInterrupted(t *testing.T) {
 	}
 }
 
+// TestTuneRepeats: what a list names twice is tried once.
+func TestTuneRepeats(t *testing.T) {
+	dir := noisyFiles(t)
+	r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --method rr-svm,rr-svm --loss hinge,hinge --positive-weight 1,1.0 --C 1,1 --folds 2")
+	if len(r.Points) != 1 {
+		t.Errorf("%d points, want 1: %v", len(r.Points), r.Points)
+	}
+}
+
 func TestTuneMistakes(t *testing.T) {
 	dir := noisyFiles(t)
 	t.Chdir(dir)

@@ -138,3 +138,24 @@ func FuzzReadGraph(f *testing.F) {
 		}
 	})
 }
+
+// TestIsReversed: a tree with its columns swapped; trees, chains and DAGs are none.
+func TestIsReversed(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	for _, test := range []struct {
+		name              string
+		parents, children []uint32
+		want              bool
+	}{
+		{"tree", []uint32{0, 0, 1}, []uint32{1, 2, 3}, false},
+		{"swapped tree", []uint32{1, 2, 3}, []uint32{0, 0, 1}, true},
+		{"chain", []uint32{0, 1, 2}, []uint32{1, 2, 3}, false},
+		{"dag", []uint32{0, 0, 1, 2}, []uint32{1, 2, 3, 3}, false},
+		{"nothing", nil, nil, false},
+	} {
+		s := &Structure{Names: names, Parents: test.parents, Children: test.children}
+		if got := s.IsReversed(); got != test.want {
+			t.Errorf("%s: reversed %t, want %t", test.name, got, test.want)
+		}
+	}
+}

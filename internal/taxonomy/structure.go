@@ -29,6 +29,19 @@ func (s *Structure) IsDAG() bool {
 	return false
 }
 
+// IsReversed tells whether some node has several parents but none several children: a tree
+// whose edges were written CHILD PARENT looks like this, and no hierarchy of classes does.
+func (s *Structure) IsReversed() bool {
+	seen := make([]bool, len(s.Names))
+	for _, p := range s.Parents {
+		if seen[p] {
+			return false
+		}
+		seen[p] = true
+	}
+	return s.IsDAG()
+}
+
 // FirstParent returns the tree or forest that keeps the first parent of each node,
 // in file order. All names stay; one whose edges are all gone becomes a root.
 func (s *Structure) FirstParent() *Structure {
