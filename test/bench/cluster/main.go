@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // settings of the measurement.
@@ -48,7 +49,7 @@ func main() {
 	binaries := flag.String("taxon", "", "`binaries` to measure, with commas between them (default: built from this checkout)")
 	flag.Parse()
 	s.binaries, s.flags = strings.Split(*binaries, ","), flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *data == "" {
 		fmt.Fprintln(os.Stderr, "cluster: name the data with -data DIR or TAXON_DATA=DIR")
