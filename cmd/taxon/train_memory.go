@@ -13,8 +13,8 @@ import (
 )
 
 // denseInternal is what an entry of an internal node's dense vector takes on a graph, all
-// copies and versions counted, half of it the garbage collector's, as measured.
-const denseInternal = 75
+// copies and versions counted, as measured.
+const denseInternal = 100
 
 // densePercent is how much garbage may gather beside the live memory of a training whose
 // vectors are dense, in percent. They are large values without pointers, which the collector
@@ -72,10 +72,10 @@ func (t *training) fits() error {
 // freed pages back in time to stay within --memory, or what the plan says, unless the user
 // has said how much may gather. What it returns ends that.
 func (t *training) collectOften() func() {
-	if t.o.loss != "logistic" || os.Getenv("GOGC") != "" {
+	if t.o.loss != "logistic" && !t.tree.IsGraph() || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	need := t.smoothBytes()
+	need := t.needs()
 	if need < denseFrom {
 		return func() {}
 	}
