@@ -7,8 +7,9 @@ import (
 	"taxon/mapper"
 )
 
-// The rows' sets of lanes in layout 2 of a state. Nine of ten rows bear no dual, and most of
-// them are visited by one lane: those take a byte here, where layout 1 had four. A byte a
+// The rows' sets of lanes in layout 2 of a state. Many rows, in the first sweeps nine of ten,
+// bear no dual, and most are visited by one lane: those take a byte here, where layout 1 had
+// four. A byte a
 // row, then the sets that it does not tell, row by row:
 //
 //	0   4   5      7

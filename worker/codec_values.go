@@ -11,7 +11,7 @@ import (
 
 // encodeState writes a block's duals and working set.
 func encodeState(s *mapper.State) []byte {
-	e := encoder{make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take half
+	e := encoder{make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take less
 	e.byte(formatState)
 	flags := 0
 	if s.Priced {
