@@ -50,8 +50,6 @@ func (e *encoder) f64as32(v []float64) {
 
 func (e *encoder) f64(v []float64) { e.b = sparse.Append(e.b, v) }
 
-func (e *encoder) u16(v []uint16) { e.b = sparse.Append(e.b, v) }
-
 // ascending writes strictly ascending indices, the first one relative to lo.
 func (e *encoder) ascending(v []uint32, lo uint32) {
 	n := len(e.b)
