@@ -26,14 +26,20 @@ const densePercent = 20
 // pages that the runtime gives back late (wordnet-freq: 4.5 GB live, 5.7 resident).
 const overDense = 30
 
-// denseFrom is the memory from which that matters.
+// denseFrom is the memory from which that matters; below it as much garbage is let be as is live.
 const denseFrom = 512 << 20
+
+// processBytes is what the program takes by itself.
+const processBytes = 32 << 20
 
 // smoothBytes is what a training with logistic loss takes, by its plan.
 func (t *training) smoothBytes() int64 {
 	e := coordinator.PlanMemory(t.tree, t.spec, coordinator.NewPlan(t.tree, t.spec))
-	need := int64(e.Worker(uint32(workers(t.o.threads))) + e.StoreLocal + e.Coordinator)
-	return need + need*overDense/100
+	live := int64(e.Worker(uint32(workers(t.o.threads))) + e.StoreLocal + e.Coordinator)
+	if need := processBytes + 2*live; need < denseFrom {
+		return need
+	}
+	return max(processBytes+live+live*overDense/100, denseFrom)
 }
 
 // needs estimates the memory of a training.
