@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"taxon/internal/dataset"
+	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -76,7 +77,11 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 		if p := recover(); p != nil {
 			err = Deterministic(fmt.Errorf("internal error: %v; please report", p))
 		}
+		if errors.Is(err, fs.ErrFault) {
+			err = Deterministic(err)
+		}
 	}()
+	defer fs.CatchFault(&err)()
 	loaded, err := t.load(ctx, l.GetJob(), r)
 	if err != nil {
 		return nil, Stats{}, err

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -79,12 +80,17 @@ func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader
 	stdout := &stickyWriter{w: out}
 	a := &app{stdin: newCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out), args: args}
 	defer func() {
-		if r := recover(); r != nil {
+		if r := recover(); fs.IsFault(r) {
+			a.ui.Close()
+			fmt.Fprintf(errw, "taxon: %s\n", fs.ErrFault)
+			code = exitFailed
+		} else if r != nil {
 			a.ui.Close()
 			fmt.Fprintf(errw, "taxon: internal error: %s%s; please report\n", oneLine(fmt.Sprint(r)), panicPlace())
 			code = exitFailed
 		}
 	}()
+	debug.SetPanicOnFault(true)
 	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
 	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/fs"
 )
 
 // Stream predicts a whole input with `threads` goroutines in bounded memory.
@@ -60,7 +62,8 @@ func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) e
 		}
 	})
 	for range threads {
-		g.Go(func() error { // scores
+		g.Go(func() (err error) { // scores
+			defer fs.CatchFault(&err)()
 			s := p.NewScorer()
 			for j := range work {
 				if err := ctx.Err(); err != nil {
