@@ -69,7 +69,7 @@ func (n *naive) path(ctx context.Context, path []*rung, f int) error {
 // cold is what a rung costs from nothing on a fold.
 func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (float64, error) {
 	for _, p := range g.racers {
-		if d.fold < len(p.results) && p.results[d.fold].From == nil && p.results[d.fold].CPUSeconds > 0 {
+		if d.fold < len(p.results) && p.results[d.fold] != nil && p.results[d.fold].From == nil && p.results[d.fold].CPUSeconds > 0 {
 			return p.results[d.fold].CPUSeconds, nil
 		}
 	}
