@@ -47,8 +47,9 @@ type daemon struct {
 	input io.Closer
 }
 
-// keeper goes on from read when its input ends or it is told to end itself.
-const keeper = `trap : INT TERM HUP; "$@" </dev/null & p=$!; read -r line; kill -9 $p; wait $p 2>/dev/null`
+// keeper ends the process when its input ends or it is told to end itself, be that before it
+// knows which process that is.
+const keeper = `trap 'e=1; [ "$p" ] && { kill -9 $p; exit; }' INT TERM HUP; "$@" </dev/null & p=$!; [ "$e" ] || read -r line; kill -9 $p; wait $p 2>/dev/null`
 
 // Start formats and starts a cluster in an empty folder and waits until it can be written
 // to. Stop it.

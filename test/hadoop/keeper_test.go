@@ -48,10 +48,10 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// await waits some seconds for something to come true.
+// await waits half a minute, for machines under load, for something to come true.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for range 500 {
+	for range 3000 {
 		if done() {
 			return
 		}
