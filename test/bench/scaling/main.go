@@ -177,7 +177,7 @@ func report(points []point, whole plan) string {
 	fmt.Fprintf(&b, "\nLaws in the scale s, by least squares of logarithms: CPU seconds a sweep %.3g s^%.2f, in all %.3g s^%.2f; memory in one process %.3g s^%.2f MB; model %.3g s^%.2f MB.\n",
 		perSweep.a, perSweep.b, total.a, total.b, memory.a/1e6, memory.b, model.a/1e6, model.b)
 	class := fit(points, func(p point) float64 { return 1e3 * p.CPUSeconds / float64(p.Sweeps) / float64(p.Terminals) })
-	fmt.Fprintf(&b, "A class costs %.3g s^%.2f ms a sweep: its instances are as many at every scale, %.1f on average, all others grow as s, which is what LIBLINEAR's time for a class grows with.\n",
+	fmt.Fprintf(&b, "A class costs %.3g s^%.2f ms a sweep: there are %.1f instances to a class at every scale, while those of other classes grow as s, which is what LIBLINEAR's time for a class grows with.\n",
 		class.a, class.b, points[0].perClass())
 	visit, bytes := costs(points)
 	fmt.Fprintf(&b, "Constants of the plan's model: %.2f ns a visit, %.1f ns a byte written.\n", visit, bytes)
