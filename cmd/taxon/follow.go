@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -91,13 +90,13 @@ func showProgress(p *progress, st *taxonv1.JobStatus) {
 		}
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		extra = append(extra, fmt.Sprintf("gap %.2e of %.0e", c.GetGap(), st.GetOptions().GetGap()))
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", formatGap(c.GetGap()), st.GetOptions().GetGap()))
 	}
 	if n := st.GetWorkersLost(); n > 0 {
 		extra = append(extra, counted(int64(n), "worker lost", "workers lost"))
 	}
-	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
-		extra = append(extra, "ETA "+formatSeconds(s))
+	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+		extra = append(extra, "ETA "+left)
 	}
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 	"time"
 
@@ -81,10 +82,13 @@ func newJobsCmd(a *app) *cobra.Command {
 				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
 			gap, eta := "-", "-"
 			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-				l.Gap, gap = &c.Gap, fmt.Sprintf("%.2e", c.GetGap())
+				l.Gap, gap = &c.Gap, formatGap(c.GetGap())
 			}
-			if s := j.GetEtaSeconds(); s > 0 {
-				l.ETASeconds, eta = &s, formatSeconds(s)
+			if s := j.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
+				l.ETASeconds = &s
+				if left := formatLeft(s); left != "" {
+					eta = left
+				}
 			}
 			lines = append(lines, l)
 			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, l.Name})

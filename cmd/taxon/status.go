@@ -145,10 +145,10 @@ func statusLine(st *taxonv1.JobStatus) string {
 	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), stateName(st.GetState()), st.GetSweep(), st.GetPhase(),
 		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		line += fmt.Sprintf("  gap %.2e", c.GetGap())
+		line += "  gap " + formatGap(c.GetGap())
 	}
-	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
-		line += "  ETA " + formatSeconds(s)
+	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+		line += "  ETA " + left
 	}
 	return line
 }
@@ -181,8 +181,8 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	row("bytes", "%s read, %s written; last sweep %s and %s", formatBytes(int64(st.GetBytesRead())), formatBytes(int64(st.GetBytesWritten())),
 		formatBytes(int64(st.GetSweepBytesRead())), formatBytes(int64(st.GetSweepBytesWritten())))
 	took := formatSeconds(st.GetSeconds()) + ", " + formatSeconds(st.GetCpuSeconds()) + " of CPU"
-	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
-		took += ", " + formatSeconds(s) + " to go"
+	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+		took += ", " + left + " to go"
 	}
 	row("time", "%s", took)
 	if st.GetStoppedBy() != "" {

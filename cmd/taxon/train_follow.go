@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"google.golang.org/grpc/status"
@@ -72,10 +71,10 @@ func (t *training) show(p *progress, st *taxonv1.JobStatus) {
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		extra = append(extra, fmt.Sprintf("objective %.6g", c.GetObjective()))
 	} else if c != nil {
-		extra = append(extra, fmt.Sprintf("gap %.2e of %.0e", c.GetGap(), t.o.gap))
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", formatGap(c.GetGap()), t.o.gap))
 	}
-	if s := st.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
-		extra = append(extra, "ETA "+formatSeconds(s))
+	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+		extra = append(extra, "ETA "+left)
 	}
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
 }

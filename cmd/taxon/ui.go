@@ -219,7 +219,9 @@ func (p *progress) line(now time.Time) string {
 	}
 	parts = append(parts, p.extra...)
 	if rate > 0 && p.total > p.done {
-		add("ETA " + formatClock(time.Duration(float64(p.total-p.done)/rate*float64(time.Second))))
+		if left := formatLeft(float64(p.total-p.done) / rate); left != "" {
+			add("ETA " + left)
+		}
 	}
 	add(formatClock(elapsed))
 	return strings.Join(parts, "  ")

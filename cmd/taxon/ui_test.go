@@ -1,12 +1,15 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,8 +63,8 @@ func TestProgressPlain(t *testing.T) {
 	s.beat(p, 10*time.Second)
 	p.Done()
 	p.Done()
-	want := "train: sweep  3/30  10%  0.25/s  gap 1.2e-01  ETA 1:48  0:12\n" +
-		"train: sweep  6/30  20%  0.27/s  gap 4.0e-02  ETA 1:28  0:22\n"
+	want := "train: sweep  3/30  10%  0.25/s  gap 1.2e-01  ETA 1 m 48 s  0:12\n" +
+		"train: sweep  6/30  20%  0.27/s  gap 4.0e-02  ETA 1 m 28 s  0:22\n"
 	if got := s.out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
@@ -85,6 +88,35 @@ func TestProgressLive(t *testing.T) {
 		"\r\x1b[K"
 	if got := s.out.String(); got != want {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+// A line that has hardly begun guesses years, which no one wants to read.
+func TestNoTimeLeftBeyondDays(t *testing.T) {
+	s := newScreen(false)
+	p := s.Start("read", 1_000_000_000)
+	defer p.Done()
+	p.Set(1)
+	s.beat(p, 10*time.Second)
+	if got := s.out.String(); strings.Contains(got, "ETA") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestStatusLineReads(t *testing.T) {
+	st := &taxonv1.JobStatus{Job: "j1", EtaSeconds: 37962, Certificate: &taxonv1.Certificate{Gap: 1234}}
+	if got := statusLine(st); !strings.HasSuffix(got, "  gap 1,234  ETA 10 h 32 m") {
+		t.Errorf("got %q", got)
+	}
+	p := newScreen(false).Start("j1: sweep", 0)
+	defer p.Done()
+	showProgress(p, st)
+	if got := p.extra[0]; !strings.Contains(got, "gap 1,234 of ") || !strings.HasSuffix(got, "ETA 10 h 32 m") {
+		t.Errorf("following: %q", got)
+	}
+	st.EtaSeconds = 241795777815
+	if got := statusLine(st); strings.Contains(got, "ETA") {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -157,6 +189,22 @@ func TestFormats(t *testing.T) {
 		{formatSeconds(0.0412), "0.041 s"},
 		{formatSeconds(4.2), "4.20 s"},
 		{formatSeconds(312.4), "312 s"},
+		{formatLeft(0.2), "1 s"},
+		{formatLeft(59.4), "59 s"},
+		{formatLeft(59.6), "1 m 0 s"},
+		{formatLeft(130), "2 m 10 s"},
+		{formatLeft(37962), "10 h 32 m"},
+		{formatLeft(3*24*3600 + 4.5*3600), "3 d 4 h"},
+		{formatLeft(241795777815), ""},
+		{formatLeft(math.Inf(1)), ""},
+		{formatLeft(math.NaN()), ""},
+		{formatLeft(0), ""},
+		{formatGap(0.012), "1.20e-02"},
+		{formatGap(1), "1"},
+		{formatGap(1.234), "1.23"},
+		{formatGap(99.96), "100"},
+		{formatGap(12345.6), "12,346"},
+		{formatGap(1e300), "1.00e+300"},
 		{clip("abcdef", 4), "abc…"},
 		{clip("abc", 4), "abc"},
 		{fold("one two three", 8, 2), "one\n  two\n  three"},
