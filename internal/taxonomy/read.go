@@ -12,6 +12,9 @@ import (
 	"taxon/internal/lines"
 )
 
+// askGraph follows what a hierarchy can't have and a graph can.
+const askGraph = " (is this an undirected graph? then use --graph)"
+
 // maxNodes leaves room for as many spawned leaves and a virtual root in int32 numbers.
 const maxNodes = math.MaxInt32/2 - 1
 
@@ -36,10 +39,7 @@ func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, e
 		for _, e := range cycle {
 			last = max(last, b.lineOf[e])
 		}
-		msg := b.s.describeCycle(cycle)
-		if len(cycle) == 2 {
-			msg += " (is this an undirected graph? then use --graph)"
-		}
+		msg := b.s.describeCycle(cycle) + askGraph
 		return nil, nil, &fs.InputError{Path: source, Line: int64(last), Msg: msg}
 	}
 	var warnings []string
@@ -149,7 +149,7 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		}
 	}
 	if bytes.Equal(name[0], name[1]) && !b.graph {
-		return in.Errorf("self-loop: %s is given as its own parent", shorten(name[0]))
+		return in.Errorf("self-loop: %s is given as its own parent%s", shorten(name[0]), askGraph)
 	}
 	if len(b.s.Names) > maxNodes-2 {
 		return in.Errorf("more than %d nodes", maxNodes)
