@@ -33,7 +33,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		Short:   "label instances with a model",
 		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. " +
 			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
-			"if there is none; --top gives the k best, --cutoff chooses another rule, both together at most k labels of it. Instances are read as a stream; their labels, if any, are ignored.",
+			"if there is none; --top gives the k best, --cutoff chooses another rule, both together at most k labels of it. Instances are read as a stream, and labelled as soon as its input pauses; their labels, if any, are ignored.",
 		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,6 +99,7 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	if err != nil {
 		return err
 	}
+	o.rows.live = o.out == fs.Stdin
 	rows, err := a.openRows(cmd.Context(), m, o.rows)
 	if err != nil {
 		return err
@@ -107,7 +108,13 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	began := time.Now()
 	if err := a.writeOut(o.out, func(out io.Writer) error {
 		w.w = out
-		return a.score(cmd.Context(), "predict", p, rows, o.rows.threads, w.write)
+		buf, ok := out.(*bufio.Writer)
+		return a.score(cmd.Context(), "predict", p, rows, o.rows.threads, func(b *model.Batch, r *model.Result) error {
+			if err := w.write(b, r); err != nil || !ok || !o.rows.live {
+				return err
+			}
+			return buf.Flush() // the next batch may come much later
+		})
 	}); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"time"
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
@@ -20,6 +21,7 @@ type rowOptions struct {
 	zeroSet   bool // --zero-based was given; else the model knows
 	threads   int  // 0: all cores
 	labels    bool // keep the true labels
+	live      bool // rows that were read do not wait for input that pauses
 }
 
 // workers is the number of threads to use for a --threads value.
@@ -67,11 +69,20 @@ func (a *app) openRows(ctx context.Context, m *model.Model, o rowOptions) (rowSo
 	if o.zeroSet {
 		zero = o.zeroBased
 	}
-	r, err := dataset.OpenReader(ctx, fs.Local{In: a.stdin}, o.path, dataset.ReaderOptions{Text: o.text, ZeroBased: zero})
+	f, err := fs.Open(ctx, fs.Local{In: a.stdin}, o.path)
 	if err != nil {
 		return nil, err
 	}
-	return &fileRows{r: r, p: p, keepLabels: o.labels, names: map[string]string{}}, nil
+	rows := &fileRows{file: f, p: p, keepLabels: o.labels, names: map[string]string{}}
+	options := dataset.ReaderOptions{Name: f.Name(), Text: o.text, ZeroBased: zero}
+	if !o.live || !f.Waits() {
+		rows.r = dataset.NewReader(f, options)
+		return rows, nil
+	}
+	rows.waits = newCancelReader(ctx, f)
+	options.Pause = rows.paused
+	rows.r = dataset.NewReader(rows.waits, options)
+	return rows, nil
 }
 
 func projectionOf(m *model.Model) (*dataset.Projection, error) {
@@ -81,9 +92,17 @@ func projectionOf(m *model.Model) (*dataset.Projection, error) {
 	return dataset.NewProjection(m.Feature, nil, nil)
 }
 
+// longestWait is how long a row waits for others to be scored with it. Long enough for a
+// stream that flows, however unevenly, to fill its batches; short for one who looks on.
+const longestWait = 100 * time.Millisecond
+
 // fileRows reads a stream of instances.
 type fileRows struct {
-	r          *dataset.FileReader
+	r          *dataset.Reader
+	file       *fs.File
+	waits      *cancelReader // what r reads from if a pause ends a batch; nil: it does not
+	batch      int           // rows of the batch so far
+	began      time.Time     // when it got its first
 	p          *dataset.Projection
 	v          dataset.Vector
 	keepLabels bool
@@ -92,10 +111,16 @@ type fileRows struct {
 }
 
 func (f *fileRows) fill(b *model.Batch) error {
-	for !b.Full() {
+	for f.batch = 0; !b.Full(); f.batch++ {
 		row, err := f.r.Read()
+		if errors.Is(err, dataset.ErrPause) {
+			return nil
+		}
 		if err != nil {
 			return err
+		}
+		if f.waits != nil && f.batch == 0 {
+			f.began = time.Now()
 		}
 		f.p.Row(row, &f.v)
 		b.Add(f.v.Index, f.v.Value)
@@ -104,6 +129,11 @@ func (f *fileRows) fill(b *model.Batch) error {
 		}
 	}
 	return nil
+}
+
+// paused says whether the rows read so far should wait no longer for more.
+func (f *fileRows) paused() bool {
+	return f.batch > 0 && !f.waits.within(longestWait-time.Since(f.began))
 }
 
 func (f *fileRows) intern(labels [][]byte) []string {
@@ -120,13 +150,22 @@ func (f *fileRows) intern(labels [][]byte) []string {
 }
 
 func (f *fileRows) progress() (done, total int64) {
-	return f.r.File.BytesRead(), max(0, f.r.File.Size())
+	return f.file.BytesRead(), max(0, f.file.Size())
 }
 
 // emptyLines is how many lines were skipped because nothing stands in them.
 func (f *fileRows) emptyLines() int64 { return f.r.Counts().EmptyLines }
 
-func (f *fileRows) Close() error { return f.r.Close() }
+func (f *fileRows) Close() error {
+	if f.waits == nil || f.waits.settled() {
+		return f.file.Close()
+	}
+	go func() { // a read that can't be broken off must not meet a decoder that is closed
+		<-f.waits.pending
+		f.file.Close()
+	}()
+	return nil
+}
 
 // setRows reads an ingested data set.
 type setRows struct {

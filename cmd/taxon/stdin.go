@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"time"
 
 	"taxon/internal/fs"
 )
@@ -60,6 +61,18 @@ func (c *cancelReader) Read(p []byte) (int, error) {
 
 // fill takes the next piece of input, or returns the context's error.
 func (c *cancelReader) fill() error {
+	c.start()
+	select {
+	case got := <-c.pending:
+		c.take(got)
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+}
+
+// start has a read under way.
+func (c *cancelReader) start() {
 	if c.buf == nil {
 		c.buf = make([]byte, 64<<10) // a pipe's capacity
 	}
@@ -71,12 +84,43 @@ func (c *cancelReader) fill() error {
 		}()
 		c.pending = done
 	}
+}
+
+func (c *cancelReader) take(got readOf) {
+	c.pending = nil
+	c.rest, c.err = c.buf[:got.n], got.err
+}
+
+// within says whether a Read can end without waiting any longer than d from now, which it
+// finds out by waiting: there is input, or its end, or the context's.
+func (c *cancelReader) within(d time.Duration) bool {
+	if len(c.rest) > 0 || c.err != nil {
+		return true
+	}
+	c.start()
+	timer := time.NewTimer(max(0, d))
+	defer timer.Stop()
 	select {
 	case got := <-c.pending:
-		c.pending = nil
-		c.rest, c.err = c.buf[:got.n], got.err
-		return nil
+		c.take(got)
+		return true
 	case <-c.ctx.Done():
-		return c.ctx.Err()
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// settled says whether no read of the input underneath is under way.
+func (c *cancelReader) settled() bool {
+	if c.pending == nil {
+		return true
+	}
+	select {
+	case got := <-c.pending:
+		c.take(got)
+		return true
+	default:
+		return false
 	}
 }

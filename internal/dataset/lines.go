@@ -22,6 +22,7 @@ type lines struct {
 	limit int   // longest line, bytes
 	line  int64 // number of the line returned last, 1-based
 	err   error // what ended the stream
+	pause func() bool
 }
 
 func newLines(r io.Reader, limit int) *lines {
@@ -44,6 +45,9 @@ func (l *lines) next() ([]byte, error) {
 		}
 		if seen > l.limit+1 { // one more for a CR
 			return nil, l.tooLong()
+		}
+		if l.pause != nil && l.pause() {
+			return nil, ErrPause
 		}
 		l.fill()
 	}

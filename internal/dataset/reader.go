@@ -31,7 +31,13 @@ type ReaderOptions struct {
 	Name      string // for messages: the path as the user gave it
 	Text      bool   // label[,label...]<TAB>text; else libsvm or XMC, told by line 1
 	ZeroBased bool   // libsvm indices count from 0; XMC files always do
+	// Pause, if it is there, is asked before more of the stream is read, which may wait; if it
+	// says true, Read returns ErrPause instead, and goes on when it is called again.
+	Pause func() bool
 }
+
+// ErrPause is what Read returns when ReaderOptions.Pause has it not wait for the stream.
+var ErrPause = errors.New("the stream pauses")
 
 // Counts is what a Reader met besides plain instances. None of it is an error.
 type Counts struct {
@@ -59,9 +65,11 @@ type Reader struct {
 
 // NewReader reads r, which must be free of compression (fs.Open sees to that).
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
+	l := newLines(r, maxLineBytes)
+	l.pause = o.Pause
 	return &Reader{
 		o:      o,
-		lines:  newLines(r, maxLineBytes),
+		lines:  l,
 		parser: svmParser{zeroBased: o.ZeroBased, limit: maxIndex},
 		first:  true,
 	}
@@ -102,9 +110,14 @@ func formOf(o ReaderOptions, header *xmcHeader) string {
 // name and line. After an error, Read returns it again.
 func (r *Reader) Read() (*Row, error) {
 	if r.err == nil {
-		if r.err = r.next(); r.err == nil {
+		err := r.next()
+		if err == nil {
 			return &r.row, nil
 		}
+		if errors.Is(err, ErrPause) {
+			return nil, ErrPause
+		}
+		r.err = err
 	}
 	return nil, r.err
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -29,9 +30,14 @@ var magics = []struct{ kind, magic string }{
 
 // detect looks at the first bytes and puts the fitting decoder in place.
 func (f *File) detect(r *bufio.Reader) error {
-	head, err := r.Peek(10)
-	if err != nil && err != io.EOF {
-		return f.explain(err)
+	var head []byte
+	for n := 1; undecided(head); n++ { // no byte more than it takes: the next may come much later
+		var err error
+		if head, err = r.Peek(n); err == io.EOF {
+			break
+		} else if err != nil {
+			return f.explain(err)
+		}
 	}
 	f.compression = kindOf(head)
 	switch f.compression {
@@ -74,6 +80,20 @@ func kindOf(head []byte) string {
 		return "zstd"
 	}
 	return "none"
+}
+
+// undecided says whether further bytes may make a compression of what kindOf takes for none.
+func undecided(head []byte) bool {
+	if kindOf(head) != "none" {
+		return false
+	}
+	for _, m := range magics {
+		if strings.HasPrefix(m.magic, string(head)) {
+			return true
+		}
+	}
+	const skippable = "\x2a\x4d\x18"
+	return len(head) <= len(skippable) && head[0]&0xf0 == 0x50 && strings.HasPrefix(skippable, string(head[1:]))
 }
 
 // explain says whether the file or the stream in it is at fault.

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"taxon/internal/dataset"
+)
+
+// A line's labels come out before the next line goes in: who waits for them sees them, even if
+// what follows it is no instance.
+func TestPredictAnswersWhenTheInputPauses(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a predict that waits for more
+	defer cancel()
+	in, feed := io.Pipe()
+	out, answers := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { answers.CloseWithError(ctx.Err()) })
+	defer stop()
+	ended := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		code := execute(ctx, []string{"predict", "--model", animals(t, 10), "--data", "-"}, in, answers, &stderr)
+		answers.Close()
+		ended <- code
+	}()
+	lines := bufio.NewReader(out)
+	for _, rows := range []string{"7:1\n", "2:2\n# none\n\n", "100:200\n7:2\n"} {
+		go io.WriteString(feed, rows)
+		for range strings.Count(rows, ":") {
+			if got, err := lines.ReadString('\n'); err != nil || len(got) < 2 {
+				t.Fatalf("after %q: %q, %v", rows, got, err)
+			}
+		}
+	}
+	feed.Close()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+}
+
+// trickle gives a text in pieces, with pauses longer than a row waits for others.
+type trickle struct {
+	pieces []string
+	pause  time.Duration
+}
+
+func (r *trickle) Read(p []byte) (int, error) {
+	if len(r.pieces) == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(r.pause)
+	n := copy(p, r.pieces[0])
+	if r.pieces[0] = r.pieces[0][n:]; r.pieces[0] == "" {
+		r.pieces = r.pieces[1:]
+	}
+	return n, nil
+}
+
+// How the input comes changes no byte of the output.
+func TestPausesChangeNoLabels(t *testing.T) {
+	args := []string{"predict", "--model", animals(t, 10), "--data", "-", "--scores"}
+	var want, got, stderr bytes.Buffer
+	if code := execute(t.Context(), args, strings.NewReader(animalRows), &want, &stderr); code != 0 {
+		t.Fatal(stderr.String())
+	}
+	r := &trickle{pieces: []string{animalRows[:3], animalRows[3:12], animalRows[12:31], animalRows[31:]}, pause: longestWait + longestWait/2}
+	if code := execute(t.Context(), args, r, &got, &stderr); code != 0 {
+		t.Fatal(stderr.String())
+	}
+	if got.String() != want.String() || got.Len() == 0 {
+		t.Errorf("in pieces %q, at once %q", got.String(), want.String())
+	}
+}
+
+// Lines that are at hand fill one batch; the reader asks to pause only where it has to wait.
+func TestFastInputIsOneBatch(t *testing.T) {
+	asked := 0
+	r := dataset.NewReader(strings.NewReader(strings.Repeat("a 1:1\n", 1000)), dataset.ReaderOptions{Pause: func() bool { asked++; return asked%2 == 0 }})
+	rows, pauses := 0, 0
+	for {
+		_, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err == dataset.ErrPause {
+			pauses++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows++
+	}
+	if rows != 1000 || pauses != 1 {
+		t.Errorf("%d rows, %d pauses", rows, pauses)
+	}
+}
