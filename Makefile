@@ -13,6 +13,7 @@ RACE := ./cmd/taxon ./coordinator ./worker ./mapper ./reducer ./store/... \
 FUZZ ?= 5000x
 
 STATICCHECK := go tool -modfile=internal/tools/lint/go.mod staticcheck
+BENCHSTAT := go tool -modfile=internal/tools/benchstat/go.mod benchstat
 KERNELGEN   := go -C internal/tools/kernelgen run . -out ../../../mapper/kernel_amd64.s
 PROTOGEN    := go -C internal/tools/protogen run . -root ../../..
 
@@ -102,6 +103,9 @@ deploy-check: ## Kubernetes manifests and systemd units, strictly and against ea
 bench-go: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
+bench-kernels: ## the mapper's inner loops, each kernel beside plain Go, six times, by benchstat
+	@f=$$(mktemp); trap 'rm -f $$f' EXIT INT; go test -run '^$$' -bench . -count 6 ./mapper | tee $$f && $(BENCHSTAT) -col /kernel $$f
+
 bench-env: ## a Python environment with scikit-learn, PECOS and omikuji for `bench`
 	test/bench/versus/bench-env.sh
 
@@ -139,4 +143,4 @@ tour: ## run the README's tour and put what it prints into the README
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy warm overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy warm overhead tour clean

@@ -30,7 +30,7 @@ func perVisit(b *testing.B, start time.Duration, visits int64) {
 // eachKernel runs a benchmark for every kernel of this CPU.
 func eachKernel(b *testing.B, f func(b *testing.B, k Kernel)) {
 	for _, k := range Kernels() {
-		b.Run(k.String(), func(b *testing.B) { f(b, k) })
+		b.Run("kernel="+k.String(), func(b *testing.B) { f(b, k) })
 	}
 }
 
