@@ -19,7 +19,8 @@ type generateOptions struct {
 	threads int
 }
 
-// shapeOptions are the flags that make a generate.Shape; zero values leave what --like says.
+// shapeOptions are the flags that make a generate.Shape; zero values, which cannot be given, leave
+// what --like says.
 type shapeOptions struct {
 	like      string
 	scale     float64
@@ -65,14 +66,24 @@ func (o *shapeOptions) flags(f *pflag.FlagSet) {
 	floatFlag(f, &o.scale, "scale", 1, "size as a share of it: a `NUMBER` above 0", above0)
 	f.BoolVar(&o.tree, "tree", false, "one parent a node (the default)")
 	f.BoolVar(&o.dag, "dag", false, "further parents for some nodes")
-	intFlag(f, &o.instances, "instances", 0, 0, 1<<31-1, "`N` training instances")
-	intFlag(f, &o.test, "test-instances", 0, 0, 1<<31-1, "`N` test instances")
-	intFlag(f, &o.classes, "classes", 0, 0, 1<<27, "`N` classes, the leaves of the hierarchy")
-	intFlag(f, &o.internals, "internals", 0, 0, 1<<27, "`N` inner nodes of the hierarchy")
-	intFlag(f, &o.features, "features", 0, 0, 1<<27, "`N` features")
-	intFlag(f, &o.depth, "depth", 0, 0, 1<<20, "at most `N` edges from the root to a class")
-	floatFlag(f, &o.nonzeros, "nonzeros", 0, "mean `NUMBER` of features an instance", atLeast0)
-	floatFlag(f, &o.labels, "labels", 0, "mean `NUMBER` of labels an instance", atLeast0)
+	intFlag(f, &o.instances, "instances", 0, 1, 1<<31-1, "`N` training instances")
+	intFlag(f, &o.test, "test-instances", 0, 1, 1<<31-1, "`N` test instances")
+	intFlag(f, &o.classes, "classes", 0, 2, 1<<27, "`N` classes, the leaves of the hierarchy")
+	intFlag(f, &o.internals, "internals", 0, 1, 1<<27, "`N` inner nodes of the hierarchy")
+	intFlag(f, &o.features, "features", 0, 10, 1<<27, "`N` features")
+	intFlag(f, &o.depth, "depth", 0, 1, 1<<20, "at most `N` edges from the root to a class, by first parents")
+	floatFlag(f, &o.nonzeros, "nonzeros", 0, "mean `NUMBER` of features an instance", from1To(10_000))
+	floatFlag(f, &o.labels, "labels", 0, "mean `NUMBER` of labels an instance", from1To(100))
+}
+
+// from1To accepts a mean of an instance.
+func from1To(most float64) func(float64) string {
+	return func(x float64) string {
+		if !(x >= 1 && x <= most) {
+			return fmt.Sprintf("must be from 1 to %g", most)
+		}
+		return ""
+	}
 }
 
 func joinNames(names []string) string {
@@ -109,6 +120,9 @@ func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 	if o.classes > 0 && o.internals == 0 { // keep the mean number of children
 		s.Internals = min(s.Internals, max(1, s.Classes/2))
 	}
+	if o.depth == 1 && o.internals == 0 { // all classes below the root
+		s.Internals = min(s.Internals, 1)
+	}
 	if o.nonzeros > 0 {
 		s.Nonzeros = o.nonzeros
 	}
@@ -116,10 +130,36 @@ func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 		s.Labels = o.labels
 	}
 	s.DAG = o.dag
+	if err := o.fits(verb, s); err != nil {
+		return s, err
+	}
 	if err := s.Validate(); err != nil {
 		return s, usagef("%s: %v", verb, err)
 	}
 	return s, nil
+}
+
+// fits refuses counts that exclude each other by the flags that they come from.
+func (o *shapeOptions) fits(verb string, s generate.Shape) error {
+	from := func(given int, flag string, n int) string {
+		if given > 0 {
+			return fmt.Sprintf("%s %d", flag, n)
+		}
+		return fmt.Sprintf("--scale %g (%d)", o.scale, n)
+	}
+	switch {
+	case s.Classes > s.Instances && o.instances == 0 && o.classes == 0:
+		return usagef("%s: --scale %g leaves %s for %d classes, and each class needs one: choose a larger --scale", verb, o.scale,
+			counted(int64(s.Instances), "instance", "instances"), s.Classes)
+	case s.Classes > s.Instances:
+		return usagef("%s: more classes, by %s, than instances, by %s: each class needs one", verb,
+			from(o.classes, "--classes", s.Classes), from(o.instances, "--instances", s.Instances))
+	case s.Internals > s.Classes:
+		return usagef("%s: --internals %d: at most as many as classes, %d", verb, s.Internals, s.Classes)
+	case s.Depth == 1 && s.Internals > 1:
+		return usagef("%s: --depth 1 leaves room for one inner node, the root, not for --internals %d", verb, s.Internals)
+	}
+	return nil
 }
 
 func runGenerate(cmd *cobra.Command, a *app, o generateOptions) error {

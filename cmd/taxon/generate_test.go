@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,6 +20,12 @@ func TestShapeFlags(t *testing.T) {
 		{"counts", func(o *shapeOptions) { o.instances, o.classes, o.features, o.depth = 500, 20, 300, 4 }, ""},
 		{"both", func(o *shapeOptions) { o.dag, o.tree = true, true }, "exclude each other"},
 		{"too few instances", func(o *shapeOptions) { o.instances = 10 }, "each class needs one"},
+		{"no scale", func(o *shapeOptions) { o.scale = 1e-9 }, "--scale 1e-09 leaves 1 instance for 2 classes"},
+		{"too few instances, by flag", func(o *shapeOptions) { o.instances = 10 }, "by --scale 0.001 (325), than instances, by --instances 10"},
+		{"too many classes, by flag", func(o *shapeOptions) { o.classes = 9999 }, "by --classes 9999, than instances, by --scale 0.001 (2365)"},
+		{"too many internals", func(o *shapeOptions) { o.internals = 400 }, "--internals 400"},
+		{"flat", func(o *shapeOptions) { o.depth = 1 }, ""},
+		{"flat with internals", func(o *shapeOptions) { o.depth, o.internals = 1, 7 }, "--internals 7"},
 		{"too large", func(o *shapeOptions) { o.scale = 1e9 }, "scale"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -32,6 +40,47 @@ func TestShapeFlags(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// What can't be made is refused by flag and value; it was once taken for not given.
+func TestGenerateRefusesZeros(t *testing.T) {
+	for _, flag := range []string{"instances", "test-instances", "classes", "internals", "features", "depth", "nonzeros", "labels"} {
+		out := filepath.Join(t.TempDir(), "out")
+		code, _, stderr := runWith(t, "", "generate", "--scale", "0.0005", "--out", out, "--quiet", "--"+flag, "0")
+		if code != 2 || !strings.Contains(stderr, "--"+flag+" 0") && !strings.Contains(stderr, `"0" for "--`+flag) {
+			t.Errorf("--%s 0: exit %d, %q", flag, code, stderr)
+		}
+	}
+}
+
+// TestDepthIsKept reads the hierarchy that --depth bounds.
+func TestDepthIsKept(t *testing.T) {
+	for _, depth := range []int{1, 2, 3} {
+		out := filepath.Join(t.TempDir(), "out")
+		if code, _, stderr := runWith(t, "", "generate", "--scale", "0.0005", "--out", out, "--quiet", "--depth", strconv.Itoa(depth)); code != 0 {
+			t.Fatal(stderr)
+		}
+		text, err := os.ReadFile(filepath.Join(out, "hierarchy.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent := map[string]string{}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			parent[f[1]] = f[0]
+		}
+		deepest := 0
+		for n := range parent {
+			d := 0
+			for p, ok := parent[n]; ok; p, ok = parent[p] {
+				d++
+			}
+			deepest = max(deepest, d)
+		}
+		if deepest != depth || len(parent) < 163 {
+			t.Errorf("--depth %d: %d edges, %d nodes", depth, deepest, len(parent))
+		}
 	}
 }
 

@@ -102,6 +102,8 @@ func (s Shape) Validate() error {
 		return fmt.Errorf("%v labels an instance: 1 to 100", s.Labels)
 	case s.Depth < 0:
 		return fmt.Errorf("depth %d: at least 1, or 0 for as it comes", s.Depth)
+	case s.Depth == 1 && s.Internals > 1:
+		return fmt.Errorf("depth 1 and %d inner nodes: the root alone has classes one edge away", s.Internals)
 	case !(s.MoreParent >= 0 && s.MoreParent <= 10):
 		return fmt.Errorf("%v further parents a node: 0 to 10", s.MoreParent)
 	}
