@@ -118,6 +118,6 @@ func (p infoPrinter) structure(i *info) {
 
 func (p infoPrinter) memory(m *memoryInfo) {
 	if m != nil {
-		p.row("memory", "about %s to train (data %s, state %s, scratch %s)", formatBytes(m.Total), formatBytes(m.Data), formatBytes(m.State), formatBytes(m.Scratch))
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s)", formatBytes(m.Total), formatBytes(m.Data), formatBytes(m.State), formatBytes(m.Scratch), formatBytes(m.Process))
 	}
 }

@@ -343,7 +343,10 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		return nil, err
 	}
 	t.scores.engine = e
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() {
+		t.scores.engine = nil // or what its store holds would stay while cut-offs are fitted
+		err = errors.Join(err, e.Close())
+	}()
 	if t.driving != nil {
 		if err := t.driving.listen(e); err != nil {
 			return nil, err
