@@ -12,7 +12,8 @@ import (
 
 func TestInfoPlan(t *testing.T) {
 	code, stdout, stderr := runWith(t, "", "info", "--plan", "--like", "lwiki", "--scale", "0.001", "--memory", "1MiB")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "325 terminals in 21 blocks") || !strings.Contains(stdout, "does not fit") || !strings.Contains(stdout, " 512: ") {
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "325 terminals in 21 blocks") || !strings.Contains(stdout, "does not fit") || !strings.Contains(stdout, " 512: ") ||
+		!strings.Contains(stdout, "short trainings are overestimated") {
 		t.Errorf("exit status %d, %s%s", code, stdout, stderr)
 	}
 	dir := t.TempDir()

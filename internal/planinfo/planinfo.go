@@ -3,7 +3,8 @@
 //
 // Time is a model with three constants, fitted to measured trainings (see
 // Fitted); a cluster's links and latencies are assumed and
-// stand beside their numbers. Read all of it to a factor of two or three.
+// stand beside their numbers. Read all of it to a factor of two or three, and CPU times
+// below some 20 s as upper bounds.
 package planinfo
 
 import (
