@@ -147,6 +147,9 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		if bytes.IndexByte(n, ',') >= 0 {
 			return in.Errorf("comma in the name %s: names have no commas, as labels are separated by them", shorten(n))
 		}
+		if bytes.HasPrefix(n, []byte("\ufeff")) { // behind a blank; at a line's start lines refuses it
+			return in.Errorf("byte order mark (U+FEFF) before the name %s: remove it", shorten(n))
+		}
 	}
 	if bytes.Equal(name[0], name[1]) && !b.graph {
 		return in.Errorf("self-loop: %s is given as its own parent%s", shorten(name[0]), askGraph)

@@ -148,6 +148,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfa b\r\nb a\n"))
 	f.Add([]byte("a a\n"))
 	f.Add([]byte("\xef\xbb\xbf\xef\xbb\xbf>a b\n")) // once read as a name
+	f.Add([]byte(" \ufeff 0"))                      // this, too
 	f.Add([]byte("\xff\xfea\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, _, err := Read(strings.NewReader(string(data)), "f")
