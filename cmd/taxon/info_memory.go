@@ -49,8 +49,8 @@ func estimateSeconds(d *dataInfo, t *taxonomy.Tree, threads int) float64 {
 }
 
 // estimateMemory is meant to be 1 to 1.6 times what the process takes, short texts of 13
-// nonzeros and multi-label ones of 42 alike. Features that m random nonzeros touch are taken as F (1 - exp(-m/F)), which is an upper bound for skewed
-// frequencies.
+// nonzeros and multi-label ones of 42 alike. Features that m random nonzeros touch are taken
+// as F (1 - exp(-m/F)), an upper bound for skewed frequencies.
 func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *memoryInfo {
 	rows, features, nonzeros := float64(d.Instances), float64(*d.Features), float64(*d.Nonzeros)
 	perRow := nonzeros / math.Max(1, rows)
