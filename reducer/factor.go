@@ -6,13 +6,14 @@ import (
 )
 
 // factor is the symbolic LDL' factorisation of a symmetric positive definite matrix: a
-// fill-reducing order (minimum degree) and the pattern of L, found once; the numbers are
-// computed feature by feature (T. Davis, LDL, ACM TOMS 31(4), 2005).
+// fill-reducing order (minimum degree) and the pattern of L, found once (T. Davis, LDL, ACM TOMS
+// 31(4), 2005). factored holds numbers.
 type factor struct {
 	order  []int32 // position -> unknown
 	place  []int32 // unknown -> position
 	parent []int32 // elimination tree, by position; -1: root
 	begin  []int64 // columns of L, by position
+	work   float64 // multiplications of one numeric factorisation
 	dense  bool    // the fill is too large: conjugate gradients instead
 }
 
@@ -47,10 +48,14 @@ func newFactor(adjacent [][]int32) *factor {
 		}
 	}
 	for k := range n {
+		f.work += float64(f.begin[k+1]) * float64(f.begin[k+1])
 		f.begin[k+1] += f.begin[k]
 	}
 	return f
 }
+
+// fill is the number of entries of L below its diagonal.
+func (f *factor) fill() int64 { return f.begin[len(f.begin)-1] }
 
 // degrees is a heap of (degree, unknown) with stale entries.
 type degrees [][2]int32

@@ -1,5 +1,7 @@
 package reducer
 
+import "sync"
+
 // Graph is what a Forest lacks when the classes form a graph: all Parents of the forest
 // are -1 then, and every vector is stored whole.
 //
@@ -12,7 +14,7 @@ package reducer
 // M_g = K_g - s_g (methods.md section 1, graph form); deg_p counts the terminals too. The
 // fan's mean enters as an unknown of its own, M_g S'_g u_g - M_g sum_{j in g} w_j = 0,
 // which keeps the matrix as sparse as the graph; it is factored in an order of minimum
-// degree that is found once.
+// degree that is found once (see equations).
 type Graph struct {
 	Edges  [][2]int32 // between internal nodes, smaller number first
 	Weight float64    // b of these edges
@@ -24,6 +26,10 @@ type Graph struct {
 	near   [][]int32 // node -> internal neighbours
 	at     [][]int32 // node -> fans beside it
 	order  *factor
+	free   *factored // of the system in which no terminal is stiff; nil if order.dense
+	full   *factored // of the one in which all are, once held has been asked for
+	once   sync.Once
+	steps  int // of conjugate gradients that a factorisation is worth
 }
 
 // Fan is the terminals that have the same internal neighbours.
@@ -54,6 +60,20 @@ func (g *Graph) Prepare(nodes int) {
 		}
 	}
 	g.order = newFactor(g.pattern(nodes))
+	if !g.order.dense {
+		g.free = newFactored(g.order)
+		g.free.factorise(g, nil, newNumbers(nodes+len(g.Fans)))
+		g.steps = g.stepsWorth()
+	}
+}
+
+// held is the factorisation for everybody stiff, as stiff has it.
+func (g *Graph) held(stiff []float64) *factored {
+	g.once.Do(func() {
+		g.full = newFactored(g.order)
+		g.full.factorise(g, stiff, newNumbers(len(g.order.order)))
+	})
+	return g.full
 }
 
 // pattern lists the neighbours of each unknown: nodes first, then fans' means.
@@ -209,6 +229,9 @@ func (q *graphRun) solve() {
 			}
 		}
 	}
+	for p, y := range q.y {
+		q.w[p] = float64(y)
+	}
 	q.sys.solve(q.stiff, q.right, q.w)
 	for p, w := range q.w {
 		q.next[p] = float32(w) + 0
@@ -244,7 +267,7 @@ func (q *graphRun) momentum() {
 		q.dir[p] = float64(q.next[p]) - float64(q.x[p])
 		q.back[p] = float64(q.y[p]) - float64(q.next[p])
 	}
-	q.sys.mul(q.stiff, q.dir, q.tmp)
+	q.g.mul(q.stiff, q.dir, q.tmp)
 	for p, d := range q.tmp {
 		q.sums.Restart += float64(d * q.back[p])
 		q.sums.Moved += float64(q.back[p] * q.back[p])
@@ -291,14 +314,15 @@ func (q *graphRun) certify() {
 		for p, y := range q.y {
 			q.dir[p] = float64(y)
 		}
-		q.sys.mul(nil, q.dir, q.tmp)
+		q.g.mul(nil, q.dir, q.tmp)
 		for p := range q.right {
 			q.right[p] = q.tmp[p] - q.right[p]
 		}
 		q.sums.Dual += primal
 	}
+	clear(q.w)
 	q.sys.solve(nil, q.right, q.w)
-	q.sys.mul(nil, q.w, q.tmp)
+	q.g.mul(nil, q.w, q.tmp)
 	rest, value := 0.0, 0.0
 	for p, v := range q.right {
 		value += float64(q.w[p]*v) + float64(q.w[p]*(v-q.tmp[p]))

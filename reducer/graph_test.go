@@ -202,6 +202,75 @@ func (s *netSystem) certificate() (primal, dual float64) {
 	return primal, dual
 }
 
+// TestSystems: a factorisation, conjugate gradients and one after the other solve the same
+// system, with nobody stiff, everybody, and some.
+func TestSystems(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		nodes, anchor := 20+r.IntN(60), []float64{0, 0.01, 0.5}[seed%3]
+		g := &Graph{Weight: 1, Anchor: anchor, Linked: make([]bool, nodes)}
+		for p := range nodes {
+			g.Linked[p] = true
+			for q := range p {
+				if r.IntN(nodes) < 3 {
+					g.Edges = append(g.Edges, [2]int32{int32(q), int32(p)})
+				}
+			}
+		}
+		for range 10 + r.IntN(30) {
+			fan := Fan{Terminals: float64(1 + r.IntN(4))}
+			for p := range nodes {
+				if r.IntN(nodes) < 2 {
+					fan.Nodes = append(fan.Nodes, int32(p))
+				}
+			}
+			if fan.Pull = float64(len(fan.Nodes)) + anchor; len(fan.Nodes) > 0 {
+				g.Fans = append(g.Fans, fan)
+			}
+		}
+		g.Prepare(nodes)
+		stiff, right := make([]float64, len(g.Fans)), make([]float64, nodes)
+		for i := range stiff {
+			switch k := r.IntN(3); {
+			case seed%5 == 0 || seed%5 > 1 && k == 0:
+				stiff[i] = g.Fans[i].Terminals
+			case seed%5 > 1 && k == 1:
+				stiff[i] = g.Fans[i].Terminals * float64(1+r.IntN(15)) / 15
+			}
+		}
+		for p := range right {
+			right[p] = r.NormFloat64()
+		}
+		ways := map[string]func(s *equations, w []float64){
+			"factorisation": func(s *equations, w []float64) { s.factorise(stiff, right, w) },
+			"conjugate gradients": func(s *equations, w []float64) {
+				if !s.iterate(stiff, right, w, conjugateSteps) {
+					t.Errorf("seed %d: conjugate gradients fail", seed)
+				}
+			},
+			"too few steps": func(s *equations, w []float64) {
+				g.steps = fewSteps
+				s.solve(stiff, right, w)
+			},
+			"what is chosen": func(s *equations, w []float64) { s.solve(stiff, right, w) },
+		}
+		for name, solve := range ways {
+			w, back := make([]float64, nodes), make([]float64, nodes)
+			solve(newEquations(g, nodes), w)
+			g.mul(stiff, w, back)
+			size := 1.0
+			for _, v := range w {
+				size = max(size, math.Abs(v))
+			}
+			for p, v := range back {
+				if math.Abs(v-right[p]) > 1e-11*size*(1+g.degree[p]) {
+					t.Fatalf("seed %d, anchor %g, %s: equation %d is %g, not %g", seed, anchor, name, p, v, right[p])
+				}
+			}
+		}
+	}
+}
+
 // TestGraphMeans: rules Mean and Jacobi on whole vectors.
 func TestGraphMeans(t *testing.T) {
 	for seed := range uint64(100) {

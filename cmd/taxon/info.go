@@ -384,7 +384,7 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 		shape := s.Shape(names)
 		i.Structure = &shape
 		if s.IsDAG() {
-			i.Notes = append(i.Notes, "some nodes have several parents: the tree below keeps the first parent of each")
+			i.Notes = append(i.Notes, "some nodes have several parents: train reads that as a graph, which takes more time and memory than the tree that follows (--dag first-parent)")
 			s = s.FirstParent()
 		}
 	}

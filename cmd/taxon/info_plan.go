@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -18,11 +20,12 @@ type planOptions struct {
 	slots   int
 	stores  int
 	memory  int64
+	cores   coresValue
 	shape   shapeOptions
 }
 
-// planCores are the points of the speed-up curve.
-var planCores = []int{1, 8, 64, 512}
+// mostPlanCores bounds --cores: a plan's model walks through as many.
+const mostPlanCores = 1 << 24
 
 func (o *planOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.plan, "plan", false, "tell what training rr-svm would take on a cluster")
@@ -31,7 +34,38 @@ func (o *planOptions) flags(f *pflag.FlagSet) {
 	intFlag(f, &o.workers, "workers", 0, 0, 1<<20, "`N` workers; 0: as many as the cores need")
 	intFlag(f, &o.slots, "slots", 8, 1, 1<<15, "`N` tasks at a time of a worker")
 	intFlag(f, &o.stores, "stores", 8, 1, 1<<20, "`N` shards of the store")
+	o.cores = coresValue{1, 8, 64, 512}
+	f.Var(&o.cores, "cores", "`COUNTS` of cores to tell the time for, rising")
 	bytesFlag(f, &o.memory, "memory", 0, "`SIZE` of a worker's memory: whether the job fits")
+}
+
+// coresValue is a list of counts such as 1,8,64.
+type coresValue []int
+
+// String implements [pflag.Value].
+func (v *coresValue) String() string {
+	var words []string
+	for _, n := range *v {
+		words = append(words, strconv.Itoa(n))
+	}
+	return strings.Join(words, ",")
+}
+
+// Type implements [pflag.Value].
+func (v *coresValue) Type() string { return "counts" }
+
+// Set implements [pflag.Value].
+func (v *coresValue) Set(s string) error {
+	var list coresValue
+	for word := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > mostPlanCores || len(list) > 0 && n <= list[len(list)-1] {
+			return valuef("must be rising numbers from 1 to %d, such as 1,8,64", mostPlanCores)
+		}
+		list = append(list, n)
+	}
+	*v = list
+	return nil
 }
 
 // choiceNone defines the flags of a shape that has no data yet.
@@ -77,7 +111,7 @@ func shapeInfo(o infoOptions) (*info, error) {
 	}
 	i.dataInfo = &dataInfo{Instances: int64(s.Instances), Features: &features, Nonzeros: &nonzeros, Labels: int64(s.Classes),
 		LabelEntries: int64(float64(s.Instances) * s.Labels), LabelsPerInstance: s.Labels, ClassSizes: describeSizes(sizes)}
-	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, planCores)
+	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, o.plan.cores)
 	return i, err
 }
 
@@ -92,7 +126,7 @@ func (i *info) addPlan(o infoOptions, names []string, sizes []int64, s *taxonomy
 		spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
 	}
 	var err error
-	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, planCores)
+	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, o.plan.cores)
 	return err
 }
 
@@ -115,6 +149,7 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 		accuracy = "likely less: short trainings are overestimated"
 	}
 	p.row("CPU", "about %s, %s", formatLong(i.CPUSeconds), accuracy)
+	width := max(4, len(formatCount(int64(i.Speedup[len(i.Speedup)-1].Cores))))
 	for k, s := range i.Speedup {
 		name := ""
 		if k == 0 {
@@ -124,7 +159,11 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 		if s.Bottleneck != "none" {
 			limit = "; limit: " + s.Bottleneck
 		}
-		p.row(name, "%4d: %s, %.3g times as fast%s", s.Cores, formatLong(s.Seconds), s.Speedup, limit)
+		speedup := strconv.FormatFloat(s.Speedup, 'g', 3, 64)
+		if s.Speedup >= 100 {
+			speedup = formatCount(int64(s.Speedup))
+		}
+		p.row(name, "%*s: %s, %s times as fast%s", width, formatCount(int64(s.Cores)), formatLong(s.Seconds), speedup, limit)
 	}
 }
 

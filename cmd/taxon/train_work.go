@@ -36,7 +36,10 @@ type workDir struct {
 // than an unfinished training, and that taxon did not make, is refused and stays as it is.
 func openWork(out string, force bool) (*workDir, error) {
 	w := &workDir{out: out, keep: fs.Clean(out) + ".train"}
-	var err error
+	err := fs.CheckFolder(out)
+	if err != nil {
+		return nil, err
+	}
 	if w.path, err = localWork(w.keep); err != nil {
 		return nil, fs.Explain(out, err)
 	}

@@ -258,3 +258,16 @@ func TestErrors(t *testing.T) {
 		t.Error("no error became one")
 	}
 }
+
+// TestCheckFolder: a folder without a name of its own cannot be written beside itself.
+func TestCheckFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, path := range []string{".", "..", "./", "sub/..", "/"} {
+		if _, err := CreateDir(path, true); err == nil || !strings.Contains(err.Error(), "give the name of a new one") {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+	if left := names(t, "."); left != "" {
+		t.Errorf("left %s", left)
+	}
+}

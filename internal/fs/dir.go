@@ -33,6 +33,9 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 	if path == Stdin {
 		return nil, Inputf(path, 0, "a folder cannot go to standard output: give its path")
 	}
+	if err := CheckFolder(path); err != nil {
+		return nil, err
+	}
 	d := &OutDir{name: path, target: filepath.Clean(path), replace: replace}
 	if real, err := filepath.EvalSymlinks(d.target); err == nil {
 		d.target = real
@@ -50,6 +53,18 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// CheckFolder refuses a path whose last name is none: work goes on in a folder of that name
+// with .part or .train at its end, and takes its place at the end.
+func CheckFolder(path string) error {
+	switch filepath.Base(filepath.Clean(path)) {
+	case ".", "..", string(filepath.Separator):
+		if !IsRemote(path) {
+			return Inputf(path, 0, "is a folder that cannot be replaced: give the name of a new one, such as %s", filepath.Join(path, "new"))
+		}
+	}
+	return nil
 }
 
 // MakeParents makes the folders above path that are missing. undo, for a caller that

@@ -48,6 +48,13 @@ type point struct {
 	ModelBytes  int64   `json:"model_bytes"`
 }
 
+// planCores are the counts of cores that plans are asked for; told are the first of them,
+// the others look for the first limit.
+const (
+	planCores = "1,8,64,512,1024,2048,4096,8192,16384,32768,65536"
+	told      = 4
+)
+
 // plan is the part of `taxon info --plan --json` that is read here.
 type plan struct {
 	Instances int `json:"instances"`
@@ -130,7 +137,7 @@ func measure(ctx context.Context, d *drive.Driver, scale string, gap float64) (p
 }
 
 func planOf(ctx context.Context, d *drive.Driver, scale string, p *plan) error {
-	out, err := d.Output(ctx, "info", "--plan", "--like", "lwiki", "--scale", scale, "--stores", "64", "--json")
+	out, err := d.Output(ctx, "info", "--plan", "--like", "lwiki", "--scale", scale, "--stores", "64", "--cores", planCores, "--json")
 	if err != nil {
 		return err
 	}
@@ -183,9 +190,17 @@ func report(points []point, whole plan) string {
 	fmt.Fprintf(&b, "Constants of the plan's model: %.2f ns a visit, %.1f ns a byte written.\n", visit, bytes)
 	fmt.Fprintf(&b, "\nAt s = 1 the laws give %.3g CPU hours, the plan's model %.3g (%d tasks a sweep, %.0f GB moved a sweep, %.0f GB a worker of 8 slots).\n",
 		total.at(1)/3600, whole.Plan.CPUSeconds/3600, whole.Plan.Tasks, whole.Plan.Moved/1e9, whole.Plan.Worker/1e9)
-	for _, s := range whole.Plan.Speedup {
+	for k, s := range whole.Plan.Speedup {
+		if k >= told {
+			if s.Bottleneck == "none" {
+				continue
+			}
+			fmt.Fprintf(&b, "It breaks first at %d cores, %.0f times as fast as one: %s.\n", s.Cores, s.Speedup, s.Bottleneck)
+			break
+		}
 		fmt.Fprintf(&b, "On %d cores: %.3g h by the law, %.3g h by the plan, %.3g times as fast as one; limit: %s.\n", s.Cores, total.at(1)/3600/s.Speedup, s.Seconds/3600, s.Speedup, s.Bottleneck)
 	}
+	fmt.Fprintf(&b, "One machine of 24 GB breaks by its memory, by the law at s = %.2g.\n", math.Pow(24e9/memory.a, 1/memory.b))
 	return b.String()
 }
 
