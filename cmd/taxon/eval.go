@@ -95,6 +95,13 @@ type evaluation struct {
 	opts   eval.Options
 	known  map[string]bool // labels of the training data and of --data
 	truth  map[string]bool // labels of --data
+	files  []predicted
+}
+
+// predicted are the labels of a file of predictions.
+type predicted struct {
+	path  string
+	names map[string]bool
 }
 
 func runEval(ctx context.Context, a *app, o evalOptions) error {

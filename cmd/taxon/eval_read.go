@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"taxon/internal/dataset"
 	"taxon/internal/eval"
@@ -169,6 +170,8 @@ func (e *evaluation) readPredictions(ctx context.Context, path string, instances
 		return list, err
 	}
 	defer f.Close()
+	names := map[string]bool{}
+	e.files = append(e.files, predicted{path, names})
 	r := eval.NewPredReader(f, f.Name(), instances, func(label string) bool { return e.known[label] })
 	var row []int32
 	for {
@@ -181,6 +184,11 @@ func (e *evaluation) readPredictions(ctx context.Context, path string, instances
 		}
 		if err != nil {
 			return list, err
+		}
+		for _, name := range p.Labels {
+			if !names[name] {
+				names[strings.Clone(name)] = true
+			}
 		}
 		row = number(row[:0], p.Labels)
 		list.add(row)

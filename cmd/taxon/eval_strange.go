@@ -5,28 +5,53 @@ import (
 	"strings"
 )
 
-// warnStrange says which labels of the data the measures cannot do justice to: classes
-// that the training data lack, and classes outside the structure.
+// warnStrange says which labels the measures cannot do justice to: classes that the
+// training data lack, and classes outside the structure, in the data or in predictions.
 func (e *evaluation) warnStrange() {
 	if e.opts.Classes != nil {
 		trained := make(map[string]bool, len(e.opts.Classes))
 		for _, name := range e.opts.Classes {
 			trained[name] = true
 		}
-		e.warnLabels("unknown to the model: it can never predict them", func(name string) bool { return trained[name] })
+		fine := func(name string) bool { return trained[name] }
+		e.warnLabels(e.o.rows.path, e.truth, "unknown to the model: it can never predict them", fine)
+		for _, f := range e.files {
+			e.warnLabels(f.path, f.names, "unknown to the training data: each is a false positive", func(name string) bool { return trained[name] || e.truth[name] })
+		}
+	} else {
+		e.warnForeign()
 	}
 	if s := e.opts.Structure; s != nil {
-		e.warnLabels("outside the class structure: hierarchical measures leave them out", func(name string) bool {
-			_, inside := s.Node(name)
-			return inside
-		})
+		inside := func(name string) bool {
+			_, in := s.Node(name)
+			return in
+		}
+		const out = "outside the class structure: hierarchical measures leave them out"
+		e.warnLabels(e.o.rows.path, e.truth, out, inside)
+		for _, f := range e.files {
+			e.warnLabels(f.path, f.names, out, inside)
+		}
 	}
 }
 
-// warnLabels counts the labels of the data that are not fine and names the first two.
-func (e *evaluation) warnLabels(what string, fine func(name string) bool) {
+// warnForeign warns of predictions that have not one label in common with the data, where
+// nobody knows the training data's.
+func (e *evaluation) warnForeign() {
+	for _, f := range e.files {
+		common := len(f.names) == 0
+		for name := range f.names {
+			common = common || e.truth[name]
+		}
+		if !common {
+			e.warnLabels(f.path, f.names, "not in "+e.o.rows.path+", which is all there are: are both of the same classes?", func(string) bool { return false })
+		}
+	}
+}
+
+// warnLabels counts the labels that are not fine and names the first two.
+func (e *evaluation) warnLabels(path string, labels map[string]bool, what string, fine func(name string) bool) {
 	var names []string
-	for name := range e.truth {
+	for name := range labels {
 		if !fine(name) {
 			names = append(names, name)
 		}
@@ -39,5 +64,5 @@ func (e *evaluation) warnLabels(what string, fine func(name string) bool) {
 	if len(names) > 2 {
 		some += ", ..."
 	}
-	e.a.ui.Warn("%s: %s %s (%s)", e.o.rows.path, counted(int64(len(names)), "label", "labels"), what, some)
+	e.a.ui.Warn("%s: %s %s (%s)", path, counted(int64(len(names)), "label", "labels"), what, some)
 }

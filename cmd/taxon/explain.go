@@ -19,7 +19,7 @@ import (
 type explainOptions struct {
 	model string
 	text  string
-	isSet bool // --text was given, if only with an empty text
+	isSet bool // --text was given
 	rows  rowOptions
 	row   int
 	label string
@@ -96,6 +96,8 @@ func (o *explainOptions) check() error {
 	switch {
 	case o.isSet && o.rows.path != "":
 		return usagef("explain: --text and --data exclude each other")
+	case o.isSet && strings.TrimSpace(o.text) == "":
+		return usagef("explain: --text is empty: give the words of the instance, as in --text 'the small dog barked'")
 	case !o.isSet && o.rows.path == "":
 		return usagef("explain: give an instance: --text TEXT, or --data FILE and --row N")
 	}

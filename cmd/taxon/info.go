@@ -246,21 +246,9 @@ func fileInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 	i.Kind = "data"
 	names, sizes, err := i.countRows(ctx, a, f, all, o)
 	if err != nil {
-		if !o.text && fs.IsInput(err) && looksLikeText(head[:n]) {
-			err = fmt.Errorf("%w; if the lines are LABEL<TAB>text, add --text", err)
-		}
 		return nil, err
 	}
 	return i, i.addTraining(ctx, a, o, names, sizes)
-}
-
-// looksLikeText: the first line that is not empty has a tab, and no idx:value pair
-// behind it.
-func looksLikeText(head []byte) bool {
-	line, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte("\n"))
-	_, text, tab := bytes.Cut(line, []byte("\t"))
-	words := bytes.Fields(text)
-	return tab && len(words) > 0 && !isPair(words[0])
 }
 
 // sniffBytes is how much of a file is looked at to tell a structure from instances.

@@ -75,6 +75,9 @@ func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
 		}
 		if i == 0 || i == len(s) || s[i] != ':' {
 			if index, i, err = oddIndex(s[:tokenLen(s)]); err != nil {
+				if last < 0 && !bytes.ContainsRune(s, ':') && len(bytes.Fields(s)) > 1 {
+					err = fmt.Errorf("%w; if the lines are LABEL<TAB>text, add --text", err)
+				}
 				return false, err
 			}
 		}
