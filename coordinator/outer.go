@@ -29,10 +29,12 @@ const (
 	// preciseBelow and preciseFrom: float32 descents leave gaps of 1e-5 to 2e-4 on problems
 	// with C = 100, as duals move in steps of their rounding. A job that asks for less than
 	// preciseBelow descends in float64 once its gap is below preciseFrom; so does one whose
-	// gap has not fallen by a fifth in standSweeps.
+	// gap has not fallen by a fifth in standSweeps, below preciseFrom in closeSweeps (to 1e-4,
+	// C = 1, sweeps and CPU s: news20 32 and 8, clef 31 and 19; with 60 for both 216 and 27, 44 and 32).
 	preciseBelow = 5e-5
 	preciseFrom  = 1e-2
-	standSweeps  = 60
+	standSweeps  = 16
+	closeSweeps  = 8
 	// A job whose gap has not fallen by a fifth in cycleSweeps and was meanwhile cycleWorse
 	// times the best runs in circles between steps that are too bold and working sets that
 	// miss what they stir up (seen on tiny problems); one that has not in patience sweeps is

@@ -55,7 +55,8 @@ func (o *outer) adapt() {
 		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
 		return
 	}
-	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps {
+	often := o.Begun && o.Sweep%stallEvery != 0 // its first sweeps are all priced: the bound would run away
+	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps && !often {
 		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
 	}
 	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {
@@ -67,7 +68,11 @@ func (o *outer) adapt() {
 		o.Earnest, o.BestSweep = true, o.Sweep
 	}
 	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom && (!o.flat || o.Sweep >= flatPreciseFrom)
-	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+standSweeps {
+	patience := uint32(standSweeps)
+	if o.Best <= preciseFrom {
+		patience = closeSweeps
+	}
+	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+patience {
 		o.Precise = true
 	}
 }
