@@ -76,6 +76,8 @@ func claims() []claim {
 			claim{name: "sklearn-hinge-" + set, set: set, peer: "sklearn", loss: "hinge"})
 	}
 	return append(out,
+		claim{name: "logistic-dual-wordnet-freq", set: "wordnet-freq", peer: "liblinear", loss: "logistic", goal: 4, reach: 8},
+		claim{name: "logistic-primal-wordnet-freq", set: "wordnet-freq", peer: "liblinear_primal", loss: "logistic", goal: 4, reach: 8},
 		claim{name: "rr-1e-2-wordnet-freq", what: jointTime, set: "wordnet-freq", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2, goal: 0.25, reach: 0.1},
 		claim{name: "rr-1e-4-wordnet-freq", what: jointTime, set: "wordnet-freq", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-4, goal: 1, reach: 0.4},
 		claim{name: "rr-1e-2-news20", what: jointTime, set: "news20", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2},

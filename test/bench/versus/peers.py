@@ -61,7 +61,7 @@ def objective(x, y, w, loss, c):
         score = x @ w[:, lo : lo + step]
         sign = np.where(y[:, None] == np.arange(lo, lo + score.shape[1])[None, :], 1.0, -1.0)
         slack = np.maximum(0, 1 - sign * score)
-        total += c * float(np.sum(slack if loss == "hinge" else slack**2))
+        total += c * float(np.sum({"hinge": lambda: slack, "squared-hinge": lambda: slack**2, "logistic": lambda: np.logaddexp(0, -sign * score)}[loss]()))
     return total
 
 
@@ -87,8 +87,13 @@ class Model(ctypes.Structure):
     ]
 
 
-def liblinear(a, x, y, labels):
-    """The library that liblinear-train links: train() alone is timed."""
+def liblinear_primal(a, x, y, labels):
+    """The trust-region Newton method of -s 0, with that solver's default tolerance."""
+    return liblinear(a, x, y, labels, primal=True)
+
+
+def liblinear(a, x, y, labels, primal=False):
+    """The library that liblinear-train links: train() alone is timed, with default tolerances."""
     lib = ctypes.CDLL("liblinear.so.4")
     version = ctypes.c_int.in_dll(lib, "liblinear_version").value
     if version != 230:
@@ -112,8 +117,8 @@ def liblinear(a, x, y, labels):
     pointers = (nodes.ctypes.data + start * nodes.itemsize).astype(np.uint64)
     target = (y + 1).astype(np.float64)
     problem = Problem(rows, columns + (a.bias > 0), target.ctypes.data, pointers.ctypes.data, a.bias)
-    solver = {"hinge": 3, "squared-hinge": 1}[a.loss]
-    parameter = Parameter(solver, a.eps, a.c, 0, None, None, 0.1, None)
+    solver = {"hinge": 3, "squared-hinge": 1, "logistic": 0 if primal else 7}[a.loss]
+    parameter = Parameter(solver, 0.01 if primal else a.eps, a.c, 0, None, None, 0.1, None)
     lib.train.restype = ctypes.POINTER(Model)
     began = cpu()
     model = lib.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
@@ -205,10 +210,10 @@ def omikuji(a, x, y, labels):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("peer", choices=["liblinear", "sklearn", "pecos", "omikuji"])
+    p.add_argument("peer", choices=["liblinear", "liblinear_primal", "sklearn", "pecos", "omikuji"])
     p.add_argument("train")
     p.add_argument("--test")
-    p.add_argument("--loss", default="hinge", choices=["hinge", "squared-hinge"])
+    p.add_argument("--loss", default="hinge", choices=["hinge", "squared-hinge", "logistic"])
     p.add_argument("--c", type=float, default=1)
     p.add_argument("--bias", type=float, default=1)
     p.add_argument("--eps", type=float, default=0.1)
