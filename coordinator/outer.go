@@ -74,6 +74,7 @@ const (
 	// flatShare is that share for flat problems, of the gap asked for: rows outside the
 	// working sets and the estimate's lag take the rest.
 	flatShare = 0.5
+	// A smooth loss's Newton steps get there in one sweep, each terminal to that share of its own loss.
 	// flatEpochs bounds a flat problem's first solve, before any gap is known: the
 	// certificate behind it costs about as much as an epoch and says how much is left.
 	flatEpochs = 6
@@ -235,6 +236,7 @@ type outer struct {
 	schedule  string
 	flat      bool // no internals: terminals are independent problems
 	squared   bool // squared hinge
+	smooth    bool // logistic loss
 	soft      bool // and C at most softC
 	sampled   bool // fresh blocks begin on a sample of the rows
 	primal    bool // no certificate: see jobspec.Uncertified
@@ -256,6 +258,7 @@ func newOuter(o *taxonv1.Options, plan *taxonv1.Plan, flat bool) *outer {
 		schedule:  o.GetSchedule(),
 		flat:      flat,
 		squared:   o.GetLoss() == "squared-hinge",
+		smooth:    o.GetLoss() == "logistic",
 		soft:      o.GetLoss() == "squared-hinge" && o.GetC() <= softC,
 		support:   o.GetStiffness() != "full",
 		momentum:  o.GetMomentum() != "none",
@@ -316,11 +319,13 @@ type stepSpec struct {
 	Precise   bool
 	Band      float64
 	InnerGap  float64
-	Price     bool
-	Certify   bool
-	Rule      string
-	Damping   float64
-	Beta      float64
+	// InnerShare is what terminals aim at where no gap is known: see MapTask.inner_share.
+	InnerShare float64
+	Price      bool
+	Certify    bool
+	Rule       string
+	Damping    float64
+	Beta       float64
 }
 
 // step describes the step under way.
@@ -330,6 +335,8 @@ func (o *outer) step() stepSpec {
 		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
 		s.MaxEpochs, s.Precise = max(o.MaxInner, maxEpochs, o.epochs), o.Precise
 		switch {
+		case o.flat && !o.Certified && o.smooth:
+			s.InnerShare = float64(flatShare * o.gap)
 		case o.flat && !o.Certified:
 			s.MaxEpochs = max(flatEpochs, o.epochs)
 		case o.Begun && o.Sweep == 1:

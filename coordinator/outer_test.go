@@ -200,6 +200,23 @@ func TestRiseWithFullStiffness(t *testing.T) {
 	}
 }
 
+// A flat job of the logistic loss is told in its first sweep what to aim at, and so may
+// end with it; others learn the gap first.
+func TestFlatLogisticAims(t *testing.T) {
+	for loss, want := range map[string]float64{"logistic": flatShare * 1e-3, "hinge": 0} {
+		o := newOuter(&taxonv1.Options{Loss: loss, Gap: 1e-3, MaxSweeps: 9}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, true)
+		if s := o.step(); s.InnerShare != want || (s.MaxEpochs == flatEpochs) != (loss == "hinge") {
+			t.Errorf("%s: first step %+v", loss, s)
+		}
+		if _, err := o.commit([]Sums{{Primal: 2, Dual: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if s := o.step(); s.InnerShare != 0 || s.InnerGap == 0 {
+			t.Errorf("%s: second step %+v", loss, s)
+		}
+	}
+}
+
 // However the sums fall, a capped job ends on a priced sweep with a finite certificate.
 func TestEveryJobEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -152,7 +152,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	if isMap {
 		l.Kind = s.spec.Map
 		l.Map = &taxonv1.MapTask{
-			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, Price: s.spec.Price,
+			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, InnerShare: s.spec.InnerShare, Price: s.spec.Price,
 			Dual: s.from.dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
 			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise,
 		}

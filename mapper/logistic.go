@@ -114,7 +114,11 @@ func (e *logit) gradients(o Options, epoch int) {
 	e.gradient = norm
 	for l := range norm {
 		enough := o.InnerGap
-		if enough == 0 {
+		switch {
+		case enough > 0:
+		case o.InnerShare > 0:
+			enough = o.InnerShare * e.loss[l]
+		default:
 			enough = startShare * size[l] / 2
 		}
 		if norm[l]/2 <= enough && (epoch > 0 || o.InnerGap > 0) {

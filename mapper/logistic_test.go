@@ -142,6 +142,28 @@ func TestLogisticSolve(t *testing.T) {
 	}
 }
 
+// TestLogisticShare: without a gap known a solve ends at the share of its own loss asked
+// for, flat problems in one go, and not much below.
+func TestLogisticShare(t *testing.T) {
+	for seed := range uint64(20) {
+		s, b := smoothProblem(seed, 1+int(seed*5%16), 1)
+		epochs := 0
+		for _, share := range []float64{1e-1, 1e-4} {
+			res, err := s.SolveBlock(context.Background(), s.NewScratch(), b, nil, Options{Epochs: 1, MaxEpochs: 30, InnerShare: share, Price: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Sums.InnerGap > share*res.Sums.Primal {
+				t.Errorf("seed %d: gap %g, above %g of %g", seed, res.Sums.InnerGap, share, res.Sums.Primal)
+			}
+			if int(res.Sums.Epochs) < epochs {
+				t.Errorf("seed %d: %d epochs, after %d for a larger share", seed, res.Sums.Epochs, epochs)
+			}
+			epochs = int(res.Sums.Epochs)
+		}
+	}
+}
+
 // TestLogisticResumes: a solved block prices to the same sums from its state.
 func TestLogisticResumes(t *testing.T) {
 	s, b := smoothProblem(3, 7, 1)

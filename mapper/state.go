@@ -33,11 +33,13 @@ type Options struct {
 	Epochs    int     // inner epochs at least; 0: only price
 	MaxEpochs int     // at most
 	InnerGap  float64 // a lane is done when its estimated inner gap is below this
-	Precise   bool    // descend in float64: slower, for gaps below float32's rounding
-	Band      float64 // rows with a margin below 1+Band join the new working set
-	Price     bool    // score every row afterwards: certificate and new working set
-	Seed      uint64  // of the sampling order
-	Stiffness bool    // squared hinge, logistic: tell how stiff each feature is, else all are wholly
+	// InnerShare, without InnerGap: the logistic loss's lanes end at this share of their own loss.
+	InnerShare float64
+	Precise    bool    // descend in float64: slower, for gaps below float32's rounding
+	Band       float64 // rows with a margin below 1+Band join the new working set
+	Price      bool    // score every row afterwards: certificate and new working set
+	Seed       uint64  // of the sampling order
+	Stiffness  bool    // squared hinge, logistic: tell how stiff each feature is, else all are wholly
 }
 
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set

@@ -28,7 +28,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 	var r *mapper.Result
 	k.compute(func() {
 		r, err = k.job.solverOf(m.GetBlock()).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
-			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: k.job.innerGap(m),
+			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: k.job.innerGap(m), InnerShare: m.GetInnerShare(),
 			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
 			Stiffness: k.job.options.GetStiffness() != "full",
 		})

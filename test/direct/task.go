@@ -55,7 +55,7 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease) (solved, *taxonv1.S
 		return solved{}, nil, err
 	}
 	r, err := b.solver.SolveBlock(ctx, b.scratch, block, b.blocks[m.GetBlock()].state, mapper.Options{
-		Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(),
+		Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(), InnerShare: m.GetInnerShare(),
 		Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
 		Stiffness: true,
 	})

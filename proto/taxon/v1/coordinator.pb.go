@@ -3244,17 +3244,18 @@ func (x *Refs) GetAttempt() []uint32 {
 type MapTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Block         uint32                 `protobuf:"varint,1,opt,name=block,proto3" json:"block,omitempty"`
-	Epochs        uint32                 `protobuf:"varint,2,opt,name=epochs,proto3" json:"epochs,omitempty"`                        // least number of inner epochs; 0: only price
-	MaxEpochs     uint32                 `protobuf:"varint,3,opt,name=max_epochs,json=maxEpochs,proto3" json:"max_epochs,omitempty"` // at most
-	InnerGap      float64                `protobuf:"fixed64,4,opt,name=inner_gap,json=innerGap,proto3" json:"inner_gap,omitempty"`   // absolute inner gap per terminal to aim at (0: epochs only)
-	Price         bool                   `protobuf:"varint,5,opt,name=price,proto3" json:"price,omitempty"`                          // full float64 pass: certificate sums and new working sets
-	Dual          *Ref                   `protobuf:"bytes,6,opt,name=dual,proto3" json:"dual,omitempty"`                             // the block's own last state
-	X             *Refs                  `protobuf:"bytes,7,opt,name=x,proto3" json:"x,omitempty"`                                   // per range: internals
-	XPrev         *Refs                  `protobuf:"bytes,8,opt,name=x_prev,json=xPrev,proto3" json:"x_prev,omitempty"`              // per range: internals of the update before
-	Beta          float64                `protobuf:"fixed64,9,opt,name=beta,proto3" json:"beta,omitempty"`                           // momentum
-	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`                           // of this task: from (job seed, block, sweep)
-	Precise       bool                   `protobuf:"varint,12,opt,name=precise,proto3" json:"precise,omitempty"`                     // descend in float64
-	Band          float64                `protobuf:"fixed64,11,opt,name=band,proto3" json:"band,omitempty"`                          // width of the working set that pricing draws, beyond the margin
+	Epochs        uint32                 `protobuf:"varint,2,opt,name=epochs,proto3" json:"epochs,omitempty"`                             // least number of inner epochs; 0: only price
+	MaxEpochs     uint32                 `protobuf:"varint,3,opt,name=max_epochs,json=maxEpochs,proto3" json:"max_epochs,omitempty"`      // at most
+	InnerGap      float64                `protobuf:"fixed64,4,opt,name=inner_gap,json=innerGap,proto3" json:"inner_gap,omitempty"`        // absolute inner gap per terminal to aim at (0: epochs only)
+	Price         bool                   `protobuf:"varint,5,opt,name=price,proto3" json:"price,omitempty"`                               // full float64 pass: certificate sums and new working sets
+	Dual          *Ref                   `protobuf:"bytes,6,opt,name=dual,proto3" json:"dual,omitempty"`                                  // the block's own last state
+	X             *Refs                  `protobuf:"bytes,7,opt,name=x,proto3" json:"x,omitempty"`                                        // per range: internals
+	XPrev         *Refs                  `protobuf:"bytes,8,opt,name=x_prev,json=xPrev,proto3" json:"x_prev,omitempty"`                   // per range: internals of the update before
+	Beta          float64                `protobuf:"fixed64,9,opt,name=beta,proto3" json:"beta,omitempty"`                                // momentum
+	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`                                // of this task: from (job seed, block, sweep)
+	Precise       bool                   `protobuf:"varint,12,opt,name=precise,proto3" json:"precise,omitempty"`                          // descend in float64
+	InnerShare    float64                `protobuf:"fixed64,13,opt,name=inner_share,json=innerShare,proto3" json:"inner_share,omitempty"` // without inner_gap: share of its own loss that a terminal's gap is to be at (logistic loss)
+	Band          float64                `protobuf:"fixed64,11,opt,name=band,proto3" json:"band,omitempty"`                               // width of the working set that pricing draws, beyond the margin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3364,6 +3365,13 @@ func (x *MapTask) GetPrecise() bool {
 		return x.Precise
 	}
 	return false
+}
+
+func (x *MapTask) GetInnerShare() float64 {
+	if x != nil {
+		return x.InnerShare
+	}
+	return 0
 }
 
 func (x *MapTask) GetBand() float64 {
@@ -4494,7 +4502,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05count\x18\x01 \x03(\rR\x05count\x12\x12\n" +
 	"\x04step\x18\x02 \x03(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x03 \x03(\rR\x04task\x12\x18\n" +
-	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xc7\x02\n" +
+	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xe8\x02\n" +
 	"\aMapTask\x12\x14\n" +
 	"\x05block\x18\x01 \x01(\rR\x05block\x12\x16\n" +
 	"\x06epochs\x18\x02 \x01(\rR\x06epochs\x12\x1d\n" +
@@ -4508,7 +4516,9 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04beta\x18\t \x01(\x01R\x04beta\x12\x12\n" +
 	"\x04seed\x18\n" +
 	" \x01(\x04R\x04seed\x12\x18\n" +
-	"\aprecise\x18\f \x01(\bR\aprecise\x12\x12\n" +
+	"\aprecise\x18\f \x01(\bR\aprecise\x12\x1f\n" +
+	"\vinner_share\x18\r \x01(\x01R\n" +
+	"innerShare\x12\x12\n" +
 	"\x04band\x18\v \x01(\x01R\x04band\"G\n" +
 	"\x03Ref\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x12\n" +
