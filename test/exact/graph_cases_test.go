@@ -83,6 +83,7 @@ var graphKinds = []kind{
 		p.Rows[4].Labels = nil
 		return p
 	}},
+	{"factor that fills in", wellConnected},
 	{"random graph", randomGraph},
 }
 
@@ -96,6 +97,27 @@ func init() {
 			return p
 		}
 	}
+}
+
+// wellConnected has so many edges between internal nodes that its equations are solved by
+// conjugate gradients.
+func wellConnected(r *rand.Rand) *Problem {
+	const internals = 70
+	p := &Problem{}
+	name := func(n int) string { return fmt.Sprint("n", n) }
+	for n := 1; n < internals; n++ {
+		for range 4 {
+			p.Edges = append(p.Edges, Edge{name(r.IntN(n)), name(n)})
+		}
+	}
+	labels := []string{"a", "b", "c", "d"}
+	for _, l := range labels {
+		for range 3 {
+			p.Edges = append(p.Edges, Edge{name(r.IntN(internals)), l})
+		}
+	}
+	p.Rows = draw(r, 16, 4, labels...)
+	return p
 }
 
 // randomGraph has random edges among named nodes, labels anywhere or outside.
