@@ -67,7 +67,7 @@ func (s *equations) solve(stiff, right, w []float64) {
 	case !some:
 		s.g.free.substitute(s.n, right, w, s.x)
 	case all:
-		s.g.held(stiff).substitute(s.n, right, w, s.x)
+		s.g.held.substitute(s.n, right, w, s.x)
 	case s.g.steps >= fewSteps && s.iterate(stiff, right, w, s.g.steps):
 	default:
 		s.factorise(stiff, right, w)

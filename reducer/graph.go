@@ -1,7 +1,5 @@
 package reducer
 
-import "sync"
-
 // Graph is what a Forest lacks when the classes form a graph: all Parents of the forest
 // are -1 then, and every vector is stored whole.
 //
@@ -27,9 +25,8 @@ type Graph struct {
 	at     [][]int32 // node -> fans beside it
 	order  *factor
 	free   *factored // of the system in which no terminal is stiff; nil if order.dense
-	full   *factored // of the one in which all are, once held has been asked for
-	once   sync.Once
-	steps  int // of conjugate gradients that a factorisation is worth
+	held   *factored // of the one in which all are
+	steps  int       // of conjugate gradients that a factorisation is worth
 }
 
 // Fan is the terminals that have the same internal neighbours.
@@ -61,19 +58,16 @@ func (g *Graph) Prepare(nodes int) {
 	}
 	g.order = newFactor(g.pattern(nodes))
 	if !g.order.dense {
-		g.free = newFactored(g.order)
-		g.free.factorise(g, nil, newNumbers(nodes+len(g.Fans)))
+		all := make([]float64, len(g.Fans))
+		for i, f := range g.Fans {
+			all[i] = f.Terminals
+		}
+		scratch := newNumbers(nodes + len(g.Fans))
+		g.free, g.held = newFactored(g.order), newFactored(g.order)
+		g.free.factorise(g, nil, scratch)
+		g.held.factorise(g, all, scratch)
 		g.steps = g.stepsWorth()
 	}
-}
-
-// held is the factorisation for everybody stiff, as stiff has it.
-func (g *Graph) held(stiff []float64) *factored {
-	g.once.Do(func() {
-		g.full = newFactored(g.order)
-		g.full.factorise(g, stiff, newNumbers(len(g.order.order)))
-	})
-	return g.full
 }
 
 // pattern lists the neighbours of each unknown: nodes first, then fans' means.
