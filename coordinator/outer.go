@@ -79,6 +79,9 @@ const (
 	// flatEpochs bounds a flat problem's first solve, before any gap is known: the
 	// certificate behind it costs about as much as an epoch and says how much is left.
 	flatEpochs = 6
+	// flatMost bounds its later solves: where they are slow (dense data) they cost less than the
+	// passes over all rows between them (clef to 4e-3 and 1e-3: 5 % less than with 50).
+	flatMost = 400
 	// flatPreciseFrom: a flat problem aims at its gap in its second sweep, which float32 often
 	// reaches at half the cost; only those behind it are precise.
 	flatPreciseFrom = 2
@@ -340,6 +343,8 @@ func (o *outer) step() stepSpec {
 			s.InnerShare = float64(flatShare * o.gap)
 		case o.flat && !o.Certified:
 			s.MaxEpochs = max(flatEpochs, o.epochs)
+		case o.flat:
+			s.MaxEpochs = max(s.MaxEpochs, flatMost)
 		case o.Begun && o.Sweep == 1:
 			s.MaxEpochs = max(begunEpochs, o.epochs)
 		case o.Sweep <= roughSweeps && !o.flat && !o.Begun:
