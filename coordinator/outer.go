@@ -343,7 +343,7 @@ func (o *outer) step() stepSpec {
 			s.InnerShare = float64(flatShare * o.gap)
 		case o.flat && !o.Certified:
 			s.MaxEpochs = max(flatEpochs, o.epochs)
-		case o.flat:
+		case o.flat && !o.smooth: // Newton's steps are few, and dear where float32 can't get there
 			s.MaxEpochs = max(s.MaxEpochs, flatMost)
 		case o.Begun && o.Sweep == 1:
 			s.MaxEpochs = max(begunEpochs, o.epochs)

@@ -249,8 +249,10 @@ func TestSystems(t *testing.T) {
 				}
 			},
 			"too few steps": func(s *equations, w []float64) {
+				worth := g.steps
 				g.steps = fewSteps
 				s.solve(stiff, right, w)
+				g.steps = worth
 			},
 			"what is chosen": func(s *equations, w []float64) { s.solve(stiff, right, w) },
 		}

@@ -16,7 +16,7 @@ func (e *evaluation) warnStrange() {
 		fine := func(name string) bool { return trained[name] }
 		e.warnLabels(e.o.rows.path, e.truth, "unknown to the model: it can never predict them", fine)
 		for _, f := range e.files {
-			e.warnLabels(f.path, f.names, "unknown to the training data: each is a false positive", func(name string) bool { return trained[name] || e.truth[name] })
+			e.warnLabels(f.path, f.names, "unknown to the training data: never right", func(name string) bool { return trained[name] || e.truth[name] })
 		}
 	} else {
 		e.warnForeign()
