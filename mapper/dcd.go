@@ -30,6 +30,9 @@ func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w,
 		if err := ctx.Err(); err != nil {
 			return running, err
 		}
+		if epoch >= denseAfter && s.byLane() && !t.crowded(running) {
+			return descendDense(ctx, s, t, e, dual, running, epoch, o, sums)
+		}
 		shuffle(t.order, o.Seed, uint64(epoch))
 		for l := range Lanes {
 			e.newUpper[l], e.newLower[l], e.estimate[l] = -inf, inf, 0
@@ -67,16 +70,21 @@ func setConstants[T real](e *sweep[T], s *Solver, t *Scratch) {
 }
 
 func (e *sweep[T]) nextBounds() {
-	inf := T(math.Inf(1))
-	e.upper, e.lower = e.newUpper, e.newLower
 	for l := range Lanes {
-		if e.upper[l] <= 0 {
-			e.upper[l] = inf
-		}
-		if e.lower[l] >= 0 {
-			e.lower[l] = -inf
-		}
+		e.upper[l], e.lower[l] = shrinkBounds(e.newUpper[l], e.newLower[l])
 	}
+}
+
+// shrinkBounds are the bounds of the epoch behind one with these largest and smallest
+// projected gradients.
+func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
+	if upper, lower = largest, smallest; upper <= 0 {
+		upper = T(math.Inf(1))
+	}
+	if lower >= 0 {
+		lower = T(math.Inf(-1))
+	}
+	return upper, lower
 }
 
 // relaxation divides ||x_i||^2 in the squared hinge's steps: they go (||x_i||^2 + 1/(2C)) /

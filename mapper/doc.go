@@ -37,6 +37,9 @@
 // exact float64 sums of the certificate and draws the next working set; what the
 // working set missed shows in the duality gap, so nothing is ever believed unproved.
 //
+// Rows with few zeros need no tile: once few lanes look at a row, the hinge's descents go on
+// lane by lane, sixteen features at a time (descendDense).
+//
 // On few columns descent is slow, as every row moves every weight: a squared hinge goes on
 // there by Newton's method with a factored Hessian (solveNewton).
 //

@@ -23,6 +23,8 @@ type Kernel struct {
 	name     string
 	visit32  func(*sweep[float32], Loss)
 	visit64  func(*sweep[float64], Loss)
+	dense32  func(*denseSweep[float32])
+	dense64  func(*denseSweep[float64])
 	score    func(*scoring)
 	exact    func(*exacting)
 	add      func(*adding)
@@ -33,7 +35,7 @@ type Kernel struct {
 }
 
 // goKernel is what every other kernel must equal.
-var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], scoreRows, exactRow, addRows, gatherRows, layRows, spreadLine, spreadAt}
+var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], visitDense[float32], visitDense[float64], scoreRows, exactRow, addRows, gatherRows, layRows, spreadLine, spreadAt}
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }
@@ -62,5 +64,15 @@ func visit[T real](k *Kernel, e *sweep[T], loss Loss) {
 		k.visit32(e, loss)
 	case *sweep[float64]:
 		k.visit64(e, loss)
+	}
+}
+
+// visitLanes is visit for a dense pass.
+func visitLanes[T real](k *Kernel, e *denseSweep[T]) {
+	switch e := any(e).(type) {
+	case *denseSweep[float32]:
+		k.dense32(e)
+	case *denseSweep[float64]:
+		k.dense64(e)
 	}
 }

@@ -1980,6 +1980,285 @@ end:
 	VZEROUPPER
 	RET
 
+// func dense32(e *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·dense32(SB), NOSPLIT, $8-8
+	MOVQ   e+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   32(AX), SI
+	MOVQ   48(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   R8, R9
+	SHLQ   $0x06, R9
+	XORL   R10, R10
+	MOVL   $0x3f800000, R11
+	VMOVD  R11, X0
+	VXORPS X1, X1, X1
+	TESTQ  DX, DX
+	JLE    end
+
+row:
+	MOVL    (CX), R11
+	MOVL    R11, (BX)(R10*4)
+	LEAQ    4(CX), R12
+	CMPQ    DX, $0x01
+	CMOVQEQ CX, R12
+	MOVL    (R12), R12
+	IMULQ   R9, R12
+	ADDQ    SI, R12
+	MOVQ    R11, R13
+	SHLQ    $0x04, R13
+	ADDQ    DI, R13
+	IMULQ   R9, R11
+	LEAQ    (SI)(R11*1), R11
+	MOVL    12(R13), R14
+	MOVQ    R14, R15
+	IMULQ   R9, R15
+	ADDQ    56(AX), R15
+	MOVQ    R8, BP
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+
+score:
+	VMOVUPS      (R11), Y4
+	VMOVUPS      32(R11), Y5
+	PREFETCHT0   (R12)
+	ADDQ         $0x40, R12
+	VMULPS       (R15), Y4, Y4
+	VADDPS       Y4, Y2, Y2
+	VMULPS       32(R15), Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	ADDQ         $0x40, R11
+	ADDQ         $0x40, R15
+	DECQ         BP
+	JNZ          score
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       X3, X2, X2
+	VPERMILPS    $0x01, X2, X3
+	VADDPS       X3, X2, X2
+	VSUBSS       X0, X2, X2
+	VMOVSS       (R13), X3
+	VMOVSS       4(R13), X4
+	VSUBSS       X2, X1, X5
+	VMAXSS       X1, X5, X5
+	VMULSS       X5, X4, X5
+	VMULSS       X2, X3, X6
+	VADDSS       X6, X5, X5
+	VCVTSS2SD    X5, X5, X5
+	VADDSD       320(AX)(R14*8), X5, X5
+	VMOVSD       X5, 320(AX)(R14*8)
+	VCMPSS       $0x00, X1, X3, X5
+	VCMPSS       $0x00, X4, X3, X6
+	VANDNPS      X6, X5, X6
+	VCMPSS       $0x1e, 64(AX)(R14*4), X2, X7
+	VANDPS       X7, X5, X7
+	VCMPSS       $0x11, 128(AX)(R14*4), X2, X8
+	VANDPS       X8, X6, X8
+	VORPS        X7, X8, X8
+	VMOVMSKPS    X8, R12
+	TESTL        $0x00000001, R12
+	JNZ          next
+	INCQ         R10
+	VMINSS       X1, X2, X7
+	VMAXSS       X1, X2, X8
+	VBLENDVPS    X5, X7, X2, X5
+	VBLENDVPS    X6, X8, X5, X5
+	VMOVSS       192(AX)(R14*4), X7
+	VMAXSS       X7, X5, X7
+	VMOVSS       X7, 192(AX)(R14*4)
+	VMOVSS       256(AX)(R14*4), X8
+	VMINSS       X8, X5, X8
+	VMOVSS       X8, 256(AX)(R14*4)
+	VMULSS       8(R13), X2, X2
+	VSUBSS       X2, X3, X2
+	VMAXSS       X1, X2, X2
+	VMINSS       X4, X2, X2
+	VUCOMISS     X3, X2
+	JEQ          next
+	VMOVSS       X2, (R13)
+	VSUBSS       X3, X2, X2
+	VBROADCASTSS X2, Y2
+	MOVQ         R8, BP
+	SUBQ         R9, R11
+	SUBQ         R9, R15
+
+move:
+	VMOVUPS (R11), Y3
+	VMOVUPS 32(R11), Y4
+	VMULPS  Y2, Y3, Y3
+	VADDPS  (R15), Y3, Y3
+	VMOVUPS Y3, (R15)
+	VMULPS  Y2, Y4, Y4
+	VADDPS  32(R15), Y4, Y4
+	VMOVUPS Y4, 32(R15)
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, R15
+	DECQ    BP
+	JNZ     move
+
+next:
+	ADDQ $0x04, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	MOVQ R10, 24(AX)
+	VZEROUPPER
+	RET
+
+// func dense64(e *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·dense64(SB), NOSPLIT, $8-8
+	MOVQ   e+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   32(AX), SI
+	MOVQ   48(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   R8, R9
+	SHLQ   $0x06, R9
+	XORL   R10, R10
+	MOVQ   $0x3ff0000000000000, R11
+	VMOVQ  R11, X0
+	VXORPS X1, X1, X1
+	TESTQ  DX, DX
+	JLE    end
+
+row:
+	MOVL    (CX), R11
+	MOVL    R11, (BX)(R10*4)
+	LEAQ    4(CX), R12
+	CMPQ    DX, $0x01
+	CMOVQEQ CX, R12
+	MOVL    (R12), R12
+	IMULQ   R9, R12
+	ADDQ    SI, R12
+	MOVQ    R11, R13
+	SHLQ    $0x05, R13
+	ADDQ    DI, R13
+	IMULQ   R9, R11
+	LEAQ    (SI)(R11*1), R11
+	MOVL    24(R13), R14
+	MOVQ    R14, R15
+	IMULQ   R9, R15
+	SHLQ    $0x01, R15
+	ADDQ    56(AX), R15
+	MOVQ    R8, BP
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+
+score:
+	VCVTPS2PD    (R11), Y6
+	VCVTPS2PD    16(R11), Y7
+	VCVTPS2PD    32(R11), Y8
+	VCVTPS2PD    48(R11), Y9
+	PREFETCHT0   (R12)
+	ADDQ         $0x40, R12
+	VMULPD       (R15), Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VMULPD       32(R15), Y7, Y7
+	VADDPD       Y7, Y3, Y3
+	VMULPD       64(R15), Y8, Y8
+	VADDPD       Y8, Y4, Y4
+	VMULPD       96(R15), Y9, Y9
+	VADDPD       Y9, Y5, Y5
+	ADDQ         $0x40, R11
+	ADDQ         $0x80, R15
+	DECQ         BP
+	JNZ          score
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VADDPD       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPD       X3, X2, X2
+	VPERMILPD    $0x01, X2, X3
+	VADDPD       X3, X2, X2
+	VSUBSD       X0, X2, X2
+	VMOVSD       (R13), X3
+	VMOVSD       8(R13), X4
+	VSUBSD       X2, X1, X5
+	VMAXSD       X1, X5, X5
+	VMULSD       X5, X4, X5
+	VMULSD       X2, X3, X6
+	VADDSD       X6, X5, X5
+	VADDSD       576(AX)(R14*8), X5, X5
+	VMOVSD       X5, 576(AX)(R14*8)
+	VCMPSD       $0x00, X1, X3, X5
+	VCMPSD       $0x00, X4, X3, X6
+	VANDNPS      X6, X5, X6
+	VCMPSD       $0x1e, 64(AX)(R14*8), X2, X7
+	VANDPS       X7, X5, X7
+	VCMPSD       $0x11, 192(AX)(R14*8), X2, X8
+	VANDPS       X8, X6, X8
+	VORPS        X7, X8, X8
+	VMOVMSKPS    X8, R12
+	TESTL        $0x00000001, R12
+	JNZ          next
+	INCQ         R10
+	VMINSD       X1, X2, X7
+	VMAXSD       X1, X2, X8
+	VBLENDVPD    X5, X7, X2, X5
+	VBLENDVPD    X6, X8, X5, X5
+	VMOVSD       320(AX)(R14*8), X7
+	VMAXSD       X7, X5, X7
+	VMOVSD       X7, 320(AX)(R14*8)
+	VMOVSD       448(AX)(R14*8), X8
+	VMINSD       X8, X5, X8
+	VMOVSD       X8, 448(AX)(R14*8)
+	VMULSD       16(R13), X2, X2
+	VSUBSD       X2, X3, X2
+	VMAXSD       X1, X2, X2
+	VMINSD       X4, X2, X2
+	VUCOMISD     X3, X2
+	JEQ          next
+	VMOVSD       X2, (R13)
+	VSUBSD       X3, X2, X2
+	VBROADCASTSD X2, Y2
+	MOVQ         R8, BP
+	SUBQ         R9, R11
+	SUBQ         R9, R15
+	SUBQ         R9, R15
+
+move:
+	VCVTPS2PD (R11), Y3
+	VCVTPS2PD 16(R11), Y4
+	VCVTPS2PD 32(R11), Y5
+	VCVTPS2PD 48(R11), Y6
+	VMULPD    Y2, Y3, Y3
+	VADDPD    (R15), Y3, Y3
+	VMOVUPD   Y3, (R15)
+	VMULPD    Y2, Y4, Y4
+	VADDPD    32(R15), Y4, Y4
+	VMOVUPD   Y4, 32(R15)
+	VMULPD    Y2, Y5, Y5
+	VADDPD    64(R15), Y5, Y5
+	VMOVUPD   Y5, 64(R15)
+	VMULPD    Y2, Y6, Y6
+	VADDPD    96(R15), Y6, Y6
+	VMOVUPD   Y6, 96(R15)
+	ADDQ      $0x40, R11
+	ADDQ      $0x80, R15
+	DECQ      BP
+	JNZ       move
+
+next:
+	ADDQ $0x04, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	MOVQ R10, 24(AX)
+	VZEROUPPER
+	RET
+
 // func score512(e *byte)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·score512(SB), NOSPLIT, $0-8

@@ -25,6 +25,7 @@ func TestKernelsSolveAlike(t *testing.T) {
 			cols:  rapid.IntRange(2, 40).Draw(t, "cols"),
 			lanes: rapid.IntRange(1, Lanes).Draw(t, "lanes"),
 			whole: rapid.Bool().Draw(t, "whole"),
+			dense: rapid.Bool().Draw(t, "dense"),
 		}
 		p := generate(rapid.Uint64().Draw(t, "seed"), sh)
 		s := NewSolver(p.x, Loss(rapid.IntRange(0, 1).Draw(t, "loss")), rapid.SampledFrom([]float64{0.01, 0.3, 1, 100}).Draw(t, "C"),

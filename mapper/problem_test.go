@@ -22,6 +22,7 @@ type problem struct {
 type shape struct {
 	rows, cols, lanes int
 	whole             bool // small integers as values: exact ties and margins of exactly 1
+	dense             bool // rows with every column
 }
 
 // generate draws a problem: zero rows, doubled rows, a doubled column, stored zeros, a
@@ -48,7 +49,7 @@ func randomRow(r *rand.Rand, sh shape) (idx []uint32, val []float32) {
 		return nil, nil
 	}
 	for f := range uint32(sh.cols - 1) {
-		if r.IntN(3) != 0 {
+		if r.IntN(3) != 0 && !sh.dense {
 			continue
 		}
 		v := float32(r.NormFloat64() / math.Sqrt(float64(sh.cols)/3))

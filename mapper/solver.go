@@ -111,9 +111,11 @@ type Scratch struct {
 	needed    []uint32 // the features that listed rows have
 	chunk     *[scoreChunk][Lanes]float32
 	low       *[scoreChunk]uint16
-	lanes     uint16  // of the block at hand
-	newton    *newton // of squared hinges on few columns, made when first needed
-	logit     *logit  // of smooth solves, made when first needed
+	lanes     uint16          // of the block at hand
+	newton    *newton         // of squared hinges on few columns, made when first needed
+	dense32   *dense[float32] // of descents on dense rows, made when first needed
+	dense64   *dense[float64]
+	logit     *logit // of smooth solves, made when first needed
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -13,6 +14,7 @@ import (
 type twin[T real] struct {
 	p            *problem
 	set          setting
+	wide         bool // scores are sixteen partial sums by feature, as on dense rows
 	lane         int
 	y            []float32
 	positive     []bool
@@ -135,6 +137,18 @@ func (t *twin[T]) visit(i int) {
 }
 
 func (t *twin[T]) score(i int) T {
+	if t.wide {
+		var s [16]T
+		for f, x := range t.p.dense(i, t.set.bias) {
+			s[f%16] += T(T(x) * t.w[f])
+		}
+		for half := 8; half > 0; half /= 2 {
+			for j := range half {
+				s[j] += s[j+half]
+			}
+		}
+		return s[0]
+	}
 	s := [parts]T{T(T(t.set.bias) * t.w[len(t.w)-1])}
 	for j, f := range t.p.index[i] {
 		s[j%parts] += T(T(t.p.value[i][j]) * t.w[f])
@@ -151,7 +165,7 @@ func (t *twin[T]) move(i int, delta T) {
 
 // descendTwins runs the twins of a block side by side: they share nothing but the order,
 // which holds the rows that any of them still looks at.
-func descendTwins[T real](twins []*twin[T], o Options) {
+func descendTwins[T real](twins []*twin[T], o Options, dense bool) {
 	var order []uint32
 	collect := func() {
 		kept := order[:0]
@@ -173,6 +187,20 @@ func descendTwins[T real](twins []*twin[T], o Options) {
 		t.start()
 	}
 	for epoch := range max(o.Epochs, o.MaxEpochs) {
+		if epoch >= denseAfter && dense {
+			looks := 0
+			for _, i := range order {
+				for _, t := range twins {
+					if t.active[i] && !t.done {
+						looks++
+					}
+				}
+			}
+			if looks < denseLanes*len(order) {
+				finishDense(twins, order, epoch, o)
+				return
+			}
+		}
 		shuffle(order, o.Seed, uint64(epoch))
 		running := false
 		for _, t := range twins {
@@ -190,16 +218,73 @@ func descendTwins[T real](twins []*twin[T], o Options) {
 	}
 }
 
+// finishDense goes on in groups of lanes, each over its own rows in one order.
+func finishDense[T real](twins []*twin[T], order []uint32, epoch int, o Options) {
+	type visit struct{ row, lane int }
+	for first := 0; first < len(twins); first += denseGroup {
+		group := twins[first:min(first+denseGroup, len(twins))]
+		var visits []visit
+		for _, i := range order {
+			for l, t := range group {
+				if t.active[i] && !t.done {
+					visits = append(visits, visit{int(i), l})
+				}
+			}
+		}
+		for at := epoch; at < max(o.Epochs, o.MaxEpochs); at++ {
+			turn := make([]uint32, len(visits))
+			for k := range turn {
+				turn[k] = uint32(k)
+			}
+			if at > epoch { // what is left, in the order of the last epoch
+				turn = turn[:0]
+				for k, v := range visits {
+					if t := group[v.lane]; t.active[v.row] && !t.done {
+						turn = append(turn, uint32(k))
+					}
+				}
+			}
+			least := first
+			for l, t := range slices.Backward(group) {
+				if !t.done {
+					least = first + l
+				}
+			}
+			shuffle(turn, o.Seed, uint64(at)<<4+uint64(least))
+			sorted := make([]visit, len(turn))
+			for k, v := range turn {
+				sorted[k] = visits[v]
+			}
+			visits = sorted
+			lanes := make([][]uint32, len(group))
+			for _, v := range visits {
+				lanes[v.lane] = append(lanes[v.lane], uint32(v.row))
+			}
+			for l, t := range group {
+				if t.done {
+					continue
+				}
+				t.wide = true
+				t.epoch(lanes[l]) // lanes share nothing but the order
+				t.wide = false
+				t.done = at+1 >= o.Epochs && t.estimate <= o.InnerGap
+			}
+		}
+	}
+}
+
 // TestTwins feeds blocks and their twins the same orders, over several warm-started
 // solves with and without pricing: equal bits in every dual.
 func TestTwins(t *testing.T) {
 	shrunk := 0
 	for n, set := range settings {
 		for _, lanes := range []int{1, 3, 8, 9, 16} {
-			for _, whole := range []bool{false, true} {
-				name := fmt.Sprintf("%v lanes %d whole %v", set, lanes, whole)
-				t.Run(name, func(t *testing.T) {
-					p := generate(uint64(100*n+lanes), shape{rows: 70, cols: 14, lanes: lanes, whole: whole})
+			for _, sh := range []shape{
+				{rows: 70, cols: 14, lanes: lanes}, {rows: 70, cols: 14, lanes: lanes, whole: true},
+				{rows: 70, cols: 14, lanes: lanes, dense: true}, {rows: 70, cols: 33, lanes: lanes, dense: true, whole: true},
+			} {
+				t.Run(fmt.Sprintf("%v %+v", set, sh), func(t *testing.T) {
+					p := generate(uint64(100*n+lanes), sh)
 					shrunk += compareTwins[float32](t, p, set, false)
 					shrunk += compareTwins[float64](t, p, set, true)
 				})
@@ -241,7 +326,7 @@ func compareTwins[T real](t *testing.T, p *problem, set setting, precise bool) (
 			}
 		}
 		before := activeRows(twins)
-		descendTwins(twins, o)
+		descendTwins(twins, o, s.byLane())
 		shrunk += before - activeRows(twins)
 		r, err := s.SolveBlock(context.Background(), scratch, p.block, warm, o)
 		if err != nil {

@@ -110,6 +110,27 @@ const (
 	spreadAt   = 32
 )
 
+// Fields of mapper's denseSweep; vectors of lanes follow from denseUpper on, in the order below.
+const (
+	denseOrder = 0
+	denseN     = 8
+	denseKept  = 16
+	denseLeft  = 24
+	denseX     = 32
+	denseLines = 40
+	denseRows  = 48
+	denseW     = 56
+	denseUpper = 64
+)
+
+const (
+	denseUpperOf = iota
+	denseLowerOf
+	denseNewUpper
+	denseNewLower
+	denseEstimate
+)
+
 // load reads a 64-bit field of the argument.
 func load(c *build.Context, arg reg.Register, disp int) reg.GPVirtual {
 	r := c.GP64()

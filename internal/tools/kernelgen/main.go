@@ -60,6 +60,8 @@ func generate() ([]byte, error) {
 	for _, squared := range []bool{false, true} {
 		visit256(ctx, squared)
 	}
+	visitDense(isa{ctx, 32, 4})
+	visitDense(isa{ctx, 32, 8})
 	for _, width := range []int{64, 32} {
 		g := isa{ctx, width, 4}
 		scoreRows(g)

@@ -1,0 +1,166 @@
+package mapper
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// densePass is a random pass over rows of up to sixteen lanes: duals within, at both ends
+// of their boxes, some bounds that make lanes drop rows.
+func densePass[T real](r *rand.Rand) (e *denseSweep[T], order []uint32, rows []denseRow[T], w [][16]T) {
+	n, lines := 1+r.IntN(60), 1+r.IntN(6)
+	x := make([][16]float32, n*lines)
+	for i := range x {
+		for j := range x[i] {
+			x[i][j] = float32(r.NormFloat64())
+		}
+	}
+	for i := range n {
+		c := [...]T{0.5, 1, 3}[r.IntN(3)]
+		rows = append(rows, denseRow[T]{dual: [...]T{0, c, c / 3}[r.IntN(3)], c: c, step: T(r.Float64()) / 8, lane: uint32(r.IntN(Lanes))})
+		order = append(order, uint32(i))
+	}
+	shuffle(order, r.Uint64(), 0)
+	w = tile[T](r, Lanes*lines-1)
+	e = &denseSweep[T]{n: n, x: &x[0], lines: lines}
+	for l := range Lanes {
+		e.upper[l], e.lower[l] = T(r.NormFloat64()+1), T(r.NormFloat64()-1)
+		e.newUpper[l], e.newLower[l] = T(r.NormFloat64()), T(r.NormFloat64())
+		e.estimate[l] = r.NormFloat64()
+	}
+	return e, order, rows, w
+}
+
+// TestDenseConformance: every kernel leaves the bits that visitDense leaves.
+func TestDenseConformance(t *testing.T) {
+	denseConformance[float32](t)
+	denseConformance[float64](t)
+}
+
+func denseConformance[T real](t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	dropped := 0
+	for range 300 {
+		start, order, rows, w := densePass[T](r)
+		type after struct {
+			sweep denseSweep[T]
+			order []uint32
+			rows  []denseRow[T]
+			w     [][16]T
+		}
+		run := func(k *Kernel) after {
+			a := after{*start, slices.Clone(order), slices.Clone(rows), slices.Clone(w)}
+			a.sweep.order, a.sweep.kept, a.sweep.rows, a.sweep.w = &a.order[0], &a.order[0], &a.rows[0], &a.w[0]
+			visitLanes(k, &a.sweep)
+			a.order = a.order[:a.sweep.left]
+			a.sweep.order, a.sweep.kept, a.sweep.rows, a.sweep.w = nil, nil, nil, nil
+			return a
+		}
+		want := run(&goKernel)
+		dropped += len(order) - want.sweep.left
+		for _, k := range Kernels() {
+			got := run(&k)
+			if got.sweep != want.sweep || !slices.Equal(got.order, want.order) || !slices.Equal(got.rows, want.rows) || !slices.Equal(got.w, want.w) {
+				t.Fatalf("%v leaves\n%+v\nGo\n%+v", k, got, want)
+			}
+		}
+	}
+	if dropped < 300 {
+		t.Errorf("only %d rows were dropped: the test sees too little", dropped)
+	}
+}
+
+// TestDenseLayout holds the argument of the dense kernels to the offsets of internal/tools/kernelgen.
+func TestDenseLayout(t *testing.T) {
+	var s denseSweep[float32]
+	var d denseSweep[float64]
+	for name, pair := range map[string][2]uintptr{
+		"denseRow 32":   {unsafe.Sizeof(denseRow[float32]{}), 16},
+		"denseRow 64":   {unsafe.Sizeof(denseRow[float64]{}), 32},
+		"row.lane 64":   {unsafe.Offsetof(denseRow[float64]{}.lane), 24},
+		"kept":          {unsafe.Offsetof(s.kept), 16},
+		"left":          {unsafe.Offsetof(s.left), 24},
+		"x":             {unsafe.Offsetof(s.x), 32},
+		"lines":         {unsafe.Offsetof(s.lines), 40},
+		"rows":          {unsafe.Offsetof(s.rows), 48},
+		"w":             {unsafe.Offsetof(s.w), 56},
+		"upper":         {unsafe.Offsetof(s.upper), 64},
+		"estimate 32":   {unsafe.Offsetof(s.estimate), 64 + 4*64},
+		"newLower 64":   {unsafe.Offsetof(d.newLower), 64 + 3*128},
+		"estimate 64":   {unsafe.Offsetof(d.estimate), 64 + 4*128},
+		"line of x":     {unsafe.Sizeof(*s.x), 64},
+		"line of w, 64": {unsafe.Sizeof(*d.w), 128},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %d, the generator has %d", name, pair[0], pair[1])
+		}
+	}
+}
+
+// TestDenseOptimum: on dense rows, too, solves end at the certified gap asked for; sparse
+// rows and other losses stay on the tile.
+func TestDenseOptimum(t *testing.T) {
+	for seed := range uint64(8) {
+		p := generate(seed, shape{rows: 400, cols: 30, lanes: 6, dense: true})
+		s := NewSolver(p.x, Hinge, 1, 1)
+		if !s.byLane() || NewSolver(p.x, SquaredHinge, 1, 1).byLane() {
+			t.Fatal("rows with every column are dense, to the hinge alone")
+		}
+		for _, precise := range []bool{false, true} {
+			var warm *State
+			var sums Sums
+			for n := range 4 {
+				r, err := s.SolveBlock(context.Background(), s.NewScratch(), p.block, warm,
+					Options{Epochs: 3, MaxEpochs: 3000, InnerGap: 1e-4, Price: true, Precise: precise, Seed: uint64(n)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				warm, sums = &r.State, r.Sums
+			}
+			if sums.InnerGap > 3e-3 { // of several hundred: what shrinking misses, and float32
+				t.Errorf("seed %d, precise %v: gap %g of %g after %d epochs", seed, precise, sums.InnerGap, sums.Primal, sums.Epochs)
+			}
+		}
+	}
+	if s := NewSolver(generate(1, shape{rows: 50, cols: 30, lanes: 1}).x, Hinge, 1, 1); s.byLane() {
+		t.Error("a third of the values are there: not dense")
+	}
+}
+
+// BenchmarkDenseVisit is an epoch over rows of 80 features of four lanes, none of which is dropped.
+func BenchmarkDenseVisit(b *testing.B) {
+	b.Run("float32", denseVisits[float32])
+	b.Run("float64", denseVisits[float64])
+}
+
+func denseVisits[T real](b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	const n, lines = 1200, 6
+	x := make([][16]float32, n*lines)
+	for i := range x {
+		for j := range x[i] {
+			x[i][j] = float32(r.NormFloat64())
+		}
+	}
+	rows, order := make([]denseRow[T], n), make([]uint32, n)
+	for i := range rows {
+		rows[i] = denseRow[T]{dual: 0.5, c: 1, step: 1e-3, lane: uint32(i % 4)}
+		order[i] = uint32(i)
+	}
+	shuffle(order, 1, 1)
+	w := make([][16]T, Lanes*lines)
+	eachKernel(b, func(b *testing.B, k Kernel) {
+		e := &denseSweep[T]{order: &order[0], n: n, kept: &order[0], x: &x[0], lines: lines, rows: &rows[0], w: &w[0]}
+		for l := range Lanes {
+			e.upper[l], e.lower[l] = 1e30, -1e30
+		}
+		start := cpuTime()
+		for range b.N {
+			visitLanes(&k, e)
+		}
+		perVisit(b, start, int64(b.N)*n*16*lines)
+	})
+}
