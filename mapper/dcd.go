@@ -16,10 +16,10 @@ const visitRowsAtMost = 1 << 13
 
 // descend runs epochs of dual coordinate descent over the working list: visitRows in a
 // new random order each. A lane ends when its estimated inner gap is at most o.InnerGap
-// (not before o.Epochs, not after o.MaxEpochs); those that did not are returned. dual holds the listed rows' duals.
-func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w, dual [][Lanes]T, lanes int, o Options, sums *Sums) (running uint16, err error) {
+// (not before o.Epochs, not after o.MaxEpochs); those that did not are returned. dual holds the listed rows' duals,
+// e has the tile.
+func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], dual [][Lanes]T, lanes int, o Options, sums *Sums) (running uint16, err error) {
 	setConstants(e, s, t)
-	e.w, e.last, e.features = &w[0], &w[len(w)-1], len(w)
 	running = uint16(1<<lanes - 1)
 	inf := T(math.Inf(1))
 	for l := range Lanes {
@@ -56,6 +56,11 @@ func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], w,
 		t.compactOrder()
 	}
 	return running, nil
+}
+
+// onTile says where the weights are.
+func (e *sweep[T]) onTile(w [][Lanes]T) {
+	e.w, e.last, e.features, e.narrow = &w[0], &w[len(w)-1], len(w), 0
 }
 
 // setConstants spreads the bias and each lane's C.

@@ -23,6 +23,7 @@ type Kernel struct {
 	name     string
 	visit32  func(*sweep[float32], Loss)
 	visit64  func(*sweep[float64], Loss)
+	narrow   func(*sweep[float32], Loss) // visit32 on a narrow tile; nil: there is none
 	dense32  func(*denseSweep[float32])
 	dense64  func(*denseSweep[float64])
 	score    func(*scoring)
@@ -35,7 +36,7 @@ type Kernel struct {
 }
 
 // goKernel is what every other kernel must equal.
-var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], visitDense[float32], visitDense[float64], scoreRows, exactRow, addRows, gatherRows, layRows, spreadLine, spreadAt}
+var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], nil, visitDense[float32], visitDense[float64], scoreRows, exactRow, addRows, gatherRows, layRows, spreadLine, spreadAt}
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }
@@ -61,6 +62,10 @@ func (k Kernel) String() string { return k.name }
 func visit[T real](k *Kernel, e *sweep[T], loss Loss) {
 	switch e := any(e).(type) {
 	case *sweep[float32]:
+		if e.narrow != 0 {
+			k.narrow(e, loss)
+			return
+		}
 		k.visit32(e, loss)
 	case *sweep[float64]:
 		k.visit64(e, loss)

@@ -53,6 +53,12 @@ func dense32(e *denseSweep[float32])
 func dense64(e *denseSweep[float64])
 
 //go:noescape
+func visitHinge32256Narrow(e *sweep[float32])
+
+//go:noescape
+func visitSquared32256Narrow(e *sweep[float32])
+
+//go:noescape
 func score256(e *scoring)
 
 //go:noescape
@@ -75,14 +81,15 @@ func spread256(e *spreading)
 
 // native are the kernels in assembly that this CPU supports, the fastest first.
 func native() (kernels []Kernel) {
+	narrow := byLoss(visitHinge32256Narrow, visitSquared32256Narrow)
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx512",
-			byLoss(visitHinge32512, visitSquared32512), byLoss(visitHinge64512, visitSquared64512), dense32, dense64,
+			byLoss(visitHinge32512, visitSquared32512), byLoss(visitHinge64512, visitSquared64512), narrow, dense32, dense64,
 			score512, exact512, add512, gather512, start512, spread512, spreadAt512})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx2",
-			byLoss(visitHinge32256, visitSquared32256), visitRows[float64], dense32, dense64,
+			byLoss(visitHinge32256, visitSquared32256), visitRows[float64], narrow, dense32, dense64,
 			score256, exact256, add256, gather256, start256, spread256, spreadAt256})
 	}
 	return kernels

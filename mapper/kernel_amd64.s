@@ -1608,6 +1608,263 @@ end:
 	VZEROUPPER
 	RET
 
+// func visitHinge32256Narrow(e *byte)
+// Requires: AVX, AVX2, CMOV, MMX+, POPCNT
+TEXT ·visitHinge32256Narrow(SB), NOSPLIT, $8-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  32(AX), SI
+	MOVQ  24(AX), DI
+	TESTQ DX, DX
+	JLE   end
+
+row:
+	MOVL       (CX), R8
+	MOVQ       R8, R9
+	SHLQ       $0x06, R9
+	ADDQ       DI, R9
+	SHLQ       $0x05, R8
+	LEAQ       (BX)(R8*1), R8
+	MOVWLZX    28(R8), R10
+	ANDQ       48(AX), R10
+	JZ         next
+	MOVQ       (R8), R11
+	MOVQ       8(R8), R12
+	MOVL       16(R8), R13
+	LEAQ       40(CX), R14
+	CMPQ       DX, $0x0a
+	CMOVQLE    CX, R14
+	MOVL       (R14), R14
+	MOVQ       R14, R15
+	SHLQ       $0x06, R15
+	SHLQ       $0x05, R14
+	PREFETCHT0 (BX)(R14*1)
+	PREFETCHT0 (DI)(R15*1)
+	LEAQ       20(CX), R14
+	CMPQ       DX, $0x05
+	CMOVQLE    CX, R14
+	MOVL       (R14), R14
+	SHLQ       $0x05, R14
+	MOVQ       (BX)(R14*1), R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	MOVQ       8(BX)(R14*1), R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	LEAQ       4(CX), R14
+	CMPQ       DX, $0x01
+	CMOVQLE    CX, R14
+	MOVL       (R14), R14
+	SHLQ       $0x05, R14
+	MOVQ       (BX)(R14*1), R15
+	MOVWLZX    20(BX)(R14*1), R14
+	CMPQ       R14, R13
+	CMOVQLT    R11, R15
+	POPCNTL    R10, R14
+	LEAQ       1(R13), BP
+	IMULQ      R14, BP
+	ADDQ       BP, 56(AX)
+	VMOVUPS    128(AX), X0
+	MOVQ       40(AX), R14
+	VMULPS     (R14), X0, X0
+	VXORPS     X1, X1, X1
+	VXORPS     X2, X2, X2
+	VXORPS     X3, X3, X3
+	SUBQ       $0x04, R13
+	JL         rest
+
+four:
+	MOVL         (R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS (R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X0, X0
+	MOVL         (R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	MOVL         4(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 4(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X1, X1
+	MOVL         4(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	MOVL         8(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 8(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X2, X2
+	MOVL         8(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	MOVL         12(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 12(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X3, X3
+	MOVL         12(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R15
+	SUBQ         $0x04, R13
+	JGE          four
+
+rest:
+	ADDQ         $0x04, R13
+	JZ           sum
+	MOVL         (R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS (R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X0, X0
+	MOVL         (R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	CMPQ         R13, $0x02
+	JL           sum
+	MOVL         4(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 4(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X1, X1
+	MOVL         4(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	CMPQ         R13, $0x02
+	JE           sum
+	MOVL         8(R11), R11
+	SHLQ         $0x04, R11
+	VBROADCASTSS 8(R12), X4
+	VMULPS       (SI)(R11*1), X4, X4
+	VADDPS       X4, X2, X2
+	MOVL         8(R15), R11
+	SHLQ         $0x04, R11
+	PREFETCHT0   (SI)(R11*1)
+
+sum:
+	VADDPS       X1, X0, X0
+	VADDPS       X3, X2, X2
+	VADDPS       X2, X0, X0
+	MOVWLZX      30(R8), R11
+	XORL         R12, R12
+	XORL         R13, R13
+	VMOVD        R10, X1
+	VPBROADCASTD X1, Y2
+	VPAND        laneBits<>+0(SB), Y2, Y2
+	VPCMPEQD     laneBits<>+0(SB), Y2, Y2
+	VMOVD        R11, X1
+	VPBROADCASTD X1, Y1
+	VPAND        laneBits<>+0(SB), Y1, Y1
+	VPCMPEQD     laneBits<>+0(SB), Y1, Y1
+	VXORPS       Y4, Y4, Y4
+	VMOVUPS      512(AX), Y5
+	VBLENDVPS    Y1, 448(AX), Y5, Y5
+	VANDNPS      signBits<>+0(SB), Y1, Y3
+	VXORPS       Y3, Y0, Y0
+	VSUBPS       ones<>+0(SB), Y0, Y6
+	VMOVUPS      (R9), Y7
+	VSUBPS       Y6, Y4, Y1
+	VMAXPS       Y4, Y1, Y1
+	VMULPS       Y6, Y7, Y8
+	VMULPS       Y1, Y5, Y1
+	VADDPS       Y8, Y1, Y1
+	VANDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VCVTPS2PD    X1, Y1
+	VADDPD       704(AX), Y1, Y1
+	VMOVUPD      Y1, 704(AX)
+	VCVTPS2PD    X0, Y1
+	VADDPD       736(AX), Y1, Y1
+	VMOVUPD      Y1, 736(AX)
+	VCMPPS       $0x00, Y4, Y7, Y8
+	VCMPPS       $0x1e, 192(AX), Y6, Y9
+	VANDPS       Y8, Y9, Y9
+	VMINPS       Y4, Y6, Y1
+	VBLENDVPS    Y8, Y1, Y6, Y1
+	VCMPPS       $0x00, Y5, Y7, Y10
+	VANDNPS      Y10, Y8, Y10
+	VCMPPS       $0x11, 256(AX), Y6, Y8
+	VANDPS       Y10, Y8, Y8
+	VORPS        Y8, Y9, Y9
+	VMAXPS       Y4, Y6, Y8
+	VBLENDVPS    Y10, Y8, Y1, Y1
+	VANDPS       Y2, Y9, Y9
+	VANDNPS      Y2, Y9, Y2
+	VMOVUPS      320(AX), Y8
+	VMAXPS       Y8, Y1, Y10
+	VBLENDVPS    Y2, Y10, Y8, Y8
+	VMOVUPS      Y8, 320(AX)
+	VMOVUPS      384(AX), Y8
+	VMINPS       Y8, Y1, Y10
+	VBLENDVPS    Y2, Y10, Y8, Y8
+	VMOVUPS      Y8, 384(AX)
+	VCMPPS       $0x04, Y4, Y1, Y10
+	VANDPS       Y10, Y2, Y2
+	VMOVMSKPS    Y9, R10
+	ORL          R10, R12
+	VXORPS       Y1, Y1, Y1
+	VMOVMSKPS    Y2, R10
+	TESTL        R10, R10
+	JZ           still0
+	VBROADCASTSS 24(R8), Y1
+	VMULPS       Y1, Y6, Y1
+	VSUBPS       Y1, Y7, Y1
+	VMAXPS       Y4, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+	VCMPPS       $0x04, Y7, Y1, Y10
+	VANDPS       Y10, Y2, Y2
+	VBLENDVPS    Y2, Y1, Y7, Y8
+	VMOVUPS      Y8, (R9)
+	VSUBPS       Y7, Y1, Y1
+	VXORPS       Y3, Y1, Y1
+	VANDPS       Y2, Y1, Y1
+	VMOVMSKPS    Y2, R10
+	ORL          R10, R13
+
+still0:
+	NOTL    R12
+	ANDW    R12, 28(R8)
+	TESTL   R13, R13
+	JZ      next
+	MOVW    $0x0001, 22(R8)
+	MOVQ    (R8), R9
+	MOVQ    8(R8), R10
+	MOVL    16(R8), R8
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R12
+	VMULPS  128(AX), X1, X0
+	VADDPS  (R11), X0, X0
+	VMOVUPS X0, (R11)
+	TESTQ   R8, R8
+	JZ      moved
+
+move:
+	MOVL         (R9), R11
+	SHLQ         $0x04, R11
+	VBROADCASTSS (R10), X0
+	VMULPS       X1, X0, X0
+	VADDPS       (R12)(R11*1), X0, X0
+	VMOVUPS      X0, (R12)(R11*1)
+	ADDQ         $0x04, R9
+	ADDQ         $0x04, R10
+	DECQ         R8
+	JNZ          move
+
+moved:
+next:
+	ADDQ $0x04, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
 // func visitSquared32256(e *byte)
 // Requires: AVX, AVX2, CMOV, MMX+, POPCNT
 TEXT ·visitSquared32256(SB), NOSPLIT, $8-8
@@ -1965,6 +2222,266 @@ move:
 	VMULPS       Y4, Y0, Y0
 	VADDPS       32(R12)(R11*1), Y0, Y0
 	VMOVUPS      Y0, 32(R12)(R11*1)
+	ADDQ         $0x04, R9
+	ADDQ         $0x04, R10
+	DECQ         R8
+	JNZ          move
+
+moved:
+next:
+	ADDQ $0x04, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func visitSquared32256Narrow(e *byte)
+// Requires: AVX, AVX2, CMOV, MMX+, POPCNT
+TEXT ·visitSquared32256Narrow(SB), NOSPLIT, $8-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  32(AX), SI
+	MOVQ  24(AX), DI
+	TESTQ DX, DX
+	JLE   end
+
+row:
+	MOVL       (CX), R8
+	MOVQ       R8, R9
+	SHLQ       $0x06, R9
+	ADDQ       DI, R9
+	SHLQ       $0x05, R8
+	LEAQ       (BX)(R8*1), R8
+	MOVWLZX    28(R8), R10
+	ANDQ       48(AX), R10
+	JZ         next
+	MOVQ       (R8), R11
+	MOVQ       8(R8), R12
+	MOVL       16(R8), R13
+	LEAQ       40(CX), R14
+	CMPQ       DX, $0x0a
+	CMOVQLE    CX, R14
+	MOVL       (R14), R14
+	MOVQ       R14, R15
+	SHLQ       $0x06, R15
+	SHLQ       $0x05, R14
+	PREFETCHT0 (BX)(R14*1)
+	PREFETCHT0 (DI)(R15*1)
+	LEAQ       20(CX), R14
+	CMPQ       DX, $0x05
+	CMOVQLE    CX, R14
+	MOVL       (R14), R14
+	SHLQ       $0x05, R14
+	MOVQ       (BX)(R14*1), R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	MOVQ       8(BX)(R14*1), R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	LEAQ       4(CX), R14
+	CMPQ       DX, $0x01
+	CMOVQLE    CX, R14
+	MOVL       (R14), R14
+	SHLQ       $0x05, R14
+	MOVQ       (BX)(R14*1), R15
+	MOVWLZX    20(BX)(R14*1), R14
+	CMPQ       R14, R13
+	CMOVQLT    R11, R15
+	POPCNTL    R10, R14
+	LEAQ       1(R13), BP
+	IMULQ      R14, BP
+	ADDQ       BP, 56(AX)
+	VMOVUPS    128(AX), X0
+	MOVQ       40(AX), R14
+	VMULPS     (R14), X0, X0
+	VXORPS     X1, X1, X1
+	VXORPS     X2, X2, X2
+	VXORPS     X3, X3, X3
+	SUBQ       $0x04, R13
+	JL         rest
+
+four:
+	MOVL         (R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS (R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X0, X0
+	MOVL         (R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	MOVL         4(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 4(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X1, X1
+	MOVL         4(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	MOVL         8(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 8(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X2, X2
+	MOVL         8(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	MOVL         12(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 12(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X3, X3
+	MOVL         12(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R15
+	SUBQ         $0x04, R13
+	JGE          four
+
+rest:
+	ADDQ         $0x04, R13
+	JZ           sum
+	MOVL         (R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS (R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X0, X0
+	MOVL         (R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	CMPQ         R13, $0x02
+	JL           sum
+	MOVL         4(R11), R14
+	SHLQ         $0x04, R14
+	VBROADCASTSS 4(R12), X4
+	VMULPS       (SI)(R14*1), X4, X4
+	VADDPS       X4, X1, X1
+	MOVL         4(R15), R14
+	SHLQ         $0x04, R14
+	PREFETCHT0   (SI)(R14*1)
+	CMPQ         R13, $0x02
+	JE           sum
+	MOVL         8(R11), R11
+	SHLQ         $0x04, R11
+	VBROADCASTSS 8(R12), X4
+	VMULPS       (SI)(R11*1), X4, X4
+	VADDPS       X4, X2, X2
+	MOVL         8(R15), R11
+	SHLQ         $0x04, R11
+	PREFETCHT0   (SI)(R11*1)
+
+sum:
+	VADDPS       X1, X0, X0
+	VADDPS       X3, X2, X2
+	VADDPS       X2, X0, X0
+	MOVWLZX      30(R8), R11
+	XORL         R12, R12
+	XORL         R13, R13
+	VMOVD        R10, X1
+	VPBROADCASTD X1, Y2
+	VPAND        laneBits<>+0(SB), Y2, Y2
+	VPCMPEQD     laneBits<>+0(SB), Y2, Y2
+	VMOVD        R11, X1
+	VPBROADCASTD X1, Y3
+	VPAND        laneBits<>+0(SB), Y3, Y3
+	VPCMPEQD     laneBits<>+0(SB), Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VMOVUPS      512(AX), Y1
+	VBLENDVPS    Y3, 448(AX), Y1, Y1
+	VMOVUPS      640(AX), Y5
+	VBLENDVPS    Y3, 576(AX), Y5, Y5
+	VANDNPS      signBits<>+0(SB), Y3, Y3
+	VXORPS       Y3, Y0, Y0
+	VSUBPS       ones<>+0(SB), Y0, Y7
+	VMOVUPS      (R9), Y6
+	VSUBPS       Y7, Y4, Y8
+	VMAXPS       Y4, Y8, Y8
+	VMULPS       Y7, Y6, Y9
+	VMULPS       Y5, Y6, Y10
+	VADDPS       Y10, Y7, Y7
+	VMULPS       Y8, Y8, Y8
+	VMULPS       Y8, Y1, Y1
+	VADDPS       Y9, Y1, Y1
+	VMULPS       halves<>+0(SB), Y10, Y10
+	VMULPS       Y10, Y6, Y10
+	VADDPS       Y10, Y1, Y1
+	VANDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VCVTPS2PD    X1, Y1
+	VADDPD       704(AX), Y1, Y1
+	VMOVUPD      Y1, 704(AX)
+	VCVTPS2PD    X0, Y1
+	VADDPD       736(AX), Y1, Y1
+	VMOVUPD      Y1, 736(AX)
+	VCMPPS       $0x00, Y4, Y6, Y9
+	VCMPPS       $0x1e, 192(AX), Y7, Y8
+	VANDPS       Y9, Y8, Y8
+	VMINPS       Y4, Y7, Y1
+	VBLENDVPS    Y9, Y1, Y7, Y1
+	VANDPS       Y2, Y8, Y8
+	VANDNPS      Y2, Y8, Y2
+	VMOVUPS      320(AX), Y9
+	VMAXPS       Y9, Y1, Y10
+	VBLENDVPS    Y2, Y10, Y9, Y9
+	VMOVUPS      Y9, 320(AX)
+	VMOVUPS      384(AX), Y9
+	VMINPS       Y9, Y1, Y10
+	VBLENDVPS    Y2, Y10, Y9, Y9
+	VMOVUPS      Y9, 384(AX)
+	VCMPPS       $0x04, Y4, Y1, Y10
+	VANDPS       Y10, Y2, Y2
+	VMOVMSKPS    Y8, R10
+	ORL          R10, R12
+	VXORPS       Y1, Y1, Y1
+	VMOVMSKPS    Y2, R10
+	TESTL        R10, R10
+	JZ           still0
+	VBROADCASTSS 24(R8), Y1
+	VMOVUPS      ones<>+0(SB), Y8
+	VADDPS       Y5, Y1, Y1
+	VDIVPS       Y1, Y8, Y1
+	VMULPS       Y1, Y7, Y1
+	VSUBPS       Y1, Y6, Y1
+	VMAXPS       Y4, Y1, Y1
+	VCMPPS       $0x04, Y6, Y1, Y10
+	VANDPS       Y10, Y2, Y2
+	VBLENDVPS    Y2, Y1, Y6, Y9
+	VMOVUPS      Y9, (R9)
+	VSUBPS       Y6, Y1, Y1
+	VXORPS       Y3, Y1, Y1
+	VANDPS       Y2, Y1, Y1
+	VMOVMSKPS    Y2, R10
+	ORL          R10, R13
+
+still0:
+	NOTL    R12
+	ANDW    R12, 28(R8)
+	TESTL   R13, R13
+	JZ      next
+	MOVW    $0x0001, 22(R8)
+	MOVQ    (R8), R9
+	MOVQ    8(R8), R10
+	MOVL    16(R8), R8
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R12
+	VMULPS  128(AX), X1, X0
+	VADDPS  (R11), X0, X0
+	VMOVUPS X0, (R11)
+	TESTQ   R8, R8
+	JZ      moved
+
+move:
+	MOVL         (R9), R11
+	SHLQ         $0x04, R11
+	VBROADCASTSS (R10), X0
+	VMULPS       X1, X0, X0
+	VADDPS       (R12)(R11*1), X0, X0
+	VMOVUPS      X0, (R12)(R11*1)
 	ADDQ         $0x04, R9
 	ADDQ         $0x04, R10
 	DECQ         R8

@@ -80,16 +80,17 @@ func (s *Solver) Check() error {
 }
 
 // Scratch is the memory of one SolveBlock at a time: dense tiles that are reused from
-// block to block. 196 bytes a feature (64 more with a hierarchy and the squared hinge) and
-// 240 bytes a visited row.
+// block to block. 196 bytes a feature (64 more with a hierarchy and the squared hinge, 16 with
+// few lanes) and 240 bytes a visited row.
 type Scratch struct {
-	w         [][Lanes]float32 // [d+1] weights
-	w64       [][Lanes]float64 // [d+1] weights of precise solves, made when first needed
-	v         [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
-	stiff     []uint16         // [d+1] lanes with support on the feature
-	touched   []uint32         // features with stiff != 0, ascending once sorted
-	curve     [][Lanes]float32 // squared hinge: bound of the loss's curvature by feature, where touched; nil: wholly stiff
-	curves    [][Lanes]float32 // what curve lies in, made when first needed
+	w         [][Lanes]float32       // [d+1] weights
+	w64       [][Lanes]float64       // [d+1] weights of precise solves, made when first needed
+	narrow    [][narrowLanes]float32 // [d+2] weights of descents of few lanes, made when first needed
+	v         [][Lanes]float64       // [d+1] v = sum a y x; zero outside touched
+	stiff     []uint16               // [d+1] lanes with support on the feature
+	touched   []uint32               // features with stiff != 0, ascending once sorted
+	curve     [][Lanes]float32       // squared hinge: bound of the loss's curvature by feature, where touched; nil: wholly stiff
+	curves    [][Lanes]float32       // what curve lies in, made when first needed
 	kernel    Kernel
 	list                       // the working list
 	spare     list             // the one that a pricing pass draws
@@ -209,7 +210,8 @@ func (s *Solver) descend(ctx context.Context, t *Scratch, b *Block, o Options, s
 	if o.Precise {
 		s.rebuild(t)
 		t.fillPrecise(b)
-		running, err := descend(ctx, s, t, t.sweep64, t.w64, t.a, len(b.Slot), o, sums)
+		t.sweep64.onTile(t.w64)
+		running, err := descend(ctx, s, t, t.sweep64, t.a, len(b.Slot), o, sums)
 		for k := range t.refs {
 			if t.refs[k].moved != 0 {
 				t.live[k] = liveLanes(&t.a[k])
@@ -219,7 +221,11 @@ func (s *Solver) descend(ctx context.Context, t *Scratch, b *Block, o Options, s
 	}
 	s.roundDuals(t)
 	s.startWeights(t, b)
-	running, err := descend(ctx, s, t, t.sweep32, t.w, t.a32, len(b.Slot), o, sums)
+	t.sweep32.onTile(t.w)
+	if len(b.Slot) <= narrowLanes && s.Kernel.narrow != nil && !s.byLane() {
+		t.narrowTile()
+	}
+	running, err := descend(ctx, s, t, t.sweep32, t.a32, len(b.Slot), o, sums)
 	for k := range t.refs {
 		if t.refs[k].moved != 0 || t.live[k] != 0 {
 			for l, a := range &t.a32[k] {

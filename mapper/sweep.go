@@ -30,7 +30,8 @@ type sweep[T real] struct {
 	running  uint64    // lanes that take part
 	visits   int64     // out: nonzeros x lanes touched, added
 	features int
-	_        [7]int
+	narrow   int // not 0: the tile's lines hold narrowLanes lanes
+	_        [6]int
 
 	bias       [Lanes]T // the bias feature's value, in every lane
 	upper      [Lanes]T // shrink bounds: last epoch's largest and smallest projected gradient

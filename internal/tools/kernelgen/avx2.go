@@ -54,11 +54,18 @@ func (g isa) quarterOf(mask reg.Register, q int) reg.VecVirtual {
 	return v
 }
 
-// visit256 is visitRows with eight lanes at a time.
-func visit256(c *build.Context, squared bool) {
-	g := isa{c, 32, 4}
+// visit256 is visitRows with eight lanes at a time; narrow, on a tile of four lanes a line,
+// which are all that there are.
+func visit256(c *build.Context, squared, narrow bool) {
+	g, tile := isa{c, 32, 4, lanes}, isa{c, 32, 4, lanes}
 	name := fmt.Sprintf("visit%s32256", map[bool]string{false: "Hinge", true: "Squared"}[squared])
-	arg := begin(c, name, name+" is visitRows[float32] in AVX2.")
+	doc := name + " is visitRows[float32] in AVX2."
+	if narrow {
+		g, tile = isa{c, 32, 4, 8}, isa{c, 16, 4, 4}
+		name += "Narrow"
+		doc = name + " is visitRows[float32] in AVX2, with four lanes a line of the tile."
+	}
+	arg := begin(c, name, doc)
 	order, n, rows := load(c, arg, sweepOrder), load(c, arg, sweepN), load(c, arg, sweepRows)
 	w, dual := load(c, arg, sweepW), load(c, arg, sweepDual)
 	vec := func(v, p int) operand.Mem {
@@ -80,14 +87,20 @@ func visit256(c *build.Context, squared bool) {
 	idx, val, len := g.row(r)
 	ahead := g.prefetch(order, n, rows, dual, idx, len)
 	g.count(mask, len, arg)
-	{
-		b := g.YMM()
-		g.VMOVUPS(vec(bias, 0), b)
-		last := load(c, arg, sweepLast)
-		acc := g.start([]operand.Op{operand.Mem{Base: last}, operand.Mem{Base: last, Disp: 32}}, b)
-		g.dot("", acc, idx, val, len, w, ahead)
-		g.settle(acc[0], r, a, mask, vec, squared)
+	b := tile.reg()
+	g.VMOVUPS(vec(bias, 0), b)
+	last := load(c, arg, sweepLast)
+	acc := tile.start([]operand.Op{operand.Mem{Base: last}, operand.Mem{Base: last, Disp: 32}}, b)
+	tile.dot("", acc, idx, val, len, w, ahead)
+	score := acc[0]
+	if narrow { // the other half is zero
+		score = []reg.VecVirtual{acc[0][0].AsY().(reg.VecVirtual)}
 	}
+	delta := g.settle(score, r, a, mask, vec, squared)
+	if narrow {
+		delta = []reg.VecVirtual{delta[0].AsX().(reg.VecVirtual)}
+	}
+	tile.follow(delta, r, vec)
 	g.Label("next")
 	g.ADDQ(operand.Imm(4), order)
 	g.DECQ(n)
@@ -97,13 +110,14 @@ func visit256(c *build.Context, squared bool) {
 	g.RET()
 }
 
-// settle is sweep.step, and moves the tile.
-func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v, p int) operand.Mem, squared bool) {
+// settle is sweep.step; it goes to the next row if no lane moves, and else returns by how much
+// they do.
+func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v, p int) operand.Mem, squared bool) (delta []reg.VecVirtual) {
 	pos, drop, moving := g.GP64(), g.GP64(), g.GP64()
 	g.MOVWLZX(operand.Mem{Base: r, Disp: rowPos}, pos.As32())
 	g.XORL(drop.As32(), drop.As32())
 	g.XORL(moving.As32(), moving.As32())
-	delta := g.vec()
+	delta = g.vec()
 	for p, z := range score {
 		in, neg, zero, bound := g.lanesOf(mask.(reg.GPVirtual).As32(), p), g.YMM(), g.YMM(), g.YMM()
 		posv := g.lanesOf(pos.As32(), p)
@@ -212,12 +226,17 @@ func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v,
 	g.TESTL(moving.As32(), moving.As32())
 	g.JZ(operand.LabelRef("next"))
 	g.MOVW(operand.U16(1), operand.Mem{Base: r, Disp: rowMoved})
+	return delta
+}
+
+// follow adds delta times row r, its bias among it, to the tile.
+func (g isa) follow(delta []reg.VecVirtual, r reg.Register, vec func(v, p int) operand.Mem) {
 	idx, val, len := g.row(r)
 	arg := vec(0, 0).Base
 	last, w := load(g.Context, arg, sweepLast), load(g.Context, arg, sweepW)
 	for p := range delta {
-		t := g.YMM()
-		line := operand.Mem{Base: last, Disp: 32 * p}
+		t := g.reg()
+		line := operand.Mem{Base: last, Disp: g.width * p}
 		g.VMULPS(vec(bias, p), delta[p], t)
 		g.VADDPS(line, t, t)
 		g.VMOVUPS(t, line)

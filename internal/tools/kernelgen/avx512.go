@@ -37,7 +37,7 @@ const (
 
 // visit512 is visitRows with sixteen lanes at a time.
 func visit512(c *build.Context, size int, squared bool) {
-	g := isa{c, 64, size}
+	g := isa{c, 64, size, lanes}
 	name := map[bool]string{false: "Hinge", true: "Squared"}[squared]
 	arg := begin(c, fmt.Sprintf("visit%s%d512", name, 8*size),
 		fmt.Sprintf("visit%s%d512 is visitRows[float%d] in AVX-512.", name, 8*size, 8*size))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math/bits"
+
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -16,23 +18,27 @@ func ops(v []reg.VecVirtual) (o []operand.Op) {
 	return o
 }
 
-// isa is an instruction set with registers of width bytes, at elements of size bytes:
-// sixteen lanes are one register of AVX-512 or two of AVX2, twice as many of float64.
+// isa is an instruction set with registers of width bytes, at elements of size bytes and
+// lines of lanes elements: sixteen lanes are one register of AVX-512 or two of AVX2, twice as
+// many of float64; four lanes are half a register of AVX2.
 type isa struct {
 	*build.Context
-	width, size int
+	width, size, lanes int
 }
 
-// reg is a vector register, vec as many as sixteen lanes take.
+// reg is a vector register, vec as many as a line takes.
 func (g isa) reg() reg.VecVirtual {
-	if g.width == 32 {
+	switch g.width {
+	case 16:
+		return g.XMM()
+	case 32:
 		return g.YMM()
 	}
 	return g.ZMM()
 }
 
 func (g isa) vec() []reg.VecVirtual {
-	v := make([]reg.VecVirtual, lanes*g.size/g.width)
+	v := make([]reg.VecVirtual, g.lanes*g.size/g.width)
 	for p := range v {
 		v[p] = g.reg()
 	}
@@ -41,11 +47,11 @@ func (g isa) vec() []reg.VecVirtual {
 
 // clear sets a register to zero.
 func (g isa) clear(v reg.VecVirtual) {
-	if g.width == 32 {
-		g.VXORPS(v, v, v)
+	if g.width == 64 {
+		g.VPXORD(v, v, v)
 		return
 	}
-	g.VPXORD(v, v, v)
+	g.VXORPS(v, v, v)
 }
 
 func (g isa) pick(ps, pd func(...operand.Op)) func(...operand.Op) {
@@ -73,11 +79,7 @@ func (g isa) value(m operand.Op, z reg.VecVirtual) {
 func (g isa) line(m operand.Mem) reg.GPVirtual {
 	f := g.GP64()
 	g.MOVL(m, f.As32())
-	if g.size == 8 {
-		g.SHLQ(operand.U8(7), f)
-	} else {
-		g.SHLQ(operand.U8(6), f)
-	}
+	g.SHLQ(operand.U8(bits.TrailingZeros(uint(g.lanes*g.size))), f)
 	return f
 }
 

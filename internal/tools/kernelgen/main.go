@@ -58,12 +58,13 @@ func generate() ([]byte, error) {
 	}
 	constants256(ctx)
 	for _, squared := range []bool{false, true} {
-		visit256(ctx, squared)
+		visit256(ctx, squared, false)
+		visit256(ctx, squared, true)
 	}
-	visitDense(isa{ctx, 32, 4})
-	visitDense(isa{ctx, 32, 8})
+	visitDense(isa{ctx, 32, 4, lanes})
+	visitDense(isa{ctx, 32, 8, lanes})
 	for _, width := range []int{64, 32} {
-		g := isa{ctx, width, 4}
+		g := isa{ctx, width, 4, lanes}
 		scoreRows(g)
 		exactRow(g)
 		addRows(g)
