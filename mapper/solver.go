@@ -334,20 +334,23 @@ func (t *Scratch) clearV() {
 	t.touched = t.touched[:0]
 }
 
-// save gathers the state: rows that have work or duals.
+// save gathers the state: rows that have work or duals. Where no pricing pass has drawn the
+// working set all rows are visited anyway, and only duals are kept.
 func (t *Scratch) save(priced bool) State {
 	st := State{Priced: priced, Nudge: t.nudge}
-	for k, i := range t.rows {
-		live := t.live[k]
-		if !priced && live == 0 {
-			continue // all rows are visited anyway
+	rows, duals := 0, 0
+	for k, live := range t.live {
+		if live != 0 || priced && t.work[k] != 0 {
+			rows++
+			duals += bits.OnesCount16(live)
 		}
-		if t.work[k]|live == 0 {
+	}
+	st.Rows, st.Work, st.Live, st.Dual = make([]uint32, 0, rows), make([]uint16, 0, rows), make([]uint16, 0, rows), make([]float64, 0, duals)
+	for k, live := range t.live {
+		if live == 0 && !(priced && t.work[k] != 0) {
 			continue
 		}
-		st.Rows = append(st.Rows, i)
-		st.Work = append(st.Work, t.work[k])
-		st.Live = append(st.Live, live)
+		st.Rows, st.Work, st.Live = append(st.Rows, t.rows[k]), append(st.Work, t.work[k]), append(st.Live, live)
 		for m := live; m != 0; m &= m - 1 {
 			st.Dual = append(st.Dual, t.a[k][bits.TrailingZeros16(m)])
 		}
