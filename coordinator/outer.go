@@ -184,8 +184,8 @@ const (
 	stageReduce               // twoblock: exact solve for the internals at what stageSolve wrote
 	stageGuard                // twoblock: stageReduce again with the stiffness of whole families, as P rose
 	stageSet                  // parity, colour, jacobi: MAP and REDUCE of one independent set
-	stagePrice                // parity, colour, jacobi: MAP without epochs, only priced
-	stageCertify              // parity, colour, jacobi: sums of the internals, nothing moves
+	stagePrice                // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
+	stageCertify              // behind it: sums of the internals, nothing moves
 	stageShow                 // the weights of the sweep under way are written, to be evaluated
 	stageEmit                 // the final weights are written
 	stageEnd                  // nothing is left to do
@@ -201,6 +201,7 @@ type outerState struct {
 	Set       uint32  // independent set, in stageSet
 	Price     bool    // the sweep under way is priced
 	Force     bool    // the time is up: price and stop as soon as possible
+	Short     bool    `json:",omitempty"` // and nothing is solved any more: see timeup.go
 	T         float64 // FISTA's t
 	Beta      float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
 	Rises     uint32  // pricing sweeps in a row whose P lay above Accepted
@@ -295,6 +296,9 @@ func (o *outer) openSweep(sweep uint32) {
 	o.Stage = stageSet
 	if o.flat || o.twoblock() {
 		o.Stage = stageSolve
+	}
+	if o.Short {
+		o.Stage = stagePrice
 	}
 }
 
@@ -444,7 +448,11 @@ func (o *outer) commit(sums []Sums) (outcome, error) {
 	}
 	switch o.Stage {
 	case stageSolve, stagePrice:
-		if o.shows() {
+		if o.Short && !o.Price {
+			o.priceNow()
+			return outcome{}, nil
+		}
+		if o.shows() && !o.Short {
 			o.Stage = stageShow
 			return outcome{}, nil
 		}
@@ -454,6 +462,10 @@ func (o *outer) commit(sums []Sums) (outcome, error) {
 	case stageReduce:
 		return o.commitReduce(restart > 0)
 	case stageGuard:
+		if o.Short { // the certificate is of what the step began with
+			o.StoppedBy, o.Stage = stoppedByTime, stageEmit
+			return outcome{SweepDone: true, Certified: true}, nil
+		}
 		o.advance(true)
 		return outcome{Take: true, SweepDone: true, Certified: true}, nil
 	case stageSet:
@@ -476,7 +488,7 @@ func (o *outer) measured() (outcome, error) {
 	switch {
 	case o.flat:
 		return o.endPriced(false)
-	case o.twoblock():
+	case o.twoblock() && o.Stage != stagePrice:
 		o.Stage = stageReduce
 	default:
 		o.Stage = stageCertify
@@ -503,6 +515,10 @@ func (o *outer) endPriced(take bool) (outcome, error) {
 // stiffness of whole families, and the momentum restarts; if P rises again, full stiffness
 // takes over until it has fallen.
 func (o *outer) commitReduce(restart bool) (outcome, error) {
+	if o.Short && !o.Price { // the terminals have been solved at the old internals
+		o.priceNow()
+		return outcome{}, nil
+	}
 	if !o.Price {
 		o.advance(restart)
 		return outcome{Take: true, SweepDone: true}, nil
@@ -529,7 +545,7 @@ func (o *outer) commitReduce(restart bool) (outcome, error) {
 // steps or the next sweep.
 func (o *outer) commitSet() outcome {
 	o.Set++
-	if o.Set < o.sets && o.schedule != jobspec.ScheduleJacobi {
+	if o.Set < o.sets && o.schedule != jobspec.ScheduleJacobi && !o.Short {
 		return outcome{Take: true}
 	}
 	o.Set = 0

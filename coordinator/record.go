@@ -54,7 +54,8 @@ const (
 	recordDone     recordKind = "done"     // Task's attempt under Epoch committed
 	recordLost     recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
 	recordFail     recordKind = "fail"     // Job failed with Reason
-	recordTime     recordKind = "time"     // Job used up max_seconds: it stops at the next priced sweep
+	recordTime     recordKind = "time"     // the same in journals of earlier versions: it stops at the next priced sweep
+	recordTimeUp   recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
 	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK recordKind = "cancelled"
 	recordMissing  recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are made again
@@ -157,6 +158,8 @@ func (m *Machine) apply(r *Record) error {
 	case recordTime:
 		j.outer.Force = true
 		j.note(r.At, levelInfo, "the time is up: stops at the next priced sweep")
+	case recordTimeUp:
+		m.applyTimeUp(j, r)
 	case recordReopen:
 		j.State, j.Error, j.outer.StoppedBy, j.Ended = taxonv1.JobState_JOB_STATE_QUEUED, "", "", 0
 		j.Failed = nil
@@ -264,7 +267,7 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 	switch again := j.findRemake(r.Step, r.Task); {
 	case again != nil && j.past(r.Step) != nil:
 		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
-	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) || j.step.tasks[r.Task].state == taskDone:
+	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) || j.step.tasks[r.Task].state >= taskDone:
 		return fmt.Errorf("job %s: record grant names task %d of step %d, which is not under way", j.ID, r.Task, r.Step)
 	default:
 		t := &j.step.tasks[r.Task]
@@ -437,6 +440,7 @@ func (m *Machine) closeStep(j *job, at Tick) {
 		m.failJob(j, fmt.Sprintf("sweep %d: %v", sweep, err), at)
 		return
 	}
+	result.Take = result.Take && s.left == 0 // else internals that did not move would be mixed in
 	before := sources{j.Dual, j.X, j.XPrev}
 	if m.limits.KeepInputs {
 		j.Dual = slices.Clone(j.Dual)
@@ -463,7 +467,9 @@ func (m *Machine) closeStep(j *job, at Tick) {
 func (j *job) takeValues(s *step, result outcome) {
 	if s.spec.Map == taxonv1.TaskKind_TASK_KIND_MAP {
 		for n := range s.maps {
-			j.Dual[s.first+n] = s.place(n)
+			if s.tasks[n].state != taskLeft {
+				j.Dual[s.first+n] = s.place(n)
+			}
 		}
 	}
 	if result.Take {
@@ -502,6 +508,7 @@ func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
 // openStep lays out the step that the outer iteration stands at, or ends the job.
 func (m *Machine) openStep(j *job, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
+	j.outer.shorten()
 	if j.outer.Stage == stageEnd {
 		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
 		return

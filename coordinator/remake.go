@@ -28,6 +28,7 @@ type pastStep struct {
 	First, Maps    uint32
 	Dual, X, XPrev places // what its tasks read; V is Dual
 	Attempts       []uint32
+	Cut            []uint32 `json:",omitempty"` // tasks that only priced
 }
 
 // remake is a task of a past step that is made again.
@@ -55,6 +56,11 @@ func (p *pastStep) valid(plan *taxonv1.Plan) bool {
 	if p.Spec.Reduce != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
 		tasks += uint64(len(p.X))
 	}
+	for _, n := range p.Cut {
+		if uint64(n) >= tasks {
+			return false
+		}
+	}
 	return uint64(p.First)+uint64(p.Maps) <= uint64(len(plan.BlockSet)) && uint64(len(p.Attempts)) == tasks
 }
 
@@ -66,6 +72,9 @@ func (p *pastStep) bringBack() *step {
 	for n, attempt := range p.Attempts {
 		s.tasks[n].attempt = attempt
 	}
+	for _, n := range p.Cut {
+		s.tasks[n].cut = true
+	}
 	return s
 }
 
@@ -73,7 +82,7 @@ func (p *pastStep) bringBack() *step {
 // forgets those that nothing refers to any more.
 func (j *job) keepPast(s *step, before sources, attempts []uint32) {
 	j.Past = append(j.Past, pastStep{Number: s.number, Spec: s.spec, First: s.first, Maps: s.maps,
-		Dual: before.dual, X: before.x, XPrev: before.xPrev, Attempts: attempts})
+		Dual: before.dual, X: before.x, XPrev: before.xPrev, Attempts: attempts, Cut: s.cuts()})
 	used := j.referred()
 	j.Past = slices.DeleteFunc(j.Past, func(p pastStep) bool { return !slices.Contains(used, p.Number) })
 }

@@ -72,9 +72,9 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	if err != nil {
 		return err
 	}
-	force := j.outer.Force
+	force, short := j.outer.Force, j.outer.Short
 	j.outer.outerState, j.Dual, j.X, j.XPrev, j.Past = back.outer.outerState, back.Dual, back.X, back.XPrev, back.Past
-	j.outer.Force = j.outer.Force || force
+	j.outer.Force, j.outer.Short = j.outer.Force || force, j.outer.Short || short
 	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
 		j.StepNo = back.StepNo
 	}

@@ -121,7 +121,7 @@ func (m *Machine) time() {
 			continue
 		}
 		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.outer.Force && j.spentAt(m.now).Seconds() >= limit {
-			m.decide(Record{Kind: recordTime, Job: j.ID})
+			m.decide(Record{Kind: recordTimeUp, Job: j.ID})
 		}
 		m.checkLosses(j)
 	}

@@ -49,6 +49,7 @@ type taskSnapshot struct {
 	Attempt   uint32    `json:",omitempty"`
 	Committed uint32    `json:",omitempty"` // 0 of a done task: its last attempt
 	Away      uint32    `json:",omitempty"`
+	Cut       bool      `json:",omitempty"`
 	Epoch     uint64    `json:",omitempty"`
 	Worker    string    `json:",omitempty"`
 	NotBefore Tick      `json:",omitempty"`
@@ -107,7 +108,7 @@ func (j *job) snapshot() jobSnapshot {
 	s.Again = j.step.queue.again
 	for i := range j.step.tasks {
 		t := &j.step.tasks[i]
-		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Epoch: t.epoch, Worker: t.worker,
+		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Cut: t.cut, Epoch: t.epoch, Worker: t.worker,
 			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
 		if t.state == taskDone {
 			k.Sums = &t.sums
@@ -217,7 +218,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	}
 	for i, k := range s.Tasks {
 		t := &j.step.tasks[i]
-		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, epoch: k.Epoch, worker: k.Worker,
+		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, cut: k.Cut, epoch: k.Epoch, worker: k.Worker,
 			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
 		if k.Sums != nil {
 			t.sums = *k.Sums
@@ -230,6 +231,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 			}
 		case taskRunning:
 			j.step.live++
+		case taskLeft:
+			j.step.done++
+			j.step.left++
 		}
 	}
 	for _, n := range s.Again {

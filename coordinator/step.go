@@ -14,6 +14,7 @@ const (
 	taskWaiting taskState = iota // no live attempt; may be handed out from notBefore on
 	taskRunning                  // one attempt holds a lease, or two: see speculate.go
 	taskDone                     // one attempt is committed; nothing changes any more
+	taskLeft                     // the time was up before anybody had it: nobody will
 )
 
 // task is one task of the step under way.
@@ -28,6 +29,7 @@ type task struct {
 	losses    uint32 // attempts that vanished
 	away      uint32 // attempts that could not reach the store
 	errors    uint32 // attempts that reported an error which need not come again
+	cut       bool   // it only prices: the time was up before anybody had it
 	sums      Sums
 	cpu       float64
 }
@@ -41,6 +43,7 @@ type step struct {
 	tasks  []task
 	done   int
 	live   int // tasks that are running
+	left   int // of those done: taskLeft
 	queue  queue
 	from   sources
 	in     inputs
@@ -156,7 +159,10 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 			Dual: s.from.dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
 			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise,
 		}
-		if s.spec.Epochs > 0 {
+		switch {
+		case t.cut:
+			l.Map.Epochs, l.Map.InnerGap, l.Map.InnerShare = 0, 0, 0
+		case s.spec.Epochs > 0:
 			l.Map.MaxEpochs = s.spec.MaxEpochs
 		}
 		return l

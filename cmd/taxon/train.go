@@ -135,7 +135,7 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		floatFlag(f, &o.gap, "gap", 1e-2, "stop at this certified relative gap (P-D)/P", above0to1)
 		intFlag(f, &o.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop after `N` sweeps, 0 for no cap")
-		floatFlag(f, &o.maxTime, "max-time", 0, "stop after `S` seconds, 0 for no cap", atLeast0)
+		floatFlag(f, &o.maxTime, "max-time", 0, "after `S` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies what is there, and the weights are written", atLeast0)
 		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap: by a cap, or stationary")
 	})
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {

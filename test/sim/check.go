@@ -17,12 +17,13 @@ type checker struct {
 	attempts map[string]uint32 // job/step/task -> committed attempt
 	reports  map[string]bool   // job/step/task/attempt whose report was accepted
 	status   map[string]*taxonv1.JobStatus
+	emitting map[string]uint32 // job -> step that writes its last values
 	replayed int
 }
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, grants: map[uint64]string{}, attempts: map[string]uint32{}, reports: map[string]bool{},
-		status: map[string]*taxonv1.JobStatus{}}
+		status: map[string]*taxonv1.JobStatus{}, emitting: map[string]uint32{}}
 }
 
 // granted: no epoch is granted twice.
@@ -32,6 +33,12 @@ func (c *checker) granted(l *taxonv1.Lease) {
 		c.w.fail("epoch %d was granted for %s and again for %s", l.Epoch, old, what)
 	}
 	c.grants[l.Epoch] = what
+	switch last := c.emitting[l.Job]; {
+	case l.Kind == taxonv1.TaskKind_TASK_KIND_EMIT_MAP || l.Kind == taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
+		c.emitting[l.Job] = l.Step
+	case last > 0 && l.Step > last: // it has rolled back
+		delete(c.emitting, l.Job)
+	}
 }
 
 func (c *checker) accepted(id *taxonv1.LeaseId) {

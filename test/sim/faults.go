@@ -144,7 +144,7 @@ func (c *cluster) vulnerable() bool {
 		return false
 	}
 	for _, j := range c.coord.machine.Jobs(c.coord.clock()) {
-		if j.Phase == "emit" || j.Phase == "end" {
+		if _, emitting := c.coord.check.emitting[j.Job]; emitting || j.Phase == "emit" || j.Phase == "end" {
 			return false
 		}
 	}

@@ -22,6 +22,7 @@ type Outcome struct {
 	Weights    [][]uint64 // of each job, in task order
 	Objectives []float64
 	Sweeps     []uint32
+	StoppedBy  []string
 	Broken     []string
 	History    []string
 	Seconds    float64 // simulated
@@ -179,6 +180,7 @@ func (c *cluster) outcome(o Options) Outcome {
 		out.Weights = append(out.Weights, weights)
 		out.Objectives = append(out.Objectives, st.Certificate.GetObjective())
 		out.Sweeps = append(out.Sweeps, st.Sweep)
+		out.StoppedBy = append(out.StoppedBy, st.StoppedBy)
 	}
 	return out
 }

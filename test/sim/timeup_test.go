@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTimeUp: jobs whose time is up at any moment, whatever else goes wrong, end with a
+// certificate and weights, and the journal gives the same machine: what nobody had begun
+// when the clock struck is decided once. Whether the time was up depends on the faults, so
+// no bytes are compared.
+func TestTimeUp(t *testing.T) {
+	capped, remade := 0, uint32(0)
+	from, to := seeds(t, 60)
+	for seed := from; seed < to; seed++ {
+		specs, _ := jobsOf(seed)
+		for i, s := range specs {
+			s.Options.Gap = 1e-9
+			s.Options.MaxSeconds = 0.05 + 0.21*float64(seed%29) + float64(i)
+		}
+		out := Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3), Replicas: 1 + replicas(seed)})
+		if len(out.Broken) > 0 {
+			t.Fatalf("seed %d: %s\nwhat happened last:\n%s", seed, strings.Join(out.Broken, "\n"), strings.Join(out.History, "\n"))
+		}
+		for i, reason := range out.StoppedBy {
+			if reason == "max_time" {
+				capped++
+			}
+			if len(out.Weights[i]) == 0 || !(out.Objectives[i] > 0) {
+				t.Errorf("seed %d: job %d stopped by %s with %d weights and objective %g", seed, i, reason, len(out.Weights[i]), out.Objectives[i])
+			}
+		}
+		remade += out.Remade
+	}
+	if to-from >= 60 && (capped < 40 || remade == 0) {
+		t.Errorf("%d jobs were out of time, %d values were made again: the test shows nothing", capped, remade)
+	}
+}
