@@ -26,7 +26,11 @@ type (
 		revived  *job // by the shell, outside its lock
 	}
 	// Reopen asks for a cancelled or failed job to go on from its last committed step.
-	Reopen struct{ Job string }
+	// With caps, one that is done by its old ones goes on, too.
+	Reopen struct {
+		Job  string
+		Caps Caps
+	}
 	// Register is a worker that joins. Memory is what its tasks may take, in bytes; 0: not told.
 	Register struct {
 		Name   string

@@ -133,6 +133,7 @@ var (
 	ErrUnknownJob    = errors.New("no such job")
 	ErrUnknownMember = errors.New("no such member is registered")
 	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed, or one whose weights were lost")
+	ErrCaps          = errors.New("the job can't go on with the gap, max_sweeps or max_seconds given")
 	ErrJobExists     = errors.New("a job of this id exists with another specification")
 	ErrDiscarded     = errors.New("a job of this id was discarded: submit it under another id")
 	ErrNoRoom        = errors.New("no checkpoint of the job could be kept")
@@ -150,7 +151,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Restore:
 		m.restore(e)
 	case Reopen:
-		m.reopen(e.Job)
+		m.reopen(e)
 	case Register:
 		if len(m.workers) >= maxWorkers {
 			m.refuse(fmt.Errorf("worker %.64q: %w", e.Name, ErrTooManyWorkers))

@@ -311,7 +311,7 @@ func (o *outer) begin(terminals bool) {
 // mustPrice says whether the sweep under way is priced. A job always ends on a priced
 // sweep: the last one allowed is, and so is the one after time ran out.
 func (o *outer) mustPrice() bool {
-	return o.flat || o.Force || o.shows() || o.Sweep == o.maxSweeps || o.priced(o.Sweep)
+	return o.flat || o.Force || o.shows() || o.maxSweeps > 0 && o.Sweep >= o.maxSweeps || o.priced(o.Sweep)
 }
 
 // stepSpec says what the tasks of a step do. At most one of the map kinds and one of the

@@ -106,18 +106,36 @@ func (m *Machine) resume(e Resume) {
 	m.out = append(m.out, Submitted{Job: j.ID})
 }
 
-// reopen queues a job again that was cancelled or failed.
-func (m *Machine) reopen(id string) {
-	j := m.find(id)
+// reopen queues a job again that was cancelled or failed, or is done by caps that others
+// take the place of.
+func (m *Machine) reopen(e Reopen) {
+	j := m.find(e.Job)
+	r := Record{Kind: recordReopen, Job: e.Job}
 	switch {
 	case j == nil:
-		m.refuse(fmt.Errorf("job %s: %w", id, ErrUnknownJob))
-	case !j.ended(): // it goes on anyway
-	case !j.resumable():
-		m.refuse(fmt.Errorf("job %s: %w", id, ErrNotResumable))
-	case m.full():
-	default:
-		m.decide(Record{Kind: recordReopen, Job: id})
+		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
+		return
+	case !j.ended() && e.Caps.empty(): // it goes on anyway
+		return
+	case !j.ended():
+		m.refuse(fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrCaps))
+		return
+	case !j.resumable() && j.capped() && e.Caps.empty():
+		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another gap, max_sweeps or max_seconds to go on", e.Job, ErrNotResumable, j.outer.StoppedBy))
+		return
+	case !j.resumable() && !j.capped():
+		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrNotResumable))
+		return
+	}
+	if !e.Caps.empty() {
+		if err := j.mayGoOn(e.Caps); err != nil {
+			m.refuse(err)
+			return
+		}
+		r.Caps = &e.Caps
+	}
+	if !m.full() {
+		m.decide(r)
 	}
 }
 

@@ -35,6 +35,7 @@ type Record struct {
 	Replicas uint32   `json:",omitempty"` // submit: copies of each value
 
 	Lost   []taxonv1.Place `json:",omitempty"` // missing: values of past steps
+	Caps   *Caps           `json:",omitempty"` // reopen: what changes of them
 	Failed *failedTask     `json:",omitempty"` // fail: where
 
 	prepared *prepared // submit: saves apply the planning; nil when replayed
@@ -161,9 +162,7 @@ func (m *Machine) apply(r *Record) error {
 	case recordTimeUp:
 		m.applyTimeUp(j, r)
 	case recordReopen:
-		j.State, j.Error, j.outer.StoppedBy, j.Ended = taxonv1.JobState_JOB_STATE_QUEUED, "", "", 0
-		j.Failed = nil
-		j.note(r.At, levelInfo, "resumed behind sweep %d", j.Committed)
+		return j.applyReopen(r)
 	case recordDiscard:
 		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)}, Changed{})
 		return j.slim()

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -42,7 +41,7 @@ func SameJob(a, b []byte) bool {
 	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
 		return false
 	}
-	return one.ID == other.ID && one.Submitted == other.Submitted && slices.Equal(one.Spec, other.Spec)
+	return one.ID == other.ID && one.Submitted == other.Submitted && sameSpec(one.Spec, other.Spec)
 }
 
 // restore queues a job that goes on from a state whose values lie on the shards named.
@@ -82,7 +81,7 @@ func (m *Machine) restore(e Restore) {
 func (m *Machine) replaceable(j *job) error {
 	switch old := m.find(j.ID); {
 	case old == nil:
-	case !slices.Equal(old.Spec, j.Spec) && !old.Dropped:
+	case !sameSpec(old.Spec, j.Spec) && !old.Dropped:
 		return fmt.Errorf("job %s: %w", j.ID, ErrJobExists)
 	case !old.ended():
 		return fmt.Errorf("job %s: %w: it is on its way here: cancel it first", j.ID, ErrNotResumable)

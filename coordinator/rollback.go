@@ -3,7 +3,6 @@ package coordinator
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // A job whose committed values are lost for good goes back to its last checkpoint, or to
@@ -48,7 +47,7 @@ func (m *Machine) loaded(e Loaded) {
 		back, err := reviveJob(e.State)
 		if err == nil && back.ID != j.ID {
 			err = fmt.Errorf("it is of job %s", back.ID)
-		} else if err == nil && !slices.Equal(back.Spec, j.Spec) {
+		} else if err == nil && !sameSpec(back.Spec, j.Spec) {
 			err = errors.New("it is of another job of this id")
 		}
 		if err != nil {
@@ -74,7 +73,8 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	}
 	force, short := j.outer.Force, j.outer.Short
 	j.outer.outerState, j.Dual, j.X, j.XPrev, j.Past = back.outer.outerState, back.Dual, back.X, back.XPrev, back.Past
-	j.outer.Force, j.outer.Short = j.outer.Force || force, j.outer.Short || short
+	j.outer.Force, j.outer.Short = force, short
+	j.outer.reopen()
 	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
 		j.StepNo = back.StepNo
 	}

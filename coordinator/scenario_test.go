@@ -32,7 +32,8 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	saved JOB [final] [error TEXT]
 //	shown JOB [error TEXT]
 //	weights JOB TEXT     the job's weights are lost
-//	reopen JOB | discard JOB | drain W | shard ID ADDR [empty] | loaded JOB [error TEXT]
+//	reopen JOB [max_sweeps=N] [max_seconds=X] [gap=X]
+//	discard JOB | drain W | shard ID ADDR [empty] | loaded JOB [error TEXT]
 //	report W L unfit TEXT
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
 //	jobs | workers | shards | log JOB
@@ -142,7 +143,7 @@ func (s *scene) command(words []string) {
 		}
 		s.do(e)
 	case "reopen":
-		s.do(coordinator.Reopen{Job: args[0]})
+		s.do(coordinator.Reopen{Job: args[0], Caps: s.caps(args[1:])})
 	case "discard":
 		s.do(coordinator.Cancel{Job: args[0], Discard: true})
 	case "drain":
@@ -311,6 +312,24 @@ func (s *scene) spec(args []string) *taxonv1.JobSpec {
 		}
 	}
 	return spec
+}
+
+func (s *scene) caps(args []string) (c coordinator.Caps) {
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		x := s.number(value)
+		switch sweeps := uint32(x); key {
+		case "max_sweeps":
+			c.MaxSweeps = &sweeps
+		case "max_seconds":
+			c.MaxSeconds = &x
+		case "gap":
+			c.Gap = &x
+		default:
+			s.t.Fatalf("unknown cap %q", key)
+		}
+	}
+	return c
 }
 
 func (s *scene) lease(epoch string) *taxonv1.LeaseId {

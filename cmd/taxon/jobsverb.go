@@ -201,14 +201,29 @@ func newCancelCmd(a *app) *cobra.Command {
 }
 
 func newResumeCmd(a *app) *cobra.Command {
-	return clientVerb(a, &cobra.Command{
-		Use:     "resume JOB",
-		Short:   "go on with a cancelled or failed job",
-		Long:    "Queues a cancelled or failed job again. It goes on from its last committed step.",
-		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --json",
+	var gap, seconds float64
+	var sweeps int
+	var cmd *cobra.Command
+	cmd = clientVerb(a, &cobra.Command{
+		Use:   "resume JOB",
+		Short: "go on with a cancelled, failed or capped job",
+		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time " +
+			"a job goes on, too, that is done by its old ones and whose weights are kept; what it ends with need not have the bytes of a job that had them from the start.",
+		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error {
-		st, err := c.jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: args[0]})
+		r := &taxonv1.ResumeRequest{Job: args[0]}
+		if cmd.Flags().Changed("gap") {
+			r.Gap = &gap
+		}
+		if cmd.Flags().Changed("max-sweeps") {
+			n := uint32(sweeps)
+			r.MaxSweeps = &n
+		}
+		if cmd.Flags().Changed("max-time") {
+			r.MaxSeconds = &seconds
+		}
+		st, err := c.jobs.Resume(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -218,6 +233,12 @@ func newResumeCmd(a *app) *cobra.Command {
 		a.ui.Note("%s: %s, goes on after sweep %d", st.GetJob(), stateName(st.GetState()), st.GetSweep())
 		return nil
 	})
+	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
+		floatFlag(f, &gap, "gap", 0, "stop at this certified relative gap from now on (default: as before)", above0to1)
+		intFlag(f, &sweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop after `N` sweeps in all, 0 for no cap (default: as before)")
+		floatFlag(f, &seconds, "max-time", 0, "stop after `S` seconds of training in all, 0 for no cap (default: as before)", atLeast0)
+	})
+	return cmd
 }
 
 func newDrainCmd(a *app) *cobra.Command {

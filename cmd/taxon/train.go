@@ -71,7 +71,7 @@ func newTrainCmd(a *app) *cobra.Command {
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
 		Long: "Trains one linear classifier per class, regularised along the class structure (rr-svm, rr-lr) or each for itself (bsvm, blr), until the certified " +
 			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
-			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, and does nothing when the model is finished.",
+			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.txt --text --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -104,6 +104,11 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if checkpoint != nil {
+		if err := checkpoint.Recap(coordinator.CapsOf(t.spec.GetOptions())); err != nil {
+			return nil, err
+		}
+	}
 	report, err := t.train(ctx, checkpoint)
 	if err == nil && t.wantsCutoffs() {
 		report, err = t.complete(ctx, report)
@@ -258,6 +263,9 @@ func (t *training) finished(ctx context.Context) (*model.Report, error) {
 	}
 	if m.Options.Graph != t.graphSum() {
 		return nil, usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.out)
+	}
+	if err := t.otherCaps(m, dir); err != nil {
+		return nil, err
 	}
 	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
 		return nil, usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.out, diff)

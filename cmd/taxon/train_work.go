@@ -188,7 +188,7 @@ func (w *workDir) keepState(o *mapReduceOptions, force bool) error {
 }
 
 // begin notes what is trained here and returns the checkpoint to go on from, if there
-// is one. A checkpoint of something else is the user's to decide about.
+// is one; its caps may be others. A checkpoint of something else is the user's to decide about.
 func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
 	if w.hasCheckpoint() {
 		var old identity
@@ -196,22 +196,30 @@ func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
 		if err != nil || json.Unmarshal(data, &old) != nil {
 			return nil, usagef("%s: holds a damaged checkpoint: use --force to train anew", w.keep)
 		}
-		if diff := optionsDiffer(old.Options, id.Options); diff != "" {
+		if diff := optionsDiffer(withoutCaps(old.Options), withoutCaps(id.Options)); diff != "" {
 			return nil, usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {
 			return nil, usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.keep)
 		}
+		if err := w.describe(id); err != nil {
+			return nil, err
+		}
 		return engine.LoadCheckpoint(w.checkpoint())
 	}
+	return nil, w.describe(id)
+}
+
+// describe notes what is trained.
+func (w *workDir) describe(id identity) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("job description: %w", err)
+		return fmt.Errorf("job description: %w", err)
 	}
 	if err := fs.MkdirAll(w.keep); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, fs.WriteFile(w.note(), append(data, '\n'))
+	return fs.WriteFile(w.note(), append(data, '\n'))
 }
 
 // finished is the folder of a model that lacks nothing but its cut-offs.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"taxon/coordinator"
 	"taxon/internal/fs"
 	"taxon/store"
 )
@@ -113,6 +114,12 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 		return nil, damaged(path)
 	}
 	return &Checkpoint{State: state, dir: dir}, nil
+}
+
+// Recap gives the checkpoint's job other caps to go on with: see coordinator.Recap.
+func (c *Checkpoint) Recap(caps coordinator.Caps) (err error) {
+	c.State, err = coordinator.Recap(c.State, caps)
+	return err
 }
 
 // restore puts the snapshot's values into the store.

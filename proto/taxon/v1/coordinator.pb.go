@@ -952,9 +952,14 @@ func (x *CancelRequest) GetDiscard() bool {
 	return false
 }
 
+// ResumeRequest asks for an ended job to go on. What is set takes the place of the option of
+// its name; then a job that is done by one of them goes on, too.
 type ResumeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Gap           *float64               `protobuf:"fixed64,2,opt,name=gap,proto3,oneof" json:"gap,omitempty"`
+	MaxSweeps     *uint32                `protobuf:"varint,3,opt,name=max_sweeps,json=maxSweeps,proto3,oneof" json:"max_sweeps,omitempty"`
+	MaxSeconds    *float64               `protobuf:"fixed64,4,opt,name=max_seconds,json=maxSeconds,proto3,oneof" json:"max_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -994,6 +999,27 @@ func (x *ResumeRequest) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *ResumeRequest) GetGap() float64 {
+	if x != nil && x.Gap != nil {
+		return *x.Gap
+	}
+	return 0
+}
+
+func (x *ResumeRequest) GetMaxSweeps() uint32 {
+	if x != nil && x.MaxSweeps != nil {
+		return *x.MaxSweeps
+	}
+	return 0
+}
+
+func (x *ResumeRequest) GetMaxSeconds() float64 {
+	if x != nil && x.MaxSeconds != nil {
+		return *x.MaxSeconds
+	}
+	return 0
 }
 
 type RestoreRequest struct {
@@ -4308,9 +4334,17 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\";\n" +
 	"\rCancelRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
-	"\adiscard\x18\x02 \x01(\bR\adiscard\"!\n" +
+	"\adiscard\x18\x02 \x01(\bR\adiscard\"\xa9\x01\n" +
 	"\rResumeRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"Z\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x15\n" +
+	"\x03gap\x18\x02 \x01(\x01H\x00R\x03gap\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"max_sweeps\x18\x03 \x01(\rH\x01R\tmaxSweeps\x88\x01\x01\x12$\n" +
+	"\vmax_seconds\x18\x04 \x01(\x01H\x02R\n" +
+	"maxSeconds\x88\x01\x01B\x06\n" +
+	"\x04_gapB\r\n" +
+	"\v_max_sweepsB\x0e\n" +
+	"\f_max_seconds\"Z\n" +
 	"\x0eRestoreRequest\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
@@ -4809,6 +4843,7 @@ func file_taxon_v1_coordinator_proto_init() {
 	if File_taxon_v1_coordinator_proto != nil {
 		return
 	}
+	file_taxon_v1_coordinator_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
