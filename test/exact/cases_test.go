@@ -70,6 +70,19 @@ var kinds = []kind{
 		p.Rows[17].Labels = []string{"z"} // the same row under two labels
 		return p
 	}},
+	{"dense rows", func(r *rand.Rand) *Problem { // a hinge's descents go lane by lane
+		p := &Problem{Edges: edges("root g", "root z", "g x", "g y", "z z1", "z z2")}
+		p.Rows = draw(r, 36, 17, "x", "y", "z1", "z2")
+		for i := range p.Rows {
+			row := &p.Rows[i]
+			for f := 1; f <= 17; f++ {
+				if k := slices.Index(row.Index, f); k < 0 {
+					row.Index, row.Value = append(row.Index, f), append(row.Value, float32(r.NormFloat64()/8))
+				}
+			}
+		}
+		return p
+	}},
 	{"zero rows", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("root g", "root z", "g x", "g y")}
 		p.Rows = append(draw(r, 14, 5, "x", "y", "z"), Row{Labels: []string{"x"}}, Row{Labels: []string{"z", "y"}},
