@@ -115,8 +115,8 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Worker(1) - 1})
-	if fit := e.fitting(e.Worker(8) - 1); !strings.HasPrefix(fit, "--slots 7,") {
+	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Needs(1, 8) - 1})
+	if fit := e.fitting(e.Needs(8, 8)-1, 8); !strings.HasPrefix(fit, "--slots 7,") {
 		t.Errorf("a little too little for eight slots: %s", fit)
 	}
 	var refusal error
@@ -125,8 +125,8 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 			refusal = r.Err
 		}
 	}
-	enough := size(e.Worker(1))
-	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "--slots 1 --memory "+enough+" ") || !strings.Contains(refusal.Error(), size(e.WorkerSlot)) {
+	enough := size(e.Needs(1, 8))
+	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "--slots 1 --memory "+enough+" ") || !strings.Contains(refusal.Error(), size(e.Needs(2, 8)-e.Needs(1, 8))) {
 		t.Fatalf("refusal: %v, want the number %s", refusal, enough)
 	}
 	var mib uint64
@@ -137,6 +137,46 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 	for _, a := range m.Step(0, Submit{Spec: spec}) {
 		if r, ok := a.(Refused); ok {
 			t.Errorf("refused beside a worker of the memory that it asked for: %v", r.Err)
+		}
+	}
+}
+
+// Half-full rows of few columns are laid out lane by lane for the hinge: memory of a slot.
+func TestDenseRowsAreCounted(t *testing.T) {
+	slot := func(loss string, nonzeros uint64) uint64 {
+		spec := wordnetLike(200, 50)
+		spec.Options.Loss = loss
+		spec.Data.Instances, spec.Data.Features, spec.Data.Nonzeros = 10000, 80, nonzeros
+		e, err := EstimateJob(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.WorkerSlot
+	}
+	if more := slot("hinge", 400000) - slot("hinge", 399999); more != 10000*4*(64*6+32) {
+		t.Errorf("half-full rows take %d bytes more", more)
+	}
+	if more := slot("squared-hinge", 400000) - slot("squared-hinge", 399999); more != 0 {
+		t.Errorf("of the squared hinge %d bytes", more)
+	}
+}
+
+// What is kept of blocks is shared out over the slots; where nobody knows how many there
+// are it does not count, and a job that grows needs more of all.
+func TestProcess(t *testing.T) {
+	e, err := EstimateJob(wordnetLike(2000, 500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.WorkerKept == 0 || e.Process(1, 1)-e.Process(1, 0) < 2*e.WorkerKept || e.Process(2, 8)-e.Process(2, 0) > e.WorkerKept {
+		t.Errorf("kept %d, of one slot %d, of two of eight %d", e.WorkerKept, e.Process(1, 1)-e.Process(1, 0), e.Process(2, 8)-e.Process(2, 0))
+	}
+	for slots := uint32(1); slots < 9; slots++ {
+		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots, 8) >= e.Process(slots, 8) || e.Needs(slots, 8) <= e.Worker(slots) {
+			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots, 8), e.Worker(slots))
+		}
+		if fit := e.fitting(e.Needs(slots, 8), 8); fit != fmt.Sprintf("--slots %d, which fit the memory it has", slots) {
+			t.Errorf("%d slots: %s", slots, fit)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 	} else if i.Fits != nil {
 		fits = ": it does not fit; give more memory or fewer slots"
 	}
-	p.row("needs", "about %s a worker, %s a store%s", formatBytes(i.WorkerMemory), formatBytes(i.StoreMemory), fits)
+	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", formatBytes(i.WorkerMemory), formatBytes(i.WorkerLeast), formatBytes(i.StoreMemory), fits)
 	accuracy := "within a factor of three"
 	if i.CPUSeconds < factorHoldsFrom {
 		accuracy = "likely less: short trainings are overestimated"

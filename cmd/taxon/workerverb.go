@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +55,7 @@ func newWorkerCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.slots, "slots", 0, 0, 4096, "`N` tasks at a time (default: all cores)")
-		bytesFlag(f, &o.memory, "memory", 0, "`SIZE` that its tasks may take, told to the coordinator (default: not told)")
+		bytesFlag(f, &o.memory, "memory", 0, "`SIZE` that it may take: told to the coordinator, which gives it no tasks of jobs that need more; garbage is collected in time (default: not told)")
 		bytesFlag(f, &o.cache, "cache", 64<<30, "`SIZE` on disk that the fetched data sets may take; the one used longest ago goes first")
 	})
 	o.frameFlags(cmd)
@@ -85,6 +87,9 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	p, err := newProcess(ctx, a, "worker", &o.processOptions, false)
 	if err != nil {
 		return err
+	}
+	if o.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(o.memory-beyondHeap, o.memory/2)))
 	}
 	slots := workers(o.slots)
 	if o.slots > 0 {
@@ -133,6 +138,9 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	}
 	return p.serve(ctx, a, healthy, func(ctx context.Context) error { return o.work(ctx, a, p, agent, trainer) }, "")
 }
+
+// beyondHeap is what a worker holds beside what Go's memory limit counts: pages of the program, and of mapped data.
+const beyondHeap = 40 << 20
 
 // maxWorkerName is what fits into a file's name, beside what is added to it.
 const maxWorkerName = 200

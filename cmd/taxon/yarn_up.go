@@ -138,7 +138,7 @@ func (o *yarnUpOptions) size(ctx context.Context, a *app) error {
 		if i.Plan == nil {
 			return usagef("yarn up: --data %s: is no data to train on", quoteIfOdd(o.data))
 		}
-		worker, store = up(int64(float64(i.Plan.WorkerMemory)/workerShare)+room), up(i.Plan.StoreMemory+room)
+		worker, store = up(int64(float64(i.Plan.WorkerLeast)/workerShare)+room), up(i.Plan.StoreMemory+room)
 		a.ui.Note("by the plan: %s a worker, %s a store", formatBytes(worker), formatBytes(store))
 	}
 	for _, path := range []string{o.data, o.hierarchy} {

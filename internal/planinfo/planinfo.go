@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"math"
 	"slices"
 
 	"taxon/coordinator"
@@ -54,12 +55,13 @@ type Info struct {
 	Ranges       int       `json:"ranges"`
 	Groups       int       `json:"groups"`
 	TasksSweep   int       `json:"tasks_sweep"`
-	Visits       float64   `json:"visits_sweep"` // nonzeros times classes
-	Sweeps       int       `json:"sweeps"`       // assumed to a gap of 1e-2
-	BytesSweep   int64     `json:"bytes_sweep"`  // between workers and store
-	StoredSweep  int64     `json:"stored_sweep"` // written by a sweep
-	WorkerMemory int64     `json:"worker_bytes"`
-	StoreMemory  int64     `json:"store_bytes"` // of each shard
+	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
+	Sweeps       int       `json:"sweeps"`             // assumed to a gap of 1e-2
+	BytesSweep   int64     `json:"bytes_sweep"`        // between workers and store
+	StoredSweep  int64     `json:"stored_sweep"`       // written by a sweep
+	WorkerMemory int64     `json:"worker_bytes"`       // of each worker, at most
+	WorkerLeast  int64     `json:"worker_least_bytes"` // if it is told how much it may take
+	StoreMemory  int64     `json:"store_bytes"`        // of each shard
 	Fits         *bool     `json:"fits,omitempty"`
 	CPUSeconds   float64   `json:"cpu_seconds"` // whole training
 	Speedup      []Speedup `json:"speedup"`
@@ -86,13 +88,19 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 	i := &Info{
 		Terminals: e.Terminals, Nodes: tree.Len(), Blocks: e.Blocks, Ranges: e.Ranges, Groups: e.Groups,
 		TasksSweep: e.Blocks + e.Ranges, Sweeps: k.Sweeps, BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
-		WorkerMemory: int64(e.Worker(uint32(c.Slots))), StoreMemory: int64(e.StoreJob) / int64(c.Stores),
 	}
 	for _, v := range plan.GetBlockCost() {
 		i.Visits += v
 	}
+	workers := c.Workers
+	if workers <= 0 && len(cores) > 0 {
+		workers = (cores[0] + c.Slots - 1) / c.Slots
+	}
+	all := uint32(min(max(workers, 1)*c.Slots, math.MaxUint32))
+	i.WorkerMemory, i.WorkerLeast = int64(e.Process(uint32(c.Slots), all)), int64(e.Needs(uint32(c.Slots), all))
+	i.StoreMemory = int64(e.Store(uint32(c.Stores), all))
 	if c.Memory > 0 {
-		fits := i.WorkerMemory <= c.Memory
+		fits := i.WorkerLeast <= c.Memory
 		i.Fits = &fits
 	}
 	m := newModel(plan, e, k, len(tree.Internals()) == 0)
