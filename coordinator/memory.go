@@ -88,8 +88,8 @@ func PlanMemory(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *taxonv1.Plan) 
 	if spec.GetOptions().GetLoss() == "squared-hinge" && len(tree.Internals()) > 0 {
 		e.WorkerSlot += curveBytesPerFeature * d
 	}
-	if d <= denseBelow && 2*nonzeros >= rows*(d-1) && !logistic && spec.GetOptions().GetLoss() != "squared-hinge" {
-		e.WorkerSlot += denseLanes * rows * (64*((d+15)/16) + denseLane)
+	if !logistic && spec.GetOptions().GetLoss() != "squared-hinge" {
+		e.WorkerSlot += DenseRows(rows, d-1, nonzeros)
 	}
 	e.Coordinator = 64*uint64(e.Blocks+e.Ranges) + treeBytesPerNode*nodes
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*overrides
@@ -117,6 +117,15 @@ func EstimateJob(spec *taxonv1.JobSpec) (Estimate, error) {
 // Worker is what a worker of so many slots holds for its tasks.
 func (e Estimate) Worker(slots uint32) uint64 {
 	return e.WorkerShared + uint64(max(slots, 1))*e.WorkerSlot
+}
+
+// DenseRows is what a slot of a hinge job takes to lay rows out lane by lane, at most; 0
+// where it does not, as they are sparse or wide.
+func DenseRows(rows, features, nonzeros uint64) uint64 {
+	if features >= denseBelow || 2*nonzeros < rows*features {
+		return 0
+	}
+	return denseLanes * rows * (64*((features+16)/16) + denseLane)
 }
 
 // versions is how many versions of the internals a worker holds decoded: x, the one before,

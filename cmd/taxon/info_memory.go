@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 
+	"taxon/coordinator"
 	"taxon/internal/taxonomy"
 )
 
@@ -75,10 +76,15 @@ func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *
 	m := &memoryInfo{
 		Data:    pairBytes*int64(nonzeros) + 8*(d.Instances+1) + 8*d.LabelEntries,
 		State:   int64(state),
-		Scratch: int64(threads) * (slotFeatureBytes*(int64(features)+1) + slotRowBytes*d.Instances + slotBytes),
+		Scratch: int64(threads) * (slotFeatureBytes*(int64(features)+1) + slotRowBytes*d.Instances + slotBytes + denseBytes(d)),
 	}
 	live := m.Data + m.State + m.Scratch
 	m.Process = baseBytes + (garbage-1)*live
 	m.Total = live + m.Process
 	return m
+}
+
+// denseBytes is what each thread lays rows out in that have few zeros, for the hinge.
+func denseBytes(d *dataInfo) int64 {
+	return int64(coordinator.DenseRows(uint64(d.Instances), uint64(*d.Features), uint64(*d.Nonzeros)))
 }

@@ -54,6 +54,9 @@ func (t *training) needs() int64 {
 	features, nonzeros := int64(t.set.Matrix.Cols), t.set.Matrix.NNZ
 	d := &dataInfo{Instances: int64(t.set.Matrix.Rows), Features: &features, Nonzeros: &nonzeros, LabelEntries: int64(len(t.set.LabelIndex))}
 	need := estimateMemory(d, t.tree, counts, workers(t.o.threads)).Total
+	if t.o.loss != "hinge" {
+		need -= garbage * int64(workers(t.o.threads)) * denseBytes(d)
+	}
 	if t.tree.IsGraph() {
 		need += int64(t.set.Matrix.Cols+1) * denseInternal * int64(len(t.tree.Internals()))
 	}
