@@ -203,8 +203,9 @@ func TestRiseWithFullStiffness(t *testing.T) {
 // A flat job of the logistic loss is told in its first sweep what to aim at, and so may
 // end with it; others learn the gap first.
 func TestFlatLogisticAims(t *testing.T) {
-	for loss, want := range map[string]float64{"logistic": flatShare * 1e-3, "hinge": 0} {
-		o := newOuter(&taxonv1.Options{Loss: loss, Gap: 1e-3, MaxSweeps: 9}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, true)
+	gap := 1e-3
+	for loss, want := range map[string]float64{"logistic": flatShare * gap, "hinge": 0} {
+		o := newOuter(&taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, true)
 		if s := o.step(); s.InnerShare != want || (s.MaxEpochs == flatEpochs) != (loss == "hinge") {
 			t.Errorf("%s: first step %+v", loss, s)
 		}
