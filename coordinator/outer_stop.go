@@ -72,7 +72,8 @@ func (o *outer) adapt() {
 	if o.Best <= preciseFrom {
 		patience = closeSweeps
 	}
-	if wanted || o.Still > 0 || o.Sweep >= o.BestSweep+patience {
+	drifted := !o.flat && !o.smooth && o.Last.Gap <= driftBelow && o.Inner > driftShare*(o.Primal-o.Dual)
+	if wanted || drifted || o.Still > 0 || o.Sweep >= o.BestSweep+patience {
 		o.Precise = true
 	}
 }

@@ -200,6 +200,24 @@ func TestRiseWithFullStiffness(t *testing.T) {
 	}
 }
 
+// A joint job whose gap, below driftBelow, is its terminals' own descends in float64 from
+// there on; a coarser gap, one of the internals and a flat one's say nothing.
+func TestDriftTurnsPrecise(t *testing.T) {
+	for _, c := range []struct {
+		gap, share float64
+		flat, want bool
+	}{{9e-4, 0.95, false, true}, {9e-4, 0.5, false, false}, {2e-3, 0.95, false, false}, {9e-4, 1, true, false}} {
+		o := newOuter(&taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, c.flat)
+		o.Sweep, o.Primal, o.Dual, o.Inner = 5, 1, 1-c.gap, c.share*c.gap
+		if err := o.certify(); err != nil {
+			t.Fatal(err)
+		}
+		if o.Precise != c.want {
+			t.Errorf("%+v: precise %v", c, o.Precise)
+		}
+	}
+}
+
 // A flat job of the logistic loss is told in its first sweep what to aim at, and so may
 // end with it; others learn the gap first.
 func TestFlatLogisticAims(t *testing.T) {
