@@ -72,10 +72,14 @@ func (s *blocks) keep(block uint32, b solvedBlock) {
 	s.of[block] = b
 }
 
-// get returns what the task at a place wrote for a block, if that is kept.
+// get returns what the task at a place wrote for a block, if that is kept; what was written
+// before it is forgotten.
 func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.of[block]
+	if ok && b.at.Step < at.Step { // another worker has solved the block since
+		delete(s.of, block)
+	}
 	return b, ok && b.at == at
 }
