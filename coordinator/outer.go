@@ -35,11 +35,11 @@ const (
 	preciseFrom  = 1e-2
 	standSweeps  = 16
 	closeSweeps  = 8
-	// driftShare and driftBelow: so does one below that gap whose terminals' gaps make up that
-	// share of it (of flat problems they always do): long descents in float32 drift from y + v unseen
-	// (to 1e-4, C = 1: clef 17 sweeps and 1.2 CPU s, not 32 and 3.7; news20 24 and 5.6, not 32 and 6.5).
+	// driftShare, driftBelow: and one below that gap whose terminals make up that share of it, as float32
+	// drifts from y + v unseen (clef to 1e-4 17 sweeps, not 32); flatRise: a flat one whose D rises by less of it.
 	driftShare = 0.9
 	driftBelow = 1e-3
+	flatRise   = 1e-3
 	// A job whose gap has not fallen by a fifth in cycleSweeps and was meanwhile cycleWorse
 	// times the best runs in circles between steps that are too bold and working sets that
 	// miss what they stir up (seen on tiny problems); one that has not in patience sweeps is

@@ -23,9 +23,12 @@ func (o *outer) certify() error {
 		o.Still = 0
 	}
 	o.aim(gap)
+	// A flat problem's duals stand still: what is left is rounding.
+	still := o.flat && !o.smooth && o.Certified && now.Dual-o.Last.Dual < float64(flatRise*(now.Objective-now.Dual))
 	o.Last, o.LastSweep = now, o.Sweep
 	o.Certified = true
 	o.adapt()
+	o.Precise = o.Precise || still
 	return nil
 }
 

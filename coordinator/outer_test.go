@@ -218,6 +218,24 @@ func TestDriftTurnsPrecise(t *testing.T) {
 	}
 }
 
+// A flat job whose duals stand still above its tolerance descends in float64 from there on.
+func TestFlatStandstillTurnsPrecise(t *testing.T) {
+	for rise, want := range map[float64]bool{1e-9: true, 1e-2: false} {
+		o := newOuter(&taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, true)
+		for sweep, dual := range []float64{0.9, 0.9 + rise} {
+			if o.Precise {
+				t.Fatalf("precise before sweep %d", sweep+1)
+			}
+			if _, err := o.commit([]Sums{{Primal: 0.91, Dual: dual, InnerGap: 0.91 - dual}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if o.Precise != want {
+			t.Errorf("D rises by %g of a gap of 0.01: precise %v", rise, o.Precise)
+		}
+	}
+}
+
 // A flat job of the logistic loss is told in its first sweep what to aim at, and so may
 // end with it; others learn the gap first.
 func TestFlatLogisticAims(t *testing.T) {
