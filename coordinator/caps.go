@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	taxonv1 "taxon/proto/taxon/v1"
 
@@ -40,45 +42,96 @@ func (c Caps) into(o *taxonv1.Options) {
 	}
 }
 
+// pastCaps are caps that a job had until, Sweep being the highest committed, others took
+// their place. With the options they say what a job's bytes depend on.
+type pastCaps struct {
+	Sweep      uint32
+	Gap        float64
+	MaxSweeps  uint32  `json:",omitempty"` // 0: no cap
+	MaxSeconds float64 `json:",omitempty"` // 0: no cap
+}
+
+func (p *pastCaps) message() *taxonv1.PastCaps {
+	return &taxonv1.PastCaps{Sweep: p.Sweep, Gap: p.Gap, MaxSweeps: p.MaxSweeps, MaxSeconds: p.MaxSeconds}
+}
+
+// pastCaps are the caps that the job has now, once they are others.
+func (j *job) pastCaps() pastCaps {
+	o := j.spec.GetOptions()
+	return pastCaps{Sweep: j.Committed, Gap: o.GetGap(), MaxSweeps: o.GetMaxSweeps(), MaxSeconds: o.GetMaxSeconds()}
+}
+
+// Rest is where a resting job stands: what it goes on from.
+type Rest struct {
+	State      []byte  // as in a checkpoint, with the caps that it goes on with
+	Sweep      uint32  // highest committed
+	CPUSeconds float64 // of its tasks so far
+	Changed    string  // which caps are others, as "gap 0.0001 -> 1e-05"; empty: none
+}
+
 // Recap gives the job of a state (of a checkpoint) other caps. One that had stopped by its
 // old ones goes on, if the new ones let it; what is there stays as it is if they are the
 // same. Pure.
-func Recap(state []byte, c Caps) ([]byte, error) {
+func Recap(state []byte, c Caps) (Rest, error) {
 	j, err := reviveJob(state)
 	if err != nil {
-		return nil, err
+		return Rest{}, err
 	}
 	if j.Dropped {
-		return nil, fmt.Errorf("job %s: %w", j.ID, ErrNotResumable)
+		return Rest{}, fmt.Errorf("job %s: %w", j.ID, ErrNotResumable)
 	}
 	changed, err := j.recap(c)
-	if err != nil || !changed {
-		return state, err
+	if err != nil {
+		return Rest{}, err
 	}
-	return j.encode(), nil
+	if changed != "" {
+		state = j.encode()
+	}
+	return Rest{State: state, Sweep: j.Committed, CPUSeconds: j.CPUSeconds, Changed: changed}, nil
 }
 
-// recap changes a resting job's caps, and says whether any is another one.
-func (j *job) recap(c Caps) (changed bool, err error) {
+// capsChanged lists the caps that differ, by the names of the command line's flags.
+func capsChanged(old, now *taxonv1.Options) string {
+	var out []string
+	add := func(name, unit string, a, b float64) {
+		word := func(x float64) string {
+			if x == 0 {
+				return "none"
+			}
+			return fmt.Sprintf("%g%s", x, unit)
+		}
+		if a != b {
+			out = append(out, name+" "+word(a)+" -> "+word(b))
+		}
+	}
+	add("gap", "", old.GetGap(), now.GetGap())
+	add("max-sweeps", "", float64(old.GetMaxSweeps()), float64(now.GetMaxSweeps()))
+	add("max-time", " s", old.GetMaxSeconds(), now.GetMaxSeconds())
+	return strings.Join(out, ", ")
+}
+
+// recap changes a resting job's caps, and says which are others.
+func (j *job) recap(c Caps) (changed string, err error) {
 	old := j.spec.GetOptions()
 	options := proto.Clone(old).(*taxonv1.Options)
 	c.into(options)
 	if proto.Equal(options, old) {
-		return false, nil
+		return "", nil
 	}
 	if err := checkOptions(options); err != nil {
-		return false, err
+		return "", err
 	}
 	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven(), Drifting: j.spec.GetDrifting()}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	if err != nil {
-		return false, fmt.Errorf("job %s: %w", j.ID, err)
+		return "", fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	with := *j.prepared
 	with.spec = spec
+	j.CapsBefore = append(j.CapsBefore, j.pastCaps())
 	j.prepared, j.Spec = &with, data
 	j.outer.recap(old, options, j.Spent)
-	return true, nil
+	return capsChanged(old, options), nil
 }
 
 // recap goes by other caps from here on, after so much time of training.
@@ -134,8 +187,10 @@ func (j *job) applyReopen(r *Record) error {
 			o.StoppedBy = o.atRest()
 		}
 	}
+	changed := ""
 	if r.Caps != nil {
-		if _, err := j.recap(*r.Caps); err != nil {
+		var err error
+		if changed, err = j.recap(*r.Caps); err != nil {
 			return err
 		}
 	}
@@ -143,7 +198,10 @@ func (j *job) applyReopen(r *Record) error {
 		o.StoppedBy = ""
 	}
 	j.State, j.Error, j.Ended, j.Failed = taxonv1.JobState_JOB_STATE_QUEUED, "", 0, nil
-	j.note(r.At, levelInfo, "resumed behind sweep %d", j.Committed)
+	if changed != "" {
+		changed = ", " + changed
+	}
+	j.note(r.At, levelInfo, "resumed behind sweep %d%s", j.Committed, changed)
 	return nil
 }
 
@@ -169,6 +227,16 @@ func (j *job) mayGoOn(c Caps) error {
 			j.ID, ErrCaps, copied.StoppedBy, j.Committed, j.Spent.Seconds(), j.outer.Last.Gap)
 	}
 	return nil
+}
+
+// rolledCaps are the past caps of a job that goes back to another state of itself, and on
+// from there with the caps that it has now.
+func (j *job) rolledCaps(back *job) []pastCaps {
+	then, now := back.pastCaps(), j.pastCaps()
+	if now.Sweep = then.Sweep; then == now {
+		return back.CapsBefore
+	}
+	return append(slices.Clone(back.CapsBefore), then)
 }
 
 // sameSpec says whether two specifications differ in nothing but caps.

@@ -111,6 +111,7 @@ type jobState struct {
 	Remakes                       map[uint64]uint32 `json:",omitempty"` // how often a task was made again, by remakeKey
 	Nodes, Terminals              uint32            `json:",omitempty"` // of a job whose values were dropped
 	Lost                          bool              `json:",omitempty"` // it was done, but its weights are gone from the store
+	CapsBefore                    []pastCaps        `json:",omitempty"` // oldest first
 }
 
 // traceRecord is a line of the trace; Certificate is nil where it was not computed.

@@ -73,7 +73,7 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	}
 	force, short := j.outer.Force, j.outer.Short
 	j.outer.outerState, j.Dual, j.X, j.XPrev, j.Past = back.outer.outerState, back.Dual, back.X, back.XPrev, back.Past
-	j.outer.Force, j.outer.Short = force, short
+	j.outer.Force, j.outer.Short, j.CapsBefore = force, short, j.rolledCaps(back)
 	j.outer.reopen()
 	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
 		j.StepNo = back.StepNo

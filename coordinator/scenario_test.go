@@ -449,6 +449,9 @@ func (s *scene) status(job string) {
 	if st.Speculated+st.Remade+st.Rollbacks > 0 {
 		s.say("speculated %d remade %d rollbacks %d", st.Speculated, st.Remade, st.Rollbacks)
 	}
+	for _, c := range st.CapsBefore {
+		s.say("up to sweep %d: gap %g max_sweeps %d max_seconds %g", c.Sweep, c.Gap, c.MaxSweeps, c.MaxSeconds)
+	}
 	if f := st.Failed; f != nil {
 		s.say("failed at sweep %d step %d task %d attempt %d of %s: %v", f.Sweep, f.Step, f.Task, f.Attempt, f.Worker, f.Nodes)
 	}

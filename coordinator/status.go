@@ -29,6 +29,9 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 	}
+	for n := range j.CapsBefore {
+		s.CapsBefore = append(s.CapsBefore, j.CapsBefore[n].message())
+	}
 	for _, r := range j.Trace {
 		if r.Sweep > after {
 			s.Trace = append(s.Trace, r.message())

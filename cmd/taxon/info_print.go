@@ -46,6 +46,9 @@ func (p infoPrinter) training(i *info) {
 		gap = fmt.Sprintf("gap %.3g", *r.Gap)
 	}
 	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"), formatSeconds(r.Seconds))
+	for _, c := range r.CapsBefore {
+		p.row("before", "%s", capsThen(c))
+	}
 	if i.Pruned != nil {
 		p.row("pruned", "threshold %g: %s differences from the parent kept, as %s; weights below are those it was made from", i.Pruned.Threshold, formatCount(i.Pruned.Entries), i.Pruned.Values)
 		p.row("weights", "sha256 %s", r.WeightsSHA256)

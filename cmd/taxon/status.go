@@ -26,6 +26,8 @@ type jobDocument struct {
 	ETASeconds  *float64      `json:"eta_seconds"` // null where there is no guess
 	Error       string        `json:"error"`
 	Report      *model.Report `json:"report"` // of a job that is done
+
+	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
 
 // taskCounts are of the step under way; retried is over the whole job.
@@ -42,6 +44,7 @@ func documentOf(st *taxonv1.JobStatus) jobDocument {
 		Job: st.GetJob(), State: stateName(st.GetState()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
 		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: reportOf(st),
+		CapsBefore: capsBefore(st),
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		d.Gap = &c.Gap
@@ -63,6 +66,7 @@ func reportOf(st *taxonv1.JobStatus) *model.Report {
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
 		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
+		CapsBefore: capsBefore(st),
 	}
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()
@@ -185,6 +189,9 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		took += ", " + left + " to go"
 	}
 	row("time", "%s", took)
+	for _, c := range capsBefore(st) {
+		row("before", "%s", capsThen(c))
+	}
 	if st.GetStoppedBy() != "" {
 		row("stopped by", "%s", st.GetStoppedBy())
 	}

@@ -1,6 +1,51 @@
 package main
 
-import "taxon/internal/model"
+import (
+	"fmt"
+
+	"taxon/coordinator"
+	"taxon/internal/engine"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// capsBefore are the caps that a job had before those it has now, oldest first; nil: none.
+func capsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
+	for _, c := range st.GetCapsBefore() {
+		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
+	}
+	return out
+}
+
+// capsThen says until when a training had which caps.
+func capsThen(c model.PastCaps) string {
+	s := fmt.Sprintf("--gap %g", c.Gap)
+	if c.MaxSweeps > 0 {
+		s += fmt.Sprintf(" --max-sweeps %d", c.MaxSweeps)
+	}
+	if c.MaxSeconds > 0 {
+		s += fmt.Sprintf(" --max-time %g", c.MaxSeconds)
+	}
+	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
+}
+
+// goOn takes over what a checkpoint says: with the caps that are given now.
+func (t *training) goOn(from *engine.Checkpoint) error {
+	r, err := from.Recap(coordinator.CapsOf(t.spec.GetOptions()))
+	if err != nil {
+		return err
+	}
+	if !t.o.mr.on() { // whose tasks the coordinator counts all
+		if t.usage.before = from.Spent; t.usage.before == 0 { // of an earlier release
+			t.usage.before = r.CPUSeconds
+		}
+	}
+	if r.Changed != "" {
+		r.Changed = "; " + r.Changed
+	}
+	t.a.ui.Note("%s: goes on after sweep %d%s", t.o.out, r.Sweep, r.Changed)
+	return nil
+}
 
 // withoutCaps are a training's options but for those that say when it ends: they may be
 // others when it goes on from its checkpoint.

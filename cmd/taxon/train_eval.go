@@ -31,7 +31,6 @@ type sweepScores struct {
 	stopping  context.Context // ends when the user interrupts
 	cancelled chan struct{}   // closed once the job has been cancelled after that
 	bySweep   map[int]sweepScore
-	cpu       float64 // seconds that the evaluations took
 }
 
 func (t *training) newScores(ctx context.Context, resumed bool) *sweepScores {
@@ -57,8 +56,7 @@ func (s *sweepScores) path() string { return s.t.work.join("scores.jsonl") }
 
 // show is told of a sweep's weights by the coordinator, which waits for its end.
 func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
-	began := cpuSeconds()
-	defer func() { s.cpu += cpuSeconds() - began }()
+	defer s.t.usage.pause()()
 	measuring, done := context.WithCancel(ctx)
 	defer done()
 	defer context.AfterFunc(s.stopping, done)()

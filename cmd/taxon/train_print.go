@@ -55,6 +55,9 @@ func printReport(a *app, out string, r *model.Report) {
 	if r.Colours > 0 {
 		row("colours", "%d", r.Colours)
 	}
+	for _, c := range r.CapsBefore {
+		row("before", "%s", capsThen(c))
+	}
 	row("stopped by", "%s, after %s", r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"))
 	if d := r.Drift; d != nil {
 		row("drifts", "%s: the weights are those of the moment it stopped; give --anchor", drifting(d))

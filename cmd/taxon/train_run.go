@@ -33,7 +33,7 @@ type training struct {
 	edges     *taxonomy.Structure // of --graph
 	spec      *taxonv1.JobSpec
 	tree      *taxonomy.Tree
-	usage     usage
+	usage     *usage
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	drift     *model.Drift       // nil: P has a least value, as far as is known
@@ -44,7 +44,7 @@ type training struct {
 
 // train makes the model at o.out, or finds it finished there, and returns its report.
 func train(ctx context.Context, a *app, o *trainOptions) (*model.Report, error) {
-	t := &training{a: a, o: o}
+	t := &training{a: a, o: o, usage: new(usage)}
 	if err := t.checkOut(); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 		return nil, err
 	}
 	if checkpoint != nil {
-		if err := checkpoint.Recap(coordinator.CapsOf(t.spec.GetOptions())); err != nil {
+		if err := t.goOn(checkpoint); err != nil {
 			return nil, err
 		}
 	}
@@ -373,7 +373,6 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		return nil, err
 	}
 	t.usage.stop()
-	t.usage.cpuSeconds -= t.scores.cpu
 	if t.mr != nil { // its tasks ran elsewhere
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
@@ -383,9 +382,9 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 func (t *training) engineConfig() engine.Config {
 	c := engine.Config{
 		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.checkpoint(),
-		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)),
-		Open:            func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
-		Failed:          func(err error) { t.a.ui.Warn("%v", err) },
+		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)), Spent: t.usage.spent,
+		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
+		Failed: func(err error) { t.a.ui.Warn("%v", err) },
 	}
 	if t.o.evalEvery > 0 {
 		c.Show = t.scores.show

@@ -5,15 +5,48 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// usage measures the CPU time of the training proper.
-type usage struct{ began, cpuSeconds float64 }
+// usage measures the CPU time of the training proper, over all processes that it took. Its
+// methods may be called at once by several.
+type usage struct {
+	before     float64 // of the processes before this one
+	began      float64
+	cpuSeconds float64 // when it was stopped
+
+	mu     sync.Mutex
+	paused float64 // CPU time that does not count
+	since  float64 // of a pause under way; 0: there is none
+}
 
 func (u *usage) start() { u.began = cpuSeconds() }
-func (u *usage) stop()  { u.cpuSeconds = cpuSeconds() - u.began }
+func (u *usage) stop()  { u.cpuSeconds = u.spent() }
+
+// pause has CPU time not count until the function that it returns is called.
+func (u *usage) pause() (resume func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.since = cpuSeconds()
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.paused, u.since = u.paused+cpuSeconds()-u.since, 0
+	}
+}
+
+// spent is the CPU time so far.
+func (u *usage) spent() float64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := cpuSeconds()
+	if u.since > 0 {
+		now = u.since
+	}
+	return u.before + now - u.began - u.paused
+}
 
 // cpuSeconds of this process so far, user and system.
 func cpuSeconds() float64 {

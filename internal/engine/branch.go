@@ -43,7 +43,7 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 			out.Abort()
 		}
 	}()
-	if err := writeState(out.Join(stateFile), state); err != nil {
+	if err := writeState(out.Join(stateFile), state, 0); err != nil {
 		return fs.Explain(dir, err)
 	}
 	f, err := os.Create(out.Join(valuesFile))

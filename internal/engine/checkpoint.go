@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"taxon/coordinator"
 	"taxon/internal/fs"
@@ -25,6 +27,7 @@ const (
 type checkpointer struct {
 	dir   string
 	store store.Store
+	spent func() float64 // nil: not kept
 }
 
 // Checkpoint implements coordinator.Checkpointer.
@@ -48,7 +51,11 @@ func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, sta
 			out.Abort()
 		}
 	}()
-	if err := writeState(out.Join(stateFile), state); err != nil {
+	spent := 0.0
+	if c.spent != nil {
+		spent = c.spent()
+	}
+	if err := writeState(out.Join(stateFile), state, spent); err != nil {
 		return fs.Explain(c.dir, err)
 	}
 	if err := c.writeValues(ctx, out.Join(valuesFile), keys); err != nil {
@@ -66,29 +73,54 @@ func (c *checkpointer) writeValues(ctx context.Context, path string, keys []stor
 }
 
 // writeState writes the state behind its checksum.
-func writeState(path string, state []byte) error {
+func writeState(path string, state []byte, spent float64) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(stateBytes(state))
+	_, err = f.Write(stateBytes(state, spent))
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // WriteState writes a coordinator's state of a job as a checkpoint whose values lie
 // elsewhere: LoadCheckpoint of its folder reads it, if it is named "state".
 func WriteState(path string, state []byte) error {
-	return fs.WriteFile(path, stateBytes(state))
+	return fs.WriteFile(path, stateBytes(state, 0))
 }
 
-// stateBytes is the state behind its checksum.
-func stateBytes(state []byte) []byte {
-	return append(fmt.Appendf(nil, "taxon checkpoint 1 %08x %d\n", store.Checksum(state), len(state)), state...)
+// stateBytes is the state behind its checksum, and the CPU seconds spent if they are known:
+// they are a figure for the report, on which no weights depend.
+func stateBytes(state []byte, spent float64) []byte {
+	head := fmt.Appendf(nil, "taxon checkpoint 1 %08x %d", store.Checksum(state), len(state))
+	if spent > 0 {
+		head = fmt.Appendf(head, " %.3f", spent)
+	}
+	return slices.Concat(head, []byte("\n"), state)
 }
+
+// stateOf undoes stateBytes; false: data are not that.
+func stateOf(data []byte) (state []byte, spent float64, ok bool) {
+	head, state, ok := bytes.Cut(data, []byte("\n"))
+	var sum uint32
+	var size int
+	if n, err := fmt.Sscanf(string(head), "taxon checkpoint 1 %08x %d", &sum, &size); !ok || err != nil || n != 2 ||
+		size != len(state) || store.Checksum(state) != sum {
+		return nil, 0, false
+	}
+	if words := strings.Fields(string(head)); len(words) == 6 {
+		x, err := strconv.ParseFloat(words[5], 64)
+		return state, x, err == nil && x >= 0 && x <= maxSpent
+	}
+	return state, 0, true
+}
+
+// maxSpent bounds the CPU seconds that a checkpoint may tell of.
+const maxSpent = 1e12
 
 // Checkpoint is a stored state of a job.
 type Checkpoint struct {
 	State []byte
+	Spent float64 // CPU seconds of the processes that brought it there: see Config.Spent; 0: not known
 	dir   string
 }
 
@@ -106,20 +138,21 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fs.Explain(path, err)
 	}
-	head, state, ok := bytes.Cut(data, []byte("\n"))
-	var sum uint32
-	var size int
-	if n, err := fmt.Sscanf(string(head), "taxon checkpoint 1 %08x %d", &sum, &size); !ok || err != nil || n != 2 ||
-		size != len(state) || store.Checksum(state) != sum {
+	state, spent, ok := stateOf(data)
+	if !ok {
 		return nil, damaged(path)
 	}
-	return &Checkpoint{State: state, dir: dir}, nil
+	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
 // Recap gives the checkpoint's job other caps to go on with: see coordinator.Recap.
-func (c *Checkpoint) Recap(caps coordinator.Caps) (err error) {
-	c.State, err = coordinator.Recap(c.State, caps)
-	return err
+// It returns where the job stands.
+func (c *Checkpoint) Recap(caps coordinator.Caps) (coordinator.Rest, error) {
+	r, err := coordinator.Recap(c.State, caps)
+	if err == nil {
+		c.State = r.State
+	}
+	return r, err
 }
 
 // restore puts the snapshot's values into the store.

@@ -34,6 +34,8 @@ type Config struct {
 	Checkpoints string // folder of the checkpoint; empty: none
 	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
 	CheckpointEvery time.Duration
+	// Spent gives the CPU seconds that the training has taken, for checkpoints; nil: they don't tell.
+	Spent func() float64
 	// Show is told of the weights of every options.eval_every-th sweep; see coordinator.Config.
 	Show func(ctx context.Context, st *taxonv1.JobStatus) error
 	// Open gives a job's data.
@@ -91,7 +93,7 @@ func Start(c Config) (*Engine, error) {
 		config.Checkpointer = c.Backend
 		config.Limits.CheckpointEvery, config.Limits.CheckpointSweeps, config.Limits.KeepInputs = 1, 1, true
 	case c.Checkpoints != "":
-		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store}
+		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store, spent: c.Spent}
 		config.Limits.CheckpointEvery = coordinator.Tick(c.CheckpointEvery)
 	}
 	if e.server, err = coordinator.NewServer(config); err != nil {

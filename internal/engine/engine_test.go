@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func TestSeeds(t *testing.T) {
 func interrupted(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "checkpoint")
-	e := start(t, j, Config{Slots: 2, Shards: 3, Checkpoints: dir, CheckpointEvery: 1})
+	e := start(t, j, Config{Slots: 2, Shards: 3, Checkpoints: dir, CheckpointEvery: 1, Spent: func() float64 { return 12.5 }})
 	submit(t, e, spec)
 	cancelled := false
 	st := follow(t, e, "j", func(st *taxonv1.JobStatus) {
@@ -208,6 +209,9 @@ func TestResume(t *testing.T) {
 	if err != nil || c == nil {
 		t.Fatal(c, err)
 	}
+	if c.Spent != 12.5 {
+		t.Errorf("the checkpoint tells of %g s of CPU, want 12.5", c.Spent)
+	}
 	e := start(t, j, Config{Slots: 3, Shards: 2})
 	job, err := e.Resume(context.Background(), c)
 	if err != nil || job != "j" {
@@ -235,6 +239,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		damage func([]byte) []byte
 	}{
 		"state flipped": {stateFile, flip}, "state cut": {stateFile, cut}, "state empty": {stateFile, func([]byte) []byte { return nil }},
+		"state spent":    {stateFile, func(b []byte) []byte { return bytes.Replace(b, []byte(" 12.500\n"), []byte(" -12.5\n"), 1) }},
 		"state head":     {stateFile, func(b []byte) []byte { b[0]++; return b }},
 		"state longer":   {stateFile, func(b []byte) []byte { return append(b, 'x') }},
 		"values flipped": {valuesFile, flip}, "values cut": {valuesFile, cut}, "values empty": {valuesFile, func([]byte) []byte { return nil }},

@@ -75,9 +75,20 @@ type Report struct {
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
 	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
 
+	CapsBefore []PastCaps `json:"caps_before,omitempty"` // that it was resumed with others than, oldest first
+
 	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"` // what the cut-offs reached there
+}
+
+// PastCaps are caps that a training had until it was resumed with others. Weights are the
+// same bytes where options and past caps are.
+type PastCaps struct {
+	Sweep      int     `json:"sweep"` // that was done then
+	Gap        float64 `json:"gap"`
+	MaxSweeps  int     `json:"max_sweeps"`  // 0: no cap
+	MaxSeconds float64 `json:"max_seconds"` // 0: no cap
 }
 
 // Drift says which parts of a graph P has no least value along: all classes of such a

@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -23,8 +27,27 @@ func TestOtherCaps(t *testing.T) {
 		}
 	}
 	interrupt("--max-sweeps", "4000", "--max-time", "3000")
-	if got := trained(t, taxon(t, training(out)...)); got != want {
+	spendMore(t, out+".train/checkpoint/state")
+	r := taxon(t, training(out, "--quiet=false")...)
+	if got := trained(t, r); got != want {
 		t.Errorf("capped, interrupted, and gone on without caps: %+v, want %+v", got, want)
+	}
+	for _, word := range []string{"goes on after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
+		if !strings.Contains(r.stderr, word) {
+			t.Errorf("no %q in %q", word, r.stderr)
+		}
+	}
+	var info struct{ Report pastReport }
+	for place, doc := range map[string]string{"the report": `{"report": ` + r.stdout + "}", "info": taxon(t, "info", out, "--json").stdout} {
+		if err := json.Unmarshal([]byte(doc), &info); err != nil {
+			t.Fatalf("%v in %q", err, doc)
+		}
+		if b := info.Report.CapsBefore; len(b) != 1 || b[0].Sweep < 1 || b[0].Gap != 1e-3 || b[0].MaxSweeps != 4000 || b[0].MaxSeconds != 3000 {
+			t.Errorf("%s: the caps before are %+v", place, b)
+		}
+		if s := info.Report.CPUSeconds; s < spentBefore || s > spentBefore+1000 {
+			t.Errorf("%s: %g s of CPU, where the checkpoint tells of %d", place, s, spentBefore)
+		}
 	}
 	onlyModel(t, out)
 	if err := os.RemoveAll(out); err != nil {
@@ -41,5 +64,36 @@ func TestOtherCaps(t *testing.T) {
 	warm := filepath.Join(t.TempDir(), "warm")
 	if again := trained(t, taxon(t, training(warm, "--gap", "1e-2", "--max-sweeps", "30", "--warm-start", out)...)); again.StoppedBy != "gap" {
 		t.Errorf("begun at the capped model: %+v", again)
+	}
+}
+
+// pastReport is what a report says of the runs that its own went on from.
+type pastReport struct {
+	CPUSeconds float64 `json:"cpu_seconds"`
+	CapsBefore []struct {
+		Sweep      int
+		Gap        float64
+		MaxSweeps  int     `json:"max_sweeps"`
+		MaxSeconds float64 `json:"max_seconds"`
+	} `json:"caps_before"`
+}
+
+const spentBefore = 4000
+
+// spendMore has a checkpoint's state tell of more CPU time than any training here takes.
+func spendMore(t *testing.T, state string) {
+	t.Helper()
+	data, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := bytes.Cut(data, []byte("\n"))
+	words := strings.Fields(string(head))
+	if len(words) != 6 || words[5] == "0.000" {
+		t.Fatalf("the checkpoint begins with %q: no CPU seconds at its end", head)
+	}
+	words[5] = fmt.Sprint(spentBefore)
+	if err := os.WriteFile(state, append([]byte(strings.Join(words, " ")+"\n"), rest...), 0o666); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -2510,6 +2510,7 @@ type JobStatus struct {
 	Nonzeros          uint64                 `protobuf:"varint,36,opt,name=nonzeros,proto3" json:"nonzeros,omitempty"`
 	WeightsSha256     string                 `protobuf:"bytes,37,opt,name=weights_sha256,json=weightsSha256,proto3" json:"weights_sha256,omitempty"` // of a job that is done: over its node records, see docs/formats.md
 	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
+	CapsBefore        []*PastCaps            `protobuf:"bytes,39,rep,name=caps_before,json=capsBefore,proto3" json:"caps_before,omitempty"`          // that it went on with others than, oldest first
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2810,6 +2811,82 @@ func (x *JobStatus) GetPeakRssBytes() uint64 {
 	return 0
 }
 
+func (x *JobStatus) GetCapsBefore() []*PastCaps {
+	if x != nil {
+		return x.CapsBefore
+	}
+	return nil
+}
+
+// PastCaps are caps that a job had until it was resumed with others.
+type PastCaps struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sweep         uint32                 `protobuf:"varint,1,opt,name=sweep,proto3" json:"sweep,omitempty"` // highest committed then
+	Gap           float64                `protobuf:"fixed64,2,opt,name=gap,proto3" json:"gap,omitempty"`
+	MaxSweeps     uint32                 `protobuf:"varint,3,opt,name=max_sweeps,json=maxSweeps,proto3" json:"max_sweeps,omitempty"`     // 0: no cap
+	MaxSeconds    float64                `protobuf:"fixed64,4,opt,name=max_seconds,json=maxSeconds,proto3" json:"max_seconds,omitempty"` // 0: no cap
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastCaps) Reset() {
+	*x = PastCaps{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastCaps) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastCaps) ProtoMessage() {}
+
+func (x *PastCaps) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
+func (*PastCaps) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *PastCaps) GetSweep() uint32 {
+	if x != nil {
+		return x.Sweep
+	}
+	return 0
+}
+
+func (x *PastCaps) GetGap() float64 {
+	if x != nil {
+		return x.Gap
+	}
+	return 0
+}
+
+func (x *PastCaps) GetMaxSweeps() uint32 {
+	if x != nil {
+		return x.MaxSweeps
+	}
+	return 0
+}
+
+func (x *PastCaps) GetMaxSeconds() float64 {
+	if x != nil {
+		return x.MaxSeconds
+	}
+	return 0
+}
+
 type RegisterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2822,7 +2899,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +2911,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +2924,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -2890,7 +2967,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +2979,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +2992,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -2955,7 +3032,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3044,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3057,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -2998,7 +3075,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3087,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3100,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 type JobRequest struct {
@@ -3035,7 +3112,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3047,7 +3124,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3060,7 +3137,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3084,7 +3161,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3173,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3186,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3151,7 +3228,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3163,7 +3240,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3176,7 +3253,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3209,7 +3286,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3298,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3311,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3288,7 +3365,7 @@ type MapTask struct {
 
 func (x *MapTask) Reset() {
 	*x = MapTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3300,7 +3377,7 @@ func (x *MapTask) String() string {
 func (*MapTask) ProtoMessage() {}
 
 func (x *MapTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3313,7 +3390,7 @@ func (x *MapTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapTask.ProtoReflect.Descriptor instead.
 func (*MapTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *MapTask) GetBlock() uint32 {
@@ -3418,7 +3495,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3507,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3443,7 +3520,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3489,7 +3566,7 @@ type ReduceTask struct {
 
 func (x *ReduceTask) Reset() {
 	*x = ReduceTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +3578,7 @@ func (x *ReduceTask) String() string {
 func (*ReduceTask) ProtoMessage() {}
 
 func (x *ReduceTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +3591,7 @@ func (x *ReduceTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReduceTask.ProtoReflect.Descriptor instead.
 func (*ReduceTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReduceTask) GetRange() uint32 {
@@ -3604,7 +3681,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3693,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3706,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Lease) GetJob() string {
@@ -3706,7 +3783,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3718,7 +3795,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3731,7 +3808,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -3768,7 +3845,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3780,7 +3857,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3793,7 +3870,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -3841,7 +3918,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +3930,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +3943,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -3893,7 +3970,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +3982,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +3995,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -3952,7 +4029,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3964,7 +4041,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3977,7 +4054,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Sums) GetPrimal() float64 {
@@ -4060,7 +4137,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4149,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4162,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4211,7 +4288,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4223,7 +4300,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4236,7 +4313,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4459,7 +4536,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x92\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xc7\n" +
 	"\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
@@ -4507,7 +4584,16 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bfeatures\x18# \x01(\x04R\bfeatures\x12\x1a\n" +
 	"\bnonzeros\x18$ \x01(\x04R\bnonzeros\x12%\n" +
 	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x12$\n" +
-	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\"z\n" +
+	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\x123\n" +
+	"\vcaps_before\x18' \x03(\v2\x12.taxon.v1.PastCapsR\n" +
+	"capsBefore\"r\n" +
+	"\bPastCaps\x12\x14\n" +
+	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
+	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
+	"\n" +
+	"max_sweeps\x18\x03 \x01(\rR\tmaxSweeps\x12\x1f\n" +
+	"\vmax_seconds\x18\x04 \x01(\x01R\n" +
+	"maxSeconds\"z\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12!\n" +
@@ -4688,7 +4774,7 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),          // 0: taxon.v1.MemberState
 	(JobState)(0),             // 1: taxon.v1.JobState
@@ -4726,25 +4812,26 @@ var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(*Certificate)(nil),       // 33: taxon.v1.Certificate
 	(*SweepRecord)(nil),       // 34: taxon.v1.SweepRecord
 	(*JobStatus)(nil),         // 35: taxon.v1.JobStatus
-	(*RegisterRequest)(nil),   // 36: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),    // 37: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),      // 38: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),       // 39: taxon.v1.LeaveResult
-	(*JobRequest)(nil),        // 40: taxon.v1.JobRequest
-	(*JobResult)(nil),         // 41: taxon.v1.JobResult
-	(*LeaseRequest)(nil),      // 42: taxon.v1.LeaseRequest
-	(*Refs)(nil),              // 43: taxon.v1.Refs
-	(*MapTask)(nil),           // 44: taxon.v1.MapTask
-	(*Ref)(nil),               // 45: taxon.v1.Ref
-	(*ReduceTask)(nil),        // 46: taxon.v1.ReduceTask
-	(*Lease)(nil),             // 47: taxon.v1.Lease
-	(*LeaseResult)(nil),       // 48: taxon.v1.LeaseResult
-	(*LeaseId)(nil),           // 49: taxon.v1.LeaseId
-	(*RenewRequest)(nil),      // 50: taxon.v1.RenewRequest
-	(*RenewResult)(nil),       // 51: taxon.v1.RenewResult
-	(*Sums)(nil),              // 52: taxon.v1.Sums
-	(*ReportRequest)(nil),     // 53: taxon.v1.ReportRequest
-	(*ReportResult)(nil),      // 54: taxon.v1.ReportResult
+	(*PastCaps)(nil),          // 36: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),   // 37: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),    // 38: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),      // 39: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),       // 40: taxon.v1.LeaveResult
+	(*JobRequest)(nil),        // 41: taxon.v1.JobRequest
+	(*JobResult)(nil),         // 42: taxon.v1.JobResult
+	(*LeaseRequest)(nil),      // 43: taxon.v1.LeaseRequest
+	(*Refs)(nil),              // 44: taxon.v1.Refs
+	(*MapTask)(nil),           // 45: taxon.v1.MapTask
+	(*Ref)(nil),               // 46: taxon.v1.Ref
+	(*ReduceTask)(nil),        // 47: taxon.v1.ReduceTask
+	(*Lease)(nil),             // 48: taxon.v1.Lease
+	(*LeaseResult)(nil),       // 49: taxon.v1.LeaseResult
+	(*LeaseId)(nil),           // 50: taxon.v1.LeaseId
+	(*RenewRequest)(nil),      // 51: taxon.v1.RenewRequest
+	(*RenewResult)(nil),       // 52: taxon.v1.RenewResult
+	(*Sums)(nil),              // 53: taxon.v1.Sums
+	(*ReportRequest)(nil),     // 54: taxon.v1.ReportRequest
+	(*ReportResult)(nil),      // 55: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
@@ -4768,74 +4855,75 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	34, // 18: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
 	31, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
 	3,  // 20: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	24, // 21: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 22: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 23: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	24, // 24: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	45, // 25: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	43, // 26: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	43, // 27: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	43, // 28: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	43, // 29: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	43, // 30: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
-	2,  // 31: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	44, // 32: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	46, // 33: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	47, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	47, // 35: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	49, // 36: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	49, // 37: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	49, // 38: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	52, // 39: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	45, // 40: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	53, // 41: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	47, // 42: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	47, // 43: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	8,  // 44: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	10, // 45: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	10, // 46: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	11, // 47: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	12, // 48: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 49: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	14, // 50: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	17, // 51: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	20, // 52: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	23, // 53: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	25, // 54: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	40, // 55: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	27, // 56: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	29, // 57: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	36, // 58: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	40, // 59: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	42, // 60: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	50, // 61: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	53, // 62: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	38, // 63: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 64: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	35, // 65: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	35, // 66: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	35, // 67: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	35, // 68: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	35, // 69: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	16, // 70: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	19, // 71: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	22, // 72: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	21, // 73: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	26, // 74: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	41, // 75: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	28, // 76: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	30, // 77: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	37, // 78: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	41, // 79: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	48, // 80: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	51, // 81: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	54, // 82: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	39, // 83: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	64, // [64:84] is the sub-list for method output_type
-	44, // [44:64] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	36, // 21: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	24, // 22: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 23: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 24: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	24, // 25: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	46, // 26: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	44, // 27: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	44, // 28: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	44, // 29: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	44, // 30: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	44, // 31: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	2,  // 32: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
+	45, // 33: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	47, // 34: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	48, // 35: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	48, // 36: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	50, // 37: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	50, // 38: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	50, // 39: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	53, // 40: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	46, // 41: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	54, // 42: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	48, // 43: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	48, // 44: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	8,  // 45: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	10, // 46: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	10, // 47: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	11, // 48: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	12, // 49: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	13, // 50: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	14, // 51: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	17, // 52: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	20, // 53: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	23, // 54: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	25, // 55: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	41, // 56: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	27, // 57: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	29, // 58: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	37, // 59: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	41, // 60: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	43, // 61: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	51, // 62: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	54, // 63: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	39, // 64: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 65: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	35, // 66: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	35, // 67: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	35, // 68: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	35, // 69: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	35, // 70: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	16, // 71: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	19, // 72: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	22, // 73: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	21, // 74: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	26, // 75: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	42, // 76: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	28, // 77: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	30, // 78: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	38, // 79: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	42, // 80: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	49, // 81: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	52, // 82: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	55, // 83: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	40, // 84: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	65, // [65:85] is the sub-list for method output_type
+	45, // [45:65] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -4850,7 +4938,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
