@@ -33,7 +33,7 @@ type training struct {
 	edges     *taxonomy.Structure // of --graph
 	spec      *taxonv1.JobSpec
 	tree      *taxonomy.Tree
-	usage     *usage
+	usage     *usage // never nil where a model is written
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	drift     *model.Drift       // nil: P has a least value, as far as is known
