@@ -121,7 +121,7 @@ func (m *Machine) reopen(e Reopen) {
 		m.refuse(fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrCaps))
 		return
 	case !j.resumable() && j.capped() && e.Caps.empty():
-		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another gap, max_sweeps or max_seconds to go on", e.Job, ErrNotResumable, j.outer.StoppedBy))
+		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.outer.StoppedBy))
 		return
 	case !j.resumable() && !j.capped():
 		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrNotResumable))

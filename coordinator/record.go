@@ -541,6 +541,10 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	case taxonv1.JobState_JOB_STATE_DONE:
 		j.Past, j.Remakes = nil, nil
 		j.note(at, levelInfo, "done")
+		if b := j.better(); b != nil {
+			j.note(at, levelWarn, "the weights have gap %.3g, and sweep %d had %.3g: the time was up in the midst of a later one, a little more does better",
+				j.outer.Last.Gap, b.Sweep, b.Certificate.Gap)
+		}
 	case taxonv1.JobState_JOB_STATE_CANCELLED:
 		j.note(at, levelInfo, "cancelled")
 		fallthrough

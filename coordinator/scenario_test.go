@@ -449,6 +449,9 @@ func (s *scene) status(job string) {
 	if st.Speculated+st.Remade+st.Rollbacks > 0 {
 		s.say("speculated %d remade %d rollbacks %d", st.Speculated, st.Remade, st.Rollbacks)
 	}
+	if b := st.Better; b != nil {
+		s.say("better at sweep %d: gap %.3g, not %.3g", b.Sweep, b.Certificate.Gap, st.Certificate.Gap)
+	}
 	for _, c := range st.CapsBefore {
 		s.say("up to sweep %d: gap %g max_sweeps %d max_seconds %g", c.Sweep, c.Gap, c.MaxSweeps, c.MaxSeconds)
 	}

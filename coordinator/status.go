@@ -29,6 +29,9 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 	}
+	if b := j.better(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
+		s.Better = b.message()
+	}
 	for n := range j.CapsBefore {
 		s.CapsBefore = append(s.CapsBefore, j.CapsBefore[n].message())
 	}

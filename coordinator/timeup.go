@@ -44,6 +44,27 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 	}
 }
 
+// betterShare is what an earlier gap has to be below, as a share of the last one, to be
+// worth a word: certificates go up and down a little.
+const betterShare = 0.9
+
+// better is the sweep of the least gap of a job whose time was up, if that is below the gap of
+// the weights: the sweep that was cut short had moved them, and was to be followed by others.
+// nil: there is none.
+func (j *job) better() *traceRecord {
+	if j.outer.StoppedBy != stoppedByTime || !j.outer.Certified {
+		return nil
+	}
+	var best *traceRecord
+	least := float64(betterShare * j.outer.Last.Gap)
+	for n := range j.Trace {
+		if c := j.Trace[n].Certificate; c != nil && !c.PrimalOnly && c.Gap < least {
+			best, least = &j.Trace[n], c.Gap
+		}
+	}
+	return best
+}
+
 // cuts lists, ascending, the tasks of a step that only price.
 func (s *step) cuts() (out []uint32) {
 	for n := range s.tasks {

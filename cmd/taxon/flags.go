@@ -259,6 +259,9 @@ func nearest(s string, names []string) string {
 		if len(s) >= 3 && strings.HasPrefix(name, s) {
 			cost = 1 // an unfinished word
 		}
+		if len(name) >= 3 && strings.HasPrefix(s, name+"-") {
+			cost = 1 // a word too many
+		}
 		if 3*cost <= max(len(s), len(name)) && cost < bestCost {
 			best, bestCost = name, cost
 		}

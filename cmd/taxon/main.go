@@ -82,7 +82,7 @@ func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
-			fmt.Fprintf(errw, "taxon: %s\n", fs.ErrFault)
+			fmt.Fprintf(errw, "taxon: %s\n", oneLine(fs.Fault(r).Error()))
 			code = exitFailed
 		} else if r != nil {
 			a.ui.Close()

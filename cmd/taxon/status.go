@@ -66,7 +66,7 @@ func reportOf(st *taxonv1.JobStatus) *model.Report {
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
 		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
-		CapsBefore: capsBefore(st),
+		CapsBefore: capsBefore(st), Better: betterOf(st),
 	}
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()
@@ -194,6 +194,9 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 	if st.GetStoppedBy() != "" {
 		row("stopped by", "%s", st.GetStoppedBy())
+	}
+	if b := betterOf(st); b != nil {
+		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` goes on", b.Gap, b.Sweep, midst, st.GetJob())
 	}
 	if st.GetWeightsSha256() != "" {
 		row("weights", "sha256 %s", st.GetWeightsSha256())

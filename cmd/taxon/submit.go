@@ -258,7 +258,9 @@ func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string
 		}
 	}
 	if d.Report.StoppedBy != "gap" {
-		a.ui.Warn("%s", aboveGap(d.Report, o.train.gap))
+		a.ui.Warn("%s", aboveGap(d.Report, o.train.gap, func(flag string) string {
+			return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
+		}))
 	}
 	if o.train.test != "" {
 		if d.Test, err = evaluate(ctx, a, testOptions(&o.train)); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
-	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -266,7 +264,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 		return err
 	}
 	if report.Drift == nil && report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
-		a.ui.Warn("%s", aboveGap(report, o.gap))
+		a.ui.Warn("%s", aboveGap(report, o.gap, o.moreOf))
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {
 		return err
@@ -278,18 +276,4 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 		return gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.out, report.StoppedBy, *report.Gap, o.gap)
 	}
 	return nil
-}
-
-// aboveGap says why a training ended above the gap asked for, and what to do.
-func aboveGap(r *model.Report, gap float64) string {
-	what := map[string]string{
-		"max_sweeps": "raise --max-sweeps",
-		"max_time":   "raise --max-time",
-		"drift":      "the objective has no least value: give --anchor 0.01, or another above 0",
-		"stationary": "more sweeps change nothing; try a smaller C, unit-length instances, or --schedule parity",
-	}[r.StoppedBy]
-	if r.Gap == nil {
-		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
-	}
-	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }

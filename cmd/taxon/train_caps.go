@@ -29,6 +29,48 @@ func capsThen(c model.PastCaps) string {
 	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
 }
 
+// betterOf is an earlier sweep with a better certificate than a done job's weights have.
+func betterOf(st *taxonv1.JobStatus) *model.Better {
+	if b := st.GetBetter(); b != nil {
+		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}
+	}
+	return nil
+}
+
+// midst says how an earlier sweep can have been better.
+const midst = "the time was up in the midst of a later one"
+
+// aboveGap says why a training ended above the gap asked for, and what to do: more says how
+// to raise a flag and go on.
+func aboveGap(r *model.Report, gap float64, more func(flag string) string) string {
+	what := ""
+	switch r.StoppedBy {
+	case "max_sweeps":
+		what = more("--max-sweeps")
+	case "max_time":
+		what = more("--max-time")
+	case "drift":
+		what = "the objective has no least value: give --anchor 0.01, or another above 0"
+	case "stationary":
+		what = "more sweeps change nothing; try a smaller C, unit-length instances, or --schedule parity"
+	}
+	if r.Gap == nil {
+		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
+	}
+	if b := r.Better; b != nil {
+		what = fmt.Sprintf("sweep %d had %.3g, and %s, so a little more time does better: %s", b.Sweep, b.Gap, midst, what)
+	}
+	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
+}
+
+// moreOf says how to go on with a finished model: the duals that it had reached are gone.
+func (o *trainOptions) moreOf(flag string) string {
+	if o.threshold > 0 {
+		return "to train anew raise " + flag + " and add --force"
+	}
+	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.out)
+}
+
 // goOn takes over what a checkpoint says: with the caps that are given now.
 func (t *training) goOn(from *engine.Checkpoint) error {
 	r, err := from.Recap(coordinator.CapsOf(t.spec.GetOptions()))

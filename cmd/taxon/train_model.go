@@ -139,7 +139,7 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		Instances: t.set.Matrix.Rows, Features: t.set.Matrix.Cols, Nonzeros: t.set.Matrix.NNZ,
 		Nodes: t.tree.Len(), Terminals: len(t.tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
-		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(), CapsBefore: capsBefore(st),
+		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(), CapsBefore: capsBefore(st), Better: betterOf(st),
 	}
 	t.reportGraph(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {

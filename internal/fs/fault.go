@@ -2,7 +2,10 @@ package fs
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"runtime/debug"
+	"strings"
 )
 
 // ErrFault is a mapped file that could not be read where it once could.
@@ -21,11 +24,43 @@ func CatchFault(err *error) func() {
 		switch p := recover(); {
 		case p == nil:
 		case IsFault(p):
-			*err = ErrFault
+			*err = Fault(p)
 		default:
 			panic(p)
 		}
 	}
+}
+
+// Fault is the error of a fault: ErrFault, with the file's name where the system tells it.
+func Fault(p any) error {
+	if !IsFault(p) {
+		return ErrFault
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return ErrFault
+	}
+	if name := mappedAt(maps, uint64(p.(interface{ Addr() uintptr }).Addr())); name != "" {
+		return fmt.Errorf("%s: %w", name, ErrFault)
+	}
+	return ErrFault
+}
+
+// mappedAt finds the file behind an address in a list of mappings, as Linux writes it: lines
+// of first address, first one behind, and four more words before the path. "": it is in none.
+func mappedAt(maps []byte, addr uint64) string {
+	for line := range strings.Lines(string(maps)) {
+		var from, to uint64
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil || addr < from || addr >= to {
+			continue
+		}
+		_, path, ok := strings.Cut(line, "/")
+		if !ok {
+			return ""
+		}
+		return "/" + strings.TrimSuffix(strings.TrimSuffix(path, "\n"), " (deleted)")
+	}
+	return ""
 }
 
 // IsFault says whether what a goroutine panicked with is a fault at an address, as under

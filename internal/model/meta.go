@@ -75,11 +75,18 @@ type Report struct {
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
 	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
 
+	Better     *Better    `json:"better,omitempty"`      // of a training whose time was up; nil: none was
 	CapsBefore []PastCaps `json:"caps_before,omitempty"` // that it was resumed with others than, oldest first
 
 	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"` // what the cut-offs reached there
+}
+
+// Better is a sweep whose certificate is better than that of the weights which came later.
+type Better struct {
+	Sweep int     `json:"sweep"`
+	Gap   float64 `json:"gap"`
 }
 
 // PastCaps are caps that a training had until it was resumed with others. Weights are the

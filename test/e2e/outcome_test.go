@@ -215,6 +215,10 @@ func TestCaps(t *testing.T) {
 			}
 			again := taxon(t, append(args, "--require-gap")...) // on the finished model
 			refused(t, again, 3, test.stopped, "1e-07")
+			told := taxon(t, append(args, "--quiet=false")...).stderr
+			if want := "raise " + test.flag + ", add --warm-start " + out; !strings.Contains(told, want) {
+				t.Errorf("no %q in %q", want, told)
+			}
 			anew := taxon(t, append(args, "--require-gap", "--force")...)
 			refused(t, anew, 3, test.stopped, "1e-07")
 			for _, r := range []result{again, anew} {

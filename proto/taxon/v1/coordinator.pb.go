@@ -2511,6 +2511,7 @@ type JobStatus struct {
 	WeightsSha256     string                 `protobuf:"bytes,37,opt,name=weights_sha256,json=weightsSha256,proto3" json:"weights_sha256,omitempty"` // of a job that is done: over its node records, see docs/formats.md
 	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
 	CapsBefore        []*PastCaps            `protobuf:"bytes,39,rep,name=caps_before,json=capsBefore,proto3" json:"caps_before,omitempty"`          // that it went on with others than, oldest first
+	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"`                                    // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2814,6 +2815,13 @@ func (x *JobStatus) GetPeakRssBytes() uint64 {
 func (x *JobStatus) GetCapsBefore() []*PastCaps {
 	if x != nil {
 		return x.CapsBefore
+	}
+	return nil
+}
+
+func (x *JobStatus) GetBetter() *SweepRecord {
+	if x != nil {
+		return x.Better
 	}
 	return nil
 }
@@ -4536,7 +4544,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xc7\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xf6\n" +
 	"\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
@@ -4586,7 +4594,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x12$\n" +
 	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\x123\n" +
 	"\vcaps_before\x18' \x03(\v2\x12.taxon.v1.PastCapsR\n" +
-	"capsBefore\"r\n" +
+	"capsBefore\x12-\n" +
+	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
@@ -4856,74 +4865,75 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	31, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
 	3,  // 20: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
 	36, // 21: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	24, // 22: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 23: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 24: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	24, // 25: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	46, // 26: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	44, // 27: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	44, // 28: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	44, // 29: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	44, // 30: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	44, // 31: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
-	2,  // 32: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	45, // 33: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	47, // 34: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	48, // 35: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	48, // 36: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	50, // 37: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	50, // 38: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	50, // 39: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	53, // 40: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	46, // 41: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	54, // 42: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	48, // 43: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	48, // 44: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	8,  // 45: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	10, // 46: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	10, // 47: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	11, // 48: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	12, // 49: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 50: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	14, // 51: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	17, // 52: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	20, // 53: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	23, // 54: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	25, // 55: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	41, // 56: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	27, // 57: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	29, // 58: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	37, // 59: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	41, // 60: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	43, // 61: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	51, // 62: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	54, // 63: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	39, // 64: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 65: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	35, // 66: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	35, // 67: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	35, // 68: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	35, // 69: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	35, // 70: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	16, // 71: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	19, // 72: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	22, // 73: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	21, // 74: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	26, // 75: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	42, // 76: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	28, // 77: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	30, // 78: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	38, // 79: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	42, // 80: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	49, // 81: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	52, // 82: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	55, // 83: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	40, // 84: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	65, // [65:85] is the sub-list for method output_type
-	45, // [45:65] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	34, // 22: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	24, // 23: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 24: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 25: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	24, // 26: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	46, // 27: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	44, // 28: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	44, // 29: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	44, // 30: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	44, // 31: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	44, // 32: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	2,  // 33: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
+	45, // 34: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	47, // 35: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	48, // 36: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	48, // 37: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	50, // 38: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	50, // 39: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	50, // 40: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	53, // 41: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	46, // 42: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	54, // 43: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	48, // 44: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	48, // 45: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	8,  // 46: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	10, // 47: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	10, // 48: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	11, // 49: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	12, // 50: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	13, // 51: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	14, // 52: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	17, // 53: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	20, // 54: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	23, // 55: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	25, // 56: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	41, // 57: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	27, // 58: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	29, // 59: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	37, // 60: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	41, // 61: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	43, // 62: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	51, // 63: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	54, // 64: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	39, // 65: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 66: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	35, // 67: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	35, // 68: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	35, // 69: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	35, // 70: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	35, // 71: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	16, // 72: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	19, // 73: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	22, // 74: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	21, // 75: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	26, // 76: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	42, // 77: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	28, // 78: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	30, // 79: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	38, // 80: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	42, // 81: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	49, // 82: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	52, // 83: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	55, // 84: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	40, // 85: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	66, // [66:86] is the sub-list for method output_type
+	46, // [46:66] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
