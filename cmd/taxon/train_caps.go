@@ -71,11 +71,12 @@ func (o *trainOptions) moreOf(flag string) string {
 	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.out)
 }
 
-// goOn takes over what a checkpoint says: with the caps that are given now.
-func (t *training) goOn(from *engine.Checkpoint) error {
+// goOn takes over what a checkpoint says, with the caps that are given now, and tells what
+// that is, to be said once its values are there.
+func (t *training) goOn(from *engine.Checkpoint) (told string, err error) {
 	r, err := from.Recap(coordinator.CapsOf(t.spec.GetOptions()))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !t.o.mr.on() { // whose tasks the coordinator counts all
 		if t.usage.before = from.Spent; t.usage.before == 0 { // of an earlier release
@@ -85,8 +86,7 @@ func (t *training) goOn(from *engine.Checkpoint) error {
 	if r.Changed != "" {
 		r.Changed = "; " + r.Changed
 	}
-	t.a.ui.Note("%s: goes on after sweep %d%s", t.o.out, r.Sweep, r.Changed)
-	return nil
+	return fmt.Sprintf("%s: goes on after sweep %d%s", t.o.out, r.Sweep, r.Changed), nil
 }
 
 // withoutCaps are a training's options but for those that say when it ends: they may be

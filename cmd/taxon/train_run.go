@@ -34,6 +34,7 @@ type training struct {
 	spec      *taxonv1.JobSpec
 	tree      *taxonomy.Tree
 	usage     *usage // never nil where a model is written
+	told      string // what a checkpoint goes on from
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	drift     *model.Drift       // nil: P has a least value, as far as is known
@@ -105,7 +106,7 @@ func (t *training) run(ctx context.Context) (*model.Report, error) {
 		return nil, err
 	}
 	if checkpoint != nil {
-		if err := t.goOn(checkpoint); err != nil {
+		if t.told, err = t.goOn(checkpoint); err != nil {
 			return nil, err
 		}
 	}
@@ -364,6 +365,7 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
+		t.a.ui.Note("%s", t.told)
 		t.driving.rename(job)
 	} else if err = t.submit(ctx, e, job); err != nil {
 		return nil, err
