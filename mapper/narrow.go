@@ -10,8 +10,8 @@ const narrowLanes = 4
 
 // narrowTile copies the tile's first lanes, where listed rows look, and has the descent run on them.
 func (t *Scratch) narrowTile() {
-	if t.narrow == nil { // a kernel reads and writes one line beyond the last
-		t.narrow = make([][narrowLanes]float32, len(t.w)+1)
+	if t.narrow == nil { // the last line is addressed as one of the wide tile
+		t.narrow = make([][narrowLanes]float32, len(t.w)+Lanes/narrowLanes-1)
 	}
 	if len(t.needed) > len(t.w)/3 {
 		for f := range t.w {

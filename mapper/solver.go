@@ -85,7 +85,7 @@ func (s *Solver) Check() error {
 type Scratch struct {
 	w         [][Lanes]float32       // [d+1] weights
 	w64       [][Lanes]float64       // [d+1] weights of precise solves, made when first needed
-	narrow    [][narrowLanes]float32 // [d+2] weights of descents of few lanes, made when first needed
+	narrow    [][narrowLanes]float32 // [d+4] weights of descents of few lanes, made when first needed
 	v         [][Lanes]float64       // [d+1] v = sum a y x; zero outside touched
 	stiff     []uint16               // [d+1] lanes with support on the feature
 	touched   []uint32               // features with stiff != 0, ascending once sorted
