@@ -23,12 +23,13 @@ func (o *outer) certify() error {
 		o.Still = 0
 	}
 	o.aim(gap)
-	// A flat problem's duals stand still: what is left is rounding.
-	still := o.flat && !o.smooth && o.Certified && now.Dual-o.Last.Dual < float64(flatRise*(now.Objective-now.Dual))
+	rise := math.Inf(1)
+	if o.Certified {
+		rise = now.Dual - o.Last.Dual
+	}
 	o.Last, o.LastSweep = now, o.Sweep
 	o.Certified = true
-	o.adapt()
-	o.Precise = o.Precise || still
+	o.adapt(rise)
 	return nil
 }
 
@@ -52,8 +53,8 @@ func (o *outer) aim(gap float64) {
 	}
 }
 
-// adapt sets how hard the inner solves of the coming sweeps try.
-func (o *outer) adapt() {
+// adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
+func (o *outer) adapt(rise float64) {
 	if o.primal {
 		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
 		return
@@ -75,7 +76,8 @@ func (o *outer) adapt() {
 	if o.Best <= preciseFrom {
 		patience = closeSweeps
 	}
-	drifted := !o.flat && !o.smooth && o.Last.Gap <= driftBelow && o.Inner > driftShare*(o.Primal-o.Dual)
+	gap := o.Primal - o.Dual
+	drifted := !o.smooth && (o.flat && rise < float64(flatRise*gap) || !o.flat && o.Last.Gap <= driftBelow && o.Inner > driftShare*gap)
 	if wanted || drifted || o.Still > 0 || o.Sweep >= o.BestSweep+patience {
 		o.Precise = true
 	}

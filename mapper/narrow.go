@@ -13,7 +13,7 @@ func (t *Scratch) narrowTile() {
 	if t.narrow == nil { // the last line is addressed as one of the wide tile
 		t.narrow = make([][narrowLanes]float32, len(t.w)+Lanes/narrowLanes-1)
 	}
-	if len(t.needed) > len(t.w)/3 {
+	if t.needsMost() {
 		for f := range t.w {
 			t.narrow[f] = [narrowLanes]float32(t.w[f][:narrowLanes])
 		}

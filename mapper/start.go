@@ -42,7 +42,7 @@ func layRows(e *starting) {
 // startWeights sets the float32 tile to y + v where listed rows look: their features and
 // the bias. A descent goes on from there; what it ends at is added up anew, in float64.
 func (s *Solver) startWeights(t *Scratch, b *Block) {
-	if t.findNeeded(); len(t.needed) > len(t.w)/3 {
+	if t.findNeeded(); t.needsMost() {
 		t.spread(b)
 	} else {
 		t.spreadNeeded(b)
@@ -88,6 +88,9 @@ func (t *Scratch) findNeeded() {
 	}
 	t.needed = append(t.needed, uint32(last))
 }
+
+// needsMost says whether so many features are needed that taking all of them costs less.
+func (t *Scratch) needsMost() bool { return len(t.needed) > len(t.w)/3 }
 
 // spreadNeeded is spread at the needed features alone.
 func (t *Scratch) spreadNeeded(b *Block) {

@@ -52,7 +52,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	case "drift":
 		what = "the objective has no least value: give --anchor 0.01, or another above 0"
 	case "stationary":
-		what = "more sweeps change nothing; try a smaller C, unit-length instances, or --schedule parity"
+		what = "more sweeps would change next to nothing; try a smaller C, unit-length instances, or --schedule parity"
 	}
 	if r.Gap == nil {
 		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)

@@ -90,7 +90,7 @@ type Better struct {
 }
 
 // PastCaps are caps that a training had until it was resumed with others. Weights are the
-// same bytes where options and past caps are.
+// same bytes where options and past caps are, unless a cap on seconds came into it: the clock did.
 type PastCaps struct {
 	Sweep      int     `json:"sweep"` // that was done then
 	Gap        float64 `json:"gap"`

@@ -7,21 +7,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-func (g isa) pickScalar(ss, sd func(...operand.Op)) func(...operand.Op) {
-	if g.size == 8 {
-		return sd
-	}
-	return ss
-}
-
-// ops of one element
-func (g isa) add1(ops ...operand.Op) { g.pickScalar(g.VADDSS, g.VADDSD)(ops...) }
-func (g isa) sub1(ops ...operand.Op) { g.pickScalar(g.VSUBSS, g.VSUBSD)(ops...) }
-func (g isa) mul1(ops ...operand.Op) { g.pickScalar(g.VMULSS, g.VMULSD)(ops...) }
-func (g isa) max1(ops ...operand.Op) { g.pickScalar(g.VMAXSS, g.VMAXSD)(ops...) }
-func (g isa) min1(ops ...operand.Op) { g.pickScalar(g.VMINSS, g.VMINSD)(ops...) }
-func (g isa) cmp1(ops ...operand.Op) { g.pickScalar(g.VCMPSS, g.VCMPSD)(ops...) }
-func (g isa) mov1(ops ...operand.Op) { g.pickScalar(g.VMOVSS, g.VMOVSD)(ops...) }
+// Operations on one element.
+func (g isa) add1(ops ...operand.Op) { g.pick(g.VADDSS, g.VADDSD)(ops...) }
+func (g isa) sub1(ops ...operand.Op) { g.pick(g.VSUBSS, g.VSUBSD)(ops...) }
+func (g isa) mul1(ops ...operand.Op) { g.pick(g.VMULSS, g.VMULSD)(ops...) }
+func (g isa) max1(ops ...operand.Op) { g.pick(g.VMAXSS, g.VMAXSD)(ops...) }
+func (g isa) min1(ops ...operand.Op) { g.pick(g.VMINSS, g.VMINSD)(ops...) }
+func (g isa) cmp1(ops ...operand.Op) { g.pick(g.VCMPSS, g.VCMPSD)(ops...) }
+func (g isa) mov1(ops ...operand.Op) { g.pick(g.VMOVSS, g.VMOVSD)(ops...) }
 
 // sixteen loads sixteen float32 of memory, converted.
 func (g isa) sixteen(base reg.Register) (v []reg.VecVirtual) {
