@@ -32,6 +32,12 @@ func (s *Store) room(n uint64) error { return s.must(s.reserve + 2*n) }
 // must reports ErrFull unless need bytes are free.
 func (s *Store) must(need uint64) error {
 	free, err := s.free(s.dir)
+	if err == nil && free < need {
+		var some bool
+		if some, err = s.spares.clear(); some && err == nil {
+			free, err = s.free(s.dir)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("store %s: %w", s.dir, err)
 	}

@@ -55,6 +55,7 @@ type Store struct {
 	closed bool
 
 	table        *table
+	spares       spares
 	relieving    sync.Mutex // held by the one that moves heads to Badger
 	waiting      int64      // heads that may wait in memory
 	waitingBytes int64      // and the bytes of their values
@@ -213,7 +214,8 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	err := s.table.close()
+	_, err := s.spares.clear()
+	err = errors.Join(err, s.table.close())
 	if s.codec != nil {
 		s.codec.close()
 	}

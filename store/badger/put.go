@@ -144,7 +144,7 @@ func (s *Store) stepOf(k store.Key) (*step, error) {
 // caller holds the step's mu.
 func (s *Store) append(st *step, records []segment.Record) ([]place, error) {
 	if n := len(st.files); n == 0 || !st.files[n-1].Writable() {
-		f, err := segment.Create(s.segments(), segment.Head{Job: st.job, Step: st.number, Number: s.table.number()})
+		f, err := s.create(segment.Head{Job: st.job, Step: st.number, Number: s.table.number()})
 		if err != nil {
 			return nil, err
 		}
@@ -161,6 +161,14 @@ func (s *Store) append(st *step, records []segment.Record) ([]place, error) {
 		places[i] = place{f, offsets[i], uint64(len(r.Value.Data)), r.Value.CRC32C}
 	}
 	return places, nil
+}
+
+// create makes a segment, of a spare file if there is one.
+func (s *Store) create(h segment.Head) (*segment.File, error) {
+	if b := s.spares.take(); b != nil {
+		return b.Create(s.segments(), h)
+	}
+	return segment.Create(s.segments(), h)
 }
 
 func (s *Store) segments() string { return filepath.Join(s.dir, segmentFolder) }

@@ -278,3 +278,53 @@ func TestFirstTouch(t *testing.T) {
 		group.Wait()
 	}
 }
+
+// TestSpares: steps go on in the files of dropped ones, with their own values alone, also
+// behind a crash; a job that goes takes the files with it, and so does a full disk.
+func TestSpares(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	defer s.Close()
+	spare := func() int {
+		paths, err := filepath.Glob(filepath.Join(s.dir, segmentFolder, "*.blank"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(paths)
+	}
+	for step := range uint32(9) {
+		mustPut(t, s, someValue(step, 1, 1, 900-100*int(step)), someValue(step, 2, 1, 50))
+		if step < 2 {
+			continue
+		}
+		if _, err := s.Drop(t.Context(), store.DropSpec{Job: "j", Before: step - 1}); err != nil {
+			t.Fatal(err)
+		}
+		if spare() != 1 {
+			t.Errorf("step %d: %d files are kept", step, spare())
+		}
+		mustMiss(t, s, someValue(step-2, 1, 1, 0), someValue(step-2, 2, 1, 0))
+		for _, at := range []*Store{s, crashed(t, s, nil)} {
+			for of := step - 1; of <= step; of++ {
+				mustHave(t, at, someValue(of, 1, 1, 900-100*int(of)), someValue(of, 2, 1, 50))
+			}
+		}
+	}
+	free := s.free
+	s.free = func(dir string) (uint64, error) {
+		if spare() > 0 {
+			return 0, nil
+		}
+		return free(dir)
+	}
+	mustPut(t, s, someValue(9, 1, 1, 9))
+	s.free = free
+	if spare() != 0 {
+		t.Error("files are kept where there is no room")
+	}
+	if _, err := s.Drop(t.Context(), store.DropSpec{Job: "j", Before: 9}); err != nil || spare() != 2 {
+		t.Errorf("%d files are kept, %v", spare(), err)
+	}
+	if _, err := s.Drop(t.Context(), store.DropSpec{Job: "j", All: true}); err != nil || spare() != 0 {
+		t.Errorf("%d files are kept of a job that is gone, %v", spare(), err)
+	}
+}

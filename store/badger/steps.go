@@ -86,7 +86,8 @@ func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool
 	return st.stored, nil
 }
 
-// Drop deletes whole steps; see store.Store. A step goes with its segments' files. What
+// Drop deletes whole steps; see store.Store. A step goes with its segments' files, which
+// wait for the next steps to be written over. What
 // Badger has of it goes first, by deletion marks, which compaction applies (dropping a
 // prefix would write all memory tables out at each step), or if the whole job goes by its
 // prefixes: after a crash between the two, the segments have all the step's values again.
@@ -112,8 +113,12 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	for _, st := range old.steps {
 		s.table.remove(st)
 		for _, f := range st.files {
-			err = errors.Join(err, f.Remove())
+			err = errors.Join(err, s.spares.keep(f))
 		}
+	}
+	if what.All {
+		_, gone := s.spares.clear()
+		err = errors.Join(err, gone)
 	}
 	if what.All && len(old.steps) > 0 { // a job that is gone must not come back with the power
 		err = errors.Join(err, segment.SyncDir(s.segments()))

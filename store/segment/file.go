@@ -37,11 +37,12 @@ type File struct {
 	Head
 	seed  uint32
 	file  *os.File
+	path  string
 	begin int64                // of the first record
 	sync  func(*os.File) error // makes bytes durable
 
 	mu     sync.Mutex // guards what follows, and the order of writes
-	size   int64      // bytes written
+	size   int64      // bytes written; of a file that was opened again all that it has
 	buffer []byte     // of Append, kept for the next one
 	err    error      // why nothing can be appended any more; nil: it can
 
@@ -55,8 +56,8 @@ var errReadOnly = errors.New("a segment that was opened again is only read")
 // Create makes an empty file in a folder. Its name is durable when Create returns, its
 // bytes are with the first Sync.
 func Create(dir string, h Head) (*File, error) {
-	f := &File{Head: h, seed: seedOf(h), sync: syncData}
 	path := filepath.Join(dir, Name(h.Number))
+	f := &File{Head: h, seed: seedOf(h), sync: syncData, path: path}
 	var err error
 	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func open(path string, sync func(*os.File) error) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{file: file, sync: sync, err: errReadOnly}
+	f := &File{file: file, path: path, sync: sync, err: errReadOnly}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
@@ -103,7 +104,7 @@ func (f *File) open() error {
 	if f.Head, n, err = parseHead(b); err != nil {
 		return err
 	}
-	if number, _ := numberOf(filepath.Base(f.file.Name())); number != f.Number {
+	if number, _ := numberOf(filepath.Base(f.path)); number != f.Number {
 		return fmt.Errorf("%w: the segment is number %d by its head", store.ErrCorrupt, f.Number)
 	}
 	f.begin, f.seed = int64(n), seedOf(f.Head)
@@ -215,7 +216,7 @@ func (f *File) ReadAt(b []byte, offset int64) error {
 func (f *File) Close() error { return f.file.Close() }
 
 // Remove removes the file from its folder and releases it.
-func (f *File) Remove() error { return errors.Join(os.Remove(f.file.Name()), f.file.Close()) }
+func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.file.Close()) }
 
 // SyncDir makes what was made and removed in a folder durable.
 func SyncDir(dir string) error {

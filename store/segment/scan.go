@@ -93,7 +93,7 @@ func (s *scanner) sum(n int64) (sum uint32, err error) {
 // OpenAll opens the segments of a folder, which is made if it is not there, by rising
 // number. highest is the highest number of any file. One whose head a crash has cut is
 // removed, as nothing in it can have been acknowledged; another that can't be read is put
-// aside under a longer name, as if its values had never been there.
+// aside under a longer name, as if its values had never been there. Blank files are removed.
 func OpenAll(dir string) (files []*File, highest uint64, err error) { return openAll(dir, syncData) }
 
 func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint64, err error) {
@@ -113,6 +113,12 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 		return nil, 0, err
 	}
 	for _, e := range entries {
+		if filepath.Ext(e.Name()) == blankSuffix {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return files, 0, err
+			}
+			continue
+		}
 		number, ok := numberOf(e.Name())
 		if !ok {
 			continue
