@@ -29,6 +29,7 @@ type storeOptions struct {
 	coordinator string
 	memory      int64 // 0: on disk
 	advertise   string
+	short       bool
 }
 
 func newStoreCmd(a *app) *cobra.Command {
@@ -50,6 +51,7 @@ func newStoreCmd(a *app) *cobra.Command {
 		o.listenFlags(f, "127.0.0.1:0")
 		f.StringVar(&o.advertise, "advertise", "", "`ADDR` (host:port) under which others reach it (default: the one it listens on)")
 		f.StringVar(&o.name, "name", "", "`NAME` of a new shard (default: made up)")
+		f.BoolVar(&o.short, "short-circuit", true, "let workers on this host that may open DIR read and write values by way of its files, not the network")
 		bytesFlag(f, &o.memory, "memory", 0, "keep values in memory instead, at most `SIZE` of them")
 	})
 	o.frameFlags(cmd)
@@ -79,7 +81,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, shard.Close()) }()
 	watched := p.figure.Shard(shard)
-	storerpc.NewServer(watched).Register(p.server)
+	storerpc.NewServerWith(watched, storerpc.ServerOptions{ShortCircuit: o.short}).Register(p.server)
 	dialer := &cluster.Dialer{Security: o.security}
 	defer func() { err = errors.Join(err, dialer.Close()) }()
 	conn, err := dialer.Conn(o.coordinator)

@@ -60,6 +60,9 @@ func DefaultPolicy() Policy {
 		// reads the weights of its job.
 		"Put":    {Worker, Store, Submit, Coordinator},
 		"Get":    {Worker, Store, Submit, Coordinator},
+		"Attach": {Worker, Store, Submit, Coordinator}, // who may Put and Get may take the short circuit
+		"Locate": {Worker, Store, Submit, Coordinator},
+		"Adopt":  {Worker, Store, Submit, Coordinator},
 		"Commit": {Coordinator},
 		"Drop":   {Coordinator},
 		"List":   {Coordinator, Store, Submit},

@@ -171,7 +171,7 @@ func (s *Store) create(h segment.Head) (*segment.File, error) {
 	return segment.Create(s.segments(), h)
 }
 
-func (s *Store) segments() string { return filepath.Join(s.dir, segmentFolder) }
+func (s *Store) segments() string { return filepath.Join(s.dir, segment.Folder) }
 
 // fresh lists the values that are not stored yet; one with other bytes than the stored
 // one, or than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.

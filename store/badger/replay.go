@@ -11,9 +11,6 @@ import (
 	"taxon/store/segment"
 )
 
-// segmentFolder is the folder of the segments, within the shard's.
-const segmentFolder = "segments"
-
 // replay opens the segments and finds the values again whose heads are not in Badger.
 func (s *Store) replay() error {
 	files, highest, err := segment.OpenAll(s.segments())

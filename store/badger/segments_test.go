@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"taxon/store"
+	"taxon/store/segment"
 )
 
 func someValue(step, task, attempt uint32, n int) store.Value {
@@ -63,7 +64,7 @@ func crashed(t *testing.T, s *Store, change func(dir string)) *Store {
 // segmentFiles lists the segments of a shard's folder, by number.
 func segmentFiles(t *testing.T, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, segmentFolder, "*.seg"))
+	paths, err := filepath.Glob(filepath.Join(dir, segment.Folder, "*.seg"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestCrashWithinDrop(t *testing.T) {
 
 	// The other way round, as if somebody had removed the file: heads without data are none.
 	c := crashed(t, s, func(dir string) {
-		if err := os.Remove(filepath.Join(dir, segmentFolder, filepath.Base(files[0]))); err != nil {
+		if err := os.Remove(filepath.Join(dir, segment.Folder, filepath.Base(files[0]))); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -285,7 +286,7 @@ func TestSpares(t *testing.T) {
 	s := mustOpen(t, t.TempDir())
 	defer s.Close()
 	spare := func() int {
-		paths, err := filepath.Glob(filepath.Join(s.dir, segmentFolder, "*.blank"))
+		paths, err := filepath.Glob(filepath.Join(s.dir, segment.Folder, "*.blank"))
 		if err != nil {
 			t.Fatal(err)
 		}

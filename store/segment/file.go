@@ -12,6 +12,9 @@ import (
 	"taxon/store"
 )
 
+// Folder is that of a shard's segments, within the shard's own.
+const Folder = "segments"
+
 const (
 	suffix = ".seg"
 	// damagedSuffix is put behind the name of a file whose head can't be read.
@@ -195,6 +198,9 @@ func (f *File) Writable() bool {
 // Sum is the checksum of the file's head: files of different shards, steps or numbers have
 // different ones.
 func (f *File) Sum() uint32 { return f.seed }
+
+// Path is that of the file, within the shard's folder.
+func (f *File) Path() string { return filepath.Join(Folder, filepath.Base(f.path)) }
 
 // Size is that of the file.
 func (f *File) Size() int64 {

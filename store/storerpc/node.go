@@ -17,6 +17,7 @@ type node struct {
 	// failing: the last write gave up on it. Until one succeeds, others don't wait for
 	// it if a copy elsewhere will do.
 	failing atomic.Bool
+	files   atomic.Pointer[attachment] // nil: not asked for
 }
 
 // link is a connection's stub.
@@ -31,6 +32,7 @@ func newNode(name string, conn grpc.ClientConnInterface) *node {
 // connect sets the connection for calls that begin from now on.
 func (n *node) connect(conn grpc.ClientConnInterface) {
 	n.rpc.Store(&link{taxonv1.NewStoreClient(conn)})
+	n.files.Store(nil)
 }
 
 func (n *node) stub() taxonv1.StoreClient { return n.rpc.Load().StoreClient }

@@ -25,6 +25,8 @@ type Server struct {
 	stall  time.Duration
 	slots  chan struct{}
 	large  chan struct{}
+	filed  store.Filed // nil, and inbox, too: no short circuit
+	inbox  *inbox
 }
 
 var _ taxonv1.StoreServer = (*Server)(nil)
@@ -40,6 +42,9 @@ type ServerOptions struct {
 	// Stall is how long the other side of such a stream may do nothing before the stream
 	// is ended; default one minute.
 	Stall time.Duration
+	// ShortCircuit lets clients on this host read and write values by way of the shard's
+	// files, if it has any: see Attach.
+	ShortCircuit bool
 }
 
 // StreamBytes is what a stream may take in memory: a group of values on its way to or
@@ -60,7 +65,11 @@ func NewServerWith(shard store.Shard, o ServerOptions) *Server {
 	if o.Stall <= 0 {
 		o.Stall = defaultStall
 	}
-	return &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams), large: make(chan struct{}, 1)}
+	s := &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams), large: make(chan struct{}, 1)}
+	if o.ShortCircuit {
+		s.shortCircuit()
+	}
+	return s
 }
 
 // acquire waits for a token.

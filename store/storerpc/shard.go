@@ -14,9 +14,12 @@ import (
 	"taxon/store"
 )
 
-// put streams the values at the positions given to one shard and waits for its
+// put sends the values at the positions given to one shard and waits for its
 // acknowledgement.
 func (s *shard) put(ctx context.Context, values []store.Summed, positions []int32) error {
+	if done, err := s.adopt(ctx, values, positions); done {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := s.stub().Put(ctx)
@@ -94,7 +97,11 @@ type badCopy struct {
 // after an error was not answered.
 func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (res getResult) {
 	for part := range slices.Chunk(positions, requestKeys) {
-		if res.err = s.request(ctx, keys, part, out, size, &res.bad); res.err != nil {
+		left := s.read(ctx, keys, part, out, size)
+		if len(left) == 0 {
+			continue
+		}
+		if res.err = s.request(ctx, keys, left, out, size, &res.bad); res.err != nil {
 			return res
 		}
 	}
@@ -105,12 +112,7 @@ func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, ou
 func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64, bad *[]badCopy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := &taxonv1.GetRequest{Keys: make([]*taxonv1.Key, len(positions))}
-	names := newSlab[taxonv1.Key](len(positions))
-	for i, p := range positions {
-		req.Keys[i] = keyToProto(names.next(), keys[p])
-	}
-	stream, err := s.stub().Get(ctx, req)
+	stream, err := s.stub().Get(ctx, getRequest(keys, positions))
 	if err != nil {
 		return fromStatus(s.name, "get", err)
 	}
@@ -131,6 +133,15 @@ func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32
 			}
 		}
 	}
+}
+
+func getRequest(keys []store.Key, positions []int32) *taxonv1.GetRequest {
+	req := &taxonv1.GetRequest{Keys: make([]*taxonv1.Key, len(positions))}
+	names := newSlab[taxonv1.Key](len(positions))
+	for i, p := range positions {
+		req.Keys[i] = keyToProto(names.next(), keys[p])
+	}
+	return req
 }
 
 // getStream is the state of one answer.

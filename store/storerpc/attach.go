@@ -1,0 +1,179 @@
+package storerpc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// A client on the host of a durable shard takes a short circuit: it reads values out of the
+// shard's segments and writes them into a file that the shard adopts, and only heads go
+// over the connection. What fails on this way, for whatever reason, is done on the other.
+
+// shortLeast is the size of a Put from which on a file costs less than a stream.
+const shortLeast = 16 << 10
+
+// attachment is what a client knows of a shard's files.
+type attachment struct{ folder string } // "": it is elsewhere, or shows none
+
+// attached gives the shard's folder, asking for it the first time; "": there is no short
+// circuit.
+func (s *shard) attached(ctx context.Context) string {
+	if s.local {
+		return ""
+	}
+	if a := s.files.Load(); a != nil {
+		return a.folder
+	}
+	r, err := s.stub().Attach(ctx, &taxonv1.AttachRequest{})
+	a := &attachment{}
+	switch {
+	case err != nil && (away(fromStatus(s.name, "attach", err)) || ctx.Err() != nil):
+		return "" // asked again the next time
+	case err == nil && filepath.IsAbs(r.Folder) && inboxName.MatchString(r.Proof):
+		if info, err := os.Lstat(filepath.Join(r.Folder, inboxFolder, r.Proof)); err == nil && info.Mode().IsRegular() {
+			a.folder = r.Folder
+		}
+	}
+	s.files.Store(a)
+	return a.folder
+}
+
+// detach forgets the shard's folder, so that it is asked for again: the shard may have
+// come back elsewhere.
+func (s *shard) detach() { s.files.Store(nil) }
+
+// adopt puts values by way of a file. done is false where the stream has to.
+func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []int32) (done bool, err error) {
+	size := uint64(0)
+	for _, p := range positions {
+		if size += uint64(len(values[p].Data)); size > groupBytes {
+			return false, nil
+		}
+	}
+	if size < shortLeast {
+		return false, nil
+	}
+	folder := s.attached(ctx)
+	if folder == "" {
+		return false, nil
+	}
+	req := &taxonv1.AdoptRequest{File: newName(), Keys: make([]*taxonv1.Key, len(positions)),
+		Bytes: make([]uint64, len(positions)), Crc32C: make([]uint32, len(positions))}
+	keys := newSlab[taxonv1.Key](len(positions))
+	for i, p := range positions {
+		v := &values[p]
+		req.Keys[i], req.Bytes[i], req.Crc32C[i] = keyToProto(keys.next(), v.Key), uint64(len(v.Data)), v.CRC32C
+	}
+	path := filepath.Join(folder, inboxFolder, req.File)
+	defer os.Remove(path)
+	if err := writeInbox(path, values, positions); err != nil {
+		s.detach()
+		return false, nil
+	}
+	_, err = s.stub().Adopt(ctx, req)
+	switch status.Code(err) {
+	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // it saw another file, or none
+		s.detach()
+		return false, nil
+	}
+	return true, fromStatus(s.name, "put", err)
+}
+
+// writeInbox writes values into a new file, one behind the other.
+func writeInbox(path string, values []store.Summed, positions []int32) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(f, ioBytes)
+	for _, p := range positions {
+		_, _ = out.Write(values[p].Data) // Flush has the error
+	}
+	return errors.Join(out.Flush(), f.Close())
+}
+
+// read gets values out of the shard's segments: keys[p] into out[p]. It gives the positions
+// that are left for Get, in their order.
+func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (left []int32) {
+	folder := s.attached(ctx)
+	if folder == "" {
+		return positions
+	}
+	at, err := s.stub().Locate(ctx, getRequest(keys, positions))
+	n := len(positions)
+	if err != nil || len(at.File) != n || len(at.Offset) != n || len(at.Bytes) != n || len(at.Crc32C) != n {
+		return positions
+	}
+	files := opened{folder: folder, names: at.Files, files: make([]*os.File, len(at.Files))}
+	defer files.close()
+	for i, p := range positions {
+		if ctx.Err() != nil || s.limits.CheckValue("get", keys[p], at.Bytes[i]) != nil ||
+			s.limits.CheckBatch("get", n, size.Load()+at.Bytes[i]) != nil {
+			left = append(left, p)
+			continue
+		}
+		data, err := files.read(at.File[i], at.Offset[i], at.Bytes[i])
+		v := store.Summed{Key: keys[p], Data: data, CRC32C: at.Crc32C[i]}
+		if err != nil || v.Verify("get") != nil {
+			left = append(left, p)
+			continue
+		}
+		size.Add(at.Bytes[i])
+		out[p] = data
+	}
+	if files.missed {
+		s.detach()
+	}
+	return left
+}
+
+// opened are the files that one call reads from.
+type opened struct {
+	folder string
+	names  []string
+	files  []*os.File // nil: not yet
+	missed bool       // one could not be opened
+}
+
+// read reads so many bytes of a file, the first one being 1. The caller has bounded them.
+func (o *opened) read(file uint32, offset, bytes uint64) ([]byte, error) {
+	if file == 0 || uint64(file) > uint64(len(o.files)) || offset > 1<<62 {
+		return nil, store.ErrMissing
+	}
+	at := &o.files[file-1]
+	if *at == nil {
+		name := o.names[file-1]
+		if !filepath.IsLocal(name) {
+			return nil, store.ErrInvalid
+		}
+		var err error
+		if *at, err = os.Open(filepath.Join(o.folder, name)); err != nil {
+			o.missed = true
+			return nil, err
+		}
+	}
+	data := make([]byte, bytes)
+	if bytes == 0 {
+		return data, nil
+	}
+	_, err := (*at).ReadAt(data, int64(offset))
+	return data, err
+}
+
+func (o *opened) close() {
+	for _, f := range o.files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
