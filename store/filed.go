@@ -2,7 +2,8 @@ package store
 
 import "context"
 
-// Filed is a Shard whose values lie in files that other processes of its host may read.
+// Filed is a Shard whose values lie in files that other processes of its host may read. Its
+// PutSummed keeps no slice of what it is given.
 type Filed interface {
 	Shard
 	// Folder is that of the shard; "": it has no files.

@@ -3,9 +3,11 @@ package storerpc
 import (
 	"bufio"
 	"context"
-	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -50,7 +52,10 @@ func (s *shard) attached(ctx context.Context) string {
 
 // detach forgets the shard's folder, so that it is asked for again: the shard may have
 // come back elsewhere.
-func (s *shard) detach() { s.files.Store(nil) }
+func (s *shard) detach() {
+	s.files.Store(nil)
+	s.scratch.Swap(nil).remove()
+}
 
 // adopt puts values by way of a file. done is false where the stream has to.
 func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []int32) (done bool, err error) {
@@ -67,19 +72,23 @@ func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []in
 	if folder == "" {
 		return false, nil
 	}
-	req := &taxonv1.AdoptRequest{File: newName(), Keys: make([]*taxonv1.Key, len(positions)),
+	req := &taxonv1.AdoptRequest{Keys: make([]*taxonv1.Key, len(positions)),
 		Bytes: make([]uint64, len(positions)), Crc32C: make([]uint32, len(positions))}
 	keys := newSlab[taxonv1.Key](len(positions))
 	for i, p := range positions {
 		v := &values[p]
 		req.Keys[i], req.Bytes[i], req.Crc32C[i] = keyToProto(keys.next(), v.Key), uint64(len(v.Data)), v.CRC32C
 	}
-	path := filepath.Join(folder, inboxFolder, req.File)
-	defer os.Remove(path)
-	if err := writeInbox(path, values, positions); err != nil {
+	f, err := s.takeScratch(folder)
+	if err == nil {
+		defer s.keepScratch(f)
+		err = f.write(values, positions)
+	}
+	if err != nil {
 		s.detach()
 		return false, nil
 	}
+	req.File = filepath.Base(f.path)
 	_, err = s.stub().Adopt(ctx, req)
 	switch status.Code(err) {
 	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // it saw another file, or none
@@ -89,17 +98,53 @@ func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []in
 	return true, fromStatus(s.name, "put", err)
 }
 
-// writeInbox writes values into a new file, one behind the other.
-func writeInbox(path string, values []store.Summed, positions []int32) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(f, ioBytes)
+// scratch is a file in a shard's inbox. One waits for the next Put, as its pages are there
+// already; what a killed client leaves the shard removes.
+type scratch struct {
+	file *os.File
+	path string
+}
+
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, ioBytes) }}
+
+// write writes values over the file's beginning, one behind the other.
+func (f *scratch) write(values []store.Summed, positions []int32) error {
+	out := writers.Get().(*bufio.Writer)
+	defer writers.Put(out)
+	out.Reset(io.NewOffsetWriter(f.file, 0))
 	for _, p := range positions {
 		_, _ = out.Write(values[p].Data) // Flush has the error
 	}
-	return errors.Join(out.Flush(), f.Close())
+	return out.Flush()
+}
+
+// remove removes the file; nil: there is none.
+func (f *scratch) remove() {
+	if f != nil {
+		_ = os.Remove(f.path) // the shard sees to what is left
+		_ = f.file.Close()
+	}
+}
+
+// takeScratch gives a file that nobody else writes to.
+func (s *shard) takeScratch(folder string) (*scratch, error) {
+	if f := s.scratch.Swap(nil); f != nil {
+		return f, nil
+	}
+	path := filepath.Join(folder, inboxFolder, newName())
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &scratch{file, path}, nil
+}
+
+// keepScratch keeps a file for the next Put, if none waits, and if the folder is still that.
+func (s *shard) keepScratch(f *scratch) {
+	a := s.files.Load()
+	if a == nil || !strings.HasPrefix(f.path, a.folder) || !s.scratch.CompareAndSwap(nil, f) {
+		f.remove()
+	}
 }
 
 // read gets values out of the shard's segments: keys[p] into out[p]. It gives the positions

@@ -145,17 +145,18 @@ func (c *near) mustGet(t testing.TB, values ...store.Value) {
 	}
 }
 
-// TestShortCircuit: values come and go without a stream, and nothing stays in the inbox.
+// TestShortCircuit: values come and go without a stream, by way of one file.
 func TestShortCircuit(t *testing.T) {
 	c := newNear(t, 1)
 	c.put(t, large(1, 1), large(1, 2))
-	c.mustGet(t, large(1, 2), large(1, 1))
+	c.put(t, large(1, 4)) // shorter than what the file held before
+	c.mustGet(t, large(1, 2), large(1, 4), large(1, 1))
 	if n := c.conns[0].streams.Load(); n != 0 {
 		t.Errorf("%d streams", n)
 	}
-	left, err := os.ReadDir(c.inbox())
-	if err != nil || len(left) != 1 {
-		t.Errorf("%v is left beside the proof, %v", left, err)
+	files, err := os.ReadDir(c.inbox())
+	if err != nil || len(files) != 2 {
+		t.Errorf("%v, %v: the proof and one file are to be there", files, err)
 	}
 	if info, err := os.Stat(c.inbox()); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("others may enter the inbox: %v, %v", info.Mode(), err)

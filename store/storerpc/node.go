@@ -18,6 +18,7 @@ type node struct {
 	// it if a copy elsewhere will do.
 	failing atomic.Bool
 	files   atomic.Pointer[attachment] // nil: not asked for
+	scratch atomic.Pointer[scratch]    // that waits to be written over; nil: none does
 }
 
 // link is a connection's stub.

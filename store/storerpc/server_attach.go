@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -79,6 +81,9 @@ func locateResult(places []store.Location) *taxonv1.LocateResult {
 	return out
 }
 
+// buffers are what Adopt reads into.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
 // Adopt stores the values of a client's file. Its memory is that of a Put's group.
 func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1.PutResult, error) {
 	if s.inbox == nil {
@@ -92,8 +97,11 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 		return nil, toStatus(err)
 	}
 	defer func() { <-s.slots }()
-	data, err := s.inbox.read(req.File, size)
-	switch {
+	buffer := buffers.Get().(*[]byte) // the shard keeps nothing of it: see store.Filed
+	defer buffers.Put(buffer)
+	*buffer = slices.Grow((*buffer)[:0], int(size))[:size]
+	data := *buffer
+	switch err := s.inbox.read(req.File, data); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, status.Error(codes.NotFound, "no such file in the shard's inbox")
 	case err != nil:
