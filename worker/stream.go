@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/internal/sparse"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -66,6 +66,7 @@ type weightSpool struct {
 	at       []int64  // of each terminal
 	count    []uint32 // of its features
 	sections []*io.SectionReader
+	writers  sync.Pool // of *bufio.Writer, at most as many as there are readers
 
 	mu   sync.Mutex
 	size int64 // of the file
@@ -108,13 +109,28 @@ func (s *weightSpool) tasks(ctx context.Context, first, n, readers int, keep fun
 	return g.Wait()
 }
 
-// section takes so many bytes of the file and gives a writer to them.
+// section takes so many bytes of the file and gives a writer to them, which spooled takes back.
 func (s *weightSpool) section(n int) (w *bufio.Writer, at int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at = s.size
 	s.size += int64(n)
-	return bufio.NewWriterSize(io.NewOffsetWriter(s.file, at), 256<<10), at
+	w, _ = s.writers.Get().(*bufio.Writer)
+	if w == nil {
+		w = bufio.NewWriterSize(nil, 256<<10)
+	}
+	w.Reset(io.NewOffsetWriter(s.file, at))
+	return w, at
+}
+
+// spooled ends a section. An error of writing has stayed until now.
+func (s *weightSpool) spooled(w *bufio.Writer) error {
+	err := w.Flush()
+	s.writers.Put(w)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSpool, err)
+	}
+	return nil
 }
 
 // keepBlock writes the terminals of a block.
@@ -133,17 +149,10 @@ func (s *weightSpool) keepBlock(b int, data []byte) error {
 	for l, n := range lanes {
 		s.at[n], s.count[n] = at, uint32(len(os[l].Feature))
 		at += 8 * int64(len(os[l].Feature))
-		writeList(w, os[l].Feature, os[l].Value)
+		writeWords(w, os[l].Feature)
+		writeWords(w, os[l].Value)
 	}
-	return spooled(w)
-}
-
-// spooled ends a section. An error of writing has stayed until now.
-func spooled(w *bufio.Writer) error {
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSpool, err)
-	}
-	return nil
+	return s.spooled(w)
 }
 
 // keepRange writes all internals' entries of a range.
@@ -157,20 +166,24 @@ func (s *weightSpool) keepRange(r int, data []byte) error {
 	w, at := s.section(size)
 	for p := range nodes {
 		lo, hi := v.Begin[p], v.Begin[p+1]
-		_, _ = w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), uint32(hi-lo)))
-		writeList(w, v.Feature[lo:hi], v.Value[lo:hi])
+		writeWords(w, []uint32{uint32(hi - lo)})
+		writeWords(w, v.Feature[lo:hi])
+		writeWords(w, v.Value[lo:hi])
 	}
 	s.sections[r] = io.NewSectionReader(s.file, at, int64(size))
-	return spooled(w)
+	return s.spooled(w)
 }
 
-// writeList writes features and then their values.
-func writeList(w *bufio.Writer, features []uint32, values []float32) {
-	for _, f := range features {
-		_, _ = w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), f))
-	}
-	for _, v := range values {
-		_, _ = w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), math.Float32bits(v)))
+// writeWords writes features or values as they lie in memory, a bufferful at a time: w has
+// got nothing but words, and a buffer of whole ones.
+func writeWords[T uint32 | float32](w *bufio.Writer, words []T) {
+	for len(words) > 0 {
+		if w.Available() == 0 && w.Flush() != nil {
+			return // Flush says it again at the end
+		}
+		n := min(len(words), w.Available()/4)
+		_, _ = w.Write(sparse.Append(w.AvailableBuffer(), words[:n]))
+		words = words[n:]
 	}
 }
 
@@ -229,10 +242,8 @@ func (l *weightList) read(r io.Reader, n uint32) error {
 	if err != nil {
 		return err
 	}
-	for i := range int(n) {
-		l.columns = append(l.columns, binary.LittleEndian.Uint32(b[4*i:]))
-		l.values = append(l.values, math.Float32frombits(binary.LittleEndian.Uint32(b[4*(int(n)+i):])))
-	}
+	l.columns = append(l.columns, sparse.View[uint32](b[:4*int(n)])...)
+	l.values = append(l.values, sparse.View[float32](b[4*int(n):])...)
 	return nil
 }
 

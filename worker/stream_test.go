@@ -136,7 +136,7 @@ func (e *emitted) value(k store.Key) []byte {
 
 // TestStreamWeights: it gives what Weights gives, and leaves no file.
 func TestStreamWeights(t *testing.T) {
-	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0}} {
+	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0}, {4, 2, 70000}} {
 		e, st := newEmitted(t, c.nodes, c.ranges, c.entries)
 		var want [][]uint32
 		var values [][]float32

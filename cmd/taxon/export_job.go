@@ -40,7 +40,7 @@ func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
 	defer c.close()
 	began := time.Now()
 	if whole {
-		r, err := c.fetchModel(cmd.Context(), a, o.job, o.out)
+		r, err := c.fetchModel(cmd.Context(), a, o.job, o.out, nil)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
 	}
 	defer done()
 	path := filepath.Join(temp, "model")
-	if _, err := c.fetchModel(cmd.Context(), a, o.job, path); err != nil {
+	if _, err := c.fetchModel(cmd.Context(), a, o.job, path, nil); err != nil {
 		return err
 	}
 	shards, err := c.shards.Known(cmd.Context())

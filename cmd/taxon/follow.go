@@ -68,12 +68,13 @@ func (c *client) watch(ctx context.Context, job string, show func(*taxonv1.JobSt
 	}
 }
 
-// follow shows a job's progress until it has ended.
-func (c *client) follow(ctx context.Context, a *app, job string) (*taxonv1.JobStatus, error) {
+// follow shows a job's progress until it has ended; see is told of it, too.
+func (c *client) follow(ctx context.Context, a *app, job string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
 	p := a.ui.Start(job+": sweep", 0)
 	defer p.Done()
 	return c.watch(ctx, job, func(st *taxonv1.JobStatus) error {
 		showProgress(p, st)
+		see(st)
 		return nil
 	})
 }

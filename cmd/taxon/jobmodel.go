@@ -66,8 +66,9 @@ func (t *training) takeStructure() {
 }
 
 // fetchModel writes the result of a job that is done as a model: the same as `taxon
-// train` makes of the same data, options and seed.
-func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*model.Report, error) {
+// train` makes of the same data, options and seed. What has been gathered ahead of the
+// job's end (nil: nothing) is used if it is of that end.
+func (c *client) fetchModel(ctx context.Context, a *app, job, dir string, ahead *ahead) (*model.Report, error) {
 	r, err := c.jobs.Describe(ctx, &taxonv1.JobRequest{Job: job})
 	if err != nil {
 		return nil, c.fail(err)
@@ -87,27 +88,77 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string) (*mode
 	case report.WeightsSHA256 == "" || st.GetResumable(): // its weights are lost
 		return nil, fmt.Errorf("%s: %s", c.verb, st.GetError())
 	}
+	line := a.ui.Start("fetch", int64(len(st.GetFinalAttempts())))
+	defer line.Done()
+	g := ahead.take(st, line)
+	if g == nil {
+		values := &values{}
+		values.show(line)
+		if g, err = c.gather(ctx, a, r, st, dir, values); err != nil {
+			return nil, lostOf(job, err)
+		}
+	}
+	defer g.abort()
+	return g.publish(st, *report)
+}
+
+// gathered is a model that lacks nothing but its report.
+type gathered struct {
+	t *training
+	w *model.Writer
+}
+
+// gather fetches what belongs to a job's model, as its status names it, and writes it
+// beside dir. Memory does not grow with the weights: see worker.StreamWeights.
+func (c *client) gather(ctx context.Context, a *app, r *taxonv1.JobResult, st *taxonv1.JobStatus, dir string, values *values) (g *gathered, err error) {
 	o := optionsOf(r.GetSpec().GetOptions())
 	t := &training{a: a, o: &o, spec: r.GetSpec()}
 	t.takeStructure()
 	if t.tree, _, err = jobspec.Tree(t.spec); err != nil {
 		return nil, err
 	}
-	t.reportGraph(report)
 	if err := c.fetchNames(ctx, t); err != nil {
-		return nil, lostOf(job, err)
+		return nil, err
 	}
-	defer t.set.Close()
 	stores := &cluster.JobStores{Shards: c.shards, Patience: c.dialer.Patience}
-	src, err := stores.Of(job, r.GetShards(), r.GetReplicas())
+	src, err := stores.Of(st.GetJob(), r.GetShards(), r.GetReplicas())
+	if err != nil {
+		return nil, errors.Join(err, t.set.Close())
+	}
+	w, err := model.NewWriter(dir, t.meta())
+	if err != nil {
+		return nil, errors.Join(err, t.set.Close())
+	}
+	g = &gathered{t, w}
+	spool := "" // a model on another file system is put together in a temporary folder, too
+	if !fs.IsRemote(dir) {
+		spool = filepath.Dir(filepath.Clean(dir))
+	}
+	values.Store = src
+	if err := worker.StreamWeights(ctx, values, t.tree, r.GetPlan(), st, spool, w.WriteNode); err != nil {
+		g.abort()
+		return nil, err
+	}
+	return g, nil
+}
+
+// publish gives the model its name, if its weights' digest is the report's.
+func (g *gathered) publish(st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
+	g.t.reportGraph(&report)
+	if sum, err := g.w.Sum(); err != nil || sum != report.WeightsSHA256 {
+		return nil, errors.Join(err, fmt.Errorf("job %s: the weights that came have digest %.12s, the job says %.12s", st.GetJob(), sum, report.WeightsSHA256))
+	}
+	report, err := g.w.Close(report, traceOf(st))
 	if err != nil {
 		return nil, err
 	}
-	plan := r.GetPlan()
-	line := a.ui.Start("fetch", int64(len(plan.GetBlockBegin())+len(plan.GetRangeBegin())-2))
-	defer line.Done()
-	made, err := t.writeWeights(ctx, dir, &countedStore{Store: src, line: line}, plan, st, *report)
-	return made, lostOf(job, err)
+	return &report, nil
+}
+
+// abort removes what was written, unless it was published.
+func (g *gathered) abort() {
+	g.w.Abort()
+	_ = g.t.set.Close() // nothing was written
 }
 
 // lostOf says what to do where the store has lost what a job needs.
@@ -118,17 +169,26 @@ func lostOf(job string, err error) error {
 	return fmt.Errorf("job %s: the store has lost what belongs to it: `taxon resume %s` makes it again, `taxon restore` goes on from a snapshot: %w", job, job, err)
 }
 
-// countedStore shows how many values were read.
-type countedStore struct {
+// values is the store of a job's weights. It shows how many were read.
+type values struct {
 	worker.Store
-	line *progress
 	done atomic.Int64
+	line atomic.Pointer[progress] // nil: not shown
 }
 
-func (s *countedStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
-	values, err := s.Store.Get(ctx, keys)
-	s.line.Set(s.done.Add(int64(len(keys))))
-	return values, err
+// show shows it from now on.
+func (v *values) show(line *progress) {
+	v.line.Store(line)
+	line.Set(v.done.Load())
+}
+
+func (v *values) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	data, err := v.Store.Get(ctx, keys)
+	done := v.done.Add(int64(len(keys)))
+	if line := v.line.Load(); line != nil {
+		line.Set(done)
+	}
+	return data, err
 }
 
 // fetchNames opens what a model takes over from its training data.
@@ -144,29 +204,4 @@ func (c *client) fetchNames(ctx context.Context, t *training) error {
 	}
 	t.set, err = dataset.OpenNames(temp)
 	return err
-}
-
-// writeWeights assembles the weights that a status names and publishes them as dir, if
-// their digest is the report's. Memory does not grow with them: see worker.StreamWeights.
-func (t *training) writeWeights(ctx context.Context, dir string, src worker.Store, plan *taxonv1.Plan, st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
-	w, err := model.NewWriter(dir, t.meta())
-	if err != nil {
-		return nil, err
-	}
-	defer w.Abort()
-	spool := "" // a model on another file system is put together in a temporary folder, too
-	if !fs.IsRemote(dir) {
-		spool = filepath.Dir(filepath.Clean(dir))
-	}
-	if err := worker.StreamWeights(ctx, src, t.tree, plan, st, spool, w.WriteNode); err != nil {
-		return nil, err
-	}
-	if sum, err := w.Sum(); err != nil || sum != report.WeightsSHA256 {
-		return nil, errors.Join(err, fmt.Errorf("job %s: the weights that came have digest %.12s, the job says %.12s", st.GetJob(), sum, report.WeightsSHA256))
-	}
-	report, err = w.Close(report, traceOf(st))
-	if err != nil {
-		return nil, err
-	}
-	return &report, nil
 }

@@ -235,7 +235,12 @@ func (c *client) upload(ctx context.Context, t *training, o *submitOptions) erro
 
 // await follows a job to its end, fetches the model if asked to, and prints the report.
 func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string) error {
-	st, err := c.follow(ctx, a, job)
+	var early *ahead
+	if o.train.out != "" {
+		early = &ahead{c: c, a: a, dir: o.train.out}
+		defer early.stop()
+	}
+	st, err := c.follow(ctx, a, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
 	if err != nil {
 		if isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted) {
 			return interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
@@ -253,7 +258,7 @@ func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string
 		return fmt.Errorf("job %s: %s", job, st.GetError())
 	}
 	if o.train.out != "" {
-		if _, err := c.fetchModel(ctx, a, job, o.train.out); err != nil {
+		if _, err := c.fetchModel(ctx, a, job, o.train.out, early); err != nil {
 			return err
 		}
 	}

@@ -61,8 +61,8 @@ type seal struct {
 	Seal
 }
 
-// phaseSeal is the phase of a job whose weights are being digested.
-const phaseSeal = "seal"
+// PhaseSeal is the phase of a job whose weights are all there and are being digested.
+const PhaseSeal = "seal"
 
 // Start lets it work; Close ends it.
 func (s *Sealer) Start() {
@@ -199,7 +199,7 @@ func (s *Sealer) ListJobs(ctx context.Context, r *taxonv1.ListJobsRequest) (*tax
 	list, err := s.JobsServer.ListJobs(ctx, r)
 	for _, j := range list.GetJobs() {
 		if j.State == taxonv1.JobState_JOB_STATE_DONE && s.get(j.Job, j.EndedUnixMs) == nil {
-			j.State, j.Phase, j.EndedUnixMs = taxonv1.JobState_JOB_STATE_RUNNING, phaseSeal, 0
+			j.State, j.Phase, j.EndedUnixMs = taxonv1.JobState_JOB_STATE_RUNNING, PhaseSeal, 0
 		}
 	}
 	return list, err
@@ -243,7 +243,7 @@ func (s *Sealer) dress(st *taxonv1.JobStatus) (missing *seal) {
 	}
 	made := s.get(st.Job, st.EndedUnixMs)
 	if made == nil {
-		st.State, st.Phase = taxonv1.JobState_JOB_STATE_RUNNING, phaseSeal
+		st.State, st.Phase = taxonv1.JobState_JOB_STATE_RUNNING, PhaseSeal
 		return s.entry(st.Job, st.EndedUnixMs)
 	}
 	st.WeightsSha256, st.Nonzeros, st.PeakRssBytes = made.WeightsSHA256, made.Nonzeros, made.PeakRSSBytes

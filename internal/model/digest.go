@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"slices"
 
 	"taxon/internal/taxonomy"
 )
@@ -42,12 +43,7 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 		return fmt.Errorf("write model: node %d: %w", n, err)
 	}
 	d.path.leaveTo(d.tree.Parent[n])
-	d.kept, d.values = d.kept[:0], d.values[:0]
-	for i, c := range columns {
-		if v := values[i] + 0; v != d.path.current[c] { // -0 + 0 is +0
-			d.kept, d.values = append(d.kept, c), append(d.values, v)
-		}
-	}
+	d.keep(columns, values)
 	if !d.tree.Leaf[n] {
 		// The frame outlives the scratch slices.
 		d.path.enter(int32(n), record{append([]uint32(nil), d.kept...), append([]float32(nil), d.values...)})
@@ -57,6 +53,21 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	d.buf = appendRecord(d.buf[:0], n, d.kept, d.values)
 	d.weights.Write(d.buf)
 	return nil
+}
+
+// keep takes the pairs that differ from the parent's into kept and values.
+func (d *Digest) keep(columns []uint32, values []float32) {
+	kept := slices.Grow(d.kept[:0], len(columns))[:len(columns)]
+	other := slices.Grow(d.values[:0], len(columns))[:len(columns)]
+	at := 0
+	for i, c := range columns {
+		v := values[i] + 0 // -0 + 0 is +0
+		kept[at], other[at] = c, v
+		if v != d.path.current[c] {
+			at++
+		}
+	}
+	d.kept, d.values = kept[:at], other[:at]
 }
 
 // Sum is the digest in hex, once every node was written.

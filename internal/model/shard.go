@@ -32,13 +32,7 @@ func appendShardHeader(b []byte, first int) []byte {
 func appendRecord(b []byte, n int, columns []uint32, values []float32) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
-	for _, c := range columns {
-		b = binary.LittleEndian.AppendUint32(b, c)
-	}
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return b
+	return appendWords(appendWords(b, columns), values)
 }
 
 // record is one node's overrides; its slices alias the shard.
@@ -152,4 +146,18 @@ func float32s(b []byte) []float32 {
 		return nil
 	}
 	return unsafe.Slice((*float32)(unsafe.Pointer(&u[0])), len(u))
+}
+
+// appendWords appends v's little-endian words to b.
+func appendWords[T uint32 | float32](b []byte, v []T) []byte {
+	if len(v) == 0 {
+		return b
+	}
+	if littleEndian {
+		return append(b, unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))...)
+	}
+	for _, u := range unsafe.Slice((*uint32)(unsafe.Pointer(&v[0])), len(v)) {
+		b = binary.LittleEndian.AppendUint32(b, u)
+	}
+	return b
 }

@@ -1,12 +1,10 @@
 package model
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"os"
 
 	"taxon/internal/fs"
@@ -20,11 +18,9 @@ type Writer struct {
 	limit int64 // bytes of a shard
 	*Digest
 
-	file  *os.File
-	out   *bufio.Writer
-	sum   hash.Hash // of the open shard
-	size  int64
-	first int // first node of the open shard
+	shard *shardFile // the open one
+	size  int64      // of it
+	first int        // first node of the open shard
 	files []File
 	done  bool
 }
@@ -60,21 +56,18 @@ func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
 
 // append adds a record to the open shard, or to a new one if it would outgrow its limit.
 func (w *Writer) append(n int, rec []byte) error {
-	if w.file != nil && w.size+int64(len(rec)) > w.limit {
+	if w.shard != nil && w.size+int64(len(rec)) > w.limit {
 		if err := w.closeShard(n); err != nil {
 			return err
 		}
 	}
-	if w.file == nil {
+	if w.shard == nil {
 		if err := w.openShard(n); err != nil {
 			return err
 		}
 	}
 	w.size += int64(len(rec))
-	w.sum.Write(rec)
-	if _, err := w.out.Write(rec); err != nil {
-		return fs.Explain(w.dir.Name(), err)
-	}
+	w.shard.write(rec)
 	return nil
 }
 
@@ -82,29 +75,25 @@ func (w *Writer) openShard(n int) error {
 	if len(w.files) >= maxShardsInName {
 		return fmt.Errorf("write model: more than %d weight shards", maxShardsInName)
 	}
-	f, err := os.OpenFile(w.dir.Join(shardName(len(w.files))), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	shard, err := createShard(w.dir.Join(shardName(len(w.files))))
 	if err != nil {
 		return fs.Explain(w.dir.Name(), err)
 	}
 	head := appendShardHeader(nil, n)
-	w.file, w.out, w.sum, w.first, w.size = f, bufio.NewWriterSize(f, 1<<20), sha256.New(), n, int64(len(head))
-	w.sum.Write(head)
-	if _, err := w.out.Write(head); err != nil {
-		return fs.Explain(w.dir.Name(), err)
-	}
+	w.shard, w.first, w.size = shard, n, int64(len(head))
+	shard.write(head)
 	return nil
 }
 
 // closeShard ends the open shard before node n and makes it durable.
 func (w *Writer) closeShard(n int) error {
-	f := w.file
-	w.file = nil
-	err := errors.Join(w.out.Flush(), f.Sync(), f.Close())
+	shard := w.shard
+	w.shard = nil
+	sum, err := shard.close()
 	if err != nil {
 		return fs.Explain(w.dir.Name(), err)
 	}
-	w.files = append(w.files, File{Name: shardName(len(w.files)), Bytes: w.size,
-		SHA256: hex.EncodeToString(w.sum.Sum(nil)), FirstNode: w.first, Nodes: n - w.first})
+	w.files = append(w.files, File{Name: shardName(len(w.files)), Bytes: w.size, SHA256: sum, FirstNode: w.first, Nodes: n - w.first})
 	return nil
 }
 
@@ -131,9 +120,9 @@ func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
 // Abort removes what was written; after Close it does nothing.
 func (w *Writer) Abort() {
 	w.done = true
-	if w.file != nil {
-		w.file.Close()
-		w.file = nil
+	if w.shard != nil {
+		w.shard.abort()
+		w.shard = nil
 	}
 	w.dir.Abort()
 }

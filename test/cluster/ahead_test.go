@@ -1,0 +1,285 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sealing is a cluster with a job, the whole of whose weights is there, which can't be
+// sealed until the test says so, and with a `submit --wait --out` that waits for that. What
+// the seal is kept in is a file where a folder belongs.
+type sealing struct {
+	*Cluster
+	job, out, blocks string
+	submit           *exec.Cmd
+	stdout, stderr   bytes.Buffer
+}
+
+// seal brings one up and waits until the submitter has read all weights.
+func seal(t *testing.T, gap string, flags ...string) *sealing {
+	t.Helper()
+	s := &sealing{Cluster: bench.Up(t, 2, 2), job: "j", out: filepath.Join(t.TempDir(), "model")}
+	s.blocks = filepath.Join(s.Dir, "coordinator", "seals")
+	if err := os.WriteFile(s.blocks, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"submit", "--wait", "--json", "--id", s.job, "--out", s.out}, bench.Job(gap)...)
+	s.submit = exec.Command(bench.Bin, append(args, flags...)...)
+	s.submit.Env = append(os.Environ(), s.env)
+	s.submit.Stdout, s.submit.Stderr = &s.stdout, &s.stderr
+	if err := s.submit.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.submit.Process.Kill() })
+	s.until(t, func() bool { // all are read before the first is written
+		_, err := os.Stat(filepath.Join(s.out+".part", "weights-00000.bin"))
+		return err == nil
+	})
+	if st := s.Status(t, s.job); st.State != "running" || st.Phase != "seal" {
+		t.Errorf("weights are fetched of a job that is %+v", st)
+	}
+	if _, err := os.Stat(s.out); err == nil {
+		t.Error("the model is there before the seal")
+	}
+	return s
+}
+
+// until waits for something to come about.
+func (s *sealing) until(t *testing.T, there func() bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); !there(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come\n%s", s.Try(t, "logs", s.job).Stdout)
+		}
+	}
+}
+
+// release lets the coordinator seal the job.
+func (s *sealing) release(t *testing.T) {
+	t.Helper()
+	if err := os.Remove(s.blocks); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended waits for submit's end.
+func (s *sealing) ended(t *testing.T) Result {
+	t.Helper()
+	late := time.AfterFunc(deadline, func() { _ = s.submit.Process.Kill() })
+	defer late.Stop()
+	_ = s.submit.Wait() // the exit status says it
+	return Result{s.submit.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
+}
+
+// empty demands that nothing is left where the model would be.
+func (s *sealing) empty(t *testing.T) {
+	t.Helper()
+	if left, err := os.ReadDir(filepath.Dir(s.out)); err != nil || len(left) != 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// exported demands that what submit wrote is what export writes, byte for byte.
+func (s *sealing) exported(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "exported")
+	s.Taxon(t, "export", "--job", s.job, "--format", "model", "--out", dir)
+	sameFiles(t, s.out, dir, nil)
+	if left, err := os.ReadDir(filepath.Dir(s.out)); err != nil || len(left) != 1 {
+		t.Errorf("%v is left beside the model, %v", left, err)
+	}
+}
+
+// sameFiles compares two models, as plain makes their files.
+func sameFiles(t *testing.T, got, want string, plain func(t *testing.T, name string, data []byte) []byte) {
+	t.Helper()
+	a, err := os.ReadDir(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadDir(want)
+	if err != nil || len(a) != len(b) || len(a) < 6 {
+		t.Fatalf("%v where %v belong, %v", a, b, err)
+	}
+	read := func(dir, name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain != nil {
+			data = plain(t, name, data)
+		}
+		return data
+	}
+	for _, e := range b {
+		if x, y := read(got, e.Name()), read(want, e.Name()); !bytes.Equal(x, y) {
+			t.Errorf("%s:\n%.600s\nis not\n%.600s", e.Name(), x, y)
+		}
+	}
+}
+
+// timeless takes out of a model's files what no two trainings have in common.
+func timeless(t *testing.T, name string, data []byte) []byte {
+	t.Helper()
+	switch name {
+	case "trace.jsonl":
+		var out []byte
+		for line := range bytes.Lines(data) {
+			out = append(out, stripped(t, line)...)
+		}
+		return out
+	case "manifest.json":
+		return stripped(t, data)
+	}
+	return data
+}
+
+// stripped is a JSON document without times, and without the checksums of what has them.
+func stripped(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var doc any
+	Decode(t, string(data), &doc)
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for _, key := range []string{"seconds", "cpu_seconds", "peak_rss_bytes", "checksum"} {
+				delete(v, key)
+			}
+			if v["name"] == "trace.jsonl" {
+				delete(v, "sha256")
+				delete(v, "bytes")
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	walk(doc)
+	out, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, '\n')
+}
+
+// The model that submit has gathered while the job was sealed is the one that train makes,
+// also where the coordinator is killed meanwhile.
+func TestModelBesideSeal(t *testing.T) {
+	const gap = "1e-2"
+	trained := filepath.Join(t.TempDir(), "trained")
+	bench.Must(t, "", append([]string{"train", "--out", trained}, bench.Job(gap)...)...)
+	for _, killed := range []bool{false, true} {
+		s := seal(t, gap)
+		if killed {
+			before := s.Process(t, "coordinator")
+			before.Signal(syscall.SIGKILL)
+			s.until(t, func() bool { return s.Process(t, "coordinator").Restarts > before.Restarts })
+			if st := s.Status(t, s.job); st.State != "running" || st.Phase != "seal" {
+				t.Errorf("another life's job is %+v", st)
+			}
+		}
+		s.release(t)
+		if r := s.ended(t); r.Code != 0 {
+			t.Fatalf("killed %v: %+v", killed, r)
+		}
+		sameFiles(t, s.out, trained, timeless)
+		s.exported(t)
+	}
+}
+
+// Whoever stops waiting leaves nothing behind, and the job goes on.
+func TestInterruptedBesideSeal(t *testing.T) {
+	s := seal(t, "1e-1")
+	if err := s.submit.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.ended(t); r.Code != 130 || !strings.Contains(r.Stderr, "job j goes on") {
+		t.Errorf("interrupted: %+v", r)
+	}
+	s.empty(t)
+	s.release(t)
+	if st := s.Await(t, s.job, nil); st.State != "done" {
+		t.Errorf("the job is %+v", st)
+	}
+}
+
+// Weights that are lost before they were sealed make no model, though submit has them.
+func TestLostBesideSeal(t *testing.T) {
+	s := seal(t, "1e-1")
+	for _, id := range []string{"store-0", "store-1"} {
+		p := s.Process(t, id)
+		p.Signal(syscall.SIGSTOP)
+		if err := os.RemoveAll(filepath.Join(s.Dir, id, "values")); err != nil {
+			t.Fatal(err)
+		}
+		p.Signal(syscall.SIGKILL)
+	}
+	s.release(t)
+	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "its weights can't be read") {
+		t.Errorf("lost: %+v", r)
+	}
+	s.empty(t)
+}
+
+// A job that is done, and that somebody has resumed and has had done again before submit
+// saw that, gives its last weights.
+func TestResumedBesideSeal(t *testing.T) {
+	s := seal(t, "1e-3", "--max-sweeps", "5")
+	if err := s.submit.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.release(t)
+	first := s.Await(t, s.job, nil)
+	s.Taxon(t, "resume", s.job, "--max-sweeps", "0")
+	last := s.Await(t, s.job, nil)
+	if first.State != "done" || last.State != "done" || first.Report.SHA == last.Report.SHA {
+		t.Fatalf("resumed: %+v, before %+v", last, first)
+	}
+	if err := s.submit.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.ended(t); r.Code != 0 {
+		t.Fatalf("submit: %+v", r)
+	}
+	s.exported(t)
+}
+
+// A seal that names other weights than those that came is an error, and they are no model.
+func TestOtherDigestBesideSeal(t *testing.T) {
+	s := seal(t, "1e-1")
+	if err := s.submit.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.release(t)
+	sum := s.Await(t, s.job, nil).Report.SHA
+	path := filepath.Join(s.blocks, s.job+".json")
+	kept, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(kept, []byte(sum)) {
+		t.Fatalf("%s, %v", kept, err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(kept, []byte(sum[:12]), []byte("0123456789ab"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Process(t, "coordinator")
+	before.Signal(syscall.SIGKILL)
+	s.until(t, func() bool { return s.Process(t, "coordinator").Restarts > before.Restarts })
+	if err := s.submit.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "have digest "+sum[:12]) || !strings.Contains(r.Stderr, "says 0123456789ab") {
+		t.Errorf("another digest: %+v", r)
+	}
+	s.empty(t)
+}
