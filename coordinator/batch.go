@@ -1,10 +1,12 @@
 package coordinator
 
-// batchSeconds is what the tasks of a batch should take together. The calls around a task
-// (report, lease, writes to the store) cost some milliseconds of CPU in four processes;
-// a batch makes them once. What it takes bounds by how much a step can end uneven, and
-// what a worker that is killed loses.
-const batchSeconds = 0.05
+// What the tasks of a batch should take together. The calls around a task (report, lease,
+// writes to the store) cost some milliseconds of CPU in four processes and wake a hundred
+// threads; a batch makes them once.
+const (
+	batchSeconds = 0.1  // at most: what a worker that is killed loses, and its slots wait for
+	leastSeconds = 0.01 // of the last ones: by how much a step may end uneven
+)
 
 // handOutMore gives a worker more tasks along with a first one, while they are short and
 // enough are left for the other slots. Results do not depend on it: each task is computed
@@ -23,19 +25,31 @@ func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) 
 	}
 }
 
-// batch is how many tasks like the first one a slot should take together: as many as take
-// batchSeconds, by what the step's finished tasks took, but of the waiting ones only half
-// a slot's share, so that the last ones go out singly. 1 while nothing is known.
+// batch is how many tasks like the first one a slot should take together: of the waiting
+// ones half a slot's share, so that batches become smaller towards the step's end, but not
+// less than leastSeconds while there is a share of that, and not more than batchSeconds. 1
+// while nothing is known.
 func (s *step) batch(first uint32, slots int) uint32 {
-	k := s.kindOf(first)
-	if s.pace.units[k] == 0 {
+	each, known := s.expects(first)
+	if !known {
 		return 1
 	}
-	share := float64((len(s.tasks) - s.done - s.live) / (2 * max(slots, 1)))
-	if each := s.pace.cpu[k] / s.pace.units[k] * s.unit(first); each > 0 {
-		share = min(share, batchSeconds/each)
+	share := float64(len(s.tasks)-s.done-s.live) / float64(max(slots, 1))
+	n := share / 2
+	if each > 0 {
+		n = min(max(n, min(share, leastSeconds/each)), batchSeconds/each)
 	}
-	return uint32(max(share, 1))
+	return uint32(max(n, 1))
+}
+
+// expects is how many CPU seconds a task should take, by what the step's finished ones
+// took, or by its own last time.
+func (s *step) expects(n uint32) (seconds float64, known bool) {
+	k := s.kindOf(n)
+	if s.pace.units[k] > 0 {
+		return s.pace.cpu[k] / s.pace.units[k] * s.unit(n), true
+	}
+	return s.cost[n], s.timed[k]
 }
 
 // spare says whether tasks of a step may go to a slot that works on others still: they are

@@ -56,7 +56,7 @@ func TestBatchSizes(t *testing.T) {
 		most uint32
 		want int
 	}{
-		{0.012, 8, 4}, {0.012, 3, 3}, {0.012, 1, 1}, {0.012, 0, 1}, {0.2, 8, 1}, {0.001, 64, 49}, {0, 8, 8},
+		{0.024, 8, 4}, {0.024, 3, 3}, {0.024, 1, 1}, {0.024, 0, 1}, {0.2, 8, 1}, {0.002, 64, 49}, {0, 8, 8},
 	} {
 		b := started(t, c.cpu)
 		got := b.do(Ask{Worker: "w1", Most: c.most})
@@ -66,8 +66,38 @@ func TestBatchSizes(t *testing.T) {
 	}
 	b := started(t, 0.001)
 	b.do(Register{Name: "many", Slots: 48})
-	if got := b.do(Ask{Worker: "w1", Most: 64}); len(got) != 1 {
-		t.Errorf("%d of 98 tasks go to one of 49 slots", len(got))
+	if got := b.do(Ask{Worker: "w1", Most: 64}); len(got) != 2 {
+		t.Errorf("%d of 99 tasks go to one of 49 slots", len(got))
+	}
+}
+
+// Towards a step's end batches become smaller, but not less than leastSeconds, and not more
+// than a slot's share; a step begins with what tasks took the last time.
+func TestLastBatches(t *testing.T) {
+	for _, c := range []struct {
+		waiting, slots int
+		seconds        float64
+		want           uint32
+	}{
+		{400, 2, 0.001, 100}, {100, 2, 0.001, 25}, {30, 2, 0.001, 10}, {12, 2, 0.001, 6}, {3, 2, 0.001, 1}, {30, 2, 0.004, 7},
+		{8, 2, 0.004, 2}, {30, 2, 0.1, 1}, {64, 64, 0.001, 1}, {30, 2, 0, 7},
+	} {
+		s := &step{tasks: make([]task, c.waiting), maps: uint32(c.waiting), cost: make([]float64, c.waiting)}
+		for n := range s.cost {
+			s.cost[n] = c.seconds
+		}
+		if got := s.batch(0, c.slots); got != 1 {
+			t.Errorf("%+v: %d before anything is known", c, got)
+		}
+		s.timed[0] = true
+		if got := s.batch(0, c.slots); got != c.want {
+			t.Errorf("%+v: %d by the last time", c, got)
+		}
+		s.timed[0] = false
+		s.finished(0, c.seconds, c.seconds)
+		if got := s.batch(0, c.slots); got != c.want {
+			t.Errorf("%+v: %d by what has finished", c, got)
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ type step struct {
 	from   sources
 	in     inputs
 	cost   []float64 // of each task, in units of its kind; 0: not known
+	timed  [2]bool   // by kind: cost is the CPU seconds of the last time
 	pace   pace
 }
 
@@ -112,7 +113,8 @@ func (s *step) item(task uint32) (isMap bool, item uint32) {
 // been measured, else the plan's figures; ranges cost 0 until measured.
 func (s *step) costs(j *job) []float64 {
 	block := j.blockSeconds
-	if slices.Contains(block, 0) {
+	s.timed = [2]bool{!slices.Contains(block, 0), !slices.Contains(j.rangeSeconds, 0)}
+	if !s.timed[0] {
 		block = j.plan.BlockCost
 	}
 	out := make([]float64, len(s.tasks))
