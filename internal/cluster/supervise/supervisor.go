@@ -310,7 +310,7 @@ func (s *Supervisor) once(ctx context.Context, c *child) error {
 	if err != nil {
 		return err
 	}
-	if err := start(cmd); err != nil {
+	if err := cmd.Start(); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -1,7 +1,0 @@
-//go:build unix && !linux
-
-package supervise
-
-import "os/exec"
-
-func start(cmd *exec.Cmd) error { return cmd.Start() }

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Each process has its verb's timer slack in all of its threads, and its name and arguments
+// are as they were.
+func TestTimerSlack(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the system shows the slack of others' threads to root alone")
+	}
+	c := bench.Up(t, 1, 1)
+	for _, p := range c.State(t).Processes {
+		want := "5000000"
+		if p.Role == "worker" {
+			want = "20000000"
+		}
+		proc := filepath.Join("/proc", strconv.Itoa(p.PID))
+		comm, err := os.ReadFile(filepath.Join(proc, "comm"))
+		if err != nil || strings.TrimSpace(string(comm)) != "taxon" {
+			t.Errorf("%s is called %q, %v", p.ID, comm, err)
+		}
+		args, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+		if err != nil || !strings.Contains(string(args), "\x00"+p.Role+"\x00") {
+			t.Errorf("%s has the arguments %q, %v", p.ID, args, err)
+		}
+		threads, err := filepath.Glob(filepath.Join(proc, "task", "*"))
+		if err != nil || len(threads) < 2 {
+			t.Fatalf("%s has %d threads, %v", p.ID, len(threads), err)
+		}
+		for _, path := range threads {
+			b, err := os.ReadFile(filepath.Join("/proc", filepath.Base(path), "timerslack_ns"))
+			if err == nil && strings.TrimSpace(string(b)) != want { // else the thread has ended
+				t.Errorf("%s: a thread has a slack of %s ns, want %s", p.ID, b, want)
+			}
+		}
+	}
+}
