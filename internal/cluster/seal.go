@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -56,8 +57,9 @@ type Seal struct {
 
 // seal is one that is made or being made.
 type seal struct {
-	ended int64         // when the job did
-	ready chan struct{} // closed when what follows is set
+	ended   int64                  // when the job did
+	trouble atomic.Pointer[string] // why the last try failed; nil: it did not
+	ready   chan struct{}          // closed when what follows is set
 	Seal
 }
 
@@ -217,6 +219,7 @@ type sealedStream struct {
 
 // Send passes a status on; one of a job that has just ended waits for its seal.
 func (w *sealedStream) Send(st *taxonv1.JobStatus) error {
+	own := st.Error // without what was in the way of the seal
 	if made := w.sealer.dress(st); made == nil {
 		return w.ServerStreamingServer.Send(st)
 	} else if err := w.ServerStreamingServer.Send(st); err != nil {
@@ -230,13 +233,13 @@ func (w *sealedStream) Send(st *taxonv1.JobStatus) error {
 			return w.sealer.ctx.Err()
 		}
 	}
-	st.State, st.Phase, st.Trace = taxonv1.JobState_JOB_STATE_DONE, "end", nil // the trace has gone already
+	st.State, st.Phase, st.Error, st.Trace = taxonv1.JobState_JOB_STATE_DONE, "end", own, nil // the trace has gone already
 	w.sealer.dress(st)
 	return w.ServerStreamingServer.Send(st)
 }
 
 // dress puts the seal on the status of a finished job; one without a seal is shown as
-// running, and what is being made is returned.
+// running, with what is in the way, and what is being made is returned.
 func (s *Sealer) dress(st *taxonv1.JobStatus) (missing *seal) {
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return nil
@@ -244,7 +247,11 @@ func (s *Sealer) dress(st *taxonv1.JobStatus) (missing *seal) {
 	made := s.get(st.Job, st.EndedUnixMs)
 	if made == nil {
 		st.State, st.Phase = taxonv1.JobState_JOB_STATE_RUNNING, PhaseSeal
-		return s.entry(st.Job, st.EndedUnixMs)
+		missing = s.entry(st.Job, st.EndedUnixMs)
+		if trouble := missing.trouble.Load(); trouble != nil && st.Error == "" {
+			st.Error = *trouble
+		}
+		return missing
 	}
 	st.WeightsSha256, st.Nonzeros, st.PeakRssBytes = made.WeightsSHA256, made.Nonzeros, made.PeakRSSBytes
 	if made.Error != "" && st.Error == "" {
@@ -293,8 +300,11 @@ func (s *Sealer) make(job string, e *seal) {
 	var sealed Seal
 	err := Insist(s.ctx, 0, func() (err error) {
 		sealed, err = s.digest(s.ctx, job)
-		if err != nil && passing(err) && s.Failed != nil {
-			s.Failed(fmt.Errorf("job %s: digest of its weights: %w", job, err))
+		if err != nil && passing(err) {
+			e.tell(fmt.Sprintf("the weights can't be digested yet: %v", err))
+			if s.Failed != nil {
+				s.Failed(fmt.Errorf("job %s: digest of its weights: %w", job, err))
+			}
 		}
 		return err
 	}, passing)
@@ -314,6 +324,9 @@ func (s *Sealer) make(job string, e *seal) {
 	e.Seal = sealed
 	close(e.ready)
 }
+
+// tell has the job's status say what is in the way.
+func (e *seal) tell(trouble string) { e.trouble.Store(&trouble) }
 
 func (s *Sealer) keep(job string, sealed Seal) error {
 	data, err := json.Marshal(sealed)

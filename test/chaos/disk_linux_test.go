@@ -57,7 +57,7 @@ func TestFullDisk(t *testing.T) {
 	thorough(t)
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
-	for _, d := range []struct{ process, mib string }{{"store-0", "700"}, {"coordinator", "16"}} {
+	for _, d := range []struct{ process, mib string }{{"store-0", "700"}, {"coordinator", "96"}} {
 		t.Run(d.process, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cluster")
 			disk := filepath.Join(dir, d.process)

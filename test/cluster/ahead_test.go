@@ -42,7 +42,11 @@ func seal(t *testing.T, gap string, flags ...string) *sealing {
 		_, err := os.Stat(filepath.Join(s.out+".part", "weights-00000.bin"))
 		return err == nil
 	})
-	if st := s.Status(t, s.job); st.State != "running" || st.Phase != "seal" {
+	st := s.Status(t, s.job)
+	for ; st.Error == "" && st.Phase == "seal"; st = s.Status(t, s.job) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if st.State != "running" || st.Phase != "seal" || !strings.Contains(st.Error, "can't be digested yet") {
 		t.Errorf("weights are fetched of a job that is %+v", st)
 	}
 	if _, err := os.Stat(s.out); err == nil {
