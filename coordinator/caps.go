@@ -197,7 +197,7 @@ func (j *job) applyReopen(r *Record) error {
 	if j.Lost { // it begins at what is loaded
 		o.StoppedBy = ""
 	}
-	j.State, j.Error, j.Ended, j.Failed = taxonv1.JobState_JOB_STATE_QUEUED, "", 0, nil
+	j.State, j.Error, j.Ended, j.Failed, j.Futile = taxonv1.JobState_JOB_STATE_QUEUED, "", 0, nil, 0
 	if changed != "" {
 		changed = ", " + changed
 	}

@@ -106,6 +106,7 @@ type jobState struct {
 
 	Speculated, Remade, Rollbacks uint32            `json:",omitempty"`
 	RolledTo                      uint32            `json:",omitempty"` // sweep that the last rollback went back to
+	Futile                        uint32            `json:",omitempty"` // rollbacks since it got further, or was resumed
 	Failed                        *failedTask       `json:",omitempty"` // where it failed
 	Past                          []pastStep        `json:",omitempty"` // steps that are referred to, see remake.go
 	Remakes                       map[uint64]uint32 `json:",omitempty"` // how often a task was made again, by remakeKey

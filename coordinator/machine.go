@@ -27,7 +27,7 @@ type Limits struct {
 	MaxLosses        uint32 // of one task before its job fails: it seems to kill its workers. Default 30
 	MaxErrors        uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
 	MaxOutage        Tick   // of the store, before a job that needs it fails. Default 10 min
-	MaxRollbacks     uint32 // of a job, before it fails. Default 8
+	MaxRollbacks     uint32 // of a job without getting further, before it fails. Default 8
 	Straggler        Tick   // no second attempt at a task that runs for less. Default 2 s
 	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be made again
 	MaxRunning       int    // jobs that run at once, others queue. Default 4

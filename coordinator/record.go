@@ -493,7 +493,7 @@ func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
 		last := j.outer.Last
 		line.Certificate = &last
 	}
-	j.Committed = sweep
+	j.Committed, j.Futile = sweep, 0
 	j.Trace = append(j.Trace, line)
 	j.SweepRead, j.SweepWritten = j.BytesRead-j.ReadBefore, j.BytesWritten-j.WrittenBefore
 	j.ReadBefore, j.WrittenBefore = j.BytesRead, j.BytesWritten

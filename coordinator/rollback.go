@@ -11,8 +11,8 @@ import (
 
 // rollBack takes a job's tasks away and asks for its last checkpoint.
 func (m *Machine) rollBack(j *job, reason string) {
-	if j.Rollbacks >= m.limits.MaxRollbacks {
-		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times already: look after the store", reason, j.Rollbacks))
+	if j.Futile >= m.limits.MaxRollbacks {
+		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times without getting further: look after the store, then resume the job", reason, j.Futile))
 		return
 	}
 	again := j.Rollbacks > 0 && j.RolledTo == j.outer.Sweep
@@ -30,6 +30,7 @@ func (m *Machine) applyRollback(j *job, r *Record) {
 	j.goOn(r.At)
 	j.rolling, j.step, j.remakes = true, nil, nil
 	j.Rollbacks++
+	j.Futile++
 	m.out = append(m.out, Changed{})
 }
 

@@ -39,7 +39,7 @@ func newStoreCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "run a shard of a cluster's parameter store",
 		Long: "Runs one shard of the parameter store: it keeps what workers write, and the data sets that submitters upload, checksummed. " +
-			"Values lie in --dir (Badger) and are synced before they are acknowledged, so a shard that is killed comes back with all of them; " +
+			"Values lie in files of --dir, with Badger for what tells where, and are synced before they are acknowledged, so a shard that is killed comes back with all of them; " +
 			"with --memory they live in memory and go with the process. The shard's id is kept in --dir: the same folder is the same shard, wherever it runs.",
 		Example: "taxon store --dir /var/lib/taxon/store --coordinator coordinator.example:7070 --listen 127.0.0.1:7071\n" +
 			"TAXON_COORDINATOR=127.0.0.1:7070 taxon store --dir store-0",
@@ -186,9 +186,13 @@ func (o *storeOptions) open(ctx context.Context) (s store.Shard, err error) {
 	if o.memory > 0 {
 		return memory.New(memory.Options{MaxBytes: uint64(o.memory)}), nil
 	}
+	folder := filepath.Join(o.dir, "values")
+	if err := storerpc.ClearInbox(folder); err != nil { // before the room to open it is judged
+		return nil, fs.Explain(folder, err)
+	}
 	err = cluster.Insist(ctx, openWait, func() error {
 		var b *badger.Store
-		b, err := badger.Open(badger.Options{Dir: filepath.Join(o.dir, "values"), ID: o.name})
+		b, err := badger.Open(badger.Options{Dir: folder, ID: o.name})
 		s = b
 		return err
 	}, func(err error) bool { return errors.Is(err, store.ErrLocked) })

@@ -259,6 +259,9 @@ func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string
 	}
 	if o.train.out != "" {
 		if _, err := c.fetchModel(ctx, a, job, o.train.out, early); err != nil {
+			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
+				err = fmt.Errorf("%w (job %s is done: `taxon export --job %s --format model --out DIR` fetches its model)", err, job, job)
+			}
 			return err
 		}
 	}

@@ -329,3 +329,50 @@ func TestSpares(t *testing.T) {
 		t.Errorf("%d files are kept of a job that is gone, %v", spare(), err)
 	}
 }
+
+// TestSparesGoWithTheJob: also where it is dropped as the coordinator does, step by step.
+func TestSparesGoWithTheJob(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	defer s.Close()
+	mustPut(t, s, someValue(1, 1, 1, 9), someValue(2, 1, 1, 9))
+	if _, err := s.Drop(t.Context(), store.DropSpec{Job: "j", Before: 1<<32 - 1}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(s.segments()); err != nil || len(left) != 0 {
+		t.Errorf("%v stays, %v", left, err)
+	}
+}
+
+// TestCommitTrims: a small step that was written over a large one's file gives the rest back.
+func TestCommitTrims(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	defer s.Close()
+	mustPut(t, s, someValue(1, 1, 1, 5<<20), someValue(2, 1, 1, 9))
+	if _, err := s.Drop(t.Context(), store.DropSpec{Job: "j", Before: 2}); err != nil {
+		t.Fatal(err)
+	}
+	small, late := someValue(3, 1, 1, 99), someValue(3, 1, 2, 99)
+	size := func() (n int64) {
+		for _, path := range segmentFiles(t, s.dir) {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += info.Size()
+		}
+		return n
+	}
+	mustPut(t, s, small)
+	if n := size(); n < 5<<20 {
+		t.Fatalf("%d bytes: the file was not written over", n)
+	}
+	if err := s.Commit(t.Context(), "j", 3, []uint32{0, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if n := size(); n > 4096 {
+		t.Errorf("%d bytes stay of a step of 99", n)
+	}
+	mustPut(t, s, late)
+	mustHave(t, s, small, late)
+	mustHave(t, crashed(t, s, nil), small, late)
+}

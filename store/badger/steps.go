@@ -60,6 +60,11 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	for _, f := range st.files { // all that counts is there
+		if err := f.Trim(); err != nil {
+			return false, err
+		}
+	}
 	var records []segment.Record
 	for _, k := range st.keys() {
 		if stale(k) {
@@ -116,7 +121,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 			err = errors.Join(err, s.spares.keep(f))
 		}
 	}
-	if what.All {
+	if len(old.steps) > 0 && len(s.table.of(what.Job)) == 0 { // nothing of a job that is gone stays
 		_, gone := s.spares.clear()
 		err = errors.Join(err, gone)
 	}

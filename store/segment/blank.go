@@ -43,7 +43,7 @@ func (f *File) Blank() (*Blank, error) {
 // longer counts: the checksums of its records went on from another head. After an error
 // the file is gone.
 func (b *Blank) Create(dir string, h Head) (*File, error) {
-	f := &File{Head: h, seed: seedOf(h), sync: syncData, file: b.file, path: filepath.Join(dir, Name(h.Number))}
+	f := &File{Head: h, seed: seedOf(h), sync: syncData, file: b.file, path: filepath.Join(dir, Name(h.Number)), room: b.Size}
 	head := appendHead(nil, h)
 	f.begin = int64(len(head))
 	f.size = f.begin

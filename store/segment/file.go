@@ -46,6 +46,7 @@ type File struct {
 
 	mu     sync.Mutex // guards what follows, and the order of writes
 	size   int64      // bytes written; of a file that was opened again all that it has
+	room   int64      // bytes that the file has, of one that is written over
 	buffer []byte     // of Append, kept for the next one
 	err    error      // why nothing can be appended any more; nil: it can
 
@@ -198,6 +199,20 @@ func (f *File) Writable() bool {
 // Sum is the checksum of the file's head: files of different shards, steps or numbers have
 // different ones.
 func (f *File) Sum() uint32 { return f.seed }
+
+// trimLeast is how many bytes a file may have for nothing.
+const trimLeast = 1 << 20
+
+// Trim gives room back if the file has more than twice what was written to it.
+func (f *File) Trim() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || f.room < 2*f.size+trimLeast {
+		return nil
+	}
+	f.room = 0
+	return f.file.Truncate(f.size)
+}
 
 // Path is that of the file, within the shard's folder.
 func (f *File) Path() string { return filepath.Join(Folder, filepath.Base(f.path)) }

@@ -25,7 +25,13 @@ import (
 const shortLeast = 16 << 10
 
 // attachment is what a client knows of a shard's files.
-type attachment struct{ folder string } // "": it is elsewhere, or shows none
+type attachment struct {
+	folder string // "": it is elsewhere, or shows none
+	passed atomic.Uint32
+}
+
+// askAgain is after how many calls a shard is asked again that showed no files.
+const askAgain = 256
 
 // attached gives the shard's folder, asking for it the first time; "": there is no short
 // circuit.
@@ -33,7 +39,7 @@ func (s *shard) attached(ctx context.Context) string {
 	if s.local {
 		return ""
 	}
-	if a := s.files.Load(); a != nil {
+	if a := s.files.Load(); a != nil && (a.folder != "" || a.passed.Add(1) < askAgain) {
 		return a.folder
 	}
 	r, err := s.stub().Attach(ctx, &taxonv1.AttachRequest{})
@@ -202,7 +208,7 @@ func (o *opened) read(file uint32, offset, bytes uint64) ([]byte, error) {
 			return nil, store.ErrInvalid
 		}
 		var err error
-		if *at, err = os.Open(filepath.Join(o.folder, name)); err != nil {
+		if *at, err = openPlain(filepath.Join(o.folder, name)); err != nil {
 			o.missed = true
 			return nil, err
 		}

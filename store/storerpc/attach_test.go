@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -290,35 +289,19 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestInboxIsSwept: what killed clients leave goes, at once behind a restart, else when it
-// is old; files of clients at work stay.
-func TestInboxIsSwept(t *testing.T) {
+// TestInboxOfBefore: what clients of an earlier life have left goes, and those of today go on.
+func TestInboxOfBefore(t *testing.T) {
 	c := newNear(t, 1)
 	c.put(t, large(1, 1))
-	old, fresh := filepath.Join(c.inbox(), strings.Repeat("a", 32)), filepath.Join(c.inbox(), strings.Repeat("b", 32))
-	for _, path := range []string{old, fresh} {
-		if err := os.WriteFile(path, []byte{1}, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(old, long, long); err != nil {
+	left := filepath.Join(c.inbox(), strings.Repeat("b", 32))
+	if err := os.WriteFile(left, []byte{1}, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	attach := func(conn grpc.ClientConnInterface) {
-		if _, err := taxonv1.NewStoreClient(conn).Attach(t.Context(), &taxonv1.AttachRequest{}); err != nil {
-			t.Fatal(err)
-		}
+	next := serveService(t, storerpc.NewServerWith(c.shards[0], storerpc.ServerOptions{ShortCircuit: true}).Register)
+	if _, err := taxonv1.NewStoreClient(next).Attach(t.Context(), &taxonv1.AttachRequest{}); err != nil {
+		t.Fatal(err)
 	}
-	attach(c.conns[0])
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("an old file stays: %v", err)
-	}
-	if _, err := os.Stat(fresh); err != nil {
-		t.Errorf("a fresh file: %v", err)
-	}
-	attach(serveService(t, storerpc.NewServerWith(c.shards[0], storerpc.ServerOptions{ShortCircuit: true}).Register))
-	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
 		t.Errorf("a file of an earlier life stays: %v", err)
 	}
 	c.put(t, large(1, 2)) // its folder is not the one that it was shown

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-func openInbox(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+func openPlain(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 // shortCircuits says whether this system has what a short circuit needs.
 const shortCircuits = false

@@ -3,13 +3,23 @@
 package storerpc
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
 
-// openInbox opens a client's file: no link to another place, and nothing that blocks.
-func openInbox(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// openPlain opens a file of the other side's: no link to another place, and nothing that
+// blocks.
+func openPlain(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, f.Close(), fmt.Errorf("%s is no plain file", path))
+	}
+	return f, nil
 }
 
 // shortCircuits says whether this system has what a short circuit needs.

@@ -38,6 +38,7 @@ func (s *Server) Attach(context.Context, *taxonv1.AttachRequest) (*taxonv1.Attac
 	if err != nil {
 		return nil, toStatus(fmt.Errorf("attach: %w", err))
 	}
+	s.inbox.sweep(false)
 	return &taxonv1.AttachResult{Folder: s.inbox.folder, Proof: proof}, nil
 }
 
@@ -113,7 +114,9 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 		values[i] = store.Summed{Key: keyFromProto(k), Data: data[:n:n], CRC32C: req.Crc32C[i]}
 		data = data[n:]
 	}
-	if err := s.shard.PutSummed(ctx, values); err != nil {
+	err = s.shard.PutSummed(ctx, values)
+	s.inbox.sweep(errors.Is(err, store.ErrFull))
+	if err != nil {
 		return nil, toStatus(err)
 	}
 	return &taxonv1.PutResult{Values: uint64(len(values)), Bytes: size}, nil
