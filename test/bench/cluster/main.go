@@ -91,8 +91,11 @@ func run(ctx context.Context, s settings) error {
 	}
 	fmt.Println("| | wall s | CPU s | worker | store | coordinator | command | sweeps |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- |")
-	for range s.runs {
-		for _, side := range sides {
+	for n := range s.runs + 1 {
+		for i, side := range sides {
+			if n == s.runs && i%2 == 1 { // train once more: a cluster's run is compared with both beside it
+				continue
+			}
 			c, err := side.measure(ctx)
 			if err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)
@@ -109,12 +112,23 @@ func run(ctx context.Context, s settings) error {
 		m := median(side.costs)
 		text := m.row("median: " + side.name)
 		if i%2 == 1 {
-			base := median(sides[i-1].costs)
-			text += fmt.Sprintf(" %.3f of train's wall time, %.3f of its CPU time", m.wall/base.wall, m.cpu()/base.cpu())
+			text += " of train's, by run, wall " + ratios(side.costs, sides[i-1].costs, func(c cost) float64 { return c.wall }) +
+				"; CPU " + ratios(side.costs, sides[i-1].costs, cost.cpu)
 		}
 		fmt.Println(text)
 	}
 	return nil
+}
+
+// ratios compares each run with the mean of train's before and behind it, as machines that
+// others share change their speed by the minute: the median, and all.
+func ratios(costs, train []cost, f func(cost) float64) string {
+	all := make([]float64, len(costs))
+	for i := range costs {
+		all[i] = 2 * f(costs[i]) / (f(train[i]) + f(train[i+1]))
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%.3f %.3f", (all[(len(all)-1)/2]+all[len(all)/2])/2, all)
 }
 
 // cost is what a run took, in seconds.
