@@ -29,7 +29,7 @@ func (s *Store) roomToDelete() error { return s.must(s.reserve / reserveTables *
 // twice, to the log and to a table.
 func (s *Store) room(n uint64) error { return s.must(s.reserve + 2*n) }
 
-// must reports ErrFull unless need bytes are free.
+// must reports ErrFull unless need bytes are free; callers say which store it is.
 func (s *Store) must(need uint64) error {
 	free, err := s.free(s.dir)
 	if err == nil && free < need {
@@ -39,11 +39,11 @@ func (s *Store) must(need uint64) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("store %s: %w", s.dir, err)
+		return err
 	}
 	if free < need {
-		return fmt.Errorf("store %s: %w: %d MiB are free on the disk, %d MiB must be: free some or give the shard a larger disk",
-			s.dir, store.ErrFull, free>>20, (need+1<<20-1)>>20)
+		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB must be: free some or give the shard a larger disk",
+			store.ErrFull, free>>20, (need+1<<20-1)>>20)
 	}
 	return nil
 }

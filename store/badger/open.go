@@ -219,10 +219,11 @@ func (s *Store) Close() error {
 	if s.codec != nil {
 		s.codec.close()
 	}
-	if full := s.roomToDelete(); full != nil {
-		return errors.Join(err, full)
+	full := s.roomToDelete()
+	if full == nil {
+		err = errors.Join(err, s.db.Close())
 	}
-	if err := errors.Join(err, s.db.Close()); err != nil {
+	if err = errors.Join(err, full); err != nil {
 		return fmt.Errorf("close store %s: %w", s.dir, err)
 	}
 	return nil

@@ -46,10 +46,11 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	if err := s.roomToDelete(); err != nil {
-		return err
+	err = s.roomToDelete()
+	if err == nil {
+		err = s.mark(entries)
 	}
-	if err := s.mark(entries); err != nil {
+	if err != nil {
 		return fmt.Errorf("commit: %w", s.explain(err))
 	}
 	return nil
