@@ -116,7 +116,10 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, ioByte
 // write writes values over the file's beginning, one behind the other.
 func (f *scratch) write(values []store.Summed, positions []int32) error {
 	out := writers.Get().(*bufio.Writer)
-	defer writers.Put(out)
+	defer func() {
+		out.Reset(nil) // the file is not the pool's to keep
+		writers.Put(out)
+	}()
 	out.Reset(io.NewOffsetWriter(f.file, 0))
 	for _, p := range positions {
 		_, _ = out.Write(values[p].Data) // Flush has the error

@@ -3,12 +3,16 @@
 package storerpc
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"taxon/store"
 )
 
 // aged makes a file in a folder's inbox that was written to so long ago.
@@ -104,5 +108,26 @@ func TestAskedAgain(t *testing.T) {
 	s.files.Store(found)
 	if s.attached(t.Context()) != "/x" || found.passed.Load() != 0 {
 		t.Error("an attachment is not used")
+	}
+}
+
+// fullShard has no room.
+type fullShard struct{ store.Shard }
+
+func (fullShard) PutSummed(context.Context, []store.Summed) error { return store.ErrFull }
+
+// TestFullShardSweeps: whichever way values come, a full shard takes its inbox's room.
+func TestFullShardSweeps(t *testing.T) {
+	in := &inbox{folder: t.TempDir()}
+	if _, err := in.attach(); err != nil {
+		t.Fatal(err)
+	}
+	resting := aged(t, in.folder, "b", inboxStale/2)
+	put := &putStream{server: &Server{shard: fullShard{}, inbox: in}, ctx: t.Context()}
+	if err := put.flush(); !errors.Is(err, store.ErrFull) {
+		t.Fatal(err)
+	}
+	if there(resting) {
+		t.Error("what rests in the inbox keeps its room")
 	}
 }

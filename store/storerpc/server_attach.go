@@ -114,12 +114,19 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 		values[i] = store.Summed{Key: keyFromProto(k), Data: data[:n:n], CRC32C: req.Crc32C[i]}
 		data = data[n:]
 	}
-	err = s.shard.PutSummed(ctx, values)
-	s.inbox.sweep(errors.Is(err, store.ErrFull))
-	if err != nil {
+	if err := s.store(ctx, values); err != nil {
 		return nil, toStatus(err)
 	}
 	return &taxonv1.PutResult{Values: uint64(len(values)), Bytes: size}, nil
+}
+
+// store hands values to the shard, and looks after what clients have left in its folder.
+func (s *Server) store(ctx context.Context, values []store.Summed) error {
+	err := s.shard.PutSummed(ctx, values)
+	if s.inbox != nil {
+		s.inbox.sweep(errors.Is(err, store.ErrFull))
+	}
+	return err
 }
 
 // checkAdopt bounds a request before anything is read for it, and sums its bytes.

@@ -127,7 +127,7 @@ func (p *putStream) begin(c *taxonv1.PutChunk) error {
 
 // flush hands the whole values to the shard.
 func (p *putStream) flush() error {
-	err := p.server.shard.PutSummed(p.ctx, p.group)
+	err := p.server.store(p.ctx, p.group)
 	p.group, p.pending = nil, 0
 	p.release()
 	return err

@@ -1,19 +1,18 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// Each process has its verb's timer slack in all of its threads, and its name and arguments
-// are as they were.
+// Each process has its verb's timer slack in all of its threads, as far as the system shows
+// it (to root alone), and its name and arguments are as they were.
 func TestTimerSlack(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("the system shows the slack of others' threads to root alone")
-	}
 	c := bench.Up(t, 1, 1)
 	for _, p := range c.State(t).Processes {
 		want := "5000000"
@@ -35,6 +34,9 @@ func TestTimerSlack(t *testing.T) {
 		}
 		for _, path := range threads {
 			b, err := os.ReadFile(filepath.Join("/proc", filepath.Base(path), "timerslack_ns"))
+			if err != nil && os.Getuid() == 0 && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
+				t.Error(err)
+			}
 			if err == nil && strings.TrimSpace(string(b)) != want { // else the thread has ended
 				t.Errorf("%s: a thread has a slack of %s ns, want %s", p.ID, b, want)
 			}

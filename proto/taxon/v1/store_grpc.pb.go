@@ -54,8 +54,8 @@ type StoreClient interface {
 	// List streams the keys (and sizes) that lie in this shard.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[KeyInfos], error)
 	// Attach begins a short circuit: a client that shares the shard's file system reads and
-	// writes values by way of files, and says by Locate and Adopt only which. Unimplemented
-	// where the shard has no files or is not to show them.
+	// writes values by way of files, and says by Locate and Adopt only which. A shard that
+	// has no files, or is not to show them, answers with gRPC status 12: it offers no such call.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachResult, error)
 	// Locate tells where values lie in the shard's segments. What a client finds there it
 	// verifies; what it does not, it asks Get for.
@@ -191,8 +191,8 @@ type StoreServer interface {
 	// List streams the keys (and sizes) that lie in this shard.
 	List(*ListRequest, grpc.ServerStreamingServer[KeyInfos]) error
 	// Attach begins a short circuit: a client that shares the shard's file system reads and
-	// writes values by way of files, and says by Locate and Adopt only which. Unimplemented
-	// where the shard has no files or is not to show them.
+	// writes values by way of files, and says by Locate and Adopt only which. A shard that
+	// has no files, or is not to show them, answers with gRPC status 12: it offers no such call.
 	Attach(context.Context, *AttachRequest) (*AttachResult, error)
 	// Locate tells where values lie in the shard's segments. What a client finds there it
 	// verifies; what it does not, it asks Get for.
