@@ -152,9 +152,7 @@ func (d *decoder) f32(dst []float32) {
 	if raw == nil {
 		return
 	}
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-	}
+	sparse.Copy(dst, raw)
 }
 
 // f32as64 reads what f64as32 wrote.
@@ -190,29 +188,71 @@ func (d *decoder) u16(dst []uint16) {
 
 // ascending reads strictly ascending indices below limit into dst.
 func (d *decoder) ascending(dst []uint32, lo, limit uint32) {
-	b := d.b
-	at := uint64(lo)
-	for i := range dst {
-		var v uint64
-		if len(b) > 0 && b[0] < 0x80 { // most differences fit a byte
-			v, b = uint64(b[0]), b[1:]
-		} else {
-			n := 0
-			v, n = binary.Uvarint(b)
-			if n <= 0 {
+	b, at, zero := d.b, uint64(lo), false
+	for i := 0; i < len(dst); {
+		for len(dst)-i >= 8 && len(b) >= 8 { // most differences fit a byte: eight at a time
+			w := binary.LittleEndian.Uint64(b)
+			if w&highBits != 0 {
+				break
+			}
+			zero = zero || (w-lowBits)&highBits != 0 && (i > 0 || (w>>8-lowBits>>8)&highBits != 0)
+			at = eight(dst[i:i+8], at, w)
+			b, i = b[8:], i+8
+		}
+		for i < len(dst) { // up to the next longer one
+			if len(b) == 0 {
 				d.fail()
 				return
 			}
-			b = b[n:]
+			v := uint64(b[0])
+			long := v >= 0x80
+			if !long {
+				b = b[1:]
+			} else if len(b) > 1 && b[1] < 0x80 {
+				v, b = v&0x7f|uint64(b[1])<<7, b[2:]
+			} else {
+				n := 0
+				if v, n = binary.Uvarint(b); n <= 0 || v > math.MaxUint32 {
+					d.fail()
+					return
+				}
+				b = b[n:]
+			}
+			zero = zero || v == 0 && i > 0
+			at += v
+			dst[i] = uint32(at)
+			if i++; long {
+				break
+			}
 		}
-		at += v
-		if at >= uint64(limit) || (v == 0 && i > 0) {
-			d.fail()
-			return
-		}
-		dst[i] = uint32(at)
+	}
+	if zero || len(dst) > 0 && at >= uint64(limit) { // they ascend: the last is the largest
+		d.fail()
+		return
 	}
 	d.b = b
+}
+
+// Eight bytes' high and low bits.
+const (
+	highBits = 0x8080808080808080
+	lowBits  = 0x0101010101010101
+)
+
+// eight adds up eight differences of a byte each, from at on; the last sum is returned.
+func eight(dst []uint32, at, w uint64) uint64 {
+	_ = dst[7]
+	v := uint32(at) // the caller looks whether the sum went beyond
+	v0 := v + uint32(w&0xff)
+	v1 := v0 + uint32(w>>8&0xff)
+	v2 := v1 + uint32(w>>16&0xff)
+	v3 := v2 + uint32(w>>24&0xff)
+	v4 := v3 + uint32(w>>32&0xff)
+	v5 := v4 + uint32(w>>40&0xff)
+	v6 := v5 + uint32(w>>48&0xff)
+	v7 := v6 + uint32(w>>56)
+	dst[0], dst[1], dst[2], dst[3], dst[4], dst[5], dst[6], dst[7] = v0, v1, v2, v3, v4, v5, v6, v7
+	return at + uint64(v7-v)
 }
 
 // end demands that everything was read.

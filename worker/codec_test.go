@@ -2,10 +2,12 @@ package worker
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -293,6 +295,62 @@ func TestAscending(t *testing.T) {
 		d.ascending(make([]uint32, len(c.differences)), 0, 10)
 		if (d.end("x") == nil) != c.ok {
 			t.Errorf("differences %v below 10: %v", c.differences, d.err)
+		}
+	}
+}
+
+// TestAscendingTwin compares with one difference at a time, on lists right and wrong.
+func TestAscendingTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lo := rapid.Uint32Range(0, 1<<20).Draw(t, "lo")
+		differences := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 127), rapid.Uint32Range(0, 300)), 0, 60).Draw(t, "differences")
+		e, sum := encoder{}, uint64(lo)
+		for _, d := range differences {
+			e.uvarint(int(d))
+			sum += uint64(d)
+		}
+		e.b = e.b[:len(e.b)-rapid.IntRange(0, min(2, len(e.b))).Draw(t, "cut")]
+		limit := uint32(sum) + rapid.Uint32Range(0, 2).Draw(t, "beyond")
+		want, ok := ascendingTwin(e.b, len(differences), lo, limit)
+		got, d := make([]uint32, len(differences)), decoder{b: e.b}
+		d.ascending(got, lo, limit)
+		if (d.end("x") == nil) != ok || ok && !slices.Equal(got, want) {
+			t.Fatalf("%v, %v, %v", d.err, got, want)
+		}
+	})
+}
+
+func ascendingTwin(b []byte, n int, lo, limit uint32) (out []uint32, ok bool) {
+	at := uint64(lo)
+	for i := range n {
+		v, used := binary.Uvarint(b)
+		if at += v; used <= 0 || at >= uint64(limit) || v == 0 && i > 0 {
+			return nil, false
+		}
+		out, b = append(out, uint32(at)), b[used:]
+	}
+	return out, len(b) == 0
+}
+
+// BenchmarkAscending reads lists as contributions and vectors have them: one difference in
+// twenty takes two bytes.
+func BenchmarkAscending(b *testing.B) {
+	e, r, n, at := encoder{}, rand.New(rand.NewPCG(1, 2)), 10000, uint32(0)
+	for range n {
+		d := 1 + r.Uint32N(60)
+		if r.IntN(200) == 0 {
+			d += 100
+		}
+		e.uvarint(int(d))
+		at += d
+	}
+	dst := make([]uint32, n)
+	b.SetBytes(int64(len(e.b)))
+	for b.Loop() {
+		d := decoder{b: e.b}
+		d.ascending(dst, 0, at+1)
+		if d.end("x") != nil {
+			b.Fatal(d.err)
 		}
 	}
 }

@@ -186,13 +186,21 @@ func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, no
 	d.format(formatContributions)
 	exact := d.number(1) == 1
 	n := d.count(2)
+	each := 1 + 1 + 4 // bytes of an entry, at least
+	if exact {
+		each = 1 + 1 + 8
+	}
+	most := len(d.b) / each
+	features, sums := make([]uint32, most), make([]float64, most) // of all, in one piece
 	for range n {
 		c := reducer.Contribution{Parent: int32(d.number(nodes - 1))}
-		m := d.count(2)
-		if d.err != nil {
+		m := d.count(each)
+		if d.err != nil || m > len(features) {
+			d.fail()
 			break
 		}
-		c.Feature, c.Sum = make([]uint32, m), make([]float64, m)
+		c.Feature, features = features[:m:m], features[m:]
+		c.Sum, sums = sums[:m:m], sums[m:]
 		d.ascending(c.Feature, lo, hi)
 		c.Stiff = d.take(m)
 		if exact {

@@ -25,17 +25,28 @@ func View[T Word](b []byte) []T {
 		return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
 	}
 	out := make([]T, n)
-	raw := unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), n*size)
-	for i := 0; i < n*size; i += size {
+	Copy(out, b)
+	return out
+}
+
+// Copy fills dst with the little-endian words that b begins with.
+func Copy[T Word](dst []T, b []byte) {
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	if len(dst) == 0 {
+		return
+	}
+	b = b[:len(dst)*size]
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), len(b))
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		copy(raw, b)
+		return
+	}
+	for i := 0; i < len(b); i += size {
 		for j := range size {
-			if little {
-				raw[i+j] = b[i+j]
-			} else {
-				raw[i+j] = b[i+size-1-j]
-			}
+			raw[i+j] = b[i+size-1-j]
 		}
 	}
-	return out
 }
 
 // Append appends v's little-endian words to b: a copy of its memory on most machines.
