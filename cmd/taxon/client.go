@@ -106,10 +106,13 @@ func (c *client) fail(err error) error {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return usagef("%s: the coordinator at %s refuses: %s", c.verb, c.addr, s.Message())
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return fmt.Errorf("%s: the coordinator at %s does not answer: %s: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.verb, c.addr, storerpc.Plain(s.Message()))
+		return &awayError{fmt.Errorf("%s: the coordinator at %s does not answer: %s: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.verb, c.addr, storerpc.Plain(s.Message()))}
 	}
 	return fmt.Errorf("%s: %w", c.verb, errors.New(s.Message()))
 }
+
+// awayError is that of a coordinator that does not answer.
+type awayError struct{ error }
 
 // oneArg takes exactly one positional argument, called what.
 func oneArg(what string) cobra.PositionalArgs {

@@ -191,7 +191,11 @@ func newCancelCmd(a *app) *cobra.Command {
 		if a.json {
 			return a.printJSON(documentOf(st))
 		}
-		a.ui.Note("%s: %s after sweep %d", st.GetJob(), stateName(st.GetState()), st.GetSweep())
+		kept := ""
+		if discard {
+			kept = "; its values are dropped"
+		}
+		a.ui.Note("%s: %s after sweep %d%s", st.GetJob(), stateName(st.GetState()), st.GetSweep(), kept)
 		return nil
 	})
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {

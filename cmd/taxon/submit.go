@@ -245,6 +245,9 @@ func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string
 		if isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted) {
 			return interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
 		}
+		if errors.As(err, new(*awayError)) {
+			return fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s --watch` follows it then", err, job, job)
+		}
 		return err
 	}
 	switch st.GetState() {

@@ -219,6 +219,23 @@ func TestInterruptedBesideSeal(t *testing.T) {
 	}
 }
 
+// Whoever gives up waiting for a coordinator that is away hears that the job goes on, and
+// so it does.
+func TestAwayBesideSeal(t *testing.T) {
+	s := seal(t, "1e-1", "--patience", "1s")
+	s.Down(t)
+	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "does not answer") || !strings.Contains(r.Stderr, "job j goes on with the coordinator") {
+		t.Errorf("away: %+v", r)
+	}
+	s.empty(t)
+	s.release(t)
+	s.Must(t, "", "cluster", "up", "--dir", s.Dir)
+	s.env = "TAXON_COORDINATOR=" + s.State(t).Coordinator
+	if st := s.Await(t, s.job, nil); st.State != "done" {
+		t.Errorf("the job is %+v", st)
+	}
+}
+
 // Weights that are lost before they were sealed make no model, though submit has them.
 func TestLostBesideSeal(t *testing.T) {
 	s := seal(t, "1e-1")

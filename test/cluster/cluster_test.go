@@ -85,7 +85,9 @@ func TestSubmitToExport(t *testing.T) {
 	} else {
 		c.Await(t, other, nil)
 	}
-	c.Taxon(t, "cancel", done.Job, "--discard")
+	if r := c.Taxon(t, "cancel", done.Job, "--discard"); !strings.Contains(r.Stderr+r.Stdout, "its values are dropped") {
+		t.Errorf("cancel --discard says %+v", r)
+	}
 	if r := c.Try(t, "export", "--job", done.Job, "--out", filepath.Join(dir, "gone")); r.Code != 2 || !strings.Contains(r.Stderr, "discarded") {
 		t.Errorf("export of a discarded job: status %d, %s", r.Code, r.Stderr)
 	}
