@@ -206,7 +206,10 @@ func (p *process) stop(ended <-chan error) error {
 			p.server.Stop()
 			<-done
 		}
-		err = <-ended
+		// Stopped before it began to serve is a good end, too.
+		if err = <-ended; errors.Is(err, grpc.ErrServerStopped) {
+			err = nil
+		}
 	}
 	p.log.Info("ended")
 	return errors.Join(err, p.page.Close())

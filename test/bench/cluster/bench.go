@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // bench measures one binary in a folder of its own.
@@ -59,12 +58,12 @@ func (b *bench) job() []string {
 // train is the side in one process.
 func (b *bench) train(ctx context.Context) (cost, error) {
 	defer os.RemoveAll(b.path("model"))
-	began := time.Now()
+	w := watch()
 	out, cpu, err := b.exec(ctx, append([]string{"train", "--threads", fmt.Sprint(b.workers)}, b.job()...)...)
 	if err != nil {
 		return cost{}, err
 	}
-	return read(out, cost{wall: time.Since(began).Seconds(), byRole: map[string]float64{"command": cpu}})
+	return read(out, w.cost(cpu))
 }
 
 // cluster is the side of several processes, as `taxon cluster up` starts them.
@@ -91,12 +90,12 @@ func (b *bench) cluster(ctx context.Context) (c cost, err error) {
 	if err := json.Unmarshal(text, &up); err != nil {
 		return cost{}, err
 	}
-	began := time.Now()
+	w := watch()
 	out, cpu, err := b.exec(ctx, append([]string{"submit", "--coordinator", up.Coordinator, "--in-place", "--wait"}, b.job()...)...)
 	if err != nil {
 		return cost{}, err
 	}
-	c = cost{wall: time.Since(began).Seconds(), byRole: map[string]float64{"command": cpu}}
+	c = w.cost(cpu)
 	for _, p := range up.Processes {
 		seconds, err := cpuOfPID(p.PID)
 		if err != nil {

@@ -7,7 +7,9 @@
 // DIR/wordnet-freq holds train.svm.xz and tree.txt. Both sides read the same ingested
 // folder and end with the model in a folder; wall time is that of the whole command, the
 // cluster is up before it begins. The weights must be the same. CPU seconds are those
-// that each process took from its start to the job's end. -taxon a,b compares binaries.
+// that each process took from its start to the job's end; idle and stolen (by a hypervisor,
+// for other guests) are of all cores. A run with too much stolen is taken again. -taxon a,b
+// compares binaries.
 // Linux only.
 package main
 
@@ -89,22 +91,21 @@ func run(ctx context.Context, s settings) error {
 			&side{name: fmt.Sprintf("train --threads %d%s", s.workers, suffix), measure: b.train},
 			&side{name: fmt.Sprintf("%d workers, %d stores%s", s.workers, s.stores, suffix), measure: b.cluster})
 	}
-	fmt.Println("| | wall s | CPU s | worker | store | coordinator | command | sweeps |")
-	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- |")
+	fmt.Println("| | wall s | CPU s | worker | store | coordinator | command | idle | stolen | sweeps |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for n := range s.runs + 1 {
 		for i, side := range sides {
 			if n == s.runs && i%2 == 1 { // train once more: a cluster's run is compared with both beside it
 				continue
 			}
-			c, err := side.measure(ctx)
+			c, err := side.undisturbed(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", side.name, err)
+				return err
 			}
 			if first := sides[0].costs; len(first) > 0 && c.sha != first[0].sha {
 				return fmt.Errorf("%s: weights %.12s, must be %.12s", side.name, c.sha, first[0].sha)
 			}
 			side.costs = append(side.costs, c)
-			fmt.Println(c.row(side.name))
 		}
 	}
 	fmt.Println()
@@ -135,6 +136,7 @@ func ratios(costs, train []cost, f func(cost) float64) string {
 type cost struct {
 	wall   float64
 	byRole map[string]float64 // CPU, user and system
+	host   hostTimes          // of all cores
 	sweeps int
 	sha    string
 }
@@ -148,7 +150,7 @@ func (c cost) cpu() (sum float64) {
 
 func (c cost) row(name string) string {
 	r := c.byRole
-	return fmt.Sprintf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |", name, c.wall, c.cpu(), r["worker"], r["store"], r["coordinator"], r["command"], c.sweeps)
+	return fmt.Sprintf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |", name, c.wall, c.cpu(), r["worker"], r["store"], r["coordinator"], r["command"], c.host.idle, c.host.stolen, c.sweeps)
 }
 
 // median is that of each figure.
@@ -162,6 +164,8 @@ func median(costs []cost) cost {
 		return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 	}
 	out := cost{wall: mid(func(c cost) float64 { return c.wall }), byRole: map[string]float64{}, sweeps: costs[0].sweeps}
+	out.host.idle = mid(func(c cost) float64 { return c.host.idle })
+	out.host.stolen = mid(func(c cost) float64 { return c.host.stolen })
 	for _, role := range []string{"worker", "store", "coordinator", "command"} {
 		out.byRole[role] = mid(func(c cost) float64 { return c.byRole[role] })
 	}
