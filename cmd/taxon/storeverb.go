@@ -117,6 +117,9 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 
 // hasValues says whether a shard holds any value; an error: it can't be read.
 func hasValues(ctx context.Context, s store.Shard) (bool, error) {
+	if b, ok := s.(*badger.Store); ok {
+		return b.Any(ctx)
+	}
 	found := errors.New("found")
 	err := s.List(ctx, "", func(store.Info) error { return found })
 	if errors.Is(err, found) {

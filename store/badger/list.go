@@ -45,6 +45,20 @@ func (s *Store) List(ctx context.Context, job string, yield func(store.Info) err
 	}
 }
 
+// Any says whether the shard holds a value; an error: it can't be read. A shard is asked
+// at each heartbeat, for which List would put a page in order.
+func (s *Store) Any(ctx context.Context) (bool, error) {
+	if err := s.enter(); err != nil {
+		return false, err
+	}
+	defer s.mu.RUnlock()
+	stored, err := s.storedPage(ctx, "", nil, 1)
+	if err != nil || len(stored) > 0 {
+		return len(stored) > 0, err
+	}
+	return s.table.any(), nil
+}
+
 // page describes up to listPage values behind a key (nil: from the first).
 func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.Info, error) {
 	if err := s.enter(); err != nil {
@@ -52,7 +66,7 @@ func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.
 	}
 	defer s.mu.RUnlock()
 	waiting := s.waitingPage(job, last)
-	stored, err := s.storedPage(ctx, job, last)
+	stored, err := s.storedPage(ctx, job, last, listPage)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +119,8 @@ func (s *Store) waitingPage(job string, last *store.Key) []store.Info {
 	return out
 }
 
-// storedPage describes values whose heads are in Badger.
-func (s *Store) storedPage(ctx context.Context, job string, last *store.Key) ([]store.Info, error) {
+// storedPage describes up to most values whose heads are in Badger.
+func (s *Store) storedPage(ctx context.Context, job string, last *store.Key, most int) ([]store.Info, error) {
 	var prefix, from []byte
 	if job != "" {
 		prefix = store.AppendJobPrefix(nil, job)
@@ -119,7 +133,7 @@ func (s *Store) storedPage(ctx context.Context, job string, last *store.Key) ([]
 		if chunk != 0 {
 			return ctx.Err()
 		}
-		if len(out) == listPage {
+		if len(out) == most {
 			return errPageFull
 		}
 		return item.Value(func(b []byte) error {

@@ -136,6 +136,19 @@ func (t *table) of(job string) []*step {
 	return out
 }
 
+// any says whether a step has a value.
+func (t *table) any() bool {
+	for _, st := range t.of("") {
+		st.mu.Lock()
+		n := len(st.heads)
+		st.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // remove forgets a step and its segments. Nobody else may be using them.
 func (t *table) remove(st *step) {
 	t.mu.Lock()
