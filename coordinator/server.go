@@ -338,12 +338,17 @@ func (s *Server) keepTime() {
 	every := min(tickEvery, max(time.Duration(s.machine.limits.Lease)/8, time.Millisecond))
 	clock := time.NewTicker(every)
 	defer clock.Stop()
-	for {
+	for last := s.now(); ; {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-clock.C:
-			s.step(Time{})
+			e, now := Time{}, s.now()
+			if late := now - last - Tick(every); late > s.machine.limits.Lease/4 {
+				e.Slept = late
+			}
+			last = now
+			s.step(e)
 			s.compact()
 		}
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -29,6 +30,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 	}
+	s.WaitsFor = m.waitsFor(j)
 	if b := j.better(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.Better = b.message()
 	}
@@ -58,6 +60,23 @@ func (j *job) phase() string {
 		return "queued"
 	}
 	return "end"
+}
+
+// waitsFor says what keeps a running job from going on; "": nothing.
+func (m *Machine) waitsFor(j *job) string {
+	if !j.running() {
+		return ""
+	}
+	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
+		return "store shards that are away: " + strings.Join(away, ", ")
+	}
+	switch {
+	case m.anyFit(j):
+		return ""
+	case m.slots() > 0:
+		return "a worker that can do its tasks: none that is up can, `taxon logs` says why"
+	}
+	return "a worker: none is up"
 }
 
 func (j *job) counts() *taxonv1.TaskCounts {

@@ -96,12 +96,9 @@ func (s *weightSpool) tasks(ctx context.Context, first, n, readers int, keep fun
 			if err != nil {
 				return err
 			}
-			data, err := s.src.Get(ctx, []store.Key{key})
+			data, err := store.Need(ctx, s.src, []store.Key{key})
 			if err != nil {
 				return err
-			}
-			if data[0] == nil {
-				return fmt.Errorf("read %v: the store has lost it", key)
 			}
 			return keep(i, data[0])
 		})

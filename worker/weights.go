@@ -65,14 +65,11 @@ func (w *weightReader) read(first, last int, yield func(i int, data []byte) erro
 			}
 			keys = append(keys, key)
 		}
-		values, err := w.src.Get(w.ctx, keys)
+		values, err := store.Need(w.ctx, w.src, keys)
 		if err != nil {
 			return err
 		}
 		for i, v := range values {
-			if v == nil {
-				return fmt.Errorf("read %v: the store has lost it", keys[i])
-			}
 			if err := yield(lo+i-first, v); err != nil {
 				return err
 			}

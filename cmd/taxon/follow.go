@@ -96,7 +96,9 @@ func showProgress(p *progress, st *taxonv1.JobStatus) {
 	if n := st.GetWorkersLost(); n > 0 {
 		extra = append(extra, counted(int64(n), "worker lost", "workers lost"))
 	}
-	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+	if w := st.GetWaitsFor(); w != "" {
+		extra = append(extra, "waits for "+oneLine(w))
+	} else if left := formatLeft(st.GetEtaSeconds()); left != "" {
 		extra = append(extra, "ETA "+left)
 	}
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))

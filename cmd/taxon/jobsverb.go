@@ -191,17 +191,27 @@ func newCancelCmd(a *app) *cobra.Command {
 		if a.json {
 			return a.printJSON(documentOf(st))
 		}
-		kept := ""
-		if discard {
-			kept = "; its values are dropped"
-		}
-		a.ui.Note("%s: %s after sweep %d%s", st.GetJob(), stateName(st.GetState()), st.GetSweep(), kept)
+		a.ui.Note("%s: %s", st.GetJob(), cancelled(st, discard))
 		return nil
 	})
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
 	})
 	return cmd
+}
+
+// cancelled says what has come of a cancelling.
+func cancelled(st *taxonv1.JobStatus, discard bool) string {
+	state := fmt.Sprintf("%s after sweep %d", stateName(st.GetState()), st.GetSweep())
+	switch {
+	case discard:
+		return state + "; its values are dropped"
+	case !hasEnded(st.GetState()):
+		return fmt.Sprintf("is being cancelled after sweep %d: its checkpoint is being written, `taxon status %s` shows when it is there", st.GetSweep(), st.GetJob())
+	case st.GetState() != taxonv1.JobState_JOB_STATE_CANCELLED:
+		return state + ": there was nothing to cancel"
+	}
+	return state
 }
 
 func newResumeCmd(a *app) *cobra.Command {

@@ -25,7 +25,8 @@ type jobDocument struct {
 	Rollbacks   uint32        `json:"rollbacks"`
 	ETASeconds  *float64      `json:"eta_seconds"` // null where there is no guess
 	Error       string        `json:"error"`
-	Report      *model.Report `json:"report"` // of a job that is done
+	WaitsFor    string        `json:"waits_for,omitempty"` // what keeps a running job from going on
+	Report      *model.Report `json:"report"`              // of a job that is done
 
 	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
@@ -44,7 +45,7 @@ func documentOf(st *taxonv1.JobStatus) jobDocument {
 		Job: st.GetJob(), State: stateName(st.GetState()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
 		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: reportOf(st),
-		CapsBefore: capsBefore(st),
+		CapsBefore: capsBefore(st), WaitsFor: st.GetWaitsFor(),
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		d.Gap = &c.Gap
@@ -151,7 +152,9 @@ func statusLine(st *taxonv1.JobStatus) string {
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		line += "  gap " + formatGap(c.GetGap())
 	}
-	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+	if w := st.GetWaitsFor(); w != "" {
+		line += "  waits for " + oneLine(w)
+	} else if left := formatLeft(st.GetEtaSeconds()); left != "" {
 		line += "  ETA " + left
 	}
 	return line
@@ -175,6 +178,9 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		state += ", can be resumed"
 	}
 	row("state", "%s", state)
+	if w := st.GetWaitsFor(); w != "" {
+		row("waits for", "%s", oneLine(w))
+	}
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(), c.GetDual())

@@ -167,6 +167,8 @@ func TestBroken(t *testing.T) {
 		{"point alone", ok + "b 1:.\n", ReaderOptions{}, 2, "not a number"},
 		{"comment without blank", ok + "b 1:1#c\n", ReaderOptions{}, 2, "not a number"},
 		{"no colon", ok + "b 1:1 7\n", ReaderOptions{}, 2, `feature "7": want INDEX:VALUE`},
+		{"text with a colon", "a\tarticle: the dog\n", ReaderOptions{}, 1, `feature "article:": the index "article" is not an integer; if the lines are LABEL<TAB>text, add --text`},
+		{"a pair behind a word", "a\tdog 3:1\n", ReaderOptions{}, 1, `feature "dog": want INDEX:VALUE (labels stand first, separated by commas, and hold no blanks)`},
 		{"text", "a\tthe small dog\n", ReaderOptions{}, 1, `feature "the": want INDEX:VALUE (labels stand first, separated by commas, and hold no blanks); if the lines are LABEL<TAB>text, add --text`},
 		{"blank in a label", ok + "my label 1:1\n", ReaderOptions{}, 2, `feature "label": want INDEX:VALUE`},
 		{"blank after a comma", ok + "a, b 1:1\n", ReaderOptions{}, 2, "empty label name"},

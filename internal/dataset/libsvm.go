@@ -75,7 +75,7 @@ func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
 		}
 		if i == 0 || i == len(s) || s[i] != ':' {
 			if index, i, err = oddIndex(s[:tokenLen(s)]); err != nil {
-				if last < 0 && !bytes.ContainsRune(s, ':') && len(bytes.Fields(s)) > 1 {
+				if last < 0 && looksLikeText(s) {
 					err = fmt.Errorf("%w; if the lines are LABEL<TAB>text, add --text", err)
 				}
 				return false, err
@@ -110,6 +110,17 @@ func (p *svmParser) badIndex(index uint64) error {
 		return fmt.Errorf("feature index %d: the header on line 1 announces %d features, counted from 0", index, p.limit+1)
 	}
 	return fmt.Errorf("feature index %d: indices go up to %d: number the features anew", index, maxIndex)
+}
+
+// looksLikeText says whether what follows a label is several words, and no pair.
+func looksLikeText(s []byte) bool {
+	words := bytes.Fields(s)
+	for _, w := range words {
+		if i := bytes.IndexByte(w, ':'); i > 0 && isInteger(w[:i]) {
+			return false
+		}
+	}
+	return len(words) > 1
 }
 
 // oddIndex reads a token whose index is not a short run of digits: signed, long, or

@@ -2511,6 +2511,7 @@ type JobStatus struct {
 	WeightsSha256     string                 `protobuf:"bytes,37,opt,name=weights_sha256,json=weightsSha256,proto3" json:"weights_sha256,omitempty"` // of a job that is done: over its node records, see docs/formats.md
 	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
 	CapsBefore        []*PastCaps            `protobuf:"bytes,39,rep,name=caps_before,json=capsBefore,proto3" json:"caps_before,omitempty"`          // that it went on with others than, oldest first
+	WaitsFor          string                 `protobuf:"bytes,41,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                // what keeps a running job from going on: store shards that are away, or that no worker is there; empty: nothing
 	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"`                                    // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -2817,6 +2818,13 @@ func (x *JobStatus) GetCapsBefore() []*PastCaps {
 		return x.CapsBefore
 	}
 	return nil
+}
+
+func (x *JobStatus) GetWaitsFor() string {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return ""
 }
 
 func (x *JobStatus) GetBetter() *SweepRecord {
@@ -4544,8 +4552,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xf6\n" +
-	"\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x93\v\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4594,7 +4601,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x12$\n" +
 	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\x123\n" +
 	"\vcaps_before\x18' \x03(\v2\x12.taxon.v1.PastCapsR\n" +
-	"capsBefore\x12-\n" +
+	"capsBefore\x12\x1b\n" +
+	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
