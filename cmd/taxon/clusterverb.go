@@ -354,19 +354,39 @@ func newClusterStatus(a *app) *cobra.Command {
 		Short:   "what runs of a cluster",
 		Long:    "Lists the processes of the cluster in a folder: role, id, process id, address, and how often each was started again.",
 		Example: "taxon cluster status --dir c\ntaxon cluster status --dir c --json",
-		RunE: func(*cobra.Command, []string) error {
-			if err := o.needRunning("status"); err != nil {
-				return err
-			}
-			s, err := supervise.ReadState(o.dir)
-			if err != nil {
-				return fs.Explain(o.dir, err)
-			}
-			return a.printCluster(s)
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.status(cmd.Context(), a) },
 	}
 	o.dirFlag(cmd)
 	return cmd
+}
+
+// stateWait is how long the supervisor may take to write what has happened.
+const stateWait = time.Second
+
+func (o *clusterOptions) status(ctx context.Context, a *app) error {
+	if err := o.needRunning("status"); err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		s, err := supervise.ReadState(o.dir)
+		if err != nil {
+			return fs.Explain(o.dir, err)
+		}
+		gone := s.Gone()
+		if len(gone) > 0 && time.Since(began) < stateWait {
+			if err := cluster.Pause(ctx, stateWait/10); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := a.printCluster(s); err != nil {
+			return err
+		}
+		for _, p := range gone {
+			a.ui.Warn("%s, process %d, has ended since, and the supervisor could not write that down: is the disk full that %s is on? %s says more", p.ID, p.PID, o.dir, supervise.LogDir(o.dir))
+		}
+		return nil
+	}
 }
 
 func newClusterDown(a *app) *cobra.Command {

@@ -56,3 +56,20 @@ func realPath(path string) string {
 	}
 	return filepath.Join(realPath(dir), filepath.Base(path))
 }
+
+// checkWritable refuses a place beside which nothing can be written, before the work whose
+// result goes there. Places that are not of this machine are seen later.
+func checkWritable(out string) error {
+	if fs.IsRemote(out) {
+		return nil
+	}
+	parent := filepath.Dir(filepath.Clean(out))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return fs.Explain(parent, err)
+	}
+	probe, err := os.MkdirTemp(parent, ".taxon-probe-")
+	if err != nil {
+		return fs.Explain(parent, err)
+	}
+	return os.Remove(probe)
+}

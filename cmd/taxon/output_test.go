@@ -87,3 +87,18 @@ func TestModelVerbWarnings(t *testing.T) {
 		}
 	}
 }
+
+// A place for a result is tried before the work, and nothing is left there.
+func TestCheckWritable(t *testing.T) {
+	dir := t.TempDir()
+	if err := checkWritable(filepath.Join(dir, "new", "model")); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "new")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	file := writeText(t, "plain", "x")
+	if err := checkWritable(filepath.Join(file, "below", "model")); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("below a plain file: %v", err)
+	}
+}

@@ -131,6 +131,11 @@ func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.wait && o.train.out != "" {
+		if err := checkWritable(o.train.out); err != nil {
+			return err
+		}
+	}
 	c, err := o.dial()
 	if err != nil {
 		return err

@@ -108,6 +108,18 @@ func startOf(pid int) int64 {
 	return n
 }
 
+// Gone lists the processes that have ended without a word in the state: where that stays so
+// the supervisor can't write it.
+func (s *State) Gone() []Process {
+	var gone []Process
+	for _, p := range s.Processes {
+		if p.PID > 0 && p.Started != 0 && !same(p.PID, p.Started) {
+			gone = append(gone, p)
+		}
+	}
+	return gone
+}
+
 // same says whether a pid is still the process that began then.
 func same(pid int, started int64) bool {
 	return pid > 0 && started != 0 && startOf(pid) == started

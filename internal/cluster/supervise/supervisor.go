@@ -24,6 +24,9 @@ const (
 	quick      = 5 * time.Second
 	firstPause = 50 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
+	// maxRefused bounds the pause behind a process that ended with an error of its own, as on
+	// a full disk: nobody killed it, and it will hardly do better at once.
+	maxRefused = 2 * time.Second
 	// grace is how long a process may take to end in good order before it is killed.
 	grace = 10 * time.Second
 	// readyMark is in the line that a process prints when it is ready.
@@ -286,7 +289,11 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, maxPause)
+		most := maxPause
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
+			most = maxRefused
+		}
+		pause = min(2*pause, most)
 	}
 	s.publish()
 }
