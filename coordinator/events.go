@@ -79,9 +79,7 @@ type (
 		Most          uint32
 	}
 	// Time lets leases expire, workers be missed and caps strike.
-	Time struct {
-		Slept Tick // this process stood still meanwhile: nobody could be heard, so nobody was silent
-	}
+	Time struct{}
 	// Cancel stops a job, keeping it resumable unless Discard is set.
 	Cancel struct {
 		Job     string

@@ -186,7 +186,6 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Report:
 		m.report(e)
 	case Time:
-		m.excuse(e.Slept)
 		m.time()
 	case Cancel:
 		m.cancel(e)

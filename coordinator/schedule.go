@@ -101,22 +101,6 @@ func (m *Machine) epochs() []uint64 {
 	return out
 }
 
-// excuse gives all who have to be heard from the time that nobody was listening.
-func (m *Machine) excuse(slept Tick) {
-	if slept <= 0 {
-		return
-	}
-	for _, w := range m.workers {
-		w.seen = min(w.seen+slept, m.now)
-	}
-	for _, s := range m.shards {
-		s.seen = min(s.seen+slept, m.now)
-	}
-	for _, l := range m.leases {
-		l.expires = min(l.expires+slept, m.now+m.limits.Lease)
-	}
-}
-
 // time lets the clock strike: silent workers, expired leases, tasks whose back-off is
 // over, jobs whose time is up.
 func (m *Machine) time() {

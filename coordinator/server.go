@@ -333,36 +333,18 @@ func (s *Server) tell(err error) {
 	}
 }
 
-// keepTime lets the machine notice the passing of time. It only looks at the clock itself:
-// a step may wait for the journal, meanwhile others are heard, and that is no sleep.
+// keepTime lets the machine notice the passing of time.
 func (s *Server) keepTime() {
 	every := min(tickEvery, max(time.Duration(s.machine.limits.Lease)/8, time.Millisecond))
 	clock := time.NewTicker(every)
 	defer clock.Stop()
-	ticks := make(chan Time)
-	defer close(ticks)
-	s.joined.Go(func() {
-		for e := range ticks {
-			s.step(e)
-			s.compact()
-		}
-	})
-	var e Time
-	for last := s.now(); ; {
+	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-clock.C:
-		}
-		now := s.now()
-		if late := now - last - Tick(every); late > s.machine.limits.Lease/4 {
-			e.Slept += late
-		}
-		last = now
-		select {
-		case ticks <- e:
-			e = Time{}
-		default: // the step before is under way still
+			s.step(Time{})
+			s.compact()
 		}
 	}
 }

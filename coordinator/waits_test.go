@@ -3,8 +3,6 @@ package coordinator
 import (
 	"strings"
 	"testing"
-
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // A job says what keeps it from going on: its shards, or that nobody can work for it.
@@ -41,27 +39,4 @@ func TestWaitsFor(t *testing.T) {
 	waits("") // the other copy will do
 	m.Step(lease+1, LeaveShard{ID: "b"})
 	waits("away: a, b")
-}
-
-// A coordinator that stood still does not take those for dead whom it could not hear.
-func TestSlept(t *testing.T) {
-	m := NewMachine(Limits{NeedShards: true})
-	lease := m.limits.Lease
-	m.Step(1, JoinShard{ID: "a", Addr: "h:1"})
-	m.Step(1, Submit{ID: "j", Spec: wordnetLike(1600, 100)})
-	m.Step(1, Register{Name: "one", Slots: 1})
-	m.Step(1, Ask{Worker: "w1"})
-	lives := func(want bool) {
-		t.Helper()
-		shards, _ := m.Shards()
-		if up := shards[0].State == taxonv1.MemberState_MEMBER_STATE_UP; up != want || (len(m.leases) == 1) != want || (len(m.workers) == 1) != want {
-			t.Errorf("shard up: %v, %d leases, %d workers; want them to live: %v", up, len(m.leases), len(m.workers), want)
-		}
-	}
-	m.Step(3*lease, Time{Slept: 3*lease - 2})
-	lives(true)
-	m.Step(4*lease-3, Time{})
-	lives(true)
-	m.Step(4*lease, Time{})
-	lives(false)
 }
