@@ -1,6 +1,7 @@
 // Package supervise keeps the processes of a cluster on one machine running: one
 // coordinator, some stores, some workers. A Supervisor starts them, starts again within
-// half a second what dies, on the same address, and ends them all when it is told to.
+// half a second what dies, on the same address (a process that ends by itself with an error: within two
+// seconds), and ends them all when it is told to.
 //
 // The supervisor holds the listening sockets itself and hands them to its children, so an
 // address is never lost while its process is being replaced: who calls meanwhile waits.
