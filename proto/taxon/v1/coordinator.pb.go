@@ -144,61 +144,6 @@ func (JobState) EnumDescriptor() ([]byte, []int) {
 	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{1}
 }
 
-type TaskKind int32
-
-const (
-	TaskKind_TASK_KIND_UNSPECIFIED TaskKind = 0
-	TaskKind_TASK_KIND_MAP         TaskKind = 1 // solve (and/or price) one block of terminals
-	TaskKind_TASK_KIND_REDUCE      TaskKind = 2 // update the internals over one feature range
-	TaskKind_TASK_KIND_EMIT_MAP    TaskKind = 3 // write the final weights of a block's terminals
-	TaskKind_TASK_KIND_EMIT_REDUCE TaskKind = 4 // write the final weights of the internals over a range
-)
-
-// Enum value maps for TaskKind.
-var (
-	TaskKind_name = map[int32]string{
-		0: "TASK_KIND_UNSPECIFIED",
-		1: "TASK_KIND_MAP",
-		2: "TASK_KIND_REDUCE",
-		3: "TASK_KIND_EMIT_MAP",
-		4: "TASK_KIND_EMIT_REDUCE",
-	}
-	TaskKind_value = map[string]int32{
-		"TASK_KIND_UNSPECIFIED": 0,
-		"TASK_KIND_MAP":         1,
-		"TASK_KIND_REDUCE":      2,
-		"TASK_KIND_EMIT_MAP":    3,
-		"TASK_KIND_EMIT_REDUCE": 4,
-	}
-)
-
-func (x TaskKind) Enum() *TaskKind {
-	p := new(TaskKind)
-	*p = x
-	return p
-}
-
-func (x TaskKind) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (TaskKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_taxon_v1_coordinator_proto_enumTypes[2].Descriptor()
-}
-
-func (TaskKind) Type() protoreflect.EnumType {
-	return &file_taxon_v1_coordinator_proto_enumTypes[2]
-}
-
-func (x TaskKind) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use TaskKind.Descriptor instead.
-func (TaskKind) EnumDescriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{2}
-}
-
 // Options of a training job, validated and complete (no field means "default").
 type Options struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -642,19 +587,16 @@ func (x *JobSpec) GetDrifting() []uint32 {
 	return nil
 }
 
-// Plan depends on data, options and seed only, never on who is there to work.
-// Node numbers are those of taxonomy.Tree (depth-first order).
+// Plan is how a job's method has cut its problem into items. It depends on data, options and
+// seed only, never on who is there to work.
 type Plan struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	BlockTerminals []uint32               `protobuf:"varint,1,rep,packed,name=block_terminals,json=blockTerminals,proto3" json:"block_terminals,omitempty"` // terminals of all blocks, one block after the other
-	BlockBegin     []uint32               `protobuf:"varint,2,rep,packed,name=block_begin,json=blockBegin,proto3" json:"block_begin,omitempty"`             // block b holds block_terminals[block_begin[b]:block_begin[b+1]]
-	BlockSet       []uint32               `protobuf:"varint,3,rep,packed,name=block_set,json=blockSet,proto3" json:"block_set,omitempty"`                   // independent set of each block (all 0 with twoblock)
-	RangeBegin     []uint32               `protobuf:"varint,4,rep,packed,name=range_begin,json=rangeBegin,proto3" json:"range_begin,omitempty"`             // feature range r is [range_begin[r], range_begin[r+1]); bias included as feature `features`
-	GroupBegin     []uint32               `protobuf:"varint,5,rep,packed,name=group_begin,json=groupBegin,proto3" json:"group_begin,omitempty"`             // block group g is blocks [group_begin[g], group_begin[g+1])
-	BlockCost      []float64              `protobuf:"fixed64,6,rep,packed,name=block_cost,json=blockCost,proto3" json:"block_cost,omitempty"`               // estimated nonzero visits of one pass
-	Sets           uint32                 `protobuf:"varint,7,opt,name=sets,proto3" json:"sets,omitempty"`                                                  // number of independent sets
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Items         []*Items               `protobuf:"bytes,8,rep,name=items,proto3" json:"items,omitempty"`
+	Sums          []*Sum                 `protobuf:"bytes,9,rep,name=sums,proto3" json:"sums,omitempty"`          // the figures that each task reports, in this order
+	Detail        []byte                 `protobuf:"bytes,10,opt,name=detail,proto3" json:"detail,omitempty"`     // what the method's program needs to know beside, in its own encoding
+	Families      []*Family              `protobuf:"bytes,11,rep,name=families,proto3" json:"families,omitempty"` // of values that are cut into parts by a list of items
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Plan) Reset() {
@@ -687,51 +629,190 @@ func (*Plan) Descriptor() ([]byte, []int) {
 	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *Plan) GetBlockTerminals() []uint32 {
+func (x *Plan) GetItems() []*Items {
 	if x != nil {
-		return x.BlockTerminals
+		return x.Items
 	}
 	return nil
 }
 
-func (x *Plan) GetBlockBegin() []uint32 {
+func (x *Plan) GetSums() []*Sum {
 	if x != nil {
-		return x.BlockBegin
+		return x.Sums
 	}
 	return nil
 }
 
-func (x *Plan) GetBlockSet() []uint32 {
+func (x *Plan) GetDetail() []byte {
 	if x != nil {
-		return x.BlockSet
+		return x.Detail
 	}
 	return nil
 }
 
-func (x *Plan) GetRangeBegin() []uint32 {
+func (x *Plan) GetFamilies() []*Family {
 	if x != nil {
-		return x.RangeBegin
+		return x.Families
 	}
 	return nil
 }
 
-func (x *Plan) GetGroupBegin() []uint32 {
+// Items is a list of like items; a task is about one.
+type Items struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint32                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Cost          []float64              `protobuf:"fixed64,2,rep,packed,name=cost,proto3" json:"cost,omitempty"` // estimated nonzero visits of one pass, item by item; empty: not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Items) Reset() {
+	*x = Items{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Items) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Items) ProtoMessage() {}
+
+func (x *Items) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
 	if x != nil {
-		return x.GroupBegin
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Items.ProtoReflect.Descriptor instead.
+func (*Items) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Items) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Items) GetCost() []float64 {
+	if x != nil {
+		return x.Cost
 	}
 	return nil
 }
 
-func (x *Plan) GetBlockCost() []float64 {
-	if x != nil {
-		return x.BlockCost
-	}
-	return nil
+// Sum is a figure that tasks report.
+type Sum struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Count         bool                   `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // a whole number
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Plan) GetSets() uint32 {
+func (x *Sum) Reset() {
+	*x = Sum{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sum) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sum) ProtoMessage() {}
+
+func (x *Sum) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
 	if x != nil {
-		return x.Sets
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sum.ProtoReflect.Descriptor instead.
+func (*Sum) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Sum) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Sum) GetCount() bool {
+	if x != nil {
+		return x.Count
+	}
+	return false
+}
+
+// Family is a family of values that are cut: part i of a value is named name/i, and is read by
+// the task of item i of the list `by`.
+type Family struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	By            uint32                 `protobuf:"varint,2,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Family) Reset() {
+	*x = Family{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Family) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Family) ProtoMessage() {}
+
+func (x *Family) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Family.ProtoReflect.Descriptor instead.
+func (*Family) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Family) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Family) GetBy() uint32 {
+	if x != nil {
+		return x.By
 	}
 	return 0
 }
@@ -748,7 +829,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +841,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +854,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{5}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SubmitRequest) GetSpec() *JobSpec {
@@ -813,7 +894,7 @@ type SubmitResult struct {
 
 func (x *SubmitResult) Reset() {
 	*x = SubmitResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +906,7 @@ func (x *SubmitResult) String() string {
 func (*SubmitResult) ProtoMessage() {}
 
 func (x *SubmitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +919,7 @@ func (x *SubmitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResult.ProtoReflect.Descriptor instead.
 func (*SubmitResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{6}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SubmitResult) GetJob() string {
@@ -858,7 +939,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +951,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +964,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{7}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StatusRequest) GetJob() string {
@@ -910,7 +991,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1003,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1016,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{8}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CancelRequest) GetJob() string {
@@ -966,7 +1047,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1059,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1072,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{9}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResumeRequest) GetJob() string {
@@ -1033,7 +1114,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1126,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1139,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RestoreRequest) GetState() []byte {
@@ -1090,7 +1171,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1183,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1196,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
 }
 
 // JobInfo is a line of the list of jobs.
@@ -1142,7 +1223,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1235,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1248,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JobInfo) GetJob() string {
@@ -1284,7 +1365,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1377,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1390,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListJobsResult) GetJobs() []*JobInfo {
@@ -1330,7 +1411,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1423,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1436,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1397,7 +1478,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1490,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1503,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LogLine) GetNumber() uint64 {
@@ -1497,7 +1578,7 @@ type LogLines struct {
 
 func (x *LogLines) Reset() {
 	*x = LogLines{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1590,7 @@ func (x *LogLines) String() string {
 func (*LogLines) ProtoMessage() {}
 
 func (x *LogLines) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1603,7 @@ func (x *LogLines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLines.ProtoReflect.Descriptor instead.
 func (*LogLines) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogLines) GetLines() []*LogLine {
@@ -1540,7 +1621,7 @@ type WorkersRequest struct {
 
 func (x *WorkersRequest) Reset() {
 	*x = WorkersRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1633,7 @@ func (x *WorkersRequest) String() string {
 func (*WorkersRequest) ProtoMessage() {}
 
 func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1646,7 @@ func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersRequest.ProtoReflect.Descriptor instead.
 func (*WorkersRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 type WorkerInfo struct {
@@ -1584,7 +1665,7 @@ type WorkerInfo struct {
 
 func (x *WorkerInfo) Reset() {
 	*x = WorkerInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1677,7 @@ func (x *WorkerInfo) String() string {
 func (*WorkerInfo) ProtoMessage() {}
 
 func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1690,7 @@ func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerInfo.ProtoReflect.Descriptor instead.
 func (*WorkerInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkerInfo) GetWorker() string {
@@ -1677,7 +1758,7 @@ type WorkersResult struct {
 
 func (x *WorkersResult) Reset() {
 	*x = WorkersResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1770,7 @@ func (x *WorkersResult) String() string {
 func (*WorkersResult) ProtoMessage() {}
 
 func (x *WorkersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1783,7 @@ func (x *WorkersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersResult.ProtoReflect.Descriptor instead.
 func (*WorkersResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WorkersResult) GetWorkers() []*WorkerInfo {
@@ -1721,7 +1802,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1814,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1827,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DrainRequest) GetWorker() string {
@@ -1772,7 +1853,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1865,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1878,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Shard) GetId() string {
@@ -1857,7 +1938,7 @@ type StoresRequest struct {
 
 func (x *StoresRequest) Reset() {
 	*x = StoresRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1950,7 @@ func (x *StoresRequest) String() string {
 func (*StoresRequest) ProtoMessage() {}
 
 func (x *StoresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1963,7 @@ func (x *StoresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
 func (*StoresRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
 }
 
 // StoresResult: version rises whenever a shard joins, moves, goes down or comes back.
@@ -1896,7 +1977,7 @@ type StoresResult struct {
 
 func (x *StoresResult) Reset() {
 	*x = StoresResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1989,7 @@ func (x *StoresResult) String() string {
 func (*StoresResult) ProtoMessage() {}
 
 func (x *StoresResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2002,7 @@ func (x *StoresResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
 func (*StoresResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StoresResult) GetShards() []*Shard {
@@ -1951,7 +2032,7 @@ type JoinStoreRequest struct {
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2044,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2057,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2025,7 +2106,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2118,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2131,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2083,7 +2164,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2176,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2189,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2126,7 +2207,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2219,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2232,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2172,7 +2253,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2265,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2278,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2276,7 +2357,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2369,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2382,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2338,14 +2419,15 @@ type Certificate struct {
 	Objective     float64                `protobuf:"fixed64,1,opt,name=objective,proto3" json:"objective,omitempty"`
 	Dual          float64                `protobuf:"fixed64,2,opt,name=dual,proto3" json:"dual,omitempty"`
 	Gap           float64                `protobuf:"fixed64,3,opt,name=gap,proto3" json:"gap,omitempty"`
-	PrimalOnly    bool                   `protobuf:"varint,4,opt,name=primal_only,json=primalOnly,proto3" json:"primal_only,omitempty"`
+	PrimalOnly    bool                   `protobuf:"varint,4,opt,name=primal_only,json=primalOnly,proto3" json:"primal_only,omitempty"` // no dual, no gap
+	Kind          string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`                                // gap, lower_bound or stationarity
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2439,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2452,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -2401,6 +2483,13 @@ func (x *Certificate) GetPrimalOnly() bool {
 	return false
 }
 
+func (x *Certificate) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
 // SweepRecord is one line of trace.jsonl.
 type SweepRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2414,7 +2503,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2515,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2528,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -2519,7 +2608,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2620,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2633,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -2847,7 +2936,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +2948,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +2961,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -2915,7 +3004,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3016,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3029,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -2983,7 +3072,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3084,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3097,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3048,7 +3137,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3149,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3162,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3091,7 +3180,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3192,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3205,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 type JobRequest struct {
@@ -3128,7 +3217,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3229,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3242,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3177,7 +3266,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3278,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3291,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3244,7 +3333,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3345,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3358,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3286,7 +3375,7 @@ func (x *LeaseRequest) GetMost() uint32 {
 	return 0
 }
 
-// Refs names the place of one value per item (block or range), in item order and
+// Refs names the place of one value per item, in item order and
 // run-length coded: run k stands for count[k] items; its j-th item (from 0) was written
 // by task task[k]+j of step step[k], attempt attempt[k]. step 0: the items of the run
 // have no value yet (read as zero). Refs.Expand in refs.go undoes the coding.
@@ -3302,7 +3391,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3314,7 +3403,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3327,7 +3416,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3358,148 +3447,6 @@ func (x *Refs) GetAttempt() []uint32 {
 	return nil
 }
 
-// MapTask: solve block `block` with its parents at y = x + beta (x - previous x).
-// EMIT_MAP uses block, dual, x, x_prev and beta only.
-type MapTask struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Block         uint32                 `protobuf:"varint,1,opt,name=block,proto3" json:"block,omitempty"`
-	Epochs        uint32                 `protobuf:"varint,2,opt,name=epochs,proto3" json:"epochs,omitempty"`                             // least number of inner epochs; 0: only price
-	MaxEpochs     uint32                 `protobuf:"varint,3,opt,name=max_epochs,json=maxEpochs,proto3" json:"max_epochs,omitempty"`      // at most
-	InnerGap      float64                `protobuf:"fixed64,4,opt,name=inner_gap,json=innerGap,proto3" json:"inner_gap,omitempty"`        // absolute inner gap per terminal to aim at (0: epochs only)
-	Price         bool                   `protobuf:"varint,5,opt,name=price,proto3" json:"price,omitempty"`                               // full float64 pass: certificate sums and new working sets
-	Dual          *Ref                   `protobuf:"bytes,6,opt,name=dual,proto3" json:"dual,omitempty"`                                  // the block's own last state
-	X             *Refs                  `protobuf:"bytes,7,opt,name=x,proto3" json:"x,omitempty"`                                        // per range: internals
-	XPrev         *Refs                  `protobuf:"bytes,8,opt,name=x_prev,json=xPrev,proto3" json:"x_prev,omitempty"`                   // per range: internals of the update before
-	Beta          float64                `protobuf:"fixed64,9,opt,name=beta,proto3" json:"beta,omitempty"`                                // momentum
-	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`                                // of this task: from (job seed, block, sweep)
-	Precise       bool                   `protobuf:"varint,12,opt,name=precise,proto3" json:"precise,omitempty"`                          // descend in float64
-	InnerShare    float64                `protobuf:"fixed64,13,opt,name=inner_share,json=innerShare,proto3" json:"inner_share,omitempty"` // without inner_gap: share of its own loss that a terminal's gap is to be at (logistic loss)
-	Band          float64                `protobuf:"fixed64,11,opt,name=band,proto3" json:"band,omitempty"`                               // width of the working set that pricing draws, beyond the margin
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MapTask) Reset() {
-	*x = MapTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MapTask) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MapTask) ProtoMessage() {}
-
-func (x *MapTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MapTask.ProtoReflect.Descriptor instead.
-func (*MapTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
-}
-
-func (x *MapTask) GetBlock() uint32 {
-	if x != nil {
-		return x.Block
-	}
-	return 0
-}
-
-func (x *MapTask) GetEpochs() uint32 {
-	if x != nil {
-		return x.Epochs
-	}
-	return 0
-}
-
-func (x *MapTask) GetMaxEpochs() uint32 {
-	if x != nil {
-		return x.MaxEpochs
-	}
-	return 0
-}
-
-func (x *MapTask) GetInnerGap() float64 {
-	if x != nil {
-		return x.InnerGap
-	}
-	return 0
-}
-
-func (x *MapTask) GetPrice() bool {
-	if x != nil {
-		return x.Price
-	}
-	return false
-}
-
-func (x *MapTask) GetDual() *Ref {
-	if x != nil {
-		return x.Dual
-	}
-	return nil
-}
-
-func (x *MapTask) GetX() *Refs {
-	if x != nil {
-		return x.X
-	}
-	return nil
-}
-
-func (x *MapTask) GetXPrev() *Refs {
-	if x != nil {
-		return x.XPrev
-	}
-	return nil
-}
-
-func (x *MapTask) GetBeta() float64 {
-	if x != nil {
-		return x.Beta
-	}
-	return 0
-}
-
-func (x *MapTask) GetSeed() uint64 {
-	if x != nil {
-		return x.Seed
-	}
-	return 0
-}
-
-func (x *MapTask) GetPrecise() bool {
-	if x != nil {
-		return x.Precise
-	}
-	return false
-}
-
-func (x *MapTask) GetInnerShare() float64 {
-	if x != nil {
-		return x.InnerShare
-	}
-	return 0
-}
-
-func (x *MapTask) GetBand() float64 {
-	if x != nil {
-		return x.Band
-	}
-	return 0
-}
-
 type Ref struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Step          uint32                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
@@ -3511,7 +3458,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3470,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3483,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3560,41 +3507,32 @@ func (x *Ref) GetAttempt() uint32 {
 	return 0
 }
 
-// ReduceTask: update the internals over feature range `range`.
-// Rules support, full: v was solved at y = x + beta (x - x_prev). Rule mean: at x; the
-// internals of independent set `set` (coordinator.NodeSets) move. Rule jacobi: v was solved at x_prev and
-// x+ = x + damping (mean - x). EMIT_REDUCE uses range, x, x_prev and beta only.
-type ReduceTask struct {
+// Input names where values of a family lie that a task reads.
+type Input struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Range         uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
-	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`         // support, full (exact solves); mean (parent mean over set `set`); jacobi; none (certificate only)
-	Set           uint32                 `protobuf:"varint,3,opt,name=set,proto3" json:"set,omitempty"`          // independent set of internals that rule "mean" moves
-	Damping       float64                `protobuf:"fixed64,4,opt,name=damping,proto3" json:"damping,omitempty"` // jacobi
-	Certify       bool                   `protobuf:"varint,5,opt,name=certify,proto3" json:"certify,omitempty"`  // float64 sums of the certificate
-	V             *Refs                  `protobuf:"bytes,6,opt,name=v,proto3" json:"v,omitempty"`               // per block: the terminals' contributions
-	X             *Refs                  `protobuf:"bytes,7,opt,name=x,proto3" json:"x,omitempty"`               // this range only (one item)
-	XPrev         *Refs                  `protobuf:"bytes,8,opt,name=x_prev,json=xPrev,proto3" json:"x_prev,omitempty"`
-	Beta          float64                `protobuf:"fixed64,9,opt,name=beta,proto3" json:"beta,omitempty"`
-	Seed          uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`
+	Value         string                 `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"` // the family
+	Back          uint32                 `protobuf:"varint,2,opt,name=back,proto3" json:"back,omitempty"`  // 0: its last committed version, 1: the one before
+	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`    // of all items; else of the task's own, the one item of refs
+	Refs          *Refs                  `protobuf:"bytes,4,opt,name=refs,proto3" json:"refs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReduceTask) Reset() {
-	*x = ReduceTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+func (x *Input) Reset() {
+	*x = Input{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReduceTask) String() string {
+func (x *Input) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReduceTask) ProtoMessage() {}
+func (*Input) ProtoMessage() {}
 
-func (x *ReduceTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+func (x *Input) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,79 +3543,37 @@ func (x *ReduceTask) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReduceTask.ProtoReflect.Descriptor instead.
-func (*ReduceTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+// Deprecated: Use Input.ProtoReflect.Descriptor instead.
+func (*Input) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
-func (x *ReduceTask) GetRange() uint32 {
+func (x *Input) GetValue() string {
 	if x != nil {
-		return x.Range
-	}
-	return 0
-}
-
-func (x *ReduceTask) GetRule() string {
-	if x != nil {
-		return x.Rule
+		return x.Value
 	}
 	return ""
 }
 
-func (x *ReduceTask) GetSet() uint32 {
+func (x *Input) GetBack() uint32 {
 	if x != nil {
-		return x.Set
+		return x.Back
 	}
 	return 0
 }
 
-func (x *ReduceTask) GetDamping() float64 {
+func (x *Input) GetAll() bool {
 	if x != nil {
-		return x.Damping
-	}
-	return 0
-}
-
-func (x *ReduceTask) GetCertify() bool {
-	if x != nil {
-		return x.Certify
+		return x.All
 	}
 	return false
 }
 
-func (x *ReduceTask) GetV() *Refs {
+func (x *Input) GetRefs() *Refs {
 	if x != nil {
-		return x.V
+		return x.Refs
 	}
 	return nil
-}
-
-func (x *ReduceTask) GetX() *Refs {
-	if x != nil {
-		return x.X
-	}
-	return nil
-}
-
-func (x *ReduceTask) GetXPrev() *Refs {
-	if x != nil {
-		return x.XPrev
-	}
-	return nil
-}
-
-func (x *ReduceTask) GetBeta() float64 {
-	if x != nil {
-		return x.Beta
-	}
-	return 0
-}
-
-func (x *ReduceTask) GetSeed() uint64 {
-	if x != nil {
-		return x.Seed
-	}
-	return 0
 }
 
 type Lease struct {
@@ -3687,17 +3583,21 @@ type Lease struct {
 	Task          uint32                 `protobuf:"varint,3,opt,name=task,proto3" json:"task,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"` // fencing: rises with every lease of the coordinator
-	Kind          TaskKind               `protobuf:"varint,6,opt,name=kind,proto3,enum=taxon.v1.TaskKind" json:"kind,omitempty"`
-	Map           *MapTask               `protobuf:"bytes,7,opt,name=map,proto3" json:"map,omitempty"`
-	Reduce        *ReduceTask            `protobuf:"bytes,8,opt,name=reduce,proto3" json:"reduce,omitempty"`
 	Sweep         uint32                 `protobuf:"varint,9,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	Op            string                 `protobuf:"bytes,10,opt,name=op,proto3" json:"op,omitempty"`        // what to do, in the method's words
+	Items         uint32                 `protobuf:"varint,11,opt,name=items,proto3" json:"items,omitempty"` // list of items
+	Item          uint32                 `protobuf:"varint,12,opt,name=item,proto3" json:"item,omitempty"`
+	Seed          uint64                 `protobuf:"varint,13,opt,name=seed,proto3" json:"seed,omitempty"`    // of this task: from (job seed, item, sweep)
+	Params        []byte                 `protobuf:"bytes,14,opt,name=params,proto3" json:"params,omitempty"` // of the operation, in the method's own encoding
+	Inputs        []*Input               `protobuf:"bytes,15,rep,name=inputs,proto3" json:"inputs,omitempty"`
+	Emit          bool                   `protobuf:"varint,16,opt,name=emit,proto3" json:"emit,omitempty"` // it writes final weights
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3609,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3622,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Lease) GetJob() string {
@@ -3760,32 +3660,60 @@ func (x *Lease) GetEpoch() uint64 {
 	return 0
 }
 
-func (x *Lease) GetKind() TaskKind {
-	if x != nil {
-		return x.Kind
-	}
-	return TaskKind_TASK_KIND_UNSPECIFIED
-}
-
-func (x *Lease) GetMap() *MapTask {
-	if x != nil {
-		return x.Map
-	}
-	return nil
-}
-
-func (x *Lease) GetReduce() *ReduceTask {
-	if x != nil {
-		return x.Reduce
-	}
-	return nil
-}
-
 func (x *Lease) GetSweep() uint32 {
 	if x != nil {
 		return x.Sweep
 	}
 	return 0
+}
+
+func (x *Lease) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *Lease) GetItems() uint32 {
+	if x != nil {
+		return x.Items
+	}
+	return 0
+}
+
+func (x *Lease) GetItem() uint32 {
+	if x != nil {
+		return x.Item
+	}
+	return 0
+}
+
+func (x *Lease) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+func (x *Lease) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *Lease) GetInputs() []*Input {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+func (x *Lease) GetEmit() bool {
+	if x != nil {
+		return x.Emit
+	}
+	return false
 }
 
 type LeaseResult struct {
@@ -3799,7 +3727,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +3739,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +3752,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -3861,7 +3789,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3873,7 +3801,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3886,7 +3814,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -3934,7 +3862,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +3874,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +3887,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -3986,7 +3914,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3998,7 +3926,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4011,7 +3939,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -4028,24 +3956,17 @@ func (x *RenewResult) GetShardsVersion() uint64 {
 	return 0
 }
 
-// Sums are a task's share of the figures that the coordinator adds up in task order.
+// Sums are a task's figures, in the order of Plan.sums.
 type Sums struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Primal        float64                `protobuf:"fixed64,1,opt,name=primal,proto3" json:"primal,omitempty"` // share of P(W)
-	Dual          float64                `protobuf:"fixed64,2,opt,name=dual,proto3" json:"dual,omitempty"`     // share of D(a)
-	InnerGap      float64                `protobuf:"fixed64,3,opt,name=inner_gap,json=innerGap,proto3" json:"inner_gap,omitempty"`
-	Restart       float64                `protobuf:"fixed64,4,opt,name=restart,proto3" json:"restart,omitempty"` // (y - x+)'(x+ - x)
-	Support       uint64                 `protobuf:"varint,5,opt,name=support,proto3" json:"support,omitempty"`  // nonzero duals
-	Working       uint64                 `protobuf:"varint,6,opt,name=working,proto3" json:"working,omitempty"`  // (row, class) pairs in the working sets
-	Visits        uint64                 `protobuf:"varint,7,opt,name=visits,proto3" json:"visits,omitempty"`    // nonzeros touched
-	Moved         float64                `protobuf:"fixed64,8,opt,name=moved,proto3" json:"moved,omitempty"`     // ||x+ - y||^2
+	Values        []float64              `protobuf:"fixed64,9,rep,packed,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4057,7 +3978,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4070,63 +3991,14 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
-func (x *Sums) GetPrimal() float64 {
+func (x *Sums) GetValues() []float64 {
 	if x != nil {
-		return x.Primal
+		return x.Values
 	}
-	return 0
-}
-
-func (x *Sums) GetDual() float64 {
-	if x != nil {
-		return x.Dual
-	}
-	return 0
-}
-
-func (x *Sums) GetInnerGap() float64 {
-	if x != nil {
-		return x.InnerGap
-	}
-	return 0
-}
-
-func (x *Sums) GetRestart() float64 {
-	if x != nil {
-		return x.Restart
-	}
-	return 0
-}
-
-func (x *Sums) GetSupport() uint64 {
-	if x != nil {
-		return x.Support
-	}
-	return 0
-}
-
-func (x *Sums) GetWorking() uint64 {
-	if x != nil {
-		return x.Working
-	}
-	return 0
-}
-
-func (x *Sums) GetVisits() uint64 {
-	if x != nil {
-		return x.Visits
-	}
-	return 0
-}
-
-func (x *Sums) GetMoved() float64 {
-	if x != nil {
-		return x.Moved
-	}
-	return 0
+	return nil
 }
 
 type ReportRequest struct {
@@ -4153,7 +4025,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4037,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4050,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4304,7 +4176,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4188,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4201,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4402,19 +4274,22 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\v2\x0e.taxon.v1.DataR\x04data\x121\n" +
 	"\tstructure\x18\x03 \x01(\v2\x13.taxon.v1.StructureR\tstructure\x12)\n" +
 	"\x05given\x18\x04 \x01(\v2\x13.taxon.v1.StructureR\x05given\x12\x1a\n" +
-	"\bdrifting\x18\x05 \x03(\rR\bdrifting\"\xe2\x01\n" +
-	"\x04Plan\x12'\n" +
-	"\x0fblock_terminals\x18\x01 \x03(\rR\x0eblockTerminals\x12\x1f\n" +
-	"\vblock_begin\x18\x02 \x03(\rR\n" +
-	"blockBegin\x12\x1b\n" +
-	"\tblock_set\x18\x03 \x03(\rR\bblockSet\x12\x1f\n" +
-	"\vrange_begin\x18\x04 \x03(\rR\n" +
-	"rangeBegin\x12\x1f\n" +
-	"\vgroup_begin\x18\x05 \x03(\rR\n" +
-	"groupBegin\x12\x1d\n" +
-	"\n" +
-	"block_cost\x18\x06 \x03(\x01R\tblockCost\x12\x12\n" +
-	"\x04sets\x18\a \x01(\rR\x04sets\"x\n" +
+	"\bdrifting\x18\x05 \x03(\rR\bdrifting\"\x9c\x01\n" +
+	"\x04Plan\x12%\n" +
+	"\x05items\x18\b \x03(\v2\x0f.taxon.v1.ItemsR\x05items\x12!\n" +
+	"\x04sums\x18\t \x03(\v2\r.taxon.v1.SumR\x04sums\x12\x16\n" +
+	"\x06detail\x18\n" +
+	" \x01(\fR\x06detail\x12,\n" +
+	"\bfamilies\x18\v \x03(\v2\x10.taxon.v1.FamilyR\bfamiliesJ\x04\b\x01\x10\b\"1\n" +
+	"\x05Items\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\x12\x12\n" +
+	"\x04cost\x18\x02 \x03(\x01R\x04cost\"/\n" +
+	"\x03Sum\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\bR\x05count\",\n" +
+	"\x06Family\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\rR\x02by\"x\n" +
 	"\rSubmitRequest\x12%\n" +
 	"\x04spec\x18\x01 \x01(\v2\x11.taxon.v1.JobSpecR\x04spec\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
@@ -4541,13 +4416,14 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04done\x18\x01 \x01(\rR\x04done\x12\x18\n" +
 	"\arunning\x18\x02 \x01(\rR\arunning\x12\x18\n" +
 	"\awaiting\x18\x03 \x01(\rR\awaiting\x12\x18\n" +
-	"\aretried\x18\x04 \x01(\rR\aretried\"r\n" +
+	"\aretried\x18\x04 \x01(\rR\aretried\"\x86\x01\n" +
 	"\vCertificate\x12\x1c\n" +
 	"\tobjective\x18\x01 \x01(\x01R\tobjective\x12\x12\n" +
 	"\x04dual\x18\x02 \x01(\x01R\x04dual\x12\x10\n" +
 	"\x03gap\x18\x03 \x01(\x01R\x03gap\x12\x1f\n" +
 	"\vprimal_only\x18\x04 \x01(\bR\n" +
-	"primalOnly\"\x8c\x01\n" +
+	"primalOnly\x12\x12\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\"\x8c\x01\n" +
 	"\vSweepRecord\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
@@ -4639,51 +4515,31 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05count\x18\x01 \x03(\rR\x05count\x12\x12\n" +
 	"\x04step\x18\x02 \x03(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x03 \x03(\rR\x04task\x12\x18\n" +
-	"\aattempt\x18\x04 \x03(\rR\aattempt\"\xe8\x02\n" +
-	"\aMapTask\x12\x14\n" +
-	"\x05block\x18\x01 \x01(\rR\x05block\x12\x16\n" +
-	"\x06epochs\x18\x02 \x01(\rR\x06epochs\x12\x1d\n" +
-	"\n" +
-	"max_epochs\x18\x03 \x01(\rR\tmaxEpochs\x12\x1b\n" +
-	"\tinner_gap\x18\x04 \x01(\x01R\binnerGap\x12\x14\n" +
-	"\x05price\x18\x05 \x01(\bR\x05price\x12!\n" +
-	"\x04dual\x18\x06 \x01(\v2\r.taxon.v1.RefR\x04dual\x12\x1c\n" +
-	"\x01x\x18\a \x01(\v2\x0e.taxon.v1.RefsR\x01x\x12%\n" +
-	"\x06x_prev\x18\b \x01(\v2\x0e.taxon.v1.RefsR\x05xPrev\x12\x12\n" +
-	"\x04beta\x18\t \x01(\x01R\x04beta\x12\x12\n" +
-	"\x04seed\x18\n" +
-	" \x01(\x04R\x04seed\x12\x18\n" +
-	"\aprecise\x18\f \x01(\bR\aprecise\x12\x1f\n" +
-	"\vinner_share\x18\r \x01(\x01R\n" +
-	"innerShare\x12\x12\n" +
-	"\x04band\x18\v \x01(\x01R\x04band\"G\n" +
+	"\aattempt\x18\x04 \x03(\rR\aattempt\"G\n" +
 	"\x03Ref\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\rR\x04task\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x87\x02\n" +
-	"\n" +
-	"ReduceTask\x12\x14\n" +
-	"\x05range\x18\x01 \x01(\rR\x05range\x12\x12\n" +
-	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
-	"\x03set\x18\x03 \x01(\rR\x03set\x12\x18\n" +
-	"\adamping\x18\x04 \x01(\x01R\adamping\x12\x18\n" +
-	"\acertify\x18\x05 \x01(\bR\acertify\x12\x1c\n" +
-	"\x01v\x18\x06 \x01(\v2\x0e.taxon.v1.RefsR\x01v\x12\x1c\n" +
-	"\x01x\x18\a \x01(\v2\x0e.taxon.v1.RefsR\x01x\x12%\n" +
-	"\x06x_prev\x18\b \x01(\v2\x0e.taxon.v1.RefsR\x05xPrev\x12\x12\n" +
-	"\x04beta\x18\t \x01(\x01R\x04beta\x12\x12\n" +
-	"\x04seed\x18\n" +
-	" \x01(\x04R\x04seed\"\x82\x02\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\"g\n" +
+	"\x05Input\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\tR\x05value\x12\x12\n" +
+	"\x04back\x18\x02 \x01(\rR\x04back\x12\x10\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\x12\"\n" +
+	"\x04refs\x18\x04 \x01(\v2\x0e.taxon.v1.RefsR\x04refs\"\xb0\x02\n" +
 	"\x05Lease\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
 	"\x04task\x18\x03 \x01(\rR\x04task\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12&\n" +
-	"\x04kind\x18\x06 \x01(\x0e2\x12.taxon.v1.TaskKindR\x04kind\x12#\n" +
-	"\x03map\x18\a \x01(\v2\x11.taxon.v1.MapTaskR\x03map\x12,\n" +
-	"\x06reduce\x18\b \x01(\v2\x14.taxon.v1.ReduceTaskR\x06reduce\x12\x14\n" +
-	"\x05sweep\x18\t \x01(\rR\x05sweep\"o\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05sweep\x18\t \x01(\rR\x05sweep\x12\x0e\n" +
+	"\x02op\x18\n" +
+	" \x01(\tR\x02op\x12\x14\n" +
+	"\x05items\x18\v \x01(\rR\x05items\x12\x12\n" +
+	"\x04item\x18\f \x01(\rR\x04item\x12\x12\n" +
+	"\x04seed\x18\r \x01(\x04R\x04seed\x12\x16\n" +
+	"\x06params\x18\x0e \x01(\fR\x06params\x12'\n" +
+	"\x06inputs\x18\x0f \x03(\v2\x0f.taxon.v1.InputR\x06inputs\x12\x12\n" +
+	"\x04emit\x18\x10 \x01(\bR\x04emitJ\x04\b\x06\x10\t\"o\n" +
 	"\vLeaseResult\x12%\n" +
 	"\x05lease\x18\x01 \x01(\v2\x0f.taxon.v1.LeaseR\x05lease\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\x12#\n" +
@@ -4699,16 +4555,9 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06leases\x18\x02 \x03(\v2\x11.taxon.v1.LeaseIdR\x06leases\"[\n" +
 	"\vRenewResult\x12%\n" +
 	"\x04lost\x18\x01 \x03(\v2\x11.taxon.v1.LeaseIdR\x04lost\x12%\n" +
-	"\x0eshards_version\x18\x02 \x01(\x04R\rshardsVersion\"\xcb\x01\n" +
+	"\x0eshards_version\x18\x02 \x01(\x04R\rshardsVersion\"$\n" +
 	"\x04Sums\x12\x16\n" +
-	"\x06primal\x18\x01 \x01(\x01R\x06primal\x12\x12\n" +
-	"\x04dual\x18\x02 \x01(\x01R\x04dual\x12\x1b\n" +
-	"\tinner_gap\x18\x03 \x01(\x01R\binnerGap\x12\x18\n" +
-	"\arestart\x18\x04 \x01(\x01R\arestart\x12\x18\n" +
-	"\asupport\x18\x05 \x01(\x04R\asupport\x12\x18\n" +
-	"\aworking\x18\x06 \x01(\x04R\aworking\x12\x16\n" +
-	"\x06visits\x18\a \x01(\x04R\x06visits\x12\x14\n" +
-	"\x05moved\x18\b \x01(\x01R\x05moved\"\xf7\x03\n" +
+	"\x06values\x18\t \x03(\x01R\x06valuesJ\x04\b\x01\x10\t\"\xf7\x03\n" +
 	"\rReportRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12'\n" +
 	"\x05lease\x18\x02 \x01(\v2\x11.taxon.v1.LeaseIdR\x05lease\x12\x14\n" +
@@ -4746,13 +4595,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x11JOB_STATE_RUNNING\x10\x02\x12\x12\n" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
-	"\x13JOB_STATE_CANCELLED\x10\x05*\x81\x01\n" +
-	"\bTaskKind\x12\x19\n" +
-	"\x15TASK_KIND_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rTASK_KIND_MAP\x10\x01\x12\x14\n" +
-	"\x10TASK_KIND_REDUCE\x10\x02\x12\x16\n" +
-	"\x12TASK_KIND_EMIT_MAP\x10\x03\x12\x19\n" +
-	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xb9\x05\n" +
+	"\x13JOB_STATE_CANCELLED\x10\x052\xb9\x05\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
@@ -4790,158 +4633,155 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 	return file_taxon_v1_coordinator_proto_rawDescData
 }
 
-var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),          // 0: taxon.v1.MemberState
 	(JobState)(0),             // 1: taxon.v1.JobState
-	(TaskKind)(0),             // 2: taxon.v1.TaskKind
-	(*Options)(nil),           // 3: taxon.v1.Options
-	(*Data)(nil),              // 4: taxon.v1.Data
-	(*Structure)(nil),         // 5: taxon.v1.Structure
-	(*JobSpec)(nil),           // 6: taxon.v1.JobSpec
-	(*Plan)(nil),              // 7: taxon.v1.Plan
-	(*SubmitRequest)(nil),     // 8: taxon.v1.SubmitRequest
-	(*SubmitResult)(nil),      // 9: taxon.v1.SubmitResult
-	(*StatusRequest)(nil),     // 10: taxon.v1.StatusRequest
-	(*CancelRequest)(nil),     // 11: taxon.v1.CancelRequest
-	(*ResumeRequest)(nil),     // 12: taxon.v1.ResumeRequest
-	(*RestoreRequest)(nil),    // 13: taxon.v1.RestoreRequest
-	(*ListJobsRequest)(nil),   // 14: taxon.v1.ListJobsRequest
-	(*JobInfo)(nil),           // 15: taxon.v1.JobInfo
-	(*ListJobsResult)(nil),    // 16: taxon.v1.ListJobsResult
-	(*LogsRequest)(nil),       // 17: taxon.v1.LogsRequest
-	(*LogLine)(nil),           // 18: taxon.v1.LogLine
-	(*LogLines)(nil),          // 19: taxon.v1.LogLines
-	(*WorkersRequest)(nil),    // 20: taxon.v1.WorkersRequest
-	(*WorkerInfo)(nil),        // 21: taxon.v1.WorkerInfo
-	(*WorkersResult)(nil),     // 22: taxon.v1.WorkersResult
-	(*DrainRequest)(nil),      // 23: taxon.v1.DrainRequest
-	(*Shard)(nil),             // 24: taxon.v1.Shard
-	(*StoresRequest)(nil),     // 25: taxon.v1.StoresRequest
-	(*StoresResult)(nil),      // 26: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),  // 27: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),   // 28: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil), // 29: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),  // 30: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),        // 31: taxon.v1.FailedTask
-	(*TaskCounts)(nil),        // 32: taxon.v1.TaskCounts
-	(*Certificate)(nil),       // 33: taxon.v1.Certificate
-	(*SweepRecord)(nil),       // 34: taxon.v1.SweepRecord
-	(*JobStatus)(nil),         // 35: taxon.v1.JobStatus
-	(*PastCaps)(nil),          // 36: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),   // 37: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),    // 38: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),      // 39: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),       // 40: taxon.v1.LeaveResult
-	(*JobRequest)(nil),        // 41: taxon.v1.JobRequest
-	(*JobResult)(nil),         // 42: taxon.v1.JobResult
-	(*LeaseRequest)(nil),      // 43: taxon.v1.LeaseRequest
-	(*Refs)(nil),              // 44: taxon.v1.Refs
-	(*MapTask)(nil),           // 45: taxon.v1.MapTask
-	(*Ref)(nil),               // 46: taxon.v1.Ref
-	(*ReduceTask)(nil),        // 47: taxon.v1.ReduceTask
-	(*Lease)(nil),             // 48: taxon.v1.Lease
-	(*LeaseResult)(nil),       // 49: taxon.v1.LeaseResult
-	(*LeaseId)(nil),           // 50: taxon.v1.LeaseId
-	(*RenewRequest)(nil),      // 51: taxon.v1.RenewRequest
-	(*RenewResult)(nil),       // 52: taxon.v1.RenewResult
-	(*Sums)(nil),              // 53: taxon.v1.Sums
-	(*ReportRequest)(nil),     // 54: taxon.v1.ReportRequest
-	(*ReportResult)(nil),      // 55: taxon.v1.ReportResult
+	(*Options)(nil),           // 2: taxon.v1.Options
+	(*Data)(nil),              // 3: taxon.v1.Data
+	(*Structure)(nil),         // 4: taxon.v1.Structure
+	(*JobSpec)(nil),           // 5: taxon.v1.JobSpec
+	(*Plan)(nil),              // 6: taxon.v1.Plan
+	(*Items)(nil),             // 7: taxon.v1.Items
+	(*Sum)(nil),               // 8: taxon.v1.Sum
+	(*Family)(nil),            // 9: taxon.v1.Family
+	(*SubmitRequest)(nil),     // 10: taxon.v1.SubmitRequest
+	(*SubmitResult)(nil),      // 11: taxon.v1.SubmitResult
+	(*StatusRequest)(nil),     // 12: taxon.v1.StatusRequest
+	(*CancelRequest)(nil),     // 13: taxon.v1.CancelRequest
+	(*ResumeRequest)(nil),     // 14: taxon.v1.ResumeRequest
+	(*RestoreRequest)(nil),    // 15: taxon.v1.RestoreRequest
+	(*ListJobsRequest)(nil),   // 16: taxon.v1.ListJobsRequest
+	(*JobInfo)(nil),           // 17: taxon.v1.JobInfo
+	(*ListJobsResult)(nil),    // 18: taxon.v1.ListJobsResult
+	(*LogsRequest)(nil),       // 19: taxon.v1.LogsRequest
+	(*LogLine)(nil),           // 20: taxon.v1.LogLine
+	(*LogLines)(nil),          // 21: taxon.v1.LogLines
+	(*WorkersRequest)(nil),    // 22: taxon.v1.WorkersRequest
+	(*WorkerInfo)(nil),        // 23: taxon.v1.WorkerInfo
+	(*WorkersResult)(nil),     // 24: taxon.v1.WorkersResult
+	(*DrainRequest)(nil),      // 25: taxon.v1.DrainRequest
+	(*Shard)(nil),             // 26: taxon.v1.Shard
+	(*StoresRequest)(nil),     // 27: taxon.v1.StoresRequest
+	(*StoresResult)(nil),      // 28: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),  // 29: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),   // 30: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil), // 31: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),  // 32: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),        // 33: taxon.v1.FailedTask
+	(*TaskCounts)(nil),        // 34: taxon.v1.TaskCounts
+	(*Certificate)(nil),       // 35: taxon.v1.Certificate
+	(*SweepRecord)(nil),       // 36: taxon.v1.SweepRecord
+	(*JobStatus)(nil),         // 37: taxon.v1.JobStatus
+	(*PastCaps)(nil),          // 38: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),   // 39: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),    // 40: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),      // 41: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),       // 42: taxon.v1.LeaveResult
+	(*JobRequest)(nil),        // 43: taxon.v1.JobRequest
+	(*JobResult)(nil),         // 44: taxon.v1.JobResult
+	(*LeaseRequest)(nil),      // 45: taxon.v1.LeaseRequest
+	(*Refs)(nil),              // 46: taxon.v1.Refs
+	(*Ref)(nil),               // 47: taxon.v1.Ref
+	(*Input)(nil),             // 48: taxon.v1.Input
+	(*Lease)(nil),             // 49: taxon.v1.Lease
+	(*LeaseResult)(nil),       // 50: taxon.v1.LeaseResult
+	(*LeaseId)(nil),           // 51: taxon.v1.LeaseId
+	(*RenewRequest)(nil),      // 52: taxon.v1.RenewRequest
+	(*RenewResult)(nil),       // 53: taxon.v1.RenewResult
+	(*Sums)(nil),              // 54: taxon.v1.Sums
+	(*ReportRequest)(nil),     // 55: taxon.v1.ReportRequest
+	(*ReportResult)(nil),      // 56: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
-	3,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
-	4,  // 1: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
-	5,  // 2: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
-	5,  // 3: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
-	6,  // 4: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
-	1,  // 5: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	33, // 6: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
-	15, // 7: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
-	18, // 8: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
-	0,  // 9: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
-	21, // 10: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
-	0,  // 11: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	24, // 12: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	24, // 13: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	33, // 14: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 15: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	33, // 16: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	32, // 17: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	34, // 18: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	31, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	3,  // 20: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	36, // 21: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	34, // 22: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	24, // 23: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 24: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 25: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	24, // 26: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	46, // 27: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	44, // 28: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	44, // 29: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	44, // 30: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	44, // 31: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	44, // 32: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
-	2,  // 33: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	45, // 34: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	47, // 35: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	48, // 36: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	48, // 37: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	50, // 38: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	50, // 39: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	50, // 40: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	53, // 41: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	46, // 42: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	54, // 43: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	48, // 44: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	48, // 45: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	8,  // 46: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	10, // 47: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	10, // 48: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	11, // 49: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	12, // 50: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 51: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	14, // 52: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	17, // 53: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	20, // 54: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	23, // 55: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	25, // 56: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	41, // 57: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	27, // 58: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	29, // 59: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	37, // 60: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	41, // 61: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	43, // 62: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	51, // 63: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	54, // 64: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	39, // 65: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 66: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	35, // 67: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	35, // 68: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	35, // 69: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	35, // 70: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	35, // 71: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	16, // 72: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	19, // 73: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	22, // 74: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	21, // 75: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	26, // 76: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	42, // 77: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	28, // 78: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	30, // 79: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	38, // 80: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	42, // 81: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	49, // 82: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	52, // 83: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	55, // 84: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	40, // 85: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	66, // [66:86] is the sub-list for method output_type
-	46, // [46:66] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	2,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
+	3,  // 1: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
+	4,  // 2: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
+	4,  // 3: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
+	7,  // 4: taxon.v1.Plan.items:type_name -> taxon.v1.Items
+	8,  // 5: taxon.v1.Plan.sums:type_name -> taxon.v1.Sum
+	9,  // 6: taxon.v1.Plan.families:type_name -> taxon.v1.Family
+	5,  // 7: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
+	1,  // 8: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
+	35, // 9: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	17, // 10: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	20, // 11: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	0,  // 12: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
+	23, // 13: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	0,  // 14: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	26, // 15: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	26, // 16: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	35, // 17: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 18: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	35, // 19: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	34, // 20: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	36, // 21: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	33, // 22: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	2,  // 23: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	38, // 24: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	36, // 25: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	26, // 26: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	5,  // 27: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	6,  // 28: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	26, // 29: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	46, // 30: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
+	48, // 31: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
+	49, // 32: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	49, // 33: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	51, // 34: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	51, // 35: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	51, // 36: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	54, // 37: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	47, // 38: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	55, // 39: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	49, // 40: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	49, // 41: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	10, // 42: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	12, // 43: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	12, // 44: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	13, // 45: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	14, // 46: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	15, // 47: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	16, // 48: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	19, // 49: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	22, // 50: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	25, // 51: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	27, // 52: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	43, // 53: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	29, // 54: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	31, // 55: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	39, // 56: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	43, // 57: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	45, // 58: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	52, // 59: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	55, // 60: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	41, // 61: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	11, // 62: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	37, // 63: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	37, // 64: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	37, // 65: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	37, // 66: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	37, // 67: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	18, // 68: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	21, // 69: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	24, // 70: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	23, // 71: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	28, // 72: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	44, // 73: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	30, // 74: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	32, // 75: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	40, // 76: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	44, // 77: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	50, // 78: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	53, // 79: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	56, // 80: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	42, // 81: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	62, // [62:82] is the sub-list for method output_type
+	42, // [42:62] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -4949,14 +4789,14 @@ func file_taxon_v1_coordinator_proto_init() {
 	if File_taxon_v1_coordinator_proto != nil {
 		return
 	}
-	file_taxon_v1_coordinator_proto_msgTypes[9].OneofWrappers = []any{}
+	file_taxon_v1_coordinator_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   53,
+			NumEnums:      2,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

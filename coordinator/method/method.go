@@ -1,0 +1,262 @@
+// Package method is the seam between the coordinator and the methods that it trains by.
+//
+// The coordinator knows items, families of values, and steps: a step is a set of tasks that
+// do not depend on each other, a task does one operation to one item, reads values that
+// earlier steps have committed, and writes values. A Method says what the items and values
+// of a problem are, and its Driver which step comes next. Neither sees vectors: those stay
+// with the workers, whose side of the seam is worker/program.
+//
+// Everything here is pure: the same problem, options and sums give the same steps. A method
+// lives in a package below this one and is listed in method/registry.
+package method
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Problem is what a job is to solve. Read-only.
+type Problem struct {
+	Spec *taxonv1.JobSpec // options, figures of the data, structure as given
+	Tree *taxonomy.Tree   // the tree or graph that is trained: leaves spawned, empties pruned
+}
+
+// Method trains linear classifiers for the nodes of a problem.
+type Method interface {
+	// Name is the value of --method.
+	Name() string
+	// Check reports why the problem can't be trained, all reasons joined; nil: it can.
+	Check(*Problem) error
+	// Plan cuts the problem into items. It depends on data, structure, options and seed alone.
+	Plan(*Problem) (*Plan, error)
+	// Estimate says what a plan takes.
+	Estimate(*Problem, *Plan) Estimate
+	// Driver goes on from a State that a driver of the same plan gave; nil: from the start.
+	Driver(*taxonv1.JobSpec, *Plan, State) (Driver, error)
+}
+
+// Plan is a problem, cut into items.
+type Plan struct {
+	Items  []Items // lists of items, numbered by their place here
+	Values []Value // families of values; names are unique
+	Sums   []Sum   // the figures that each task reports, in this order
+
+	Nodes, Terminals int
+	// Detail is what the method's workers need to know beside the specification, in the
+	// method's own encoding (Encode).
+	Detail []byte
+}
+
+// Kind is what the items of a list are.
+type Kind uint8
+
+// Kinds of items.
+const (
+	Whole     Kind = iota // the whole problem
+	Terminals             // blocks of nodes that have a loss
+	Rows                  // shards of the instances
+	Ranges                // feature ranges
+	Nodes                 // nodes, or blocks of them
+)
+
+// Items is a list of like items. Tasks are about one item each.
+type Items struct {
+	Kind  Kind
+	Count int
+	// Cost is the estimated cost of each item, in nonzero visits of one pass over the data;
+	// nil: nothing is known. It decides on the order of handing out, never on results.
+	Cost []float64
+	// Members lists the tree nodes of an item, for messages; nil: items are of no nodes.
+	Members func(item int) []uint32
+}
+
+// Value is a family of values: one for each item of a list, or a group of values that its
+// task writes under names beginning with Name and a slash.
+type Value struct {
+	Name     string
+	Items    int  // the list of items
+	Versions int  // how many of the last committed versions may be read, at least 1
+	Whole    bool // values of one version belong together: a step that left tasks out publishes none
+	// By is the list of items by which each value is cut: the part for item i is named
+	// Name/i, and is read by the task of that item alone. 0 with Cut unset: values are not cut.
+	Cut bool
+	By  int
+}
+
+// Sum is a figure that tasks report.
+type Sum struct {
+	Name  string
+	Count bool // a whole number
+}
+
+// Sums are a task's figures, in the order of Plan.Sums.
+type Sums []float64
+
+// Finite says whether all figures are numbers that can be added up.
+func (s Sums) Finite() bool {
+	for _, x := range s {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// Step is a set of tasks that do not depend on each other.
+type Step struct {
+	Sweep uint32 // from 1
+	Phase string // as users see it
+	Tasks []Tasks
+	Emit  bool `json:",omitempty"` // the tasks write the final weights; nothing follows
+	Show  bool `json:",omitempty"` // the tasks write the weights of the sweep under way, to be evaluated
+}
+
+// Tasks do the same operation to a run of items of one list.
+type Tasks struct {
+	Op     string // what the program is to do
+	Items  int    // list of items
+	First  uint32
+	Count  uint32
+	Params json.RawMessage `json:",omitempty"` // of the operation, for all tasks alike (Encode)
+	Reads  []Read          `json:",omitempty"`
+	Writes []string        `json:",omitempty"` // families that the tasks write values of
+	// Timed: how long a task takes tells how long its item will take the next time.
+	Timed bool `json:",omitempty"`
+	// Late are the parameters of a task that nobody has when the time is up; see Driver.TimeUp.
+	Late json.RawMessage `json:",omitempty"`
+}
+
+// Read names values that a task reads.
+type Read struct {
+	Value string
+	Back  int  `json:",omitempty"` // 0: the last committed version, 1: the one before
+	All   bool `json:",omitempty"` // of all items; else of the task's own
+}
+
+// State is a driver between two steps, as JSON: what a checkpoint holds of it.
+type State = json.RawMessage
+
+// Driver is the scalar part of a method's iteration: which step is next, with what
+// parameters. It is deterministic, and not for several goroutines.
+type Driver interface {
+	// Next is the step to run; false: nothing is left to do. It gives the same step until Commit.
+	Next() (Step, bool)
+	// Commit folds the sums of that step's tasks, in task order, and goes to the next step.
+	// Tasks that were left out have nil sums. An error ends the job.
+	Commit([]Sums) (Outcome, error)
+	// TimeUp says whether the job's time is over: a job whose time is up ends as soon as it
+	// can, with a certificate of what it has. It returns what becomes of the tasks of the step
+	// that Next gave and that nobody has yet.
+	TimeUp(up bool) Late
+	// Reopen has a job go on that its stopping criteria had ended, if those of the driver's
+	// options, which may be others by now, let it. retarget: the tolerance is another one.
+	Reopen(retarget bool)
+	// WarmStart tells, before the first step, which families begin at values that are given.
+	WarmStart(families []string)
+	// Progress tells where the iteration stands.
+	Progress() Progress
+	State() State
+}
+
+// Lookahead is a Driver that may know the step after the one that Next gave before that has
+// ended, since the step's parameters do not depend on the sums.
+type Lookahead interface {
+	// Ahead is that step. again: it may be run a second time, from the same inputs.
+	Ahead() (next Step, again, known bool)
+}
+
+// Late says what becomes of tasks that nobody has when the time is up.
+type Late uint8
+
+// Fates of late tasks.
+const (
+	LateRun   Late = iota // they run as they would have
+	LateShort             // they run with the parameters Tasks.Late
+	LateLeave             // they are left out: their items' values stay as they were
+)
+
+// Outcome says what a committed step means.
+type Outcome struct {
+	Drop      []string // families whose values, written by the step, do not count
+	SweepDone bool     // the sweep that the step belongs to is committed
+	Certified bool     // and its certificate is Progress().Certificate
+}
+
+// Kinds of certificates.
+const (
+	Gap          = "gap"          // Dual bounds the optimum from below, certified
+	LowerBound   = "lower_bound"  // a bound on the evidence that never falls
+	Stationarity = "stationarity" // no bound: how far the iteration still moves
+)
+
+// Certificate is what is known about the distance to the optimum.
+type Certificate struct {
+	Objective, Dual, Gap float64
+	// PrimalOnly: Dual and Gap mean nothing.
+	PrimalOnly bool   `json:",omitempty"`
+	Kind       string `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
+}
+
+// Progress is where an iteration stands.
+type Progress struct {
+	Sweep       uint32       // under way
+	Certificate *Certificate // the last one; nil: none yet
+	StoppedBy   string       // one of the reasons below; "": it goes on
+	Tolerance   float64      // the Gap that ends the job
+	MaxSweeps   uint32       // 0: no cap
+}
+
+// Reasons why a job stopped (JobStatus.stopped_by).
+const (
+	StoppedByGap        = "gap"
+	StoppedByMaxSweeps  = "max_sweeps"
+	StoppedByMaxTime    = "max_time"
+	StoppedByStationary = "stationary"
+	StoppedByDrift      = "drift"
+	StoppedByCancelled  = "cancelled"
+)
+
+// ByCriteria says of the reason why a job stopped that it might go on with other stopping criteria.
+func ByCriteria(reason string) bool {
+	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
+}
+
+// Encode writes parameters or a plan's detail. v holds numbers, strings and lists of them;
+// floats read back to the same bits.
+func Encode(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("method: %T can't be encoded: %v", v, err))
+	}
+	return out
+}
+
+// Decode reads what Encode wrote into v.
+func Decode(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("written by another version of taxon: %w", err)
+	}
+	return nil
+}
+
+// List returns the plan's list of items of a number, for messages and checks.
+func (p *Plan) List(n int) Items {
+	if n < 0 || n >= len(p.Items) {
+		return Items{}
+	}
+	return p.Items[n]
+}
+
+// Value returns the family of a name; nil: there is none.
+func (p *Plan) Value(name string) *Value {
+	for i := range p.Values {
+		if p.Values[i].Name == name {
+			return &p.Values[i]
+		}
+	}
+	return nil
+}
