@@ -13,13 +13,15 @@ const (
 // and committed on its own.
 func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) {
 	s, batch := j.step, m.lastEpoch
+	part, _ := s.part(first)
+	op := part.Op
 	for n := min(most, s.batch(first, m.slots())); n > 1; n-- {
 		t, ok := s.queue.popFresh(worker, s.fresh)
 		if !ok {
 			return
 		}
 		m.handOut(j, s.number, t, worker, batch)
-		if s.kindOf(t) != s.kindOf(first) {
+		if p, _ := s.part(t); p.Op != op {
 			return
 		}
 	}
@@ -45,11 +47,11 @@ func (s *step) batch(first uint32, slots int) uint32 {
 // expects is how many CPU seconds a task should take, by what the step's finished ones
 // took, or by its own last time.
 func (s *step) expects(n uint32) (seconds float64, known bool) {
-	k := s.kindOf(n)
-	if s.pace.units[k] > 0 {
-		return s.pace.cpu[k] / s.pace.units[k] * s.unit(n), true
+	p, _ := s.part(n)
+	if p.pace.units > 0 {
+		return p.pace.cpu / p.pace.units * s.unit(n), true
 	}
-	return s.cost[n], s.timed[k]
+	return s.cost[n], p.timed
 }
 
 // spare says whether tasks of a step may go to a slot that works on others still: they are
@@ -60,9 +62,9 @@ func (s *step) spare(slots int) bool {
 		return false
 	}
 	finished, seconds := 0, 0.0
-	for k := range s.pace.took {
-		finished += len(s.pace.took[k])
-		seconds += s.pace.cpu[k]
+	for k := range s.parts {
+		finished += len(s.parts[k].pace.took)
+		seconds += s.parts[k].pace.cpu
 	}
 	return finished > 0 && seconds <= batchSeconds*float64(finished)
 }

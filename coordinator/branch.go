@@ -1,10 +1,10 @@
 package coordinator
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"slices"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -12,12 +12,9 @@ import (
 
 // SpecOf is the specification of the job that a state is of. Pure.
 func SpecOf(state []byte) (*taxonv1.JobSpec, error) {
-	var s struct {
-		ID   string
-		Spec []byte
-	}
-	if err := json.Unmarshal(state, &s); err != nil {
-		return nil, fmt.Errorf("job state: %w", err)
+	s, err := readState(state)
+	if err != nil {
+		return nil, err
 	}
 	spec := &taxonv1.JobSpec{}
 	if err := proto.Unmarshal(s.Spec, spec); err != nil {
@@ -32,9 +29,9 @@ func SpecOf(state []byte) (*taxonv1.JobSpec, error) {
 // differ in options that change no plan: C, gap, seed, weights, caps. Momentum and
 // certificate begin anew. Pure.
 func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
-	var old jobState
-	if err := json.Unmarshal(state, &old); err != nil {
-		return nil, fmt.Errorf("job state: %w", err)
+	old, err := readState(state)
+	if err != nil {
+		return nil, err
 	}
 	before, err := SpecOf(state)
 	if err != nil {
@@ -51,23 +48,34 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", old.ID, err)
 	}
-	if !slices.Equal(p.plan.BlockTerminals, first.plan.BlockTerminals) || !slices.Equal(p.plan.RangeBegin, first.plan.RangeBegin) ||
-		len(old.Dual) != len(p.plan.BlockSet) || len(old.X) != len(p.plan.RangeBegin)-1 {
+	if !bytes.Equal(p.plan.Detail, first.plan.Detail) || !old.Values.of(p.plan) {
 		return nil, fmt.Errorf("job %s: its plan is not that of job %s: bias, schedule, method and pruning must be the same", id, old.ID)
 	}
 	j, err := newJob(id, p)
 	if err != nil {
 		return nil, err
 	}
-	j.Dual, j.X, j.XPrev, j.StepNo = old.Dual, old.X, old.X, old.StepNo
-	j.outer.begin(spec.GetOptions().GetLoss() != "logistic")
+	j.StepNo = old.StepNo
+	var families []string
+	for _, v := range p.plan.Values {
+		j.begins(v, old.Values[v.Name][0])
+		families = append(families, v.Name)
+	}
+	j.driver.WarmStart(families)
 	return j.encode(), nil
 }
 
-// Begin is the state of a job that begins at given internals, and with `blocks` at given
-// states of the blocks: for Server.Resume, once the values are in the store, as attempt 1
-// of the tasks of an emit step of the number given. Pure.
-func Begin(id string, spec *taxonv1.JobSpec, step uint32, blocks bool) (state []byte, plan *taxonv1.Plan, err error) {
+// begins has a job begin at given values of a family.
+func (j *job) begins(v method.Value, at places) {
+	for back := range j.Values[v.Name] {
+		j.Values[v.Name][back] = at
+	}
+}
+
+// Begin is the state of a job that begins at given values of some families: for Server.Resume,
+// once they are in the store, each as if attempt 1 of a task of the step given had written it:
+// one task an item, list after list of the plan. Pure.
+func Begin(id string, spec *taxonv1.JobSpec, step uint32, families []string) (state []byte, plan *taxonv1.Plan, err error) {
 	p, err := prepare(spec)
 	if err != nil {
 		return nil, nil, fmt.Errorf("job %s: %w", id, err)
@@ -77,17 +85,43 @@ func Begin(id string, spec *taxonv1.JobSpec, step uint32, blocks bool) (state []
 		return nil, nil, err
 	}
 	j.StepNo = step
-	j.outer.begin(blocks && spec.GetOptions().GetLoss() != "logistic")
-	for b := range j.Dual {
-		if blocks {
-			j.Dual[b] = taxonv1.Place{Step: step, Task: uint32(b), Attempt: 1}
+	for _, name := range families {
+		v := p.plan.Value(name)
+		if v == nil {
+			return nil, nil, fmt.Errorf("job %s: method %s has no values named %s", id, p.method.Name(), name)
+		}
+		at, first := make(places, p.plan.Items[v.Items].Count), p.plan.First(v.Items)
+		for i := range at {
+			at[i] = taxonv1.Place{Step: step, Task: uint32(first + i), Attempt: 1}
+		}
+		j.begins(*v, at)
+	}
+	j.driver.WarmStart(families)
+	return j.encode(), p.message(), nil
+}
+
+// message is the plan as workers know it.
+func (p *prepared) message() *taxonv1.Plan {
+	out := &taxonv1.Plan{Detail: p.plan.Detail}
+	for _, list := range p.plan.Items {
+		out.Items = append(out.Items, &taxonv1.Items{Count: uint32(list.Count), Cost: list.Cost})
+	}
+	for _, s := range p.plan.Sums {
+		out.Sums = append(out.Sums, &taxonv1.Sum{Name: s.Name, Count: s.Count})
+	}
+	for _, v := range p.plan.Values {
+		if v.Cut {
+			out.Families = append(out.Families, &taxonv1.Family{Name: v.Name, By: uint32(v.By)})
 		}
 	}
-	if !p.flat {
-		for r := range j.X {
-			j.X[r] = taxonv1.Place{Step: step, Task: uint32(len(j.Dual) + r), Attempt: 1}
-		}
-		j.XPrev = slices.Clone(j.X)
+	return out
+}
+
+// NewPlan is the plan of a specification, as workers are told it. Pure.
+func NewPlan(spec *taxonv1.JobSpec) (*taxonv1.Plan, error) {
+	p, err := prepare(spec)
+	if err != nil {
+		return nil, err
 	}
-	return j.encode(), p.plan, nil
+	return p.message(), nil
 }

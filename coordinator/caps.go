@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -118,7 +119,7 @@ func (j *job) recap(c Caps) (changed string, err error) {
 	if proto.Equal(options, old) {
 		return "", nil
 	}
-	if err := checkOptions(options); err != nil {
+	if err := method.Violations(method.CheckCriteria(options)); err != nil {
 		return "", err
 	}
 	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven(), Drifting: j.spec.GetDrifting()}
@@ -128,65 +129,30 @@ func (j *job) recap(c Caps) (changed string, err error) {
 	}
 	with := *j.prepared
 	with.spec = spec
+	driver, up, err := j.under(spec)
+	if err != nil {
+		return "", fmt.Errorf("job %s: %w", j.ID, err)
+	}
 	j.CapsBefore = append(j.CapsBefore, j.pastCaps())
-	j.prepared, j.Spec = &with, data
-	j.outer.recap(old, options, j.Spent)
+	j.prepared, j.Spec, j.driver, j.TimeUp = &with, data, driver, up
 	return capsChanged(old, options), nil
 }
 
-// recap goes by other caps from here on, after so much time of training.
-func (o *outer) recap(old, now *taxonv1.Options, spent Tick) {
-	o.gap, o.maxSweeps = now.GetGap(), now.GetMaxSweeps()
-	if now.GetGap() != old.GetGap() {
-		o.Aim = 0 // it was another tolerance's
+// under is the driver of a resting job as it goes on under other stopping criteria, and whether
+// the job's time is up by them.
+func (j *job) under(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, err error) {
+	if d, err = j.method.Driver(spec, j.plan, j.driver.State()); err != nil {
+		return nil, false, err
 	}
-	if limit := now.GetMaxSeconds(); limit == 0 || spent.Seconds() < limit {
-		o.Force, o.Short = false, false
-	}
-	o.reopen()
-}
-
-// reopen has a job go on that its caps had stopped, if those it has now do not. One that
-// stands before a sweep may have to price it, or need not any more.
-func (o *outer) reopen() {
-	switch {
-	case o.Stage == stageSolve, o.Stage == stageSet && o.Set == 0:
-		o.Price = o.mustPrice()
-		return
-	case o.Stage < stageEmit || !byCap(o.StoppedBy):
-		return
-	}
-	if o.StoppedBy = ""; o.stop() {
-		return
-	}
-	if o.flat || !o.twoblock() {
-		o.openSweep(o.Sweep + 1)
-		return
-	}
-	// The internals' step was dropped, so it is done now.
-	if support := o.rule() == "support"; o.judge() && support {
-		o.Stage = stageGuard
-		return
-	}
-	o.Stage, o.Price = stageReduce, false
-}
-
-// byCap says of the reason why a job stopped that it might go on.
-func byCap(reason string) bool {
-	return reason == stoppedByGap || reason == stoppedBySweeps || reason == stoppedByTime
+	limit := spec.GetOptions().GetMaxSeconds()
+	timeUp = j.TimeUp && limit > 0 && j.Spent.Seconds() >= limit
+	d.TimeUp(timeUp)
+	d.Reopen(spec.GetOptions().GetGap() != j.spec.GetOptions().GetGap())
+	return d, timeUp, nil
 }
 
 // applyReopen queues an ended job again.
 func (j *job) applyReopen(r *Record) error {
-	o := j.outer
-	switch {
-	case o.Stage < stageEmit:
-		o.StoppedBy = ""
-	case o.StoppedBy == stoppedByCancelled: // while it wrote its weights
-		if o.StoppedBy = ""; !o.stop() {
-			o.StoppedBy = o.atRest()
-		}
-	}
 	changed := ""
 	if r.Caps != nil {
 		var err error
@@ -194,9 +160,7 @@ func (j *job) applyReopen(r *Record) error {
 			return err
 		}
 	}
-	if j.Lost { // it begins at what is loaded
-		o.StoppedBy = ""
-	}
+	j.driver.Reopen(false)
 	j.State, j.Error, j.Ended, j.Failed, j.Futile = taxonv1.JobState_JOB_STATE_QUEUED, "", 0, nil, 0
 	if changed != "" {
 		changed = ", " + changed
@@ -207,24 +171,28 @@ func (j *job) applyReopen(r *Record) error {
 
 // capped says whether a job is done for its caps alone, and all is there to go on from.
 func (j *job) capped() bool {
-	return j.State == taxonv1.JobState_JOB_STATE_DONE && byCap(j.outer.StoppedBy) && !j.Dropped
+	return j.State == taxonv1.JobState_JOB_STATE_DONE && method.ByCriteria(j.stoppedBy()) && !j.Dropped
 }
 
 // mayGoOn says why other caps would not let an ended job go on; nil: they do.
 func (j *job) mayGoOn(c Caps) error {
 	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
 	c.into(options)
-	if err := checkOptions(options); err != nil {
+	if err := method.Violations(method.CheckCriteria(options)); err != nil {
 		return fmt.Errorf("job %s: %w: %w", j.ID, ErrCaps, err)
 	}
 	if !j.capped() || j.Lost {
 		return nil
 	}
-	copied := *j.outer
-	copied.recap(j.spec.GetOptions(), options, j.Spent)
-	if copied.Stage >= stageEmit {
-		return fmt.Errorf("job %s: %w: they end it where it is, by %s after sweep %d, %.0f s, at gap %.3g",
-			j.ID, ErrCaps, copied.StoppedBy, j.Committed, j.Spent.Seconds(), j.outer.Last.Gap)
+	spec := proto.Clone(j.spec).(*taxonv1.JobSpec)
+	spec.Options = options
+	d, _, err := j.under(spec)
+	if err != nil {
+		return fmt.Errorf("job %s: %w: %w", j.ID, ErrCaps, err)
+	}
+	if p := d.Progress(); p.StoppedBy != "" {
+		return fmt.Errorf("job %s: %w: they end it where it is, by %s after sweep %d, %.0f s, at %s",
+			j.ID, ErrCaps, p.StoppedBy, j.Committed, j.Spent.Seconds(), p.Certificate)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package coordinator
 
-import taxonv1 "taxon/proto/taxon/v1"
+import (
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
 
 // Event is what happens to the machine.
 type Event interface{ event() }
@@ -68,7 +71,7 @@ type (
 		Error         string // empty: done
 		Deterministic bool
 		Returned      bool
-		Sums          Sums
+		Sums          method.Sums
 		CPUSeconds    float64
 		Read, Written uint64          // bytes from and to the store
 		Lost          []taxonv1.Place // with Error: values that the store must have and has not

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"taxon/coordinator/method"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -16,16 +17,20 @@ type failedTask struct {
 	Sweep, Step, Task, Attempt uint32
 	Worker                     string
 	Phase                      string
-	Nodes                      []string `json:",omitempty"`
-	Range                      uint32   `json:",omitempty"`
+	Nodes                      []string    `json:",omitempty"`
+	Kind                       method.Kind `json:",omitempty"` // of its item, if Nodes is empty
+	Item                       uint32      `json:",omitempty"`
 }
 
 // where names what the task was about.
 func (f *failedTask) where() string {
-	if len(f.Nodes) == 0 {
-		return fmt.Sprintf("feature range %d", f.Range)
+	switch {
+	case len(f.Nodes) > 0:
+		return "classes " + strings.Join(f.Nodes, ", ")
+	case f.Kind == method.Whole:
+		return "the whole problem"
 	}
-	return "classes " + strings.Join(f.Nodes, ", ")
+	return fmt.Sprintf("%s %d", f.Kind, f.Item)
 }
 
 func (f *failedTask) message(err string) *taxonv1.FailedTask {
@@ -33,7 +38,7 @@ func (f *failedTask) message(err string) *taxonv1.FailedTask {
 		return nil
 	}
 	return &taxonv1.FailedTask{Sweep: f.Sweep, Step: f.Step, Task: f.Task, Attempt: f.Attempt, Worker: f.Worker,
-		Phase: f.Phase, Nodes: f.Nodes, Range: f.Range, Error: err}
+		Phase: f.Phase, Nodes: f.Nodes, Range: f.Item, Error: err}
 }
 
 // failTask fails a job at an attempt.
@@ -47,24 +52,26 @@ func (m *Machine) failTask(l *lease, reason string) {
 	if p := j.past(l.step); p != nil && l.step != s.number {
 		s = p.bringBack()
 	}
-	f.Sweep, f.Phase = s.spec.Sweep, s.spec.Phase
-	if isMap, i := s.item(l.task); isMap {
-		f.Nodes = blockNames(j.prepared, i)
-	} else {
-		f.Range = i
-	}
+	f.Sweep, f.Phase = s.Sweep, s.Phase
+	p, item := s.part(l.task)
+	f.Nodes = j.memberNames(p.Items, item)
+	f.Kind, f.Item = j.plan.Items[p.Items].Kind, item
 	m.decide(Record{Kind: recordFail, Job: j.ID, Reason: reason, Failed: f})
 }
 
-// blockNames are the names of a block's terminals. It builds the tree: slow for large
-// ones, and only done when a job fails.
-func blockNames(p *prepared, block uint32) []string {
+// memberNames are the names of an item's nodes. It builds the tree: slow for large ones, and
+// only done when a job fails.
+func (p *prepared) memberNames(list int, item uint32) []string {
+	members := p.plan.Items[list].Members
+	if members == nil {
+		return nil
+	}
 	tree, _, err := jobspec.Tree(p.spec)
-	if err != nil || int(block)+1 >= len(p.plan.BlockBegin) {
+	if err != nil {
 		return nil
 	}
 	var out []string
-	for _, n := range p.plan.BlockTerminals[p.plan.BlockBegin[block]:p.plan.BlockBegin[block+1]] {
+	for _, n := range members(int(item)) {
 		if int(n) < tree.Len() && len(out) < maxNamed {
 			out = append(out, clip(tree.Name[n], 200))
 		}
@@ -74,5 +81,5 @@ func blockNames(p *prepared, block uint32) []string {
 
 // describe names a task for an error's text.
 func (s *step) describe(n uint32) string {
-	return fmt.Sprintf("sweep %d, step %d (%s), task %d", s.spec.Sweep, s.number, s.spec.Phase, n)
+	return fmt.Sprintf("sweep %d, step %d (%s), task %d", s.Sweep, s.number, s.Phase, n)
 }

@@ -4,87 +4,73 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"taxon/internal/jobspec"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
 )
 
-// Sums are a task's share of the figures of a step; see the message of the same name.
-type Sums struct {
-	Primal, Dual, InnerGap, Restart, Moved float64
-	Support, Working, Visits               uint64
-}
-
 // prepared is what follows from a specification alone.
 type prepared struct {
-	spec             *taxonv1.JobSpec
-	plan             *taxonv1.Plan
-	nodes, terminals uint32
-	flat             bool
-	estimate         Estimate
+	spec     *taxonv1.JobSpec
+	method   method.Method
+	plan     *method.Plan
+	estimate method.Estimate
 }
 
 // prepare checks a specification and plans it. Pure, and slow for large trees.
 func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
-	if err := checkOptions(spec.GetOptions()); err != nil {
+	if spec.GetOptions() == nil {
+		return nil, fmt.Errorf("the job has no options")
+	}
+	m, err := registry.Lookup(spec.GetOptions().GetMethod())
+	if err != nil {
 		return nil, err
 	}
 	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		return nil, err
 	}
-	if tree.IsGraph() && spec.GetOptions().GetSchedule() == jobspec.ScheduleParity {
-		return nil, fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+	problem := &method.Problem{Spec: spec, Tree: tree}
+	if err := method.Violations(method.CheckCriteria(spec.GetOptions()), m.Check(problem)); err != nil {
+		return nil, err
 	}
-	p := &prepared{spec: spec, plan: NewPlan(tree, spec), nodes: uint32(tree.Len())}
-	p.terminals = uint32(len(p.plan.BlockTerminals))
-	p.flat = len(tree.Internals()) == 0
-	p.estimate = PlanMemory(tree, spec, p.plan)
+	p := &prepared{spec: spec, method: m}
+	if p.plan, err = m.Plan(problem); err != nil {
+		return nil, err
+	}
+	p.estimate = m.Estimate(problem, p.plan)
 	return p, nil
 }
 
-// checkOptions refuses what the outer iteration can't run; ranges that only the solver
-// knows about are the worker's to refuse.
-func checkOptions(o *taxonv1.Options) error {
-	switch {
-	case o == nil:
-		return fmt.Errorf("the job has no options")
-	case !(o.Gap > 0 && o.Gap <= 1):
-		return fmt.Errorf("gap %g: give a value above 0 and at most 1", o.Gap)
-	case !(o.C > 0):
-		return fmt.Errorf("option C is %g: give a value above 0", o.C)
-	case !(o.Bias >= 0):
-		return fmt.Errorf("bias %g: give 0 (none) or more", o.Bias)
-	case !(o.MaxSeconds >= 0):
-		return fmt.Errorf("max_seconds %g: give 0 (no cap) or more", o.MaxSeconds)
-	}
-	known := []string{"", jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi}
-	if !slices.Contains(known, o.Schedule) {
-		return fmt.Errorf("schedule %q: use twoblock, parity, colour or jacobi", o.Schedule)
-	}
-	return jobspec.CheckWeights(o)
-}
-
-// maxItems bounds the blocks of a job that is read back: far above any plan.
+// maxItems bounds the items of a job that is read back: far above any plan.
 const maxItems = 1 << 24
 
-// places are the places of one value per block or range. Their JSON is run-length coded.
+// places are the places of one value per item of a list. Their JSON is run-length coded.
 type places []taxonv1.Place
+
+// values are the places of all families: of each its versions, the last one first.
+type values map[string][]places
+
+// stateVersion changes with the meaning of jobState.
+const stateVersion = 2
 
 // jobState is all of a job that its next step depends on, as it stands between two
 // steps: what a checkpoint holds, together with the values of keepSteps.
 type jobState struct {
-	ID     string
-	Spec   []byte // JobSpec, serialised
-	State  taxonv1.JobState
-	Error  string
-	Outer  outerState
-	StepNo uint32 // number of the last step that was begun; numbers are never used again
-	Dual   places // per block: duals, working set and v
-	X      places // per range: internals
-	XPrev  places // per range: internals of the update before
+	Version int
+	ID      string
+	Spec    []byte // JobSpec, serialised
+	State   taxonv1.JobState
+	Error   string
+	Driver  method.State
+	TimeUp  bool             `json:",omitempty"` // max_seconds are used up
+	Last    *method.Progress `json:",omitempty"` // in place of Driver, of a job whose values were dropped
+	StepNo  uint32           // number of the last step that was begun; numbers are never used again
+	Values  values
 
 	Committed     uint32 // highest committed sweep
 	Trace         []traceRecord
@@ -110,7 +96,7 @@ type jobState struct {
 	Failed                        *failedTask       `json:",omitempty"` // where it failed
 	Past                          []pastStep        `json:",omitempty"` // steps that are referred to, see remake.go
 	Remakes                       map[uint64]uint32 `json:",omitempty"` // how often a task was made again, by remakeKey
-	Nodes, Terminals              uint32            `json:",omitempty"` // of a job whose values were dropped
+	Nodes, Terminals              int               `json:",omitempty"` // of a job whose values were dropped
 	Lost                          bool              `json:",omitempty"` // it was done, but its weights are gone from the store
 	CapsBefore                    []pastCaps        `json:",omitempty"` // oldest first
 }
@@ -119,7 +105,7 @@ type jobState struct {
 type traceRecord struct {
 	Sweep       uint32
 	Phase       string
-	Certificate *certificate
+	Certificate *method.Certificate
 	Seconds     float64
 }
 
@@ -127,7 +113,7 @@ type traceRecord struct {
 type job struct {
 	jobState
 	*prepared
-	outer     *outer
+	driver    method.Driver  // nil: its values were dropped
 	step      *step          // under way; nil unless the job runs
 	since     Tick           // of the last (re)start
 	batches   map[uint64]int // live leases of each batch; a batch takes a slot
@@ -146,9 +132,13 @@ type job struct {
 	lastAttempts  []uint32 // committed attempts of step lastCommitted
 	lastCommitted uint32
 
-	// Seconds that a block or range took last: they change the order of handing out only.
-	blockSeconds, rangeSeconds []float64
-	blockWorker, rangeWorker   []string
+	took [][]history // of each list of items, item by item; they change the order of handing out only
+}
+
+// history is what the last task of an item tells about the next one.
+type history struct {
+	seconds float64 // CPU time; 0: not known
+	worker  string
 }
 
 // newJob is a queued job before its first step.
@@ -157,69 +147,98 @@ func newJob(id string, p *prepared) (*job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", id, err)
 	}
-	blocks, ranges := len(p.plan.BlockSet), len(p.plan.RangeBegin)-1
-	s := jobState{
-		ID: id, Spec: spec, State: taxonv1.JobState_JOB_STATE_QUEUED,
-		Dual: make(places, blocks), X: make(places, ranges), XPrev: make(places, ranges),
+	s := jobState{Version: stateVersion, ID: id, Spec: spec, State: taxonv1.JobState_JOB_STATE_QUEUED, Values: values{}}
+	for _, v := range p.plan.Values {
+		for range v.Versions {
+			s.Values[v.Name] = append(s.Values[v.Name], make(places, p.plan.Items[v.Items].Count))
+		}
 	}
-	j := makeJob(s, p)
-	j.Outer = j.outer.outerState
-	return j, nil
+	return makeJob(s, p)
 }
 
 // makeJob joins a state with what was prepared from its specification.
-func makeJob(s jobState, p *prepared) *job {
-	blocks, ranges := len(p.plan.BlockSet), len(p.plan.RangeBegin)-1
-	j := &job{
-		jobState: s, prepared: p,
-		outer:        newOuter(p.spec.Options, p.plan, p.flat),
-		blockSeconds: make([]float64, blocks), rangeSeconds: make([]float64, ranges),
-		blockWorker: make([]string, blocks), rangeWorker: make([]string, ranges),
+func makeJob(s jobState, p *prepared) (*job, error) {
+	j := &job{jobState: s, prepared: p, took: make([][]history, len(p.plan.Items))}
+	for k, list := range p.plan.Items {
+		j.took[k] = make([]history, list.Count)
 	}
-	j.outer.sampled = p.spec.GetData().GetInstances() >= SampledFrom
-	j.outer.primal = !p.flat && jobspec.Uncertified(p.spec)
-	j.outer.drift = j.outer.primal && len(p.spec.GetDrifting()) > 0
-	return j
+	if s.Dropped {
+		return j, nil
+	}
+	var err error
+	if j.driver, err = p.method.Driver(p.spec, p.plan, s.Driver); err != nil {
+		return nil, fmt.Errorf("job %s: its state: %w", s.ID, err)
+	}
+	return j, nil
 }
+
+// errOldState refuses what an earlier version has written.
+var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
 // reviveJob rebuilds a job from a serialised jobState.
 func reviveJob(state []byte) (*job, error) {
-	var s jobState
-	if err := json.Unmarshal(state, &s); err != nil {
-		return nil, fmt.Errorf("job state: %w", err)
+	s, err := readState(state)
+	if err != nil {
+		return nil, err
 	}
 	spec := &taxonv1.JobSpec{}
 	if err := proto.Unmarshal(s.Spec, spec); err != nil {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
 	if s.Dropped {
-		j := makeJob(s, reviveSlim(&s, spec))
-		j.outer.outerState = s.Outer
-		return j, nil
+		return makeJob(s, reviveSlim(&s, spec))
 	}
 	p, err := prepare(spec)
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", s.ID, err)
 	}
-	if len(s.Dual) != len(p.plan.BlockSet) || len(s.X) != len(p.plan.RangeBegin)-1 || len(s.XPrev) != len(s.X) {
+	if !s.Values.of(p.plan) {
 		return nil, fmt.Errorf("job %s: its state has another plan than this version makes: train anew", s.ID)
 	}
-	if s.Outer.Stage > stageEnd {
-		return nil, fmt.Errorf("job %s: its state stands at stage %d, which this version does not know", s.ID, s.Outer.Stage)
-	}
 	for _, past := range s.Past {
-		if len(past.Dual) != len(s.Dual) || len(past.X) != len(s.X) || len(past.XPrev) != len(s.X) || !past.valid(p.plan) {
+		if !past.valid(p.plan) {
 			return nil, fmt.Errorf("job %s: its state names a past step %d of another plan", s.ID, past.Number)
 		}
 	}
-	j := makeJob(s, p)
-	j.outer.outerState = s.Outer
-	return j, nil
+	return makeJob(s, p)
+}
+
+// readState reads a serialised jobState of this version.
+func readState(state []byte) (s jobState, err error) {
+	var version struct{ Version int }
+	if err := json.Unmarshal(state, &version); err != nil {
+		return s, fmt.Errorf("job state: %w", err)
+	}
+	if version.Version != stateVersion {
+		return s, fmt.Errorf("job state: %w", errOldState)
+	}
+	if err := json.Unmarshal(state, &s); err != nil {
+		return s, fmt.Errorf("job state: %w", err)
+	}
+	return s, nil
+}
+
+// of says whether the values are those of a plan.
+func (v values) of(p *method.Plan) bool {
+	for _, family := range p.Values {
+		versions := v[family.Name]
+		if len(versions) != family.Versions {
+			return false
+		}
+		for _, at := range versions {
+			if len(at) != p.Items[family.Items].Count {
+				return false
+			}
+		}
+	}
+	return len(v) == len(p.Values)
 }
 
 // encode serialises the state between two steps.
 func (j *job) encode() []byte {
-	j.Outer = j.outer.outerState
+	if j.driver != nil {
+		j.Driver = j.driver.State()
+	}
 	out, err := json.Marshal(&j.jobState)
 	if err != nil {
 		// Sums that are not finite are refused when they arrive; nothing else can fail.
@@ -228,23 +247,58 @@ func (j *job) encode() []byte {
 	return out
 }
 
+// progress is where the job's iteration stands.
+func (j *job) progress() method.Progress {
+	if j.driver == nil {
+		if j.Last == nil {
+			return method.Progress{}
+		}
+		return *j.Last
+	}
+	return j.driver.Progress()
+}
+
+// stoppedBy is the reason why the job stopped; "": it has not.
+func (j *job) stoppedBy() string {
+	if j.State == taxonv1.JobState_JOB_STATE_CANCELLED {
+		return method.StoppedByCancelled
+	}
+	return j.progress().StoppedBy
+}
+
 // keepSteps lists, ascending, the steps whose values are still to be read, or may have to
 // be to make those again.
 func (j *job) keepSteps() []uint32 {
 	steps := append(j.referred(), j.FinalStep)
 	if planted("drop too early") {
-		steps = append(sortedSteps(stepsOf(j.Dual, j.X)), j.FinalStep)
+		steps = append(j.Values.latest(), j.FinalStep)
 	}
 	for _, p := range j.Past {
-		steps = append(steps, stepsOf(p.Dual, p.X, p.XPrev)...)
+		steps = append(steps, p.From.steps()...)
 	}
 	return sortedSteps(steps)
 }
 
-// referred lists, ascending, the steps that the next step's tasks read.
-func (j *job) referred() []uint32 { return sortedSteps(stepsOf(j.Dual, j.X, j.XPrev)) }
+// referred lists, ascending, the steps that the next step's tasks may read.
+func (j *job) referred() []uint32 { return j.Values.steps() }
 
-// stepsOf lists the steps of values, with repetitions.
+// steps lists, ascending, the steps of all versions.
+func (v values) steps() (out []uint32) {
+	for _, versions := range v {
+		out = append(out, stepsOf(versions...)...)
+	}
+	return sortedSteps(out)
+}
+
+// latest lists, ascending, the steps of the last versions.
+func (v values) latest() (out []uint32) {
+	for _, versions := range v {
+		out = append(out, stepsOf(versions[0])...)
+	}
+	return sortedSteps(out)
+}
+
+// stepsOf lists the steps of places, with repetitions.
 func stepsOf(lists ...places) (steps []uint32) {
 	for _, list := range lists {
 		last := uint32(0)
@@ -283,7 +337,7 @@ func (j *job) hasStep() bool {
 
 // showWeights tells of the weights that the job rests for.
 func (j *job) showWeights() ShowWeights {
-	return ShowWeights{Job: j.ID, Sweep: j.outer.Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
+	return ShowWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
 }
 
 // goOn ends the job's rest, if it rests, and takes it out of its time.

@@ -41,7 +41,7 @@ func (s *Server) describe(id string) (*taxonv1.JobResult, error) {
 	if j == nil {
 		return nil, rpcError(fmt.Errorf("job %s: %w", id, ErrUnknownJob))
 	}
-	out := &taxonv1.JobResult{Spec: j.spec, Plan: j.plan}
+	out := &taxonv1.JobResult{Spec: j.spec, Plan: j.message()}
 	var err error
 	out.Shards, out.Replicas, err = s.machine.JobShards(id)
 	return out, err

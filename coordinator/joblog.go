@@ -64,7 +64,7 @@ func clip(s string, n int) string {
 
 // note adds a line about a job.
 func (j *job) note(at Tick, level, format string, args ...any) {
-	line := logLine{At: at, Level: level, Text: fmt.Sprintf(format, args...), Sweep: j.outer.Sweep}
+	line := logLine{At: at, Level: level, Text: fmt.Sprintf(format, args...), Sweep: j.progress().Sweep}
 	if j.step != nil {
 		line.Step = j.step.number
 	}
@@ -73,7 +73,7 @@ func (j *job) note(at Tick, level, format string, args ...any) {
 
 // noteTask adds a line about an attempt of the step under way.
 func (j *job) noteTask(at Tick, level string, l *lease, text string) {
-	j.log.add(logLine{At: at, Level: level, Text: text, Sweep: j.outer.Sweep, Step: l.step, Task: l.task,
+	j.log.add(logLine{At: at, Level: level, Text: text, Sweep: j.progress().Sweep, Step: l.step, Task: l.task,
 		Attempt: l.attempt, Worker: l.worker})
 }
 

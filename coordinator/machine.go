@@ -3,8 +3,8 @@ package coordinator
 import (
 	"errors"
 	"fmt"
-	"math"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -308,14 +308,17 @@ func (m *Machine) committed(e Report) bool {
 // conclude decides what a report under a live lease means.
 func (m *Machine) conclude(l *lease, e Report) {
 	r := Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task, Epoch: l.epoch}
+	if want := len(l.job.plan.Sums); e.Error == "" && !e.Returned && len(e.Sums) != want {
+		e.Unfit, e.Error = true, fmt.Sprintf("it reports %d figures, the job's method has %d: it is of another version of taxon", len(e.Sums), want)
+	}
 	e.Error = clip(e.Error, maxLineBytes)
 	switch {
 	case e.Returned:
 		m.decide(r)
-	case e.Error == "" && !e.Sums.finite(e.CPUSeconds):
-		m.failTask(l, l.job.step.describe(l.task)+": "+errNotFinite.Error())
+	case e.Error == "" && !(e.Sums.Finite() && method.Sums{e.CPUSeconds}.Finite()):
+		m.failTask(l, l.job.step.describe(l.task)+": the objective is not finite: scale the instances to unit length or lower C")
 	case e.Error == "":
-		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, &e.Sums, e.CPUSeconds, e.Read, e.Written
+		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
 	case len(lostValues(e, l.job)) > 0:
 		m.missing(l, e)
@@ -341,16 +344,6 @@ func (m *Machine) conclude(l *lease, e Report) {
 		r.Loss, r.Reason = lossError, e.Error
 		m.decide(r)
 	}
-}
-
-// finite says whether the figures can be summed and journaled.
-func (s *Sums) finite(cpu float64) bool {
-	for _, x := range []float64{s.Primal, s.Dual, s.InnerGap, s.Restart, s.Moved, cpu} {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return false
-		}
-	}
-	return true
 }
 
 func (m *Machine) fail(j *job, reason string) {

@@ -121,7 +121,7 @@ func (m *Machine) reopen(e Reopen) {
 		m.refuse(fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrCaps))
 		return
 	case !j.resumable() && j.capped() && e.Caps.empty():
-		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.outer.StoppedBy))
+		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.stoppedBy()))
 		return
 	case !j.resumable() && !j.capped():
 		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrNotResumable))
@@ -198,7 +198,7 @@ func (m *Machine) shown(e Shown) {
 	switch {
 	case j == nil || !j.showing: // cancelled meanwhile
 	case e.Err != "":
-		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.outer.Sweep, e.Err))
+		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.progress().Sweep, e.Err))
 	default:
 		m.decide(Record{Kind: recordShown, Job: j.ID})
 	}

@@ -3,8 +3,10 @@ package coordinator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -14,25 +16,25 @@ import (
 type Record struct {
 	Kind     recordKind
 	At       Tick
-	Job      string   `json:",omitempty"`
-	Worker   string   `json:",omitempty"`
-	Name     string   `json:",omitempty"`
-	Slots    uint32   `json:",omitempty"`
-	Memory   uint64   `json:",omitempty"`
-	Step     uint32   `json:",omitempty"`
-	Task     uint32   `json:",omitempty"`
-	Epoch    uint64   `json:",omitempty"`
-	Batch    uint64   `json:",omitempty"` // grant: epoch of the first lease of those handed out together; 0: Epoch
-	Sums     *Sums    `json:",omitempty"`
-	CPU      float64  `json:",omitempty"`
-	Read     uint64   `json:",omitempty"` // done: bytes from the store
-	Written  uint64   `json:",omitempty"` // done: bytes to the store
-	Loss     loss     `json:",omitempty"`
-	Reason   string   `json:",omitempty"`
-	Last     Tick     `json:",omitempty"` // recover: the last moment that is known of the life before
-	Payload  []byte   `json:",omitempty"` // submit: JobSpec; restore: jobState
-	Shards   []string `json:",omitempty"` // submit, restore: the store shards of the job's values
-	Replicas uint32   `json:",omitempty"` // submit: copies of each value
+	Job      string      `json:",omitempty"`
+	Worker   string      `json:",omitempty"`
+	Name     string      `json:",omitempty"`
+	Slots    uint32      `json:",omitempty"`
+	Memory   uint64      `json:",omitempty"`
+	Step     uint32      `json:",omitempty"`
+	Task     uint32      `json:",omitempty"`
+	Epoch    uint64      `json:",omitempty"`
+	Batch    uint64      `json:",omitempty"` // grant: epoch of the first lease of those handed out together; 0: Epoch
+	Sums     method.Sums `json:",omitempty"`
+	CPU      float64     `json:",omitempty"`
+	Read     uint64      `json:",omitempty"` // done: bytes from the store
+	Written  uint64      `json:",omitempty"` // done: bytes to the store
+	Loss     loss        `json:",omitempty"`
+	Reason   string      `json:",omitempty"`
+	Last     Tick        `json:",omitempty"` // recover: the last moment that is known of the life before
+	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
+	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
+	Replicas uint32      `json:",omitempty"` // submit: copies of each value
 
 	Lost   []taxonv1.Place `json:",omitempty"` // missing: values of past steps
 	Caps   *Caps           `json:",omitempty"` // reopen: what changes of them
@@ -55,7 +57,6 @@ const (
 	recordDone     recordKind = "done"     // Task's attempt under Epoch committed
 	recordLost     recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
 	recordFail     recordKind = "fail"     // Job failed with Reason
-	recordTime     recordKind = "time"     // the same in journals of earlier versions: it stops at the next priced sweep
 	recordTimeUp   recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
 	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK recordKind = "cancelled"
@@ -156,9 +157,6 @@ func (m *Machine) apply(r *Record) error {
 		m.applyWeights(j, r)
 	case recordForget:
 		m.forget(j.ID)
-	case recordTime:
-		j.outer.Force = true
-		j.note(r.At, levelInfo, "the time is up: stops at the next priced sweep")
 	case recordTimeUp:
 		m.applyTimeUp(j, r)
 	case recordReopen:
@@ -178,7 +176,6 @@ func (m *Machine) apply(r *Record) error {
 		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
 		j.closing, j.step, j.remakes = true, nil, nil
 	case recordCancelOK:
-		j.outer.StoppedBy = stoppedByCancelled
 		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
 	default:
 		return fmt.Errorf("record of unknown kind %q: written by another version", r.Kind)
@@ -216,7 +213,7 @@ func (m *Machine) applySubmit(r *Record) error {
 		}
 		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)
 	} else {
-		j.note(r.At, levelInfo, "queued: %d terminals of %d nodes, %d map and %d reduce tasks a sweep", j.terminals, j.nodes, len(j.plan.BlockSet), len(j.X))
+		j.note(r.At, levelInfo, "queued: %d terminals of %d nodes, %s", j.plan.Terminals, j.plan.Nodes, j.plan)
 	}
 	m.lastJob++
 	m.jobs = append(m.jobs, j)
@@ -239,7 +236,7 @@ func (m *Machine) applyGone(r *Record) error {
 		for _, j := range m.jobs {
 			if j.running() {
 				j.WorkersLost++
-				j.log.add(logLine{At: r.At, Level: levelWarn, Text: "lost worker " + w.name + ": " + r.Reason, Sweep: j.outer.Sweep, Worker: w.id})
+				j.log.add(logLine{At: r.At, Level: levelWarn, Text: "lost worker " + w.name + ": " + r.Reason, Sweep: j.progress().Sweep, Worker: w.id})
 			}
 		}
 	}
@@ -272,7 +269,7 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 		t := &j.step.tasks[r.Task]
 		if t.state == taskRunning {
 			j.Speculated++
-			j.log.add(logLine{At: r.At, Level: levelInfo, Text: "straggles: a second attempt is handed out", Sweep: j.outer.Sweep,
+			j.log.add(logLine{At: r.At, Level: levelInfo, Text: "straggles: a second attempt is handed out", Sweep: j.progress().Sweep,
 				Step: r.Step, Task: r.Task, Attempt: t.attempt + 1, Worker: r.Worker})
 		} else {
 			j.step.live++
@@ -289,7 +286,7 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 
 func (m *Machine) applyDone(j *job, r *Record) error {
 	l := m.leases[r.Epoch]
-	if l == nil || l.job != j || l.task != r.Task || r.Sums == nil {
+	if l == nil || l.job != j || l.task != r.Task || len(r.Sums) != len(j.plan.Sums) {
 		return fmt.Errorf("job %s: record done of task %d has no lease %d", j.ID, r.Task, r.Epoch)
 	}
 	j.BytesRead += r.Read
@@ -310,7 +307,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	if t.live > 1 {
 		m.rivals(j, l.step, l.task)
 	}
-	t.state, t.sums, t.cpu, t.live = taskDone, *r.Sums, r.CPU, 0
+	t.state, t.sums, t.cpu, t.live = taskDone, r.Sums, r.CPU, 0
 	t.committed, t.epoch, t.worker = l.attempt, l.epoch, l.worker
 	s.live--
 	s.done++
@@ -396,12 +393,8 @@ func (m *Machine) revoke(j *job, at Tick) {
 
 // remember notes how long a task took and who has its state in cache.
 func (j *job) remember(t *task, n uint32) {
-	isMap, i := j.step.item(n)
-	switch {
-	case !isMap:
-		j.rangeSeconds[i], j.rangeWorker[i] = t.cpu, t.worker
-	case j.step.spec.Epochs > 0:
-		j.blockSeconds[i], j.blockWorker[i] = t.cpu, t.worker
+	if p, i := j.step.part(n); p.Timed {
+		j.took[p.Items][i] = history{t.cpu, t.worker}
 	}
 }
 
@@ -417,7 +410,7 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	}
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts
-	if j.outer.Stage == stageShow && m.limits.Shows {
+	if s.Show && m.limits.Shows {
 		j.showing, j.shownAt = true, at
 		m.out = append(m.out, j.showWeights(), Changed{})
 		return
@@ -427,33 +420,27 @@ func (m *Machine) commitStep(j *job, at Tick) {
 
 // closeStep folds the finished step into the job and lays out the next one.
 func (m *Machine) closeStep(j *job, at Tick) {
-	s, final := j.step, j.outer.Stage == stageEmit
-	sums := make([]Sums, len(s.tasks))
+	s := j.step
+	sums := make([]method.Sums, len(s.tasks))
 	for n := range s.tasks {
 		sums[n] = s.tasks[n].sums
 	}
-	sweep := j.outer.Sweep
-	result, err := j.outer.commit(sums)
+	result, err := j.driver.Commit(sums)
 	j.step = nil
 	if err != nil {
-		m.failJob(j, fmt.Sprintf("sweep %d: %v", sweep, err), at)
+		m.failJob(j, fmt.Sprintf("sweep %d: %v", s.Sweep, err), at)
 		return
 	}
-	result.Take = result.Take && s.left == 0 // else internals that did not move would be mixed in
-	before := sources{j.Dual, j.X, j.XPrev}
+	j.Values = j.published(s, result, s.place)
 	if m.limits.KeepInputs {
-		j.Dual = slices.Clone(j.Dual)
-	}
-	j.takeValues(s, result)
-	if m.limits.KeepInputs {
-		j.keepPast(s, before, j.lastAttempts)
+		j.keepPast(s, j.lastAttempts)
 		m.dropRemakes(j, at)
 	}
-	if final {
+	if s.Emit {
 		j.FinalStep, j.FinalAttempts = s.number, j.lastAttempts
 	}
 	if result.SweepDone {
-		j.logSweep(s, sweep, result, at)
+		j.logSweep(s, result, at)
 	}
 	m.openStep(j, at)
 	m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
@@ -462,36 +449,38 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	}
 }
 
-// takeValues points the job's references at what a committed step wrote.
-func (j *job) takeValues(s *step, result outcome) {
-	if s.spec.Map == taxonv1.TaskKind_TASK_KIND_MAP {
-		for n := range s.maps {
-			if s.tasks[n].state != taskLeft {
-				j.Dual[s.first+n] = s.place(n)
+// published are the job's values once a step is committed: what it has written takes the place
+// of the last version, at the places given, and that of the one before. The job's own stay.
+func (j *job) published(s *step, result method.Outcome, place func(n uint32) taxonv1.Place) values {
+	out := maps.Clone(j.Values)
+	for k := range s.parts {
+		p := &s.parts[k]
+		for _, name := range p.Writes {
+			family := j.plan.Value(name)
+			if slices.Contains(result.Drop, name) || family.Whole && s.left > 0 {
+				continue
 			}
+			next := slices.Clone(out[name][0])
+			for i := range p.Count {
+				if n := p.begin + i; s.tasks[n].state != taskLeft {
+					next[p.First+i] = place(n)
+				}
+			}
+			out[name] = append([]places{next}, out[name][:family.Versions-1]...)
 		}
 	}
-	if result.Take {
-		next := make(places, len(j.X))
-		for r := range next {
-			next[r] = s.place(s.maps + uint32(r))
-		}
-		j.XPrev, j.X = j.X, next
-	}
+	return out
 }
 
 // logSweep writes the line of a committed sweep.
-func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
+func (j *job) logSweep(s *step, result method.Outcome, at Tick) {
+	sweep := s.Sweep
 	if sweep <= j.Committed { // again, behind a rollback: users know of it
 		return
 	}
-	line := traceRecord{Sweep: sweep, Phase: s.spec.Phase, Seconds: j.spentAt(at).Seconds()}
-	if line.Phase == phases[stageShow] { // flat: the sweep itself was over before
-		line.Phase = phases[stageSolve]
-	}
+	line := traceRecord{Sweep: sweep, Phase: cmp.Or(result.Phase, s.Phase), Seconds: j.spentAt(at).Seconds()}
 	if result.Certified {
-		last := j.outer.Last
-		line.Certificate = &last
+		line.Certificate = j.progress().Certificate
 	}
 	j.Committed, j.Futile = sweep, 0
 	j.Trace = append(j.Trace, line)
@@ -507,13 +496,13 @@ func (j *job) logSweep(s *step, sweep uint32, result outcome, at Tick) {
 // openStep lays out the step that the outer iteration stands at, or ends the job.
 func (m *Machine) openStep(j *job, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
-	j.outer.shorten()
-	if j.outer.Stage == stageEnd {
+	next, more := j.driver.Next()
+	if !more {
 		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
 		return
 	}
 	j.StepNo++
-	j.step = newStep(j, m.alive, m.slots())
+	j.step = newStep(j, next, m.alive, m.slots())
 }
 
 // failJob ends a job with an error. What its last committed step left stays, so that it
@@ -543,7 +532,7 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 		j.note(at, levelInfo, "done")
 		if b := j.better(); b != nil {
 			j.note(at, levelWarn, "the weights have gap %.3g, and sweep %d had %.3g: the time was up in the midst of a later one, a little more does better",
-				j.outer.Last.Gap, b.Sweep, b.Certificate.Gap)
+				j.progress().Certificate.Gap, b.Sweep, b.Certificate.Gap)
 		}
 	case taxonv1.JobState_JOB_STATE_CANCELLED:
 		j.note(at, levelInfo, "cancelled")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -23,12 +24,11 @@ const (
 
 // pastStep is a committed step as it was laid out: what it takes to run one of its tasks again.
 type pastStep struct {
-	Number         uint32
-	Spec           stepSpec
-	First, Maps    uint32
-	Dual, X, XPrev places // what its tasks read; V is Dual
-	Attempts       []uint32
-	Cut            []uint32 `json:",omitempty"` // tasks that only priced
+	Number   uint32
+	Step     method.Step
+	From     values // what its tasks read
+	Attempts []uint32
+	Cut      []uint32 `json:",omitempty"` // tasks that were late: see method.LateShort
 }
 
 // remake is a task of a past step that is made again.
@@ -51,24 +51,26 @@ func (j *job) past(number uint32) *pastStep {
 }
 
 // valid says whether a past step that was read back is one of the plan's.
-func (p *pastStep) valid(plan *taxonv1.Plan) bool {
-	tasks := uint64(p.Maps)
-	if p.Spec.Reduce != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
-		tasks += uint64(len(p.X))
-	}
-	for _, n := range p.Cut {
-		if uint64(n) >= tasks {
+func (p *pastStep) valid(plan *method.Plan) bool {
+	tasks := uint64(0)
+	for _, t := range p.Step.Tasks {
+		tasks += uint64(t.Count)
+		if uint64(t.First)+uint64(t.Count) > uint64(plan.List(t.Items).Count) {
 			return false
 		}
+		for _, r := range t.Reads {
+			family, versions := plan.Value(r.Value), p.From[r.Value]
+			if family == nil || r.Back < 0 || r.Back >= len(versions) || len(versions[r.Back]) != plan.List(family.Items).Count {
+				return false
+			}
+		}
 	}
-	return uint64(p.First)+uint64(p.Maps) <= uint64(len(plan.BlockSet)) && uint64(len(p.Attempts)) == tasks
+	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Cut, func(n uint32) bool { return uint64(n) >= tasks })
 }
 
 // bringBack is the past step in the form that leases are written from.
 func (p *pastStep) bringBack() *step {
-	s := &step{spec: p.Spec, number: p.Number, first: p.First, maps: p.Maps,
-		from: sources{dual: p.Dual, x: p.X, xPrev: p.XPrev}, tasks: make([]task, len(p.Attempts))}
-	s.in = compile(s.spec, s.from)
+	s := layOut(p.Step, p.Number, p.From)
 	for n, attempt := range p.Attempts {
 		s.tasks[n].attempt = attempt
 	}
@@ -78,11 +80,9 @@ func (p *pastStep) bringBack() *step {
 	return s
 }
 
-// keepPast notes a step that is being closed, from what the job referred to before, and
-// forgets those that nothing refers to any more.
-func (j *job) keepPast(s *step, before sources, attempts []uint32) {
-	j.Past = append(j.Past, pastStep{Number: s.number, Spec: s.spec, First: s.first, Maps: s.maps,
-		Dual: before.dual, X: before.x, XPrev: before.xPrev, Attempts: attempts, Cut: s.cuts()})
+// keepPast notes a step that is being closed, and forgets those that nothing refers to any more.
+func (j *job) keepPast(s *step, attempts []uint32) {
+	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Cut: s.cuts()})
 	used := j.referred()
 	j.Past = slices.DeleteFunc(j.Past, func(p pastStep) bool { return !slices.Contains(used, p.Number) })
 }

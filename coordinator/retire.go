@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -43,10 +44,10 @@ func (j *job) slim() error {
 	if err != nil {
 		return err
 	}
-	j.Dropped, j.Spec, j.Nodes, j.Terminals = true, data, j.nodes, j.terminals
-	j.prepared = &prepared{spec: spec, plan: &taxonv1.Plan{RangeBegin: []uint32{0}}, nodes: j.nodes, terminals: j.terminals, flat: j.flat}
-	j.Dual, j.X, j.XPrev, j.Past, j.Remakes, j.remakes = nil, nil, nil, nil, nil, nil
-	j.blockSeconds, j.rangeSeconds, j.blockWorker, j.rangeWorker = nil, nil, nil, nil
+	last := j.progress()
+	j.Dropped, j.Spec, j.Last, j.Nodes, j.Terminals = true, data, &last, j.plan.Nodes, j.plan.Terminals
+	j.prepared, j.driver, j.Driver = reviveSlim(&j.jobState, spec), nil, nil
+	j.Values, j.Past, j.Remakes, j.remakes, j.took = nil, nil, nil, nil, nil
 	j.Trace = append([]traceRecord(nil), j.Trace[max(len(j.Trace)-keptTrace, 0):]...)
 	j.log.Lines = append([]logLine(nil), j.log.Lines[max(len(j.log.Lines)-keptLines, 0):]...)
 	return nil
@@ -54,7 +55,7 @@ func (j *job) slim() error {
 
 // reviveSlim is what follows from the specification of a job whose values are gone.
 func reviveSlim(s *jobState, spec *taxonv1.JobSpec) *prepared {
-	return &prepared{spec: spec, plan: &taxonv1.Plan{RangeBegin: []uint32{0}}, nodes: s.Nodes, terminals: s.Terminals}
+	return &prepared{spec: spec, plan: &method.Plan{Nodes: s.Nodes, Terminals: s.Terminals}}
 }
 
 // forget removes a job for good.

@@ -15,7 +15,7 @@ func (m *Machine) rollBack(j *job, reason string) {
 		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times without getting further: look after the store, then resume the job", reason, j.Futile))
 		return
 	}
-	again := j.Rollbacks > 0 && j.RolledTo == j.outer.Sweep
+	again := j.Rollbacks > 0 && j.RolledTo == j.progress().Sweep
 	m.decide(Record{Kind: recordRollback, Job: j.ID, Reason: clip(reason, maxLineBytes)})
 	if again { // not one sweep since the last one: the checkpoint itself lacks values
 		m.decide(Record{Kind: recordRolled, Job: j.ID})
@@ -72,18 +72,20 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	if err != nil {
 		return err
 	}
-	force, short := j.outer.Force, j.outer.Short
-	j.outer.outerState, j.Dual, j.X, j.XPrev, j.Past = back.outer.outerState, back.Dual, back.X, back.XPrev, back.Past
-	j.outer.Force, j.outer.Short, j.CapsBefore = force, short, j.rolledCaps(back)
-	j.outer.reopen()
+	if j.driver, err = j.method.Driver(j.spec, j.plan, back.driver.State()); err != nil {
+		return err
+	}
+	j.driver.TimeUp(j.TimeUp)
+	j.driver.Reopen(false)
+	j.Values, j.Past, j.CapsBefore = back.Values, back.Past, j.rolledCaps(back)
 	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
 		j.StepNo = back.StepNo
 	}
 	j.FinalStep, j.FinalAttempts, j.Remakes = 0, nil, nil
 	j.lastCommitted, j.lastAttempts = 0, nil
 	j.Lost = false
-	j.rolling, j.RolledTo = false, j.outer.Sweep
-	j.note(r.At, levelWarn, "goes on behind sweep %d", j.outer.Sweep-1)
+	j.rolling, j.RolledTo = false, j.progress().Sweep
+	j.note(r.At, levelWarn, "goes on behind sweep %d", j.RolledTo-1)
 	m.openStep(j, r.At)
 	m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
 	return nil

@@ -120,7 +120,7 @@ func (m *Machine) time() {
 		if !j.running() {
 			continue
 		}
-		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.outer.Force && j.spentAt(m.now).Seconds() >= limit {
+		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.TimeUp && j.spentAt(m.now).Seconds() >= limit {
 			m.decide(Record{Kind: recordTimeUp, Job: j.ID})
 		}
 		m.checkLosses(j)
@@ -148,7 +148,7 @@ func (m *Machine) checkLosses(j *job) {
 		t := &j.step.tasks[n]
 		if t.losses > m.limits.MaxLosses {
 			m.fail(j, fmt.Sprintf("step %d (%s), task %d lost its worker %d times: look at the workers' memory and logs",
-				j.step.number, j.step.spec.Phase, n, t.losses))
+				j.step.number, j.step.Phase, n, t.losses))
 			return
 		}
 		if t.notBefore <= m.now {

@@ -9,7 +9,18 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// taskSeed is the seed of task item (a block or a range) in a sweep. Neither step nor
+// listSeed is the seed of the items of a list.
+func listSeed(job uint64, list int) uint64 {
+	switch list {
+	case 0:
+		return job
+	case 1:
+		return ^job
+	}
+	return mix(job + uint64(list))
+}
+
+// taskSeed is the seed of a task about an item in a sweep. Neither step nor
 // attempt enters: a redone task draws the same numbers, whoever runs it and whenever.
 func taskSeed(job uint64, item, sweep uint32) uint64 {
 	return mix(mix(job) ^ uint64(item)<<32 ^ uint64(sweep))

@@ -184,7 +184,7 @@ func (s *Server) State(id string) (state []byte, steps []uint32, err error) {
 	case j.Dropped:
 		return nil, nil, fmt.Errorf("job %s: its values are gone", id)
 	}
-	return j.encode(), sortedSteps(stepsOf(j.Dual, j.X)), nil
+	return j.encode(), j.Values.latest(), nil
 }
 
 // rebuild brings the machine to where the journal ends.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+
+	"taxon/coordinator/method"
 )
 
 // snapshotVersion changes with the meaning of the fields below.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 // machineSnapshot is the whole state of a machine, as JSON.
 type machineSnapshot struct {
@@ -45,18 +47,18 @@ type jobSnapshot struct {
 }
 
 type taskSnapshot struct {
-	State     taskState `json:",omitempty"`
-	Attempt   uint32    `json:",omitempty"`
-	Committed uint32    `json:",omitempty"` // 0 of a done task: its last attempt
-	Away      uint32    `json:",omitempty"`
-	Cut       bool      `json:",omitempty"`
-	Epoch     uint64    `json:",omitempty"`
-	Worker    string    `json:",omitempty"`
-	NotBefore Tick      `json:",omitempty"`
-	Losses    uint32    `json:",omitempty"`
-	Errors    uint32    `json:",omitempty"`
-	Sums      *Sums     `json:",omitempty"` // of a done task
-	CPU       float64   `json:",omitempty"`
+	State     taskState   `json:",omitempty"`
+	Attempt   uint32      `json:",omitempty"`
+	Committed uint32      `json:",omitempty"` // 0 of a done task: its last attempt
+	Away      uint32      `json:",omitempty"`
+	Cut       bool        `json:",omitempty"`
+	Epoch     uint64      `json:",omitempty"`
+	Worker    string      `json:",omitempty"`
+	NotBefore Tick        `json:",omitempty"`
+	Losses    uint32      `json:",omitempty"`
+	Errors    uint32      `json:",omitempty"`
+	Sums      method.Sums `json:",omitempty"` // of a done task
+	CPU       float64     `json:",omitempty"`
 }
 
 type leaseSnapshot struct {
@@ -111,7 +113,7 @@ func (j *job) snapshot() jobSnapshot {
 		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Cut: t.cut, Epoch: t.epoch, Worker: t.worker,
 			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
 		if t.state == taskDone {
-			k.Sums = &t.sums
+			k.Sums = t.sums
 		}
 		s.Tasks = append(s.Tasks, k)
 	}
@@ -125,7 +127,7 @@ func (m *Machine) Restore(snapshot []byte) error {
 		return fmt.Errorf("coordinator snapshot: %w", err)
 	}
 	if s.Version != snapshotVersion {
-		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d", s.Version, snapshotVersion)
+		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOldState)
 	}
 	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
 	if planted("forget the epoch in a snapshot") {
@@ -212,7 +214,11 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	if !j.hasStep() {
 		return j, nil
 	}
-	j.step = newStep(j, m.alive, m.slots())
+	next, more := j.driver.Step()
+	if !more {
+		return nil, fmt.Errorf("job %s: its snapshot says that it runs, and it has no step to run", j.ID)
+	}
+	j.step = newStep(j, next, m.alive, m.slots())
 	if len(s.Tasks) != len(j.step.tasks) {
 		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))
 	}
@@ -220,9 +226,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		t := &j.step.tasks[i]
 		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, cut: k.Cut, epoch: k.Epoch, worker: k.Worker,
 			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
-		if k.Sums != nil {
-			t.sums = *k.Sums
-		}
+		t.sums = k.Sums
 		switch k.State {
 		case taskDone:
 			j.step.done++

@@ -11,21 +11,13 @@ import (
 // of waiting until the rest is done, and far from the spread of equal blocks (below two).
 const stragglerFactor = 3
 
-// pace is how long the finished tasks of a step took, a unit of cost: maps and reduces apart.
+// pace is how long the finished tasks of a part of a step took, a unit of cost.
 type pace struct {
-	took   [2][]float64 // seconds a unit, in order of ending
-	median [2]float64
-	known  [2]int     // length of took that median is of
-	cpu    [2]float64 // seconds of the finished ones
-	units  [2]float64 // and their costs
-}
-
-// kindOf is the index of a task's kind in pace.
-func (s *step) kindOf(n uint32) int {
-	if n < s.maps {
-		return 0
-	}
-	return 1
+	took   []float64 // seconds a unit, in order of ending
+	median float64
+	known  int     // length of took that median is of
+	cpu    float64 // seconds of the finished ones
+	units  float64 // and their costs
 }
 
 // unit is the cost that a task's time is divided by; costs that are not known are equal.
@@ -38,25 +30,27 @@ func (s *step) unit(n uint32) float64 {
 
 // finished notes the time of a finished task, and the CPU's share of it.
 func (s *step) finished(n uint32, seconds, cpu float64) {
-	k := s.kindOf(n)
-	s.pace.cpu[k] += cpu
-	s.pace.units[k] += s.unit(n)
-	s.pace.took[k] = append(s.pace.took[k], seconds/s.unit(n))
+	part, _ := s.part(n)
+	p := &part.pace
+	p.cpu += cpu
+	p.units += s.unit(n)
+	p.took = append(p.took, seconds/s.unit(n))
 }
 
 // patience is how long an attempt may run before a second one is worth a slot; ok is
-// false while none of its kind has finished.
+// false while none of its part has finished.
 func (s *step) patience(n uint32, floor Tick) (limit Tick, ok bool) {
-	k, p := s.kindOf(n), &s.pace
-	if len(p.took[k]) == 0 {
+	part, _ := s.part(n)
+	p := &part.pace
+	if len(p.took) == 0 {
 		return 0, false
 	}
-	if p.known[k] != len(p.took[k]) {
-		sorted := slices.Clone(p.took[k])
+	if p.known != len(p.took) {
+		sorted := slices.Clone(p.took)
 		slices.Sort(sorted)
-		p.median[k], p.known[k] = sorted[len(sorted)/2], len(sorted)
+		p.median, p.known = sorted[len(sorted)/2], len(sorted)
 	}
-	return max(Tick(float64(stragglerFactor*float64(p.median[k]*s.unit(n)))*float64(second)), floor), true
+	return max(Tick(float64(stragglerFactor*float64(p.median*s.unit(n)))*float64(second)), floor), true
 }
 
 // straggles says whether a lease's task may have a second attempt, by another worker.

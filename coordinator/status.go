@@ -1,10 +1,12 @@
 package coordinator
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -19,11 +21,12 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		return nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
 	}
 	now = max(now, m.now)
+	p := j.progress()
 	s := &taxonv1.JobStatus{
-		Job: j.ID, State: j.State, Sweep: j.Committed, Phase: j.phase(), Certificate: j.outer.message(),
+		Job: j.ID, State: j.State, Sweep: j.Committed, Phase: j.phase(), Certificate: certificateMessage(p.Certificate),
 		Tasks: j.counts(), WorkersLost: j.WorkersLost, EtaSeconds: j.eta(now), Error: j.Error,
-		StoppedBy: j.outer.StoppedBy, Seconds: j.spentAt(now).Seconds(), CpuSeconds: j.CPUSeconds,
-		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: j.nodes, Terminals: j.terminals,
+		StoppedBy: j.stoppedBy(), Seconds: j.spentAt(now).Seconds(), CpuSeconds: j.CPUSeconds,
+		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: uint32(j.plan.Nodes), Terminals: uint32(j.plan.Terminals),
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
 		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
 		EndedUnixMs: j.Ended.unixMS(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
@@ -55,7 +58,7 @@ func (j *job) phase() string {
 	case len(j.remakes) > 0:
 		return "remake"
 	case j.step != nil:
-		return j.step.spec.Phase
+		return j.step.Phase
 	case j.State == taxonv1.JobState_JOB_STATE_QUEUED:
 		return "queued"
 	}
@@ -88,26 +91,20 @@ func (j *job) counts() *taxonv1.TaskCounts {
 	return c
 }
 
-func (c *certificate) message() *taxonv1.Certificate {
-	if c.PrimalOnly {
-		return &taxonv1.Certificate{Objective: c.Objective, PrimalOnly: true}
-	}
-	return &taxonv1.Certificate{Objective: c.Objective, Dual: c.Dual, Gap: c.Gap}
-}
-
-// message is the last certificate; nil before the first.
-func (o *outer) message() *taxonv1.Certificate {
-	if !o.Certified {
+// certificateMessage is a certificate as a message; nil: there is none.
+func certificateMessage(c *method.Certificate) *taxonv1.Certificate {
+	switch {
+	case c == nil:
 		return nil
+	case c.PrimalOnly:
+		return &taxonv1.Certificate{Objective: c.Objective, PrimalOnly: true, Kind: cmp.Or(c.Kind, method.Stationarity)}
 	}
-	return o.Last.message()
+	return &taxonv1.Certificate{Objective: c.Objective, Dual: c.Dual, Gap: c.Gap, Kind: cmp.Or(c.Kind, method.Gap)}
 }
 
 func (r *traceRecord) message() *taxonv1.SweepRecord {
 	s := &taxonv1.SweepRecord{Sweep: r.Sweep, Phase: r.Phase, Seconds: r.Seconds}
-	if r.Certificate != nil {
-		s.Certificate = r.Certificate.message()
-	}
+	s.Certificate = certificateMessage(r.Certificate)
 	return s
 }
 
@@ -117,17 +114,17 @@ func (j *job) eta(now Tick) float64 {
 	if !j.running() {
 		return 0
 	}
-	spent := j.spentAt(now).Seconds()
+	spent, p := j.spentAt(now).Seconds(), j.progress()
 	eta := math.Inf(1)
 	if x, y := j.gaps(); len(x) > 1 {
 		if slope, mean, at := fit(x, y); slope < 0 {
-			eta = at + (math.Log10(j.outer.gap)-mean)/slope - spent
+			eta = at + (math.Log10(p.Tolerance)-mean)/slope - spent
 		}
 	}
 	if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 {
 		eta = min(eta, limit-spent)
 	}
-	if cap := j.outer.maxSweeps; cap > 0 && j.Committed > 0 {
+	if cap := p.MaxSweeps; cap > 0 && j.Committed > 0 {
 		eta = min(eta, float64(cap-min(j.Committed, cap))*spent/float64(j.Committed))
 	}
 	if math.IsInf(eta, 0) || math.IsNaN(eta) {

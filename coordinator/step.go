@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -30,116 +31,97 @@ type task struct {
 	away      uint32 // attempts that could not reach the store
 	errors    uint32 // attempts that reported an error which need not come again
 	cut       bool   // it only prices: the time was up before anybody had it
-	sums      Sums
+	sums      method.Sums
 	cpu       float64
 }
 
 // step is the step under way of a job.
 type step struct {
-	spec   stepSpec
+	method.Step
 	number uint32
-	first  uint32 // block of task 0
-	maps   uint32 // tasks below it are MAPs of blocks first.., the others REDUCEs of ranges 0..
+	parts  []part // of Step.Tasks, one after the other
+	from   values // what its tasks read
 	tasks  []task
 	done   int
 	live   int // tasks that are running
 	left   int // of those done: taskLeft
 	queue  queue
-	from   sources
-	in     inputs
-	cost   []float64 // of each task, in units of its kind; 0: not known
-	timed  [2]bool   // by kind: cost is the CPU seconds of the last time
+	cost   []float64 // of each task, in units of its part; 0: not known
+}
+
+// part is what the tasks of one of Step.Tasks have in common.
+type part struct {
+	*method.Tasks
+	begin  uint32           // its first task
+	inputs []*taxonv1.Input // by Reads; nil where each task has its own
+	timed  bool             // cost is the CPU seconds of the last time
 	pace   pace
 }
 
-// sources are the places that a step's tasks read from.
-type sources struct{ dual, x, xPrev places }
-
-// inputs are the references of a step's tasks, compiled once and shared by all leases.
-type inputs struct {
-	x, xPrev, v *taxonv1.Refs
-}
-
-// newStep lays out the tasks of the step that j.outer stands at: MAPs in block order,
-// then REDUCEs in range order. They read what was committed before the step.
-func newStep(j *job, alive func(worker string) bool, slots int) *step {
-	spec := j.outer.step()
-	s := &step{spec: spec, number: j.StepNo, from: sources{j.Dual, j.X, j.XPrev}}
-	ranges := uint32(0)
-	if spec.Map != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
-		s.first, s.maps = blocksOf(j.plan, spec.Set)
-	}
-	if spec.Reduce != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
-		ranges = uint32(len(j.X))
-	}
-	s.in = compile(spec, s.from)
-	s.tasks = make([]task, s.maps+ranges)
+// newStep lays out the tasks of a step, part by part in the order of their items. They read
+// what was committed before the step.
+func newStep(j *job, next method.Step, alive func(worker string) bool, slots int) *step {
+	s := layOut(next, j.StepNo, j.Values)
 	s.cost = s.costs(j)
 	s.queue = newQueue(s.cost, s.homes(j, alive), slots)
 	return s
 }
 
-// compile writes the references that a step's tasks have in common.
-func compile(spec stepSpec, from sources) (in inputs) {
-	if spec.Map != taxonv1.TaskKind_TASK_KIND_UNSPECIFIED {
-		in.x, in.xPrev = taxonv1.NewRefs(from.x), taxonv1.NewRefs(from.xPrev)
+// layOut is a step that reads the values given, without an order of handing out.
+func layOut(next method.Step, number uint32, from values) *step {
+	s := &step{Step: next, number: number, from: values{}}
+	tasks := uint32(0)
+	for k := range next.Tasks {
+		t := &next.Tasks[k]
+		p := part{Tasks: t, begin: tasks, inputs: make([]*taxonv1.Input, len(t.Reads))}
+		for i, r := range t.Reads {
+			s.from[r.Value] = from[r.Value]
+			if r.All {
+				p.inputs[i] = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), All: true, Refs: taxonv1.NewRefs(from[r.Value][r.Back])}
+			}
+		}
+		s.parts = append(s.parts, p)
+		tasks += t.Count
 	}
-	if spec.Reduce == taxonv1.TaskKind_TASK_KIND_REDUCE {
-		in.v = taxonv1.NewRefs(from.dual)
-	}
-	return in
+	s.tasks = make([]task, tasks)
+	return s
 }
 
-// blocksOf returns the first block and the number of blocks of a set; set -1: all blocks.
-// The plan numbers blocks set by set.
-func blocksOf(plan *taxonv1.Plan, set int) (first, n uint32) {
-	if set < 0 {
-		return 0, uint32(len(plan.BlockSet))
+// part is the part of a task, and the item that the task is about.
+func (s *step) part(task uint32) (p *part, item uint32) {
+	k := len(s.parts) - 1
+	for task < s.parts[k].begin {
+		k--
 	}
-	lo, _ := slices.BinarySearch(plan.BlockSet, uint32(set))
-	hi, _ := slices.BinarySearch(plan.BlockSet, uint32(set)+1)
-	return uint32(lo), uint32(hi - lo)
+	p = &s.parts[k]
+	return p, p.First + task - p.begin
 }
 
-// item is the block or range of a task.
-func (s *step) item(task uint32) (isMap bool, item uint32) {
-	if task < s.maps {
-		return true, s.first + task
-	}
-	return false, task - s.maps
-}
-
-// costs estimates the tasks' lengths: seconds of the last time where all blocks have
-// been measured, else the plan's figures; ranges cost 0 until measured.
+// costs estimates the tasks' lengths: seconds of the last time where all items of the list have
+// been measured, else the plan's figures; without those 0 until measured.
 func (s *step) costs(j *job) []float64 {
-	block := j.blockSeconds
-	s.timed = [2]bool{!slices.Contains(block, 0), !slices.Contains(j.rangeSeconds, 0)}
-	if !s.timed[0] {
-		block = j.plan.BlockCost
-	}
-	out := make([]float64, len(s.tasks))
-	for t := range out {
-		if isMap, i := s.item(uint32(t)); isMap {
-			out[t] = block[i]
-		} else {
-			out[t] = j.rangeSeconds[i]
+	out := make([]float64, 0, len(s.tasks))
+	for k := range s.parts {
+		p := &s.parts[k]
+		took, planned := j.took[p.Items], j.plan.Items[p.Items].Cost
+		p.timed = !slices.ContainsFunc(took, func(h history) bool { return h.seconds == 0 })
+		for i := range p.Count {
+			if planned != nil && !p.timed {
+				out = append(out, planned[p.First+i])
+			} else {
+				out = append(out, took[p.First+i].seconds)
+			}
 		}
 	}
 	return out
 }
 
-// homes names the worker that ran each task's block or range last, if it is still there.
+// homes names the worker that ran each task's item last, if it is still there.
 func (s *step) homes(j *job, alive func(string) bool) []string {
 	out := make([]string, len(s.tasks))
 	for t := range out {
-		isMap, i := s.item(uint32(t))
-		w := ""
-		if isMap {
-			w = j.blockWorker[i]
-		} else {
-			w = j.rangeWorker[i]
-		}
-		if w != "" && alive(w) {
+		p, i := s.part(uint32(t))
+		if w := j.took[p.Items][i].worker; w != "" && alive(w) {
 			out[t] = w
 		}
 	}
@@ -149,32 +131,21 @@ func (s *step) homes(j *job, alive func(string) bool) []string {
 // lease writes the lease of a task's last attempt.
 func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	t := &s.tasks[n]
+	p, item := s.part(n)
 	l := &taxonv1.Lease{
-		Job: j.ID, Step: s.number, Task: n, Attempt: t.attempt, Epoch: t.epoch, Sweep: s.spec.Sweep,
+		Job: j.ID, Step: s.number, Task: n, Attempt: t.attempt, Epoch: t.epoch, Sweep: s.Sweep,
+		Op: p.Op, Items: uint32(p.Items), Item: item, Params: p.Params, Emit: s.Emit || s.Show,
+		Seed: taskSeed(listSeed(j.spec.GetOptions().GetSeed(), p.Items), item, s.Sweep),
 	}
-	isMap, i := s.item(n)
-	seed := j.spec.GetOptions().GetSeed()
-	if isMap {
-		l.Kind = s.spec.Map
-		l.Map = &taxonv1.MapTask{
-			Block: i, Epochs: s.spec.Epochs, InnerGap: s.spec.InnerGap, InnerShare: s.spec.InnerShare, Price: s.spec.Price,
-			Dual: s.from.dual[i].Ref(), X: s.in.x, XPrev: s.in.xPrev, Beta: s.spec.Beta,
-			Seed: taskSeed(seed, i, s.spec.Sweep), Band: s.spec.Band, Precise: s.spec.Precise,
-		}
-		switch {
-		case t.cut:
-			l.Map.Epochs, l.Map.InnerGap, l.Map.InnerShare = 0, 0, 0
-		case s.spec.Epochs > 0:
-			l.Map.MaxEpochs = s.spec.MaxEpochs
-		}
-		return l
+	if t.cut {
+		l.Params = p.Late
 	}
-	l.Kind = s.spec.Reduce
-	l.Reduce = &taxonv1.ReduceTask{
-		Range: i, Rule: s.spec.Rule, Set: uint32(max(s.spec.Set, 0)), Damping: s.spec.Damping,
-		Certify: s.spec.Certify, V: s.in.v, X: taxonv1.NewRefs(s.from.x[i : i+1]),
-		XPrev: taxonv1.NewRefs(s.from.xPrev[i : i+1]), Beta: s.spec.Beta,
-		Seed: taskSeed(^seed, i, s.spec.Sweep),
+	for i, r := range p.Reads {
+		in := p.inputs[i]
+		if in == nil {
+			in = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), Refs: taxonv1.NewRefs(s.from[r.Value][r.Back][item : item+1])}
+		}
+		l.Inputs = append(l.Inputs, in)
 	}
 	return l
 }

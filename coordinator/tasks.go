@@ -130,15 +130,10 @@ func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxo
 
 // reportOf is the event of one task's report.
 func reportOf(worker string, r *taxonv1.ReportRequest) Report {
-	sums := r.GetSums()
 	return Report{
 		Worker: worker, Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
-		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(),
+		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(), Sums: r.GetSums().GetValues(),
 		Read: r.GetBytesRead(), Written: r.GetBytesWritten(), Lost: lostPlaces(r.GetLost()), Unavailable: r.GetUnavailable(), Unfit: r.GetUnfit(),
-		Sums: Sums{
-			Primal: sums.GetPrimal(), Dual: sums.GetDual(), InnerGap: sums.GetInnerGap(), Restart: sums.GetRestart(),
-			Moved: sums.GetMoved(), Support: sums.GetSupport(), Working: sums.GetWorking(), Visits: sums.GetVisits(),
-		},
 	}
 }
 

@@ -20,7 +20,7 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	queued := uint32(0)
 	for _, j := range m.jobs {
 		i := &taxonv1.JobInfo{
-			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: j.outer.message(), Phase: j.phase(),
+			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
 			EndedUnixMs: j.Ended.unixMS(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(),
 		}

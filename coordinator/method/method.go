@@ -12,8 +12,10 @@ package method
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -45,7 +47,7 @@ type Plan struct {
 	Values []Value // families of values; names are unique
 	Sums   []Sum   // the figures that each task reports, in this order
 
-	Nodes, Terminals int
+	Nodes, Terminals, Internals int // of the tree or graph
 	// Detail is what the method's workers need to know beside the specification, in the
 	// method's own encoding (Encode).
 	Detail []byte
@@ -62,6 +64,11 @@ const (
 	Ranges                // feature ranges
 	Nodes                 // nodes, or blocks of them
 )
+
+// String is the kind in words.
+func (k Kind) String() string {
+	return [...]string{"whole problem", "block", "row shard", "feature range", "node"}[min(k, Nodes)]
+}
 
 // Items is a list of like items. Tasks are about one item each.
 type Items struct {
@@ -143,14 +150,16 @@ type State = json.RawMessage
 // Driver is the scalar part of a method's iteration: which step is next, with what
 // parameters. It is deterministic, and not for several goroutines.
 type Driver interface {
-	// Next is the step to run; false: nothing is left to do. It gives the same step until Commit.
+	// Next decides on the step to run, with nothing under way; false: nothing is left to do.
 	Next() (Step, bool)
+	// Step is the step that Next decided on, for a driver that goes on in the midst of it.
+	Step() (Step, bool)
 	// Commit folds the sums of that step's tasks, in task order, and goes to the next step.
 	// Tasks that were left out have nil sums. An error ends the job.
 	Commit([]Sums) (Outcome, error)
-	// TimeUp says whether the job's time is over: a job whose time is up ends as soon as it
+	// TimeUp tells whether the job's time is over: one whose time is up ends as soon as it
 	// can, with a certificate of what it has. It returns what becomes of the tasks of the step
-	// that Next gave and that nobody has yet.
+	// under way that nobody has yet.
 	TimeUp(up bool) Late
 	// Reopen has a job go on that its stopping criteria had ended, if those of the driver's
 	// options, which may be others by now, let it. retarget: the tolerance is another one.
@@ -183,6 +192,7 @@ const (
 type Outcome struct {
 	Drop      []string // families whose values, written by the step, do not count
 	SweepDone bool     // the sweep that the step belongs to is committed
+	Phase     string   // of the step, in the sweep's line of the trace; "": Step.Phase
 	Certified bool     // and its certificate is Progress().Certificate
 }
 
@@ -199,6 +209,17 @@ type Certificate struct {
 	// PrimalOnly: Dual and Gap mean nothing.
 	PrimalOnly bool   `json:",omitempty"`
 	Kind       string `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
+}
+
+// String is what there is to say of the distance to the optimum.
+func (c *Certificate) String() string {
+	switch {
+	case c == nil:
+		return "no certificate"
+	case c.PrimalOnly:
+		return fmt.Sprintf("objective %.8g", c.Objective)
+	}
+	return fmt.Sprintf("gap %.3g", c.Gap)
 }
 
 // Progress is where an iteration stands.
@@ -251,6 +272,27 @@ func (p *Plan) List(n int) Items {
 	return p.Items[n]
 }
 
+// String says what there is to do in a sweep.
+func (p *Plan) String() string {
+	var out []string
+	for _, list := range p.Items {
+		s := "s"
+		if list.Count == 1 {
+			s = ""
+		}
+		out = append(out, fmt.Sprintf("%d %s%s", list.Count, list.Kind, s))
+	}
+	return strings.Join(out, ", ")
+}
+
+// First is the number of items in the lists before list n.
+func (p *Plan) First(n int) (first int) {
+	for _, list := range p.Items[:n] {
+		first += list.Count
+	}
+	return first
+}
+
 // Value returns the family of a name; nil: there is none.
 func (p *Plan) Value(name string) *Value {
 	for i := range p.Values {
@@ -259,4 +301,25 @@ func (p *Plan) Value(name string) *Value {
 		}
 	}
 	return nil
+}
+
+// CheckCriteria reports the stopping criteria that no method can go by.
+func CheckCriteria(o *taxonv1.Options) error {
+	var errs []error
+	if !(o.GetGap() > 0 && o.GetGap() <= 1) {
+		errs = append(errs, fmt.Errorf("gap %g: give a value above 0 and at most 1", o.GetGap()))
+	}
+	if !(o.GetMaxSeconds() >= 0) {
+		errs = append(errs, fmt.Errorf("max_seconds %g: give 0 (no cap) or more", o.GetMaxSeconds()))
+	}
+	return errors.Join(errs...)
+}
+
+// Violations is all that errors have to say, in one line; nil: nothing.
+func Violations(errs ...error) error {
+	err := errors.Join(errs...)
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }

@@ -1,4 +1,4 @@
-package coordinator
+package recursive
 
 import (
 	"cmp"
@@ -18,16 +18,16 @@ const (
 	groupTerminals = 4096
 )
 
-// NewPlan cuts the training of tree on the data of spec into blocks of terminals and
-// feature ranges. It is pure: the result depends on data, options and seed only.
+// newPlan cuts the training of tree on the data of spec into blocks of terminals and
+// feature ranges.
 //
 // A block holds at most 16 terminals of one independent set (on a graph: with equally many
 // neighbours), siblings adjacent;
 // block numbers follow the depth-first order of the parents within each set.
 // Ranges cover [0, features], the bias being feature number `features` when it is on.
-func NewPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *taxonv1.Plan {
+func newPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *Plan {
 	setOf, sets := jobspec.NodeSets(tree, spec.GetOptions())
-	p := &taxonv1.Plan{Sets: sets, BlockBegin: []uint32{0}}
+	p := &Plan{Sets: sets, BlockBegin: []uint32{0}}
 	terminals := terminalsByFamily(tree)
 	for set := range p.Sets {
 		for _, alike := range byPull(tree, inSet(setOf, terminals, set)) {
@@ -35,7 +35,6 @@ func NewPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *taxonv1.Plan {
 		}
 	}
 	p.GroupBegin = groups(p.BlockBegin)
-	p.BlockCost = blockCosts(tree, spec.GetData(), p)
 	p.RangeBegin = featureRanges(spec, len(terminals), len(tree.Internals()))
 	return p
 }
@@ -89,7 +88,7 @@ func inSet(setOf []uint32, terminals []uint32, set uint32) []uint32 {
 
 // appendBlocks cuts terminals into blocks, full ones first. Families share blocks:
 // half-empty tiles would cost more than a parent's vector read by two blocks.
-func appendBlocks(p *taxonv1.Plan, terminals []uint32, set uint32) {
+func appendBlocks(p *Plan, terminals []uint32, set uint32) {
 	for chunk := range slices.Chunk(terminals, blockTerminals) {
 		p.BlockTerminals = append(p.BlockTerminals, chunk...)
 		p.BlockBegin = append(p.BlockBegin, uint32(len(p.BlockTerminals)))
@@ -113,7 +112,7 @@ func groups(blockBegin []uint32) []uint32 {
 
 // blockCosts estimates the nonzeros a block visits in one pass over the data: every
 // lane sees every row, and the rows of its own class again and again.
-func blockCosts(tree *taxonomy.Tree, data *taxonv1.Data, p *taxonv1.Plan) []float64 {
+func blockCosts(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 	row := float64(data.GetNonzeros()) / float64(max(data.GetInstances(), 1))
 	cost := make([]float64, len(p.BlockSet))
 	for b := range cost {

@@ -1,9 +1,13 @@
-package coordinator
+package recursive
 
-import "math"
+import (
+	"math"
+
+	"taxon/coordinator/method"
+)
 
 // certify closes the sums of a pricing sweep.
-func (o *outer) certify() error {
+func (o *driver) certify() error {
 	if o.primal { // what the inner solves aim at follows from their own gaps
 		o.Dual = o.Primal - max(o.Inner, float64(o.gap*o.Primal))
 	}
@@ -15,7 +19,7 @@ func (o *outer) certify() error {
 	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
 		return errNotFinite
 	}
-	now := certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.primal}
+	now := method.Certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.primal}
 	if limit := stillTolerance * math.Abs(now.Objective); o.Certified &&
 		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
 		o.Still++
@@ -36,7 +40,7 @@ func (o *outer) certify() error {
 // aim expects the gap to go on falling as it fell since the last certificate, and notes the
 // sweep, one of the next three, at which it would be below the tolerance. Roots alone, as
 // they are rounded alike everywhere; what fell over three sweeps is taken to have over four.
-func (o *outer) aim(gap float64) {
+func (o *driver) aim(gap float64) {
 	o.Aim = 0
 	if !o.Certified || o.LastSweep == 0 || !(gap < o.Last.Gap) || o.Sweep < aimFrom {
 		return
@@ -54,7 +58,7 @@ func (o *outer) aim(gap float64) {
 }
 
 // adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
-func (o *outer) adapt(rise float64) {
+func (o *driver) adapt(rise float64) {
 	if o.primal {
 		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
 		return
@@ -84,16 +88,16 @@ func (o *outer) adapt(rise float64) {
 }
 
 // stop applies the stopping rules to a priced sweep, the tolerance first.
-func (o *outer) stop() bool {
+func (o *driver) stop() bool {
 	switch {
 	case o.primal && o.rests():
 		o.StoppedBy = o.atRest()
 	case !o.primal && o.Last.Gap <= o.gap:
-		o.StoppedBy = stoppedByGap
+		o.StoppedBy = method.StoppedByGap
 	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
-		o.StoppedBy = stoppedBySweeps
-	case o.Force:
-		o.StoppedBy = stoppedByTime
+		o.StoppedBy = method.StoppedByMaxSweeps
+	case o.state.TimeUp:
+		o.StoppedBy = method.StoppedByMaxTime
 	case o.Still >= stillSweeps, o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
 		o.StoppedBy = o.atRest()
 	default:
@@ -103,11 +107,11 @@ func (o *outer) stop() bool {
 }
 
 // atRest is the reason why a job ends that more sweeps would hardly change. Where P has no least value it only falls ever more slowly, while a component's weights grow.
-func (o *outer) atRest() string {
+func (o *driver) atRest() string {
 	if o.drift {
-		return stoppedByDrift
+		return method.StoppedByDrift
 	}
-	return stoppedByRest
+	return method.StoppedByStationary
 }
 
 // restSweeps and restShare: a job without a certificate ends when P moved by less than
@@ -118,7 +122,7 @@ const (
 )
 
 // rests says so of a job without a certificate, at its priced sweeps.
-func (o *outer) rests() bool {
+func (o *driver) rests() bool {
 	if o.Sweep < o.MarkSweep+restSweeps {
 		return false
 	}
@@ -129,7 +133,7 @@ func (o *outer) rests() bool {
 
 // stalled compares the gap with the one that was priced stallEvery sweeps ago, or a little
 // earlier: sweeps that are priced for an evaluation do not hasten the verdict.
-func (o *outer) stalled() bool {
+func (o *driver) stalled() bool {
 	if o.primal || o.Sweep < o.MarkSweep+stallEvery {
 		return false
 	}

@@ -1,8 +1,9 @@
-package coordinator
+package recursive
 
 import (
 	"slices"
 
+	"taxon/coordinator/method"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -35,21 +36,21 @@ type smoothPlan struct {
 	depth                          uint64
 }
 
-func smoothPlanOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *taxonv1.Plan) smoothPlan {
+func smoothPlanOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) smoothPlan {
 	s := smoothPlan{
-		features: spec.GetData().GetFeatures() + 1, terminals: uint64(len(plan.GetBlockTerminals())),
+		features: spec.GetData().GetFeatures() + 1, terminals: uint64(len(plan.BlockTerminals)),
 		internals: uint64(len(tree.Internals())), depth: uint64(tree.MaxDepth()) + 1,
 	}
 	if s.internals == 0 {
 		return s
 	}
-	begin, terminals := plan.GetBlockBegin(), plan.GetBlockTerminals()
+	begin, terminals := plan.BlockBegin, plan.BlockTerminals
 	for b := range len(begin) - 1 {
 		n := parentsOf(tree, terminals[begin[b]:begin[b+1]])
 		s.senders += n
 		s.most = max(s.most, n)
 	}
-	ranges := plan.GetRangeBegin()
+	ranges := plan.RangeBegin
 	for r := range len(ranges) - 1 {
 		s.width = max(s.width, uint64(ranges[r+1]-ranges[r]))
 	}
@@ -76,7 +77,7 @@ func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 }
 
 // estimate sets the bytes of an estimate that dense vectors make up.
-func (s smoothPlan) estimate(e *Estimate) {
+func (s smoothPlan) estimate(e *method.Estimate) {
 	terminals := s.features * (smoothState*s.terminals + s.terminals/blockTerminals + 1)
 	sent, vectors := smoothSent*s.features*s.senders, uint64(smoothVector*float64(s.features*s.internals))
 	e.StoreSweep = terminals + sent + vectors

@@ -1,14 +1,18 @@
-package coordinator
+package recursive
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
+	"taxon/coordinator/method"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Constants of the outer iteration. They change the path, never the optimum.
+// Constants of the iteration. They change the path, never the optimum.
 const (
 	// innerShare: inner solves aim at this share of the last certified gap, spread evenly
 	// over the terminals. Shrinking makes further inner epochs cheap against a sweep's fixed
@@ -133,7 +137,7 @@ const (
 // the first ones often, as their working sets are guesses, then every fourth, and the one
 // that is expected to reach the tolerance. Large data's first guesses of the squared hinge
 // foresee the biases (mapper/sample.go): the third and sixth sweep do without.
-func (o *outer) priced(sweep uint32) bool {
+func (o *driver) priced(sweep uint32) bool {
 	if sweep == o.Aim {
 		return true
 	}
@@ -152,7 +156,7 @@ func (o *outer) priced(sweep uint32) bool {
 }
 
 // band is the width of the working sets that the sweep's pricing draws.
-func (o *outer) band() float64 {
+func (o *driver) band() float64 {
 	switch {
 	case o.Earnest:
 		return math.MaxFloat64
@@ -169,16 +173,6 @@ func (o *outer) band() float64 {
 // SampledFrom is the number of instances from which on fresh blocks begin on at most half
 // of them: twice mapper.StartRows.
 const SampledFrom = 2 * 8192
-
-// Reasons why a job stopped (JobStatus.stopped_by).
-const (
-	stoppedByGap       = "gap"
-	stoppedBySweeps    = "max_sweeps"
-	stoppedByTime      = "max_time"
-	stoppedByRest      = "stationary"
-	stoppedByDrift     = "drift"
-	stoppedByCancelled = "cancelled"
-)
 
 // stage is the place of a step within its sweep.
 type stage uint8
@@ -198,14 +192,13 @@ const (
 // phases are the stages as users see them (JobStatus.phase, SweepRecord.phase).
 var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify", "evaluate", "emit", "end"}
 
-// outerState is the outer iteration between two steps: what a checkpoint holds of it.
-type outerState struct {
+// state is the iteration between two steps: what a checkpoint holds of it.
+type state struct {
 	Sweep     uint32  // under way, from 1
 	Stage     stage   // of the step under way
 	Set       uint32  // independent set, in stageSet
 	Price     bool    // the sweep under way is priced
-	Force     bool    // the time is up: price and stop as soon as possible
-	Short     bool    `json:",omitempty"` // and nothing is solved any more: see timeup.go
+	TimeUp    bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see timeup.go
 	T         float64 // FISTA's t
 	Beta      float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
 	Rises     uint32  // pricing sweeps in a row whose P lay above Accepted
@@ -226,22 +219,15 @@ type outerState struct {
 	Certified bool    // Last is set
 	LastSweep uint32  `json:",omitempty"` // the sweep that Last is of
 	Aim       uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
-	Last      certificate
+	Last      method.Certificate
 	Still     uint32 // pricing sweeps in a row that changed neither P nor D
 	StoppedBy string
 }
 
-// certificate holds the exact sums of one pricing sweep; Gap is (P-D)/P.
-// Without an anchor on a graph there is no D: PrimalOnly, and Dual and Gap mean nothing.
-type certificate struct {
-	Objective, Dual, Gap float64
-	PrimalOnly           bool `json:",omitempty"`
-}
-
-// outer is the scalar part of the outer iteration: which step is next and with what
-// parameters. Vectors stay with the workers, references to them with job.
-type outer struct {
-	outerState
+// driver is the scalar part of the iteration: which step is next and with what parameters.
+type driver struct {
+	state
+	plan      *Plan
 	schedule  string
 	flat      bool // no internals: terminals are independent problems
 	squared   bool // squared hinge
@@ -252,7 +238,6 @@ type outer struct {
 	drift     bool // P has no least value: see JobSpec.drifting
 	support   bool // support-aware stiffness
 	momentum  bool
-	sets      uint32
 	terminals uint32
 	gap       float64
 	maxSweeps uint32
@@ -261,39 +246,69 @@ type outer struct {
 	evalEvery uint32 // sweeps between two evaluations; 0: none
 }
 
-// newOuter stands before the first sweep.
-func newOuter(o *taxonv1.Options, plan *taxonv1.Plan, flat bool) *outer {
-	t := &outer{
+// newDriver stands before the first sweep.
+func newDriver(spec *taxonv1.JobSpec, plan *Plan, flat bool) *driver {
+	o := spec.GetOptions()
+	d := &driver{
+		plan:      plan,
 		schedule:  o.GetSchedule(),
 		flat:      flat,
 		squared:   o.GetLoss() == "squared-hinge",
 		smooth:    o.GetLoss() == "logistic",
 		soft:      o.GetLoss() == "squared-hinge" && o.GetC() <= softC,
+		sampled:   spec.GetData().GetInstances() >= SampledFrom,
+		primal:    !flat && jobspec.Uncertified(spec),
 		support:   o.GetStiffness() != "full",
 		momentum:  o.GetMomentum() != "none",
-		sets:      max(plan.GetSets(), 1),
-		terminals: uint32(len(plan.GetBlockTerminals())),
+		terminals: uint32(len(plan.BlockTerminals)),
 		gap:       o.GetGap(),
 		maxSweeps: o.GetMaxSweeps(),
 		epochs:    o.GetInnerEpochs(),
 		evalEvery: o.GetEvalEvery(),
 	}
-	if t.epochs == 0 {
-		t.epochs = defaultEpochs
-		if t.squared {
-			t.rough = squaredRough
+	d.drift = d.primal && len(spec.GetDrifting()) > 0
+	if d.epochs == 0 {
+		d.epochs = defaultEpochs
+		if d.squared {
+			d.rough = squaredRough
 		}
 	}
-	t.T = 1
-	t.openSweep(1)
-	return t
+	d.T = 1
+	d.openSweep(1)
+	return d
+}
+
+// State implements method.Driver.
+func (o *driver) State() method.State { return method.Encode(&o.state) }
+
+// restore goes to a state that State gave.
+func (o *driver) restore(s method.State) error {
+	var read state
+	if err := json.Unmarshal(s, &read); err != nil {
+		return err
+	}
+	if read.Stage > stageEnd {
+		return fmt.Errorf("it stands at stage %d, which this version does not know", read.Stage)
+	}
+	o.state = read
+	return nil
+}
+
+// Progress implements method.Driver.
+func (o *driver) Progress() method.Progress {
+	p := method.Progress{Sweep: o.Sweep, StoppedBy: o.StoppedBy, Tolerance: o.gap, MaxSweeps: o.maxSweeps}
+	if o.Certified {
+		last := o.Last
+		p.Certificate = &last
+	}
+	return p
 }
 
 // twoblock says whether sweeps are a MAP step and a REDUCE step.
-func (o *outer) twoblock() bool { return o.schedule == jobspec.ScheduleTwoblock || o.schedule == "" }
+func (o *driver) twoblock() bool { return o.schedule == jobspec.ScheduleTwoblock || o.schedule == "" }
 
 // openSweep goes to the first step of a sweep.
-func (o *outer) openSweep(sweep uint32) {
+func (o *driver) openSweep(sweep uint32) {
 	o.Sweep, o.Set = sweep, 0
 	o.Primal, o.Dual, o.Inner = 0, 0, 0
 	o.Price = o.mustPrice()
@@ -301,100 +316,135 @@ func (o *outer) openSweep(sweep uint32) {
 	if o.flat || o.twoblock() {
 		o.Stage = stageSolve
 	}
-	if o.Short {
+	if o.state.TimeUp {
 		o.Stage = stagePrice
 	}
 }
 
-// begin says, before the first sweep, whether the terminals begin at another model's weights.
-func (o *outer) begin(terminals bool) {
-	o.Begun = terminals
+// WarmStart implements method.Driver. Terminals of a smooth loss have no duals: they begin
+// as if from nothing.
+func (o *driver) WarmStart(families []string) {
+	o.Begun = !o.smooth && slices.Contains(families, Dual)
 	o.openSweep(1)
 }
 
 // mustPrice says whether the sweep under way is priced. A job always ends on a priced
 // sweep: the last one allowed is, and so is the one after time ran out.
-func (o *outer) mustPrice() bool {
-	return o.flat || o.Force || o.shows() || o.maxSweeps > 0 && o.Sweep >= o.maxSweeps || o.priced(o.Sweep)
+func (o *driver) mustPrice() bool {
+	return o.flat || o.state.TimeUp || o.shows() || o.maxSweeps > 0 && o.Sweep >= o.maxSweeps || o.priced(o.Sweep)
 }
 
-// stepSpec says what the tasks of a step do. At most one of the map kinds and one of the
-// reduce rules is set; a step may have both (parity).
-type stepSpec struct {
-	Sweep     uint32
-	Phase     string
-	Map       taxonv1.TaskKind // MAP, EMIT_MAP or unspecified: no such tasks
-	Reduce    taxonv1.TaskKind // REDUCE, EMIT_REDUCE or unspecified
-	Set       int              // only blocks of this set; -1: all
-	Epochs    uint32
-	MaxEpochs uint32
-	Precise   bool
-	Band      float64
-	InnerGap  float64
-	// InnerShare is what terminals aim at where no gap is known: see MapTask.inner_share.
-	InnerShare float64
-	Price      bool
-	Certify    bool
-	Rule       string
-	Damping    float64
-	Beta       float64
+// Next implements method.Driver.
+func (o *driver) Next() (method.Step, bool) {
+	o.shorten()
+	return o.Step()
 }
 
-// step describes the step under way.
-func (o *outer) step() stepSpec {
-	s := stepSpec{Sweep: o.Sweep, Phase: phases[o.Stage], Set: -1, Beta: o.Beta, Band: o.band()}
-	mapping := func() {
-		s.Map, s.Epochs, s.InnerGap = taxonv1.TaskKind_TASK_KIND_MAP, o.epochs, o.innerGap()
-		s.MaxEpochs, s.Precise = max(o.MaxInner, maxEpochs, o.epochs), o.Precise
-		switch {
-		case o.flat && !o.Certified && o.smooth:
-			s.InnerShare = float64(flatShare * o.gap)
-		case o.flat && !o.Certified:
-			s.MaxEpochs = max(flatEpochs, o.epochs)
-		case o.flat && !o.smooth: // Newton's steps are few, and dear where float32 can't get there
-			s.MaxEpochs = max(s.MaxEpochs, flatMost)
-		case o.Begun && o.Sweep == 1:
-			s.MaxEpochs = max(begunEpochs, o.epochs)
-		case o.Sweep <= roughSweeps && !o.flat && !o.Begun:
-			s.Epochs, s.MaxEpochs = o.roughEpochs(), o.roughEpochs()
-		}
-	}
-	reducing := func(rule string) { s.Reduce, s.Rule = taxonv1.TaskKind_TASK_KIND_REDUCE, rule }
+// Step implements method.Driver.
+func (o *driver) Step() (method.Step, bool) {
+	s := method.Step{Sweep: o.Sweep, Phase: phases[o.Stage]}
 	switch o.Stage {
 	case stageSolve:
-		mapping()
-		s.Price = o.Price
+		s.Tasks = []method.Tasks{o.mapTasks(allSets, o.Price)}
 	case stageReduce:
-		reducing(o.rule())
-		s.Certify = o.Price
+		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: o.rule(), Certify: o.Price})}
 	case stageGuard:
-		reducing("family")
+		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "family"})}
 	case stageSet:
-		mapping()
 		if o.schedule == jobspec.ScheduleJacobi {
-			reducing("jacobi")
-			s.Damping = jacobiDamping
+			s.Tasks = []method.Tasks{o.mapTasks(allSets, false), o.reduceTasks(Reduce{Rule: "jacobi", Damping: jacobiDamping})}
 		} else {
-			s.Set = int(o.Set)
-			reducing("mean")
+			s.Tasks = []method.Tasks{o.mapTasks(int(o.Set), false), o.reduceTasks(Reduce{Rule: "mean", Set: o.Set})}
 		}
 	case stagePrice:
-		mapping()
-		s.Epochs, s.MaxEpochs, s.InnerGap, s.Price = 0, 0, 0, true
+		s.Tasks = []method.Tasks{o.tasks(OpMap, allSets, Map{Price: true, Precise: o.Precise, Band: o.band(), Beta: o.Beta})}
 	case stageCertify:
-		reducing("none")
-		s.Certify = true
+		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "none", Certify: true})}
 	case stageShow, stageEmit:
-		s.Map = taxonv1.TaskKind_TASK_KIND_EMIT_MAP
+		s.Emit, s.Show = o.Stage == stageEmit, o.Stage == stageShow
+		emit := o.tasks(OpEmitMap, allSets, Emit{Beta: o.Beta})
+		emit.Writes = nil
+		s.Tasks = []method.Tasks{emit}
 		if !o.flat {
-			s.Reduce = taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE
+			s.Tasks = append(s.Tasks, method.Tasks{Op: OpEmitReduce, Items: Ranges, Count: o.ranges(), Params: method.Encode(Emit{Beta: o.Beta}),
+				Reads: []method.Read{{Value: X}, {Value: X, Back: 1}}, Timed: true})
 		}
+	default:
+		return method.Step{}, false
 	}
-	return s
+	return s, true
+}
+
+// allSets stands for the blocks of all independent sets.
+const allSets = -1
+
+func (o *driver) ranges() uint32 { return uint32(len(o.plan.RangeBegin) - 1) }
+
+// tasks are those of an operation on the blocks of a set. They write all that a solved block
+// leaves, and read that and the internals.
+func (o *driver) tasks(op string, set int, params any) method.Tasks {
+	t := method.Tasks{Op: op, Items: Blocks, Count: uint32(len(o.plan.BlockSet)), Params: method.Encode(params),
+		Reads: []method.Read{{Value: Dual}, {Value: X, All: true}, {Value: X, Back: 1, All: true}}, Writes: []string{Dual, V}}
+	if set != allSets { // the plan numbers blocks set by set
+		lo, _ := slices.BinarySearch(o.plan.BlockSet, uint32(set))
+		hi, _ := slices.BinarySearch(o.plan.BlockSet, uint32(set)+1)
+		t.First, t.Count = uint32(lo), uint32(hi-lo)
+	}
+	return t
+}
+
+// mapTasks solve the blocks of a set, and price them.
+func (o *driver) mapTasks(set int, price bool) method.Tasks {
+	m := Map{Epochs: o.epochs, MaxEpochs: max(o.MaxInner, maxEpochs, o.epochs), InnerGap: o.innerGap(), Price: price,
+		Precise: o.Precise, Band: o.band(), Beta: o.Beta}
+	switch {
+	case o.flat && !o.Certified && o.smooth:
+		m.InnerShare = float64(flatShare * o.gap)
+	case o.flat && !o.Certified:
+		m.MaxEpochs = max(flatEpochs, o.epochs)
+	case o.flat && !o.smooth: // Newton's steps are few, and dear where float32 can't get there
+		m.MaxEpochs = max(m.MaxEpochs, flatMost)
+	case o.Begun && o.Sweep == 1:
+		m.MaxEpochs = max(begunEpochs, o.epochs)
+	case o.Sweep <= roughSweeps && !o.flat && !o.Begun:
+		m.Epochs, m.MaxEpochs = o.roughEpochs(), o.roughEpochs()
+	}
+	t := o.tasks(OpMap, set, m)
+	t.Timed = m.Epochs > 0
+	if o.cuts() {
+		m.Epochs, m.MaxEpochs, m.InnerGap, m.InnerShare = 0, 0, 0, 0
+		t.Late = method.Encode(m)
+	}
+	return t
+}
+
+// reduceTasks move the internals by a rule, or only add up the certificate.
+func (o *driver) reduceTasks(r Reduce) method.Tasks {
+	r.Beta = o.Beta
+	t := method.Tasks{Op: OpReduce, Items: Ranges, Count: o.ranges(), Params: method.Encode(r), Timed: true,
+		Reads: []method.Read{{Value: V, All: true}, {Value: X}, {Value: X, Back: 1}}}
+	if r.Rule != "none" {
+		t.Writes = []string{X}
+	}
+	return t
+}
+
+// Ahead implements method.Lookahead: the exact solve behind the blocks' step does not depend
+// on what they report. A priced one may be done again, with more caution.
+func (o *driver) Ahead() (next method.Step, again, known bool) {
+	if o.Stage != stageSolve || o.flat {
+		return method.Step{}, false, false
+	}
+	after := *o
+	if _, err := after.Commit(nil); err != nil {
+		return method.Step{}, false, false
+	}
+	next, _ = after.Next()
+	return next, after.Price, after.Stage == stageReduce
 }
 
 // roughEpochs is the number of inner epochs of the first sweeps.
-func (o *outer) roughEpochs() uint32 {
+func (o *driver) roughEpochs() uint32 {
 	if o.rough > 0 {
 		return o.rough
 	}
@@ -402,7 +452,7 @@ func (o *outer) roughEpochs() uint32 {
 }
 
 // rule is the stiffness of twoblock's exact solve.
-func (o *outer) rule() string {
+func (o *driver) rule() string {
 	switch {
 	case !o.support || o.Rises >= fullAfter || o.Earnest:
 		return "full"
@@ -414,7 +464,7 @@ func (o *outer) rule() string {
 
 // innerGap is the absolute gap per terminal that inner solves aim at; 0: none known yet.
 // Below innerShare of the tolerance itself there is nothing to gain.
-func (o *outer) innerGap() float64 {
+func (o *driver) innerGap() float64 {
 	if !o.Certified || o.terminals == 0 {
 		return 0
 	}
@@ -428,37 +478,32 @@ func (o *outer) innerGap() float64 {
 	return innerShare * total / float64(o.terminals)
 }
 
-// outcome says what a committed step means for the vectors and for the log.
-type outcome struct {
-	Take      bool // the step's REDUCE values are the new internals
-	SweepDone bool // the sweep that the step belongs to is committed
-	Certified bool // ... and its certificate is outer.Last
-}
-
 // errNotFinite is a training that left the range of numbers.
 var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
 
-// commit folds the sums of the step under way, in task order, and goes to the next step.
-func (o *outer) commit(sums []Sums) (outcome, error) {
-	step := o.step()
-	restart := 0.0
-	for _, s := range sums {
-		restart += s.Restart
-		if step.Price || step.Certify {
-			o.Primal += s.Primal
-			o.Dual += s.Dual
-			o.Inner += s.InnerGap
+// Commit implements method.Driver.
+func (o *driver) Commit(all []method.Sums) (method.Outcome, error) {
+	restart, certifies := 0.0, o.certifies()
+	for _, s := range all {
+		if s == nil {
+			continue
+		}
+		restart += s[SumRestart]
+		if certifies {
+			o.Primal += s[SumPrimal]
+			o.Dual += s[SumDual]
+			o.Inner += s[SumInnerGap]
 		}
 	}
 	switch o.Stage {
 	case stageSolve, stagePrice:
-		if o.Short && !o.Price {
+		if o.state.TimeUp && !o.Price {
 			o.priceNow()
-			return outcome{}, nil
+			return method.Outcome{}, nil
 		}
-		if o.shows() && !o.Short {
+		if o.shows() && !o.state.TimeUp {
 			o.Stage = stageShow
-			return outcome{}, nil
+			return method.Outcome{}, nil
 		}
 		return o.measured()
 	case stageShow:
@@ -466,51 +511,68 @@ func (o *outer) commit(sums []Sums) (outcome, error) {
 	case stageReduce:
 		return o.commitReduce(restart > 0)
 	case stageGuard:
-		if o.Short { // the certificate is of what the step began with
-			o.StoppedBy, o.Stage = stoppedByTime, stageEmit
-			return outcome{SweepDone: true, Certified: true}, nil
+		if o.state.TimeUp { // the certificate is of what the step began with
+			o.StoppedBy, o.Stage = method.StoppedByMaxTime, stageEmit
+			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 		}
 		o.advance(true)
-		return outcome{Take: true, SweepDone: true, Certified: true}, nil
+		return method.Outcome{SweepDone: true, Certified: true}, nil
 	case stageSet:
 		return o.commitSet(), nil
 	case stageCertify:
-		return o.endPriced(false)
+		return o.endPriced()
 	case stageEmit:
 		o.Stage = stageEnd
 	}
-	return outcome{}, nil
+	return method.Outcome{}, nil
+}
+
+// dropX is what a step drops whose internals are not taken.
+var dropX = []string{X}
+
+// certifies says whether the sums of the step under way are shares of the certificate.
+func (o *driver) certifies() bool {
+	switch o.Stage {
+	case stageSolve, stageReduce:
+		return o.Price
+	}
+	return o.Stage == stagePrice || o.Stage == stageCertify
 }
 
 // shows says whether the weights of the sweep under way are wanted for an evaluation.
 // They are written between the terminals' pricing and the internals' step, which is when
 // the vectors at hand are those that the certificate is about.
-func (o *outer) shows() bool { return o.evalEvery > 0 && o.Sweep%o.evalEvery == 0 }
+func (o *driver) shows() bool { return o.evalEvery > 0 && o.Sweep%o.evalEvery == 0 }
 
 // measured goes on from the pricing of the terminals.
-func (o *outer) measured() (outcome, error) {
+func (o *driver) measured() (method.Outcome, error) {
 	switch {
 	case o.flat:
-		return o.endPriced(false)
+		return o.endPriced()
 	case o.twoblock() && o.Stage != stagePrice:
 		o.Stage = stageReduce
 	default:
 		o.Stage = stageCertify
 	}
-	return outcome{}, nil
+	return method.Outcome{}, nil
 }
 
-// endPriced ends a priced sweep whose step moved nothing that could be taken back.
-func (o *outer) endPriced(take bool) (outcome, error) {
+// endPriced ends a priced sweep whose step moved no internals.
+func (o *driver) endPriced() (method.Outcome, error) {
+	shown := o.Stage == stageShow
 	if err := o.certify(); err != nil {
-		return outcome{}, err
+		return method.Outcome{}, err
 	}
 	if o.stop() {
 		o.Stage = stageEmit
 	} else {
 		o.openSweep(o.Sweep + 1)
 	}
-	return outcome{Take: take, SweepDone: true, Certified: true}, nil
+	out := method.Outcome{SweepDone: true, Certified: true}
+	if shown { // flat: the sweep itself was over before
+		out.Phase = phases[stageSolve]
+	}
+	return out, nil
 }
 
 // commitReduce ends twoblock's REDUCE step. If the job stops here the new internals are
@@ -518,53 +580,53 @@ func (o *outer) endPriced(take bool) (outcome, error) {
 // what EMIT writes. If P rose, the step is done again from the same inputs with the
 // stiffness of whole families, and the momentum restarts; if P rises again, full stiffness
 // takes over until it has fallen.
-func (o *outer) commitReduce(restart bool) (outcome, error) {
-	if o.Short && !o.Price { // the terminals have been solved at the old internals
+func (o *driver) commitReduce(restart bool) (method.Outcome, error) {
+	if o.state.TimeUp && !o.Price { // the terminals have been solved at the old internals
 		o.priceNow()
-		return outcome{}, nil
+		return method.Outcome{Drop: dropX}, nil
 	}
 	if !o.Price {
 		o.advance(restart)
-		return outcome{Take: true, SweepDone: true}, nil
+		return method.Outcome{SweepDone: true}, nil
 	}
 	support := o.rule() == "support"
 	if err := o.certify(); err != nil {
-		return outcome{}, err
+		return method.Outcome{}, err
 	}
 	if o.stop() {
 		o.Stage = stageEmit
-		return outcome{SweepDone: true, Certified: true}, nil
+		return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 	}
 	rose := o.judge()
 	o.Family = o.Family || o.stalled()
 	if support && rose {
 		o.Stage = stageGuard
-		return outcome{}, nil
+		return method.Outcome{Drop: dropX}, nil
 	}
 	o.advance(restart || rose)
-	return outcome{Take: true, SweepDone: true, Certified: true}, nil
+	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
 // commitSet goes to the next independent set, and behind the last one to the pricing
 // steps or the next sweep.
-func (o *outer) commitSet() outcome {
+func (o *driver) commitSet() method.Outcome {
 	o.Set++
-	if o.Set < o.sets && o.schedule != jobspec.ScheduleJacobi && !o.Short {
-		return outcome{Take: true}
+	if o.Set < max(o.plan.Sets, 1) && o.schedule != jobspec.ScheduleJacobi && !o.state.TimeUp {
+		return method.Outcome{}
 	}
 	o.Set = 0
 	if o.mustPrice() {
 		o.Price, o.Stage = true, stagePrice
-		return outcome{Take: true}
+		return method.Outcome{}
 	}
 	o.openSweep(o.Sweep + 1)
-	return outcome{Take: true, SweepDone: true}
+	return method.Outcome{SweepDone: true}
 }
 
 // judge says whether P rose against the best accepted one. Unfinished inner solves raise
 // P as well, by at most their gap (rows that the working sets missed, most of all): what
 // they account for is no fault of the internals' step.
-func (o *outer) judge() bool {
+func (o *driver) judge() bool {
 	low := o.Last.Objective - o.Inner
 	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+float64(riseTolerance*math.Abs(o.Accepted)) {
 		if o.Accepted == 0 || o.Last.Objective < o.Accepted {
@@ -581,7 +643,7 @@ func (o *outer) judge() bool {
 //
 // FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+;
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
-func (o *outer) advance(restart bool) {
+func (o *driver) advance(restart bool) {
 	from := uint32(momentumFrom)
 	switch {
 	case o.Begun:
