@@ -281,7 +281,7 @@ func TestLostValues(t *testing.T) {
 func (s *toyStore) lose(l *taxonv1.Lease, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := l.Map.X.Expand()[0]
+	one := l.Inputs[1].Refs.Expand()[0]
 	for k := range s.values {
 		if all || k == (toyKey{l.Job, one.Step, one.Task, one.Attempt}) {
 			delete(s.values, k)
@@ -292,11 +292,8 @@ func (s *toyStore) lose(l *taxonv1.Lease, all bool) {
 // missing lists the values that a task reads and the store has not.
 func (s *toyStore) missing(l *taxonv1.Lease) []store.Key {
 	var places []taxonv1.Place
-	if m := l.Map; m != nil {
-		places = append(append(append(places, m.Dual.Place()), m.X.Expand()...), m.XPrev.Expand()...)
-	}
-	if r := l.Reduce; r != nil {
-		places = append(append(append(places, r.V.Expand()...), r.X.Expand()...), r.XPrev.Expand()...)
+	for _, in := range l.Inputs {
+		places = append(places, in.Refs.Expand()...)
 	}
 	var out []store.Key
 	for _, p := range places {
