@@ -8,6 +8,7 @@ import (
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/program"
 
 	"google.golang.org/grpc"
 )
@@ -17,58 +18,14 @@ import (
 // store, or lies with the batch that ctx says the task belongs to (Agent.Batch). It must
 // give up soon after ctx ends. Several tasks run at a time.
 //
-// An error made by Deterministic fails the job; any other one makes the coordinator
+// An error made by program.Deterministic fails the job; any other one makes the coordinator
 // hand the task out again.
 type Executor interface {
 	Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, Stats, error)
 }
 
 // Stats says what a task cost.
-type Stats struct {
-	CPUSeconds   float64
-	BytesRead    uint64
-	BytesWritten uint64
-}
-
-// deterministicError is an error that would come again anywhere.
-type deterministicError struct{ error }
-
-func (e deterministicError) Unwrap() error { return e.error }
-
-// Deterministic marks an error that the same task would meet again on any worker, so that
-// trying again is pointless. Deterministic(nil) is nil.
-func Deterministic(err error) error {
-	if err == nil {
-		return nil
-	}
-	return deterministicError{err}
-}
-
-// unfitError is an error that this worker meets again with any task of the job.
-type unfitError struct{ error }
-
-func (e unfitError) Unwrap() error { return e.error }
-
-// Unfit marks an error that is due to how this worker is set up: it would come again here
-// with any task of the job, but not on others. Unfit(nil) is nil.
-func Unfit(err error) error {
-	if err == nil {
-		return nil
-	}
-	return unfitError{err}
-}
-
-// IsUnfit says whether an error in err's chain was marked by Unfit.
-func IsUnfit(err error) bool {
-	var u unfitError
-	return errors.As(err, &u)
-}
-
-// IsDeterministic says whether an error in err's chain was marked by Deterministic.
-func IsDeterministic(err error) bool {
-	var d deterministicError
-	return errors.As(err, &d)
-}
+type Stats = program.Stats
 
 const (
 	// leaseTimeout is above the coordinator's own bound on a Lease call, which answers first.

@@ -8,6 +8,7 @@ import (
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/worker/program"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -83,8 +84,8 @@ func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv
 // noteFailure makes a report one of an attempt that failed, or that is given back.
 func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err error) {
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
-	r.Error, r.Deterministic = err.Error(), IsDeterministic(err)
-	r.Unfit = IsUnfit(err)
+	r.Error, r.Deterministic = err.Error(), program.IsDeterministic(err)
+	r.Unfit = program.IsUnfit(err)
 	r.Lost, r.Unavailable = lost(err), errors.Is(err, store.ErrUnavailable)
 	a.tell(ctx, fmt.Errorf("job %s, step %d, task %d: %w", r.Lease.Job, r.Lease.Step, r.Lease.Task, err))
 }

@@ -3,207 +3,198 @@ package worker
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"taxon/internal/sparse"
-	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/worker/codec"
+	"taxon/worker/program"
 )
 
 const (
-	// blockReaders and rangeReaders are how many values are fetched and decoded at a time.
-	// Ranges are fewer and larger.
-	blockReaders = 4
-	rangeReaders = 2
-	// spoolBytes is shared by the buffers that the ranges are read back through.
+	// weightReaders is how many values are fetched and decoded at a time, of large ones half.
+	weightReaders = 4
+	largeValue    = 1 << 20
+	// spoolBytes is what is kept in memory before a file takes the rest, and again what is
+	// shared by the buffers that the file is read back through.
 	spoolBytes = 16 << 20
 )
 
 // ErrSpool is wrapped by errors of the file that StreamWeights keeps weights in.
 var ErrSpool = errors.New("weights can't be kept on the disk meanwhile")
 
-// StreamWeights is Weights in bounded memory, for results of any size: the values are
-// fetched from the shards several at a time, and kept decoded in a temporary file in dir
-// ("": the system's) of about the size of the model. Memory is that of four blocks' or two
-// ranges' values, encoded and decoded (at most 2.6 times their size), 16 MiB of buffers and
-// 12 bytes a node. yield must not keep the slices.
-func StreamWeights(ctx context.Context, src Store, tree *taxonomy.Tree, plan *taxonv1.Plan, st *taxonv1.JobStatus, dir string,
+// StreamWeights reads what the tasks of a finished job's last step wrote and yields the
+// entries of all nodes in node order (the bias is the column behind the last). st is the job's
+// final status. What is beyond 16 MiB lies, meanwhile, in a temporary file in dir ("": the
+// system's) of about the size of the model. Memory is that of four values, or two large ones,
+// encoded and decoded (at most 2.8 times their size), 32 MiB, and some words a task. yield must
+// not keep the slices.
+func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobStatus, dir string,
 	yield func(node int, columns []uint32, values []float32) error) (err error) {
-	file, err := os.CreateTemp(dir, "taxon-weights-*.part")
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSpool, err)
+	if st.GetFinalStep() == 0 || len(st.GetFinalAttempts()) == 0 {
+		return fmt.Errorf("job %s has no weights: it has not ended", st.GetJob())
 	}
-	named := os.Remove(file.Name()) != nil // at once, so that a kill leaves nothing
-	defer func() {
-		err = errors.Join(err, file.Close())
-		if named { // a system that keeps the names of open files
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	s := &weightSpool{
-		weightReader: weightReader{src: src, tree: tree, plan: plan, status: st},
-		file:         file, at: make([]int64, tree.Len()), count: make([]uint32, tree.Len()),
-	}
-	if err := s.fetch(ctx); err != nil {
+	s := &weightSpool{dir: dir}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.fetch(ctx, src, st); err != nil {
 		return err
 	}
-	return s.each(ctx, yield)
+	return s.each(ctx, nodes, yield)
 }
 
-// weightSpool keeps weights in a file: a terminal's features and values at its place, and
-// for each range a section of all internals' counts, features and values.
+// weightSpool keeps the decoded values of tasks: see program.DecodeWeights.
 type weightSpool struct {
-	weightReader
-	file     *os.File
-	at       []int64  // of each terminal
-	count    []uint32 // of its features
-	sections []*io.SectionReader
-	writers  sync.Pool // of *bufio.Writer, at most as many as there are readers
+	dir string
 
-	mu   sync.Mutex
-	size int64 // of the file
+	mu     sync.Mutex
+	values []*spooledValue
+	kept   int   // bytes in memory
+	size   int64 // of the file
+	file   *os.File
+	named  bool // the system keeps the names of open files
 }
 
-// fetch reads all values into the file.
-func (s *weightSpool) fetch(ctx context.Context) error {
-	blocks := len(s.plan.GetBlockBegin()) - 1
-	if err := s.tasks(ctx, 0, blocks, blockReaders, s.keepBlock); err != nil {
-		return err
-	}
-	if len(s.tree.Internals()) == 0 {
-		return nil
-	}
-	ranges := len(s.plan.GetRangeBegin()) - 1
-	s.sections = make([]*io.SectionReader, ranges)
-	return s.tasks(ctx, blocks, ranges, rangeReaders, s.keepRange)
+// spooledValue is one task's value, read up to the head of its next record.
+type spooledValue struct {
+	task, node, count uint32
+	words             []uint32 // what follows, in memory
+	at, left          int64    // or in the file: where, and how many bytes
+	file              *bufio.Reader
 }
 
-// tasks calls keep for the values of n tasks from a first one on, several at a time.
-func (s *weightSpool) tasks(ctx context.Context, first, n, readers int, keep func(i int, data []byte) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
-	for i := range n {
+// fetch reads all values, several at a time.
+func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatus) error {
+	g, all := errgroup.WithContext(ctx)
+	room, takes := semaphore.NewWeighted(weightReaders), int64(1)
+	for task, attempt := range st.GetFinalAttempts() {
+		s.mu.Lock()
+		n := takes
+		s.mu.Unlock()
+		if room.Acquire(all, n) != nil {
+			break // the group knows why
+		}
 		g.Go(func() error {
-			key, err := s.key(first + i)
+			defer room.Release(n)
+			key := store.Key{Job: st.GetJob(), Step: st.GetFinalStep(), Task: uint32(task), Attempt: attempt, Name: program.WeightsName}
+			data, err := store.Need(all, src, []store.Key{key})
 			if err != nil {
 				return err
 			}
-			data, err := store.Need(ctx, s.src, []store.Key{key})
+			words, err := program.DecodeWeights(data[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("%v: %w", key, err)
 			}
-			return keep(i, data[0])
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			takes = 1
+			if len(data[0]) > largeValue {
+				takes = 2
+			}
+			return s.keep(uint32(task), words)
 		})
 	}
-	return g.Wait()
-}
-
-// section takes so many bytes of the file and gives a writer to them, which spooled takes back.
-func (s *weightSpool) section(n int) (w *bufio.Writer, at int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at = s.size
-	s.size += int64(n)
-	w, _ = s.writers.Get().(*bufio.Writer)
-	if w == nil {
-		w = bufio.NewWriterSize(nil, 256<<10)
+	if err := g.Wait(); err != nil {
+		return err
 	}
-	w.Reset(io.NewOffsetWriter(s.file, at))
-	return w, at
+	return ctx.Err()
 }
 
-// spooled ends a section. An error of writing has stayed until now.
-func (s *weightSpool) spooled(w *bufio.Writer) error {
-	err := w.Flush()
-	s.writers.Put(w)
-	if err != nil {
+// keep takes a value in; the caller holds mu.
+func (s *weightSpool) keep(task uint32, words []uint32) error {
+	if len(words) == 0 {
+		return nil
+	}
+	v := &spooledValue{task: task, node: words[0], count: words[1]}
+	words = words[2:]
+	s.values = append(s.values, v)
+	if bytes := 4 * len(words); s.kept+bytes <= spoolBytes {
+		s.kept += bytes
+		v.words = words
+		return nil
+	}
+	v.at, v.left = s.size, 4*int64(len(words))
+	s.size += v.left
+	if err := s.write(words); err != nil {
 		return fmt.Errorf("%w: %w", ErrSpool, err)
 	}
 	return nil
 }
 
-// keepBlock writes the terminals of a block.
-func (s *weightSpool) keepBlock(b int, data []byte) error {
-	begin, ranges := s.plan.GetBlockBegin(), s.plan.GetRangeBegin()
-	lanes := s.plan.BlockTerminals[begin[b]:begin[b+1]]
-	os, err := decodeOverrides(data, len(lanes), ranges[len(ranges)-1])
-	if err != nil {
-		return err
-	}
-	total := 0
-	for _, o := range os {
-		total += 8 * len(o.Feature)
-	}
-	w, at := s.section(total)
-	for l, n := range lanes {
-		s.at[n], s.count[n] = at, uint32(len(os[l].Feature))
-		at += 8 * int64(len(os[l].Feature))
-		writeWords(w, os[l].Feature)
-		writeWords(w, os[l].Value)
-	}
-	return s.spooled(w)
-}
-
-// keepRange writes all internals' entries of a range.
-func (s *weightSpool) keepRange(r int, data []byte) error {
-	ranges, nodes := s.plan.GetRangeBegin(), len(s.tree.Internals())
-	v, err := decodeVectors(data, nodes, ranges[r], ranges[r+1])
-	if err != nil {
-		return err
-	}
-	size := 4*nodes + 8*len(v.Feature)
-	w, at := s.section(size)
-	for p := range nodes {
-		lo, hi := v.Begin[p], v.Begin[p+1]
-		writeWords(w, []uint32{uint32(hi - lo)})
-		writeWords(w, v.Feature[lo:hi])
-		writeWords(w, v.Value[lo:hi])
-	}
-	s.sections[r] = io.NewSectionReader(s.file, at, int64(size))
-	return s.spooled(w)
-}
-
-// writeWords writes features or values as they lie in memory, a bufferful at a time: w has
-// got nothing but words, and a buffer of whole ones.
-func writeWords[T uint32 | float32](w *bufio.Writer, words []T) {
-	for len(words) > 0 {
-		if w.Available() == 0 && w.Flush() != nil {
-			return // Flush says it again at the end
+// write appends to the file, a piece at a time.
+func (s *weightSpool) write(words []uint32) (err error) {
+	if s.file == nil {
+		if s.file, err = os.CreateTemp(s.dir, "taxon-weights-*.part"); err != nil {
+			return err
 		}
-		n := min(len(words), w.Available()/4)
-		_, _ = w.Write(sparse.Append(w.AvailableBuffer(), words[:n]))
-		words = words[n:]
+		s.named = os.Remove(s.file.Name()) != nil // at once, so that a kill leaves nothing
 	}
+	var buffer []byte
+	for piece := range slices.Chunk(words, 64<<10) {
+		buffer = sparse.Append(buffer[:0], piece)
+		if _, err := s.file.Write(buffer); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// each reads the nodes back in order.
-func (s *weightSpool) each(ctx context.Context, yield func(node int, columns []uint32, values []float32) error) error {
-	readers := make([]*bufio.Reader, len(s.sections))
-	for r, section := range s.sections {
-		readers[r] = bufio.NewReaderSize(section, min(max(spoolBytes/len(s.sections), 4<<10), 256<<10))
+func (s *weightSpool) close() error {
+	if s.file == nil {
+		return nil
 	}
+	err := s.file.Close()
+	if s.named {
+		err = errors.Join(err, os.Remove(s.file.Name()))
+	}
+	return err
+}
+
+// each reads the nodes back in order. The values whose next record is a node's form a list.
+func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, columns []uint32, values []float32) error) error {
+	slices.SortFunc(s.values, func(a, b *spooledValue) int { return int(a.task) - int(b.task) })
+	first, next := make([]int32, nodes), make([]int32, len(s.values)+1) // numbers of values, from 1; 0: none
+	enlist := func(i int32) error {
+		v := s.values[i-1]
+		if int(v.node) >= nodes {
+			return fmt.Errorf("weights of task %d: node %d, there are %d: %w", v.task, v.node, nodes, codec.ErrBroken)
+		}
+		first[v.node], next[i] = i, first[v.node]
+		return nil
+	}
+	for i := range s.values {
+		if err := enlist(int32(i + 1)); err != nil {
+			return err
+		}
+	}
+	var here []int32
 	var l weightList
-	for n := range s.tree.Len() {
+	for n := range nodes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.columns, l.values = l.columns[:0], l.values[:0]
-		var err error
-		if s.tree.Leaf[n] {
-			err = l.read(io.NewSectionReader(s.file, s.at[n], 8*int64(s.count[n])), s.count[n])
-		} else {
-			err = l.join(readers)
+		here, l.columns, l.values = here[:0], l.columns[:0], l.values[:0]
+		for i := first[n]; i > 0; i = next[i] {
+			here = append(here, i)
 		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrSpool, err)
+		slices.Sort(here) // by task
+		for _, i := range here {
+			more, err := s.values[i-1].read(s, &l)
+			if err == nil && more {
+				err = enlist(i)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		if err := yield(n, l.columns, l.values); err != nil {
 			return err
@@ -219,36 +210,49 @@ type weightList struct {
 	buffer  []byte
 }
 
-// join reads the next internal out of all ranges.
-func (l *weightList) join(ranges []*bufio.Reader) error {
-	for _, r := range ranges {
-		n, err := l.bytes(r, 4)
-		if err == nil {
-			err = l.read(r, binary.LittleEndian.Uint32(n))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read appends n features and values.
-func (l *weightList) read(r io.Reader, n uint32) error {
-	b, err := l.bytes(r, 8*int(n))
+// read appends the next record to a list, and reads the head of the one after it, if there is more.
+func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error) {
+	m := int(v.count)
+	body, err := v.take(s, l, 2*m)
 	if err != nil {
-		return err
+		return false, err
 	}
-	l.columns = append(l.columns, sparse.View[uint32](b[:4*int(n)])...)
-	l.values = append(l.values, sparse.View[float32](b[4*int(n):])...)
-	return nil
+	if n := len(l.columns); n > 0 && body[0] <= l.columns[n-1] {
+		return false, fmt.Errorf("weights of task %d: node %d, column %d is behind column %d of an earlier task: %w", v.task, v.node, body[0], l.columns[n-1], codec.ErrBroken)
+	}
+	l.columns = append(l.columns, body[:m]...)
+	for _, bits := range body[m:] {
+		l.values = append(l.values, math.Float32frombits(bits))
+	}
+	if len(v.words) == 0 && v.left == 0 {
+		v.file = nil
+		return false, nil
+	}
+	head, err := v.take(s, l, 2)
+	if err != nil {
+		return false, err
+	}
+	v.node, v.count = head[0], head[1]
+	return true, nil
 }
 
-func (l *weightList) bytes(r io.Reader, n int) ([]byte, error) {
-	if cap(l.buffer) < n {
-		l.buffer = make([]byte, n+n/2)
+// take gives the next n words, which are there until the next call.
+func (v *spooledValue) take(s *weightSpool, l *weightList, n int) (words []uint32, err error) {
+	if v.left == 0 {
+		words, v.words = v.words[:n], v.words[n:]
+		return words, nil
 	}
-	b := l.buffer[:n]
-	_, err := io.ReadFull(r, b)
-	return b, err
+	if v.file == nil {
+		room := int64(float64(spoolBytes) * float64(v.left) / float64(s.size))
+		v.file = bufio.NewReaderSize(io.NewSectionReader(s.file, v.at, v.left), int(min(max(room, 512), 256<<10)))
+	}
+	if cap(l.buffer) < 4*n {
+		l.buffer = make([]byte, 6*n)
+	}
+	b := l.buffer[:4*n]
+	v.left -= int64(len(b))
+	if _, err := io.ReadFull(v.file, b); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSpool, err)
+	}
+	return sparse.View[uint32](b), nil
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/worker/program"
+	"taxon/worker/program/registry"
 )
 
 // Store is what a Trainer needs of the parameter store.
@@ -20,13 +22,13 @@ type Store interface {
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 }
 
-// Trainer is the Executor that trains: it runs map, reduce and emit tasks.
+// Trainer is the Executor that trains: it runs tasks by the program of their job's method.
 type Trainer struct {
 	Store Store
 	// Stores gives the store of one job, where jobs have stores of their own; nil: Store.
 	Stores func(job string, r *taxonv1.JobResult) (Store, error)
 	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
-	// need not come again elsewhere, but those marked by Deterministic.
+	// need not come again elsewhere, but those marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	// Once: no task reads what another one of this process has written, so nothing of it is kept.
 	Once bool
@@ -41,7 +43,8 @@ type Trainer struct {
 // trainer's mu.
 type loading struct {
 	ready chan struct{}
-	job   *job
+	job   *program.Job
+	run   program.Program // nil: not loaded
 	store Store
 	err   error
 	users int       // tasks that run
@@ -61,12 +64,12 @@ func (t *Trainer) Trim(idle time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, l := range t.jobs {
-		if l.users > 0 || l.job == nil || time.Since(l.idle) < idle {
+		if l.users > 0 || l.run == nil || time.Since(l.idle) < idle {
 			continue
 		}
 		delete(t.jobs, id)
 		if t.Release != nil {
-			t.Release(l.job.set)
+			t.Release(l.job.Set)
 		}
 	}
 }
@@ -75,10 +78,10 @@ func (t *Trainer) Trim(idle time.Duration) {
 func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Lease) (sums *taxonv1.Sums, stats Stats, err error) {
 	defer func() { // a bug in one job must not take the worker's other jobs down
 		if p := recover(); p != nil {
-			err = Deterministic(fmt.Errorf("internal error: %v; please report", p))
+			err = program.Deterministic(fmt.Errorf("internal error: %v; please report", p))
 		}
 		if errors.Is(err, fs.ErrFault) {
-			err = Deterministic(err)
+			err = program.Deterministic(err)
 		}
 	}()
 	defer fs.CatchFault(&err)()
@@ -87,23 +90,22 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 		return nil, Stats{}, err
 	}
 	defer t.leave(loaded)
-	j := loaded.job
-	k := &task{job: j, store: loaded.store, lease: l}
-	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
-	switch l.GetKind() {
-	case taxonv1.TaskKind_TASK_KIND_MAP:
-		sums, err = k.solve(ctx, s)
-	case taxonv1.TaskKind_TASK_KIND_REDUCE:
-		sums, err = k.reduce(ctx, s)
-	case taxonv1.TaskKind_TASK_KIND_EMIT_MAP:
-		sums, err = &taxonv1.Sums{}, k.emitBlock(ctx, s)
-	case taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
-		sums, err = &taxonv1.Sums{}, k.emitRange(ctx, s)
-	default:
-		err = Deterministic(fmt.Errorf("this worker does not know task kind %d: it is older than the coordinator", l.GetKind()))
+	k := program.NewTask(l, sink{loaded.store})
+	figures, err := loaded.run.Run(ctx, k)
+	if want := len(r.GetPlan().GetSums()); err == nil && len(figures) != want {
+		err = program.Deterministic(fmt.Errorf("%s gave %d figures, the plan has %d: this worker is of another version than the coordinator", l.GetOp(), len(figures), want))
 	}
-	j.scratch.put(s)
-	return sums, k.stats, err
+	if err != nil {
+		return nil, k.Stats, err
+	}
+	return &taxonv1.Sums{Values: figures}, k.Stats, nil
+}
+
+// sink is a store whose writes go through the outbox of the task's batch.
+type sink struct{ Store }
+
+func (s sink) Put(ctx context.Context, values []store.Value, written func()) error {
+	return write(ctx, s.Store, values, written)
 }
 
 // load returns the job's shared state, built once. The caller leaves it.
@@ -160,67 +162,54 @@ func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.J
 			return
 		}
 	}
-	var opening *openError
-	l.job, l.err = newJob(ctx, id, r, t.open)
-	if l.err == nil {
-		l.job.once = t.Once
-	}
-	if errors.As(l.err, &opening) {
-		l.err = opening.error
-	} else if l.err != nil && ctx.Err() == nil {
-		l.err = Deterministic(l.err)
-	}
+	l.job, l.run, l.err = t.open(ctx, id, r)
 }
 
-// openError is an error of Open: data that is away now may be there later.
-type openError struct{ error }
-
-func (t *Trainer) open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
-	if t.Open == nil {
-		return dataset.Open(d.GetPath())
+func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*program.Job, program.Program, error) {
+	open := t.Open
+	if open == nil {
+		open = func(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
+			set, err := dataset.Open(d.GetPath())
+			return set, program.Deterministic(err)
+		}
 	}
-	set, err := t.Open(ctx, d)
+	return openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan(), Once: t.Once}, open)
+}
+
+// openJob fills in what a job lacks and opens its program. Its errors come again anywhere, but
+// for those of open, and of a method that this worker does not know.
+func openJob(ctx context.Context, j *program.Job, open func(context.Context, *taxonv1.Data) (*dataset.Set, error)) (*program.Job, program.Program, error) {
+	data := j.Spec.GetData()
+	m, err := registry.Lookup(j.Spec.GetOptions().GetMethod())
 	if err != nil {
-		return nil, &openError{err}
+		return nil, nil, err
 	}
-	return set, nil
+	if j.Tree, _, err = jobspec.Tree(j.Spec); err != nil {
+		return nil, nil, program.Deterministic(err)
+	}
+	if j.Set, err = open(ctx, data); err != nil {
+		return nil, nil, err
+	}
+	if j.Set.Fingerprint != data.GetFingerprint() {
+		return nil, nil, program.Deterministic(fmt.Errorf("%s: the data has changed since the job was submitted", data.GetPath()))
+	}
+	p, err := m.Open(j)
+	return j, p, program.Deterministic(err)
 }
 
-// task is one lease being worked on.
-type task struct {
-	job   *job
-	store Store
-	lease *taxonv1.Lease
-	stats Stats
-}
-
-// key of a value that this attempt writes.
-func (k *task) key(name string) store.Key {
-	l := k.lease
-	return store.Key{Job: l.GetJob(), Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Name: name}
-}
-
-// place of this attempt.
-func (k *task) place() taxonv1.Place {
-	return taxonv1.Place{Step: k.lease.GetStep(), Task: k.lease.GetTask(), Attempt: k.lease.GetAttempt()}
-}
-
-// keyAt of a committed value.
-func (k *task) keyAt(p taxonv1.Place, name string) store.Key {
-	return store.Key{Job: k.lease.GetJob(), Step: p.Step, Task: p.Task, Attempt: p.Attempt, Name: name}
-}
-
-// get reads values that must be there. A missing one is no fault of the task: the
-// store lost it, which the coordinator has to know.
-func (k *task) get(ctx context.Context, keys []store.Key) ([][]byte, error) {
-	values, err := store.Need(ctx, k.store, keys)
+// WarmStart makes the values that a job begins with at given weights, and names their families:
+// see program.WarmStarter.
+func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from program.Weights0) (values []store.Value, families []string, err error) {
+	_, p, err := openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan()},
+		func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, v := range values {
-		k.stats.BytesRead += uint64(len(v))
+	w, ok := p.(program.WarmStarter)
+	if !ok {
+		return nil, nil, fmt.Errorf("method %s can't begin at given weights", r.GetSpec().GetOptions().GetMethod())
 	}
-	return values, nil
+	return w.WarmStart(ctx, from)
 }
 
 // lost names the tasks whose values an error found missing or damaged, each once.
@@ -234,23 +223,3 @@ func lost(err error) []*taxonv1.Ref {
 	}
 	return refs
 }
-
-// compute runs f on one thread and adds its CPU time to the task's figures.
-func (k *task) compute(f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	start := threadSeconds()
-	f()
-	k.stats.CPUSeconds += threadSeconds() - start
-}
-
-// put writes values; written, unless it is nil, is called once they are in the store.
-func (k *task) put(ctx context.Context, values []store.Value, written func()) error {
-	for _, v := range values {
-		k.stats.BytesWritten += uint64(len(v.Data))
-	}
-	return write(ctx, k.store, values, written)
-}
-
-// wallSeconds stands in where the system can't tell a thread's time.
-func wallSeconds() float64 { return float64(time.Now().UnixNano()) / 1e9 }

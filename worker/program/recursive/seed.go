@@ -1,48 +1,36 @@
-package worker
+package recursive
 
 import (
 	"context"
 	"slices"
 
-	"taxon/internal/dataset"
+	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/store"
+	"taxon/worker/program"
 )
 
-// SeedStep is the step that a job's seeds are stored under: its first own one comes after.
-const SeedStep = 1
-
-// Weights0 gives the weights that a job is to begin with: of each tree node, ascending, the
-// columns (the bias last) where it differs from its parent, with its values there; nothing
-// for a node that begins at its parent. Of a graph's nodes: all nonzeros.
-type Weights0 func(node int) (columns []uint32, values []float32)
-
-// Seed makes the values of the internals that a job begins with, one a range and group, and
+// WarmStart makes the values of the internals that a job begins with, one a range and group, and
 // on a tree those of the blocks: v = w - w_parent of a smooth loss, the duals that the weights
-// tell of (dualSeeder) of others. blocks says whether blocks are among the values. Memory: the
+// tell of (dualSeeder) of others. Memory: the
 // sparse weights of the internals, the dense vectors of a block, and the duals. Time: for a hinge
 // loss, that of scoring all rows once.
-func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from Weights0) (values []store.Value, blocks bool, err error) {
-	j, err := newJob(ctx, id, r, func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
-	if err != nil {
-		return nil, false, err
-	}
+func (j *job) WarmStart(ctx context.Context, from program.Weights0) (values []store.Value, families []string, err error) {
 	full := j.seedVectors(from)
-	count := uint32(len(j.plan.GetBlockBegin()) - 1)
+	count := uint32(len(j.groupOf))
 	key := func(task uint32, name string) store.Key {
-		return store.Key{Job: id, Step: SeedStep, Task: task, Attempt: 1, Name: name}
+		return store.Key{Job: j.id, Step: program.SeedStep, Task: task, Attempt: 1, Name: name}
 	}
 	for k := range len(j.ranges()) - 1 {
 		lo, hi := j.ranges()[k], j.ranges()[k+1]
 		part := cutVectors(full, lo, hi)
 		for g, nodes := range j.groups {
-			values = append(values, store.Value{Key: key(count+uint32(k), rangeName("x", g)), Data: encodeVectors(part, nodes, lo)})
+			values = append(values, store.Value{Key: key(count+uint32(k), rangeName(params.X, g)), Data: encodeVectors(part, nodes, lo)})
 		}
 	}
 	if j.graph != nil {
-		return values, false, nil
+		return values, []string{params.X}, nil
 	}
 	state := func(b uint32) *mapper.State { return j.seedBlock(b, full, from) }
 	if !j.smooth() {
@@ -50,11 +38,11 @@ func Seed(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set
 	}
 	for b := range count {
 		if err := ctx.Err(); err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
-		values = append(values, store.Value{Key: key(b, "dual"), Data: j.encodeState(state(b))})
+		values = append(values, store.Value{Key: key(b, params.Dual), Data: j.encodeState(state(b))})
 	}
-	return values, true, nil
+	return values, []string{params.X, params.Dual}, nil
 }
 
 // sparseWeights is what Weights0 gives for a node.
@@ -65,7 +53,7 @@ type sparseWeights struct {
 
 // seedVectors lists the internals' overrides. A node that overrides a feature has all its
 // ancestors override it too (reducer.Vectors): they get what they inherit.
-func (j *job) seedVectors(from Weights0) *reducer.Vectors {
+func (j *job) seedVectors(from program.Weights0) *reducer.Vectors {
 	parent := j.forest.Parent
 	nodeOf := make([]int, len(parent))
 	for n, p := range j.internal {
@@ -135,7 +123,7 @@ func cutVectors(v *reducer.Vectors, lo, hi uint32) *reducer.Vectors {
 }
 
 // seedBlock is v = w - w_parent of a block's lanes.
-func (j *job) seedBlock(b uint32, full *reducer.Vectors, from Weights0) *mapper.State {
+func (j *job) seedBlock(b uint32, full *reducer.Vectors, from program.Weights0) *mapper.State {
 	lanes := j.terminals(b)
 	s := &mapper.State{Priced: true}
 	for _, n := range lanes {

@@ -1,4 +1,4 @@
-package worker
+package recursive
 
 import (
 	"bytes"
@@ -7,12 +7,22 @@ import (
 
 	"taxon/mapper"
 	"taxon/reducer"
+	"taxon/worker/codec"
+)
+
+// The first bytes of the values: kind and version. store/FORMAT.md has the diagrams.
+const (
+	formatState1        = 0x11 // read only
+	formatState         = 0x12
+	formatContributions = 0x21
+	formatVectors       = 0x31
+	formatSmooth        = 0x51
 )
 
 // encodeState writes a block's duals and working set.
 func encodeState(s *mapper.State) []byte {
-	e := encoder{make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take less
-	e.byte(formatState)
+	e := codec.Encoder{B: make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take less
+	e.Byte(formatState)
 	flags := 0
 	if s.Priced {
 		flags |= statePriced
@@ -25,19 +35,19 @@ func encodeState(s *mapper.State) []byte {
 	if nudged {
 		flags |= stateNudged
 	}
-	e.uvarint(flags)
+	e.Uvarint(flags)
 	if nudged {
-		e.b = append(e.b, s.Nudge[:]...)
+		e.B = append(e.B, s.Nudge[:]...)
 	}
-	e.uvarint(len(s.Rows))
-	e.ascending(s.Rows, 0)
-	e.sets(s.Work, s.Live)
+	e.Uvarint(len(s.Rows))
+	e.Ascending(s.Rows, 0)
+	appendSets(&e, s.Work, s.Live)
 	if wide {
-		e.f64(s.Dual)
+		e.F64(s.Dual)
 	} else {
-		e.f64as32(s.Dual)
+		e.F64as32(s.Dual)
 	}
-	return bytes.Clone(e.b) // the store keeps the memory
+	return bytes.Clone(e.B) // the store keeps the memory
 }
 
 // Flags of a state.
@@ -49,50 +59,50 @@ const (
 
 // decodeState reads a state over the given number of rows.
 func decodeState(b []byte, rows int) (*mapper.State, error) {
-	d := decoder{b: b}
+	d := codec.Decoder{B: b}
 	first := len(b) > 0 && b[0] == formatState1
 	if first {
-		d.byte()
+		d.Byte()
 	} else {
-		d.format(formatState)
+		d.Format(formatState)
 	}
-	flags := d.number(statePriced | stateWide | stateNudged)
+	flags := d.Number(statePriced | stateWide | stateNudged)
 	s := &mapper.State{Priced: flags&statePriced != 0}
 	width := 4
 	if flags&stateWide != 0 {
 		width = 8
 	}
 	if flags&stateNudged != 0 {
-		if copy(s.Nudge[:], d.take(mapper.Lanes)) < mapper.Lanes || !s.ValidNudge() {
-			d.fail()
+		if copy(s.Nudge[:], d.Take(mapper.Lanes)) < mapper.Lanes || !s.ValidNudge() {
+			d.Fail()
 		}
 	}
-	n := d.count(2)
+	n := d.Count(2)
 	s.Rows, s.Work, s.Live = make([]uint32, n), make([]uint16, n), make([]uint16, n)
-	d.ascending(s.Rows, 0, uint32(rows))
+	d.Ascending(s.Rows, 0, uint32(rows))
 	if first {
-		d.u16(s.Work)
-		d.u16(s.Live)
+		d.U16(s.Work)
+		d.U16(s.Live)
 	} else {
-		d.sets(s.Work, s.Live)
+		readSets(&d, s.Work, s.Live)
 	}
 	duals := 0
 	for _, m := range s.Live {
 		duals += bits.OnesCount16(m)
 	}
-	if d.err == nil && len(d.b) != width*duals {
-		d.fail()
+	if d.Err == nil && len(d.B) != width*duals {
+		d.Fail()
 		duals = 0
 	}
-	if d.err == nil {
+	if d.Err == nil {
 		s.Dual = make([]float64, duals)
 		if width == 8 {
-			d.f64(s.Dual)
+			d.F64(s.Dual)
 		} else {
-			d.f32as64(s.Dual)
+			d.F32as64(s.Dual)
 		}
 	}
-	return s, d.end("duals of a block")
+	return s, d.End("duals of a block")
 }
 
 // cutContributions cuts a block's contributions into feature ranges, without copying;
@@ -131,15 +141,15 @@ func encodeParts(parts [][]reducer.Contribution, ranges []uint32, exact bool) []
 	for _, part := range parts {
 		size += contributionsSize(part, exact)
 	}
-	e := encoder{make([]byte, 0, size)}
+	e := codec.Encoder{B: make([]byte, 0, size)}
 	ends := make([]int, len(parts))
 	for r, part := range parts {
-		e.contributions(part, ranges[r], exact)
-		ends[r] = len(e.b)
+		appendContributions(&e, part, ranges[r], exact)
+		ends[r] = len(e.B)
 	}
 	out, at := make([][]byte, len(parts)), 0
 	for r, end := range ends {
-		out[r], at = e.b[at:end:end], end
+		out[r], at = e.B[at:end:end], end
 	}
 	return out
 }
@@ -157,24 +167,24 @@ func contributionsSize(cs []reducer.Contribution, exact bool) int {
 	return 16 + 6*len(cs) + 7*entries
 }
 
-// contributions writes one range's part; the range begins at lo.
-func (e *encoder) contributions(cs []reducer.Contribution, lo uint32, exact bool) {
+// appendContributions writes one range's part; the range begins at lo.
+func appendContributions(e *codec.Encoder, cs []reducer.Contribution, lo uint32, exact bool) {
 	width := 0
 	if exact {
 		width = 1
 	}
-	e.byte(formatContributions)
-	e.uvarint(width)
-	e.uvarint(len(cs))
+	e.Byte(formatContributions)
+	e.Uvarint(width)
+	e.Uvarint(len(cs))
 	for _, c := range cs {
-		e.uvarint(int(c.Parent))
-		e.uvarint(len(c.Feature))
-		e.ascending(c.Feature, lo)
-		e.b = append(e.b, c.Stiff...)
+		e.Uvarint(int(c.Parent))
+		e.Uvarint(len(c.Feature))
+		e.Ascending(c.Feature, lo)
+		e.B = append(e.B, c.Stiff...)
 		if exact {
-			e.f64(c.Sum)
+			e.F64(c.Sum)
 		} else {
-			e.f64as32(c.Sum)
+			e.F64as32(c.Sum)
 		}
 	}
 }
@@ -182,37 +192,37 @@ func (e *encoder) contributions(cs []reducer.Contribution, lo uint32, exact bool
 // decodeContributions reads one block's part of the feature range [lo, hi) over the
 // given number of internal nodes, appending to dst.
 func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, nodes int) ([]reducer.Contribution, error) {
-	d := decoder{b: b}
-	d.format(formatContributions)
-	exact := d.number(1) == 1
-	n := d.count(2)
+	d := codec.Decoder{B: b}
+	d.Format(formatContributions)
+	exact := d.Number(1) == 1
+	n := d.Count(2)
 	each := 1 + 1 + 4 // bytes of an entry, at least
 	if exact {
 		each = 1 + 1 + 8
 	}
-	most := len(d.b) / each
+	most := len(d.B) / each
 	features, sums := make([]uint32, most), make([]float64, most) // of all, in one piece
 	for range n {
-		c := reducer.Contribution{Parent: int32(d.number(nodes - 1))}
-		m := d.count(each)
-		if d.err != nil || m > len(features) {
-			d.fail()
+		c := reducer.Contribution{Parent: int32(d.Number(nodes - 1))}
+		m := d.Count(each)
+		if d.Err != nil || m > len(features) {
+			d.Fail()
 			break
 		}
 		c.Feature, features = features[:m:m], features[m:]
 		c.Sum, sums = sums[:m:m], sums[m:]
-		d.ascending(c.Feature, lo, hi)
-		c.Stiff = d.take(m)
+		d.Ascending(c.Feature, lo, hi)
+		c.Stiff = d.Take(m)
 		if exact {
-			d.f64(c.Sum)
+			d.F64(c.Sum)
 		} else {
-			d.f32as64(c.Sum)
+			d.F32as64(c.Sum)
 		}
-		if m > 0 && d.err == nil {
+		if m > 0 && d.Err == nil {
 			dst = append(dst, c)
 		}
 	}
-	return dst, d.end("contributions of a block")
+	return dst, d.End("contributions of a block")
 }
 
 // encodeVectors writes the override lists of the given nodes over a range from lo on.
@@ -221,19 +231,19 @@ func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 	for _, p := range nodes {
 		total += int(v.Begin[p+1] - v.Begin[p])
 	}
-	e := encoder{make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences fit a byte
-	e.byte(formatVectors)
-	e.uvarint(len(nodes))
+	e := codec.Encoder{B: make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences fit a byte
+	e.Byte(formatVectors)
+	e.Uvarint(len(nodes))
 	for _, p := range nodes {
-		e.uvarint(int(v.Begin[p+1] - v.Begin[p]))
+		e.Uvarint(int(v.Begin[p+1] - v.Begin[p]))
 	}
 	for _, p := range nodes {
-		e.ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo)
+		e.Ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo)
 	}
 	for _, p := range nodes {
-		e.f32(v.Value[v.Begin[p]:v.Begin[p+1]])
+		e.F32(v.Value[v.Begin[p]:v.Begin[p+1]])
 	}
-	return e.b
+	return e.B
 }
 
 // vectorPart is one decoded value of vectors: Begin has one entry more than the nodes
@@ -242,59 +252,25 @@ type vectorPart = reducer.Vectors
 
 // decodeVectors reads what encodeVectors wrote for so many nodes over [lo, hi).
 func decodeVectors(b []byte, nodes int, lo, hi uint32) (*vectorPart, error) {
-	d := decoder{b: b}
-	d.format(formatVectors)
-	if n := d.count(1); n != nodes {
-		d.fail()
+	d := codec.Decoder{B: b}
+	d.Format(formatVectors)
+	if n := d.Count(1); n != nodes {
+		d.Fail()
 	}
 	v := &vectorPart{Begin: make([]int64, nodes+1)}
 	for p := range nodes {
-		v.Begin[p+1] = v.Begin[p] + int64(d.number(int(hi-lo)))
+		v.Begin[p+1] = v.Begin[p] + int64(d.Number(int(hi-lo)))
 	}
 	total := v.Begin[nodes]
-	if d.err == nil && total*5 > int64(len(d.b)) {
-		d.fail()
+	if d.Err == nil && total*5 > int64(len(d.B)) {
+		d.Fail()
 	}
-	if d.err == nil {
+	if d.Err == nil {
 		v.Feature, v.Value = make([]uint32, total), make([]float32, total)
 		for p := range nodes {
-			d.ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo, hi)
+			d.Ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo, hi)
 		}
-		d.f32(v.Value)
+		d.F32(v.Value)
 	}
-	return v, d.end("vectors of the internals")
-}
-
-// encodeOverrides writes the final weights of a block's lanes.
-func encodeOverrides(os []mapper.Override) []byte {
-	total := 0
-	for _, o := range os {
-		total += len(o.Feature)
-	}
-	e := encoder{make([]byte, 0, 16+4*len(os)+6*total)}
-	e.byte(formatOverrides)
-	e.uvarint(len(os))
-	for _, o := range os {
-		e.uvarint(len(o.Feature))
-		e.ascending(o.Feature, 0)
-		e.f32(o.Value)
-	}
-	return e.b
-}
-
-// decodeOverrides reads the weights of so many lanes over `width` features.
-func decodeOverrides(b []byte, lanes int, width uint32) ([]mapper.Override, error) {
-	d := decoder{b: b}
-	d.format(formatOverrides)
-	if n := d.count(1); n != lanes {
-		d.fail()
-	}
-	out := make([]mapper.Override, lanes)
-	for l := range out {
-		n := d.count(5)
-		out[l] = mapper.Override{Feature: make([]uint32, n), Value: make([]float32, n)}
-		d.ascending(out[l].Feature, 0, width)
-		d.f32(out[l].Value)
-	}
-	return out, d.end("weights of a block")
+	return v, d.End("vectors of the internals")
 }

@@ -1,10 +1,11 @@
-package worker
+package recursive
 
 import (
 	"encoding/binary"
 	"math/bits"
 
 	"taxon/mapper"
+	"taxon/worker/codec"
 )
 
 // The rows' sets of lanes in layout 2 of a state. Many rows, in the first sweeps nine of ten,
@@ -24,11 +25,11 @@ const (
 	liveWork   = 2
 )
 
-// sets writes the lanes that visit each row, and those with a dual there. No branch depends
+// appendSets writes the lanes that visit each row, and those with a dual there. No branch depends
 // on the rows: which kind of row comes next can't be foretold.
-func (e *encoder) sets(work, live []uint16) {
-	from, follow := len(e.b), 0
-	heads := e.extend(len(work))
+func appendSets(e *codec.Encoder, work, live []uint16) {
+	from, follow := len(e.B), 0
+	heads := e.Extend(len(work))
 	for i, w := range work {
 		l := live[i]
 		several, some, same := 0, 0, 0
@@ -48,24 +49,24 @@ func (e *encoder) sets(work, live []uint16) {
 		heads[i] = byte(lane | (some+same)<<liveShift)
 		follow += lane>>4 + some - same
 	}
-	out := e.extend(2*follow + 4) // room for what is written, and then not counted
-	heads, at := e.b[from:from+len(work)], 0
+	out := e.Extend(2*follow + 4) // room for what is written, and then not counted
+	heads, at := e.B[from:from+len(work)], 0
 	for i, head := range heads {
 		binary.LittleEndian.PutUint16(out[at:], work[i])
 		at += int(head >> 3 & 2) // the bit of setFollows, twice
 		binary.LittleEndian.PutUint16(out[at:], live[i])
 		at += int(head >> (liveShift - 1) & (liveSet << 1))
 	}
-	e.b = e.b[:len(e.b)-4]
+	e.B = e.B[:len(e.B)-4]
 }
 
-// sets reads what sets wrote for as many rows.
-func (d *decoder) sets(work, live []uint16) {
-	heads := d.take(len(work))
+// readSets reads what appendSets wrote for as many rows.
+func readSets(d *codec.Decoder, work, live []uint16) {
+	heads := d.Take(len(work))
 	follow := 0
 	for _, head := range heads {
 		if head&(1<<liveShift-1) > setFollows || head>>liveShift > liveWork {
-			d.fail()
+			d.Fail()
 			return
 		}
 		if head&setFollows != 0 {
@@ -75,7 +76,7 @@ func (d *decoder) sets(work, live []uint16) {
 			follow++
 		}
 	}
-	raw := d.take(2 * follow)
+	raw := d.Take(2 * follow)
 	if len(raw) < 2*follow {
 		return
 	}

@@ -1,94 +1,102 @@
-package worker
+package recursive
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/store"
+	"taxon/worker/program"
 )
 
 // contributionBatch bounds how many blocks' values are read in one call.
 const contributionBatch = 256
 
 // reduce runs a REDUCE task: it moves the internals over one feature range.
-func (k *task) reduce(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
-	r := k.lease.GetReduce()
-	t, err := k.reducerTask(r)
+func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
+	var r params.Reduce
+	number, err := k.item(params.Ranges, len(k.job.ranges())-1, &r)
 	if err != nil {
 		return nil, err
 	}
-	if t.Rule, err = reducer.ParseRule(r.GetRule()); err != nil {
-		return nil, Deterministic(err)
+	t := k.reducerTask(number, r)
+	if t.Rule, err = reducer.ParseRule(r.Rule); err != nil {
+		return nil, program.Deterministic(err)
 	}
-	in, err := k.contributions(ctx, r, t)
+	in, err := k.contributions(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	x, prev, err := k.rangeVectors(ctx, r, t, t.Beta != 0 || t.Rule == reducer.Jacobi)
+	x, prev, err := k.rangeVectors(ctx, t, t.Beta != 0 || t.Rule == reducer.Jacobi)
 	if err != nil {
 		return nil, err
 	}
 	var next *reducer.Vectors
 	var sums reducer.Sums
-	k.compute(func() { next, sums = s.reduce.Run(t, in, x, prev) })
+	k.Compute(func() { next, sums = s.reduce.Run(t, in, x, prev) })
 	if t.Rule != reducer.None {
 		values := make([]store.Value, len(k.job.groups))
 		for g, nodes := range k.job.groups {
-			values[g] = store.Value{Key: k.key(rangeName("x", g)), Data: encodeVectors(next, nodes, t.Lo)}
+			values[g] = store.Value{Key: k.Key(rangeName(params.X, g)), Data: encodeVectors(next, nodes, t.Lo)}
 		}
 		var keep func()
 		if k.job.oneGroup() && !k.job.smooth() && !k.job.once {
 			keep = func() { k.job.recent.keep(values[0].Key, next) }
 		}
-		if err := k.put(ctx, values, keep); err != nil {
+		if err := k.Put(ctx, values, keep); err != nil {
 			return nil, err
 		}
 	}
-	return &taxonv1.Sums{
-		Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart, Moved: sums.Moved, Visits: uint64(sums.Entries),
-	}, nil
+	out := make(method.Sums, figures)
+	out[params.SumPrimal], out[params.SumDual], out[params.SumRestart] = sums.Primal, sums.Dual, sums.Restart
+	out[params.SumMoved], out[params.SumVisits] = sums.Moved, float64(sums.Entries)
+	return out, nil
 }
 
 // emitRange writes the final vectors y of all internals over one range.
 func (k *task) emitRange(ctx context.Context, s *scratch) error {
-	r := k.lease.GetReduce()
-	t, err := k.reducerTask(r)
+	var r params.Emit
+	number, err := k.item(params.Ranges, len(k.job.ranges())-1, &r)
 	if err != nil {
 		return err
 	}
+	t := k.reducerTask(number, params.Reduce{Beta: r.Beta})
 	t.Rule = reducer.Emit
-	x, prev, err := k.rangeVectors(ctx, r, t, t.Beta != 0)
+	x, prev, err := k.rangeVectors(ctx, t, t.Beta != 0)
 	if err != nil {
 		return err
 	}
 	y, _ := s.reduce.Run(t, nil, x, prev)
-	all := make([]int32, len(k.job.forest.Parent))
-	for p := range all {
-		all[p] = int32(p)
+	nodes := make([]program.NodeWeights, 0, len(k.job.forest.Parent))
+	for n, p := range k.job.internal {
+		if p >= 0 {
+			a, b := y.Begin[p], y.Begin[p+1]
+			nodes = append(nodes, program.NodeWeights{Node: uint32(n), Columns: y.Feature[a:b], Values: y.Value[a:b]})
+		}
 	}
-	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: encodeVectors(y, all, t.Lo)}}, nil)
+	return k.PutWeights(ctx, nodes)
 }
 
-func (k *task) reducerTask(r *taxonv1.ReduceTask) (reducer.Task, error) {
+func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	ranges := k.job.ranges()
-	if int(r.GetRange())+1 >= len(ranges) {
-		return reducer.Task{}, Deterministic(fmt.Errorf("feature range %d: the plan has %d", r.GetRange(), len(ranges)-1))
-	}
 	return reducer.Task{
-		Forest: k.job.forest, Lo: ranges[r.GetRange()], Hi: ranges[r.GetRange()+1],
-		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
+		Forest: k.job.forest, Lo: ranges[number], Hi: ranges[number+1],
+		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
 		Degrees: k.job.solver.Loss != mapper.Hinge, Smooth: k.job.smooth(),
 		Whole: k.job.graph != nil && k.job.graph.whole,
-	}, nil
+	}
 }
 
 // contributions reads the blocks' parts of the range, in block order.
-func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reducer.Task) (in []reducer.Contribution, err error) {
-	places := r.GetV().Expand()
+func (k *task) contributions(ctx context.Context, t reducer.Task) (in []reducer.Contribution, err error) {
+	places := k.All(params.V, 0)
+	if len(places) != len(k.job.groupOf) {
+		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
+	}
 	parts := make([][]reducer.Contribution, len(places))
 	var missing []int // blocks that this worker has not solved last itself
 	for b, p := range places {
@@ -96,24 +104,24 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 			continue
 		}
 		if kept, ok := k.job.blocks.get(uint32(b), p); ok {
-			parts[b] = kept.parts[r.GetRange()]
+			parts[b] = kept.parts[k.Item]
 			continue
 		}
 		missing = append(missing, b)
 	}
-	name := rangeName("v", int(r.GetRange()))
+	name := rangeName(params.V, k.Item)
 	for batch := range slices.Chunk(missing, contributionBatch) {
 		keys := make([]store.Key, len(batch))
 		for i, b := range batch {
-			keys[i] = k.keyAt(places[b], name)
+			keys[i] = k.KeyAt(places[b], name)
 		}
-		values, err := k.get(ctx, keys)
+		values, err := k.Get(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
 		for i, b := range batch {
 			if parts[b], err = decodeContributions(nil, values[i], t.Lo, t.Hi, k.job.senders()); err != nil {
-				return nil, Deterministic(err)
+				return nil, program.Deterministic(err)
 			}
 		}
 	}
@@ -121,37 +129,37 @@ func (k *task) contributions(ctx context.Context, r *taxonv1.ReduceTask, t reduc
 }
 
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.
-func (k *task) rangeVectors(ctx context.Context, r *taxonv1.ReduceTask, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
-	if x, err = k.rangeVector(ctx, r.GetX(), t); err != nil || !both {
+func (k *task) rangeVectors(ctx context.Context, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
+	if x, err = k.rangeVector(ctx, 0, t); err != nil || !both {
 		return x, x, err
 	}
-	prev, err = k.rangeVector(ctx, r.GetXPrev(), t)
+	prev, err = k.rangeVector(ctx, 1, t)
 	return x, prev, err
 }
 
 // rangeVector joins the groups' lists of one range; a node that several groups hold
 // (an ancestor of all) is taken from the first.
-func (k *task) rangeVector(ctx context.Context, refs *taxonv1.Refs, t reducer.Task) (*reducer.Vectors, error) {
+func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*reducer.Vectors, error) {
 	nodes := len(k.job.forest.Parent)
-	places := refs.Expand()
-	if len(places) == 0 || places[0].Step == 0 {
+	at := k.Own(params.X, back)
+	if at.Step == 0 {
 		return reducer.Zero(nodes), nil
 	}
 	keys := make([]store.Key, len(k.job.groups))
 	for g := range keys {
-		keys[g] = k.keyAt(places[0], rangeName("x", g))
+		keys[g] = k.KeyAt(at, rangeName(params.X, g))
 	}
 	if part, ok := k.job.recent.get(keys[0]).(*vectorPart); ok && k.job.oneGroup() {
 		return part, nil
 	}
-	values, err := k.get(ctx, keys)
+	values, err := k.Get(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	parts := make([]*vectorPart, len(values))
 	for g, v := range values {
 		if parts[g], err = decodeVectors(v, len(k.job.groups[g]), t.Lo, t.Hi); err != nil {
-			return nil, Deterministic(err)
+			return nil, program.Deterministic(err)
 		}
 	}
 	return joinGroups(nodes, k.job.groups, parts), nil

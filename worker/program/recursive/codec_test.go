@@ -1,4 +1,4 @@
-package worker
+package recursive
 
 import (
 	"bytes"
@@ -72,7 +72,7 @@ func TestStateRoundTrip(t *testing.T) {
 			t.Fatalf("%v\n%+v\n%+v", err, s, got)
 		}
 		if len(s.Rows) > 0 {
-			if _, err := decodeState(encodeState(s), int(s.Rows[len(s.Rows)-1])); !errors.Is(err, errBroken) {
+			if _, err := decodeState(encodeState(s), int(s.Rows[len(s.Rows)-1])); !errors.Is(err, codec.ErrBroken) {
 				t.Fatalf("a row beyond the data: %v", err)
 			}
 		}
@@ -180,7 +180,7 @@ func TestVectorsRoundTrip(t *testing.T) {
 				t.Fatalf("node %d", p)
 			}
 		}
-		if _, err := decodeVectors(encodeVectors(v, nodes, lo), len(nodes)+1, lo, hi); !errors.Is(err, errBroken) {
+		if _, err := decodeVectors(encodeVectors(v, nodes, lo), len(nodes)+1, lo, hi); !errors.Is(err, codec.ErrBroken) {
 			t.Fatalf("another number of nodes: %v", err)
 		}
 	})
@@ -257,15 +257,15 @@ func TestDamaged(t *testing.T) {
 			t.Fatalf("%s: the example itself: %v", kind, err)
 		}
 		for n := range b {
-			if _, err := decode(b[:n]); !errors.Is(err, errBroken) {
+			if _, err := decode(b[:n]); !errors.Is(err, codec.ErrBroken) {
 				t.Errorf("%s cut to %d of %d bytes: %v", kind, n, len(b), err)
 			}
 		}
-		if _, err := decode(append(slices.Clone(b), 0)); !errors.Is(err, errBroken) {
+		if _, err := decode(append(slices.Clone(b), 0)); !errors.Is(err, codec.ErrBroken) {
 			t.Errorf("%s with one byte more: %v", kind, err)
 		}
 		for other := range decoders {
-			if _, err := decoders[other](b); other != kind && !errors.Is(err, errBroken) {
+			if _, err := decoders[other](b); other != kind && !errors.Is(err, codec.ErrBroken) {
 				t.Errorf("%s read as %s: %v", kind, other, err)
 			}
 		}
@@ -287,14 +287,14 @@ func TestAscending(t *testing.T) {
 	}{
 		{[]int{0, 1, 5}, true}, {[]int{0, 0}, false}, {[]int{3, 0, 1}, false}, {[]int{9}, true}, {[]int{10}, false}, {[]int{5, 5}, false},
 	} {
-		e := encoder{}
+		e := codec.Encoder{}
 		for _, d := range c.differences {
-			e.uvarint(d)
+			e.Uvarint(d)
 		}
-		d := decoder{b: e.b}
-		d.ascending(make([]uint32, len(c.differences)), 0, 10)
-		if (d.end("x") == nil) != c.ok {
-			t.Errorf("differences %v below 10: %v", c.differences, d.err)
+		d := codec.Decoder{B: e.B}
+		d.Ascending(make([]uint32, len(c.differences)), 0, 10)
+		if (d.End("x") == nil) != c.ok {
+			t.Errorf("differences %v below 10: %v", c.differences, d.Err)
 		}
 	}
 }
@@ -304,18 +304,18 @@ func TestAscendingTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.Uint32Range(0, 1<<20).Draw(t, "lo")
 		differences := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 127), rapid.Uint32Range(0, 300)), 0, 60).Draw(t, "differences")
-		e, sum := encoder{}, uint64(lo)
+		e, sum := codec.Encoder{}, uint64(lo)
 		for _, d := range differences {
-			e.uvarint(int(d))
+			e.Uvarint(int(d))
 			sum += uint64(d)
 		}
-		e.b = e.b[:len(e.b)-rapid.IntRange(0, min(2, len(e.b))).Draw(t, "cut")]
+		e.B = e.B[:len(e.B)-rapid.IntRange(0, min(2, len(e.B))).Draw(t, "cut")]
 		limit := uint32(sum) + rapid.Uint32Range(0, 2).Draw(t, "beyond")
-		want, ok := ascendingTwin(e.b, len(differences), lo, limit)
-		got, d := make([]uint32, len(differences)), decoder{b: e.b}
-		d.ascending(got, lo, limit)
-		if (d.end("x") == nil) != ok || ok && !slices.Equal(got, want) {
-			t.Fatalf("%v, %v, %v", d.err, got, want)
+		want, ok := ascendingTwin(e.B, len(differences), lo, limit)
+		got, d := make([]uint32, len(differences)), codec.Decoder{B: e.B}
+		d.Ascending(got, lo, limit)
+		if (d.End("x") == nil) != ok || ok && !slices.Equal(got, want) {
+			t.Fatalf("%v, %v, %v", d.Err, got, want)
 		}
 	})
 }
@@ -335,22 +335,22 @@ func ascendingTwin(b []byte, n int, lo, limit uint32) (out []uint32, ok bool) {
 // BenchmarkAscending reads lists as contributions and vectors have them: one difference in
 // twenty takes two bytes.
 func BenchmarkAscending(b *testing.B) {
-	e, r, n, at := encoder{}, rand.New(rand.NewPCG(1, 2)), 10000, uint32(0)
+	e, r, n, at := codec.Encoder{}, rand.New(rand.NewPCG(1, 2)), 10000, uint32(0)
 	for range n {
 		d := 1 + r.Uint32N(60)
 		if r.IntN(200) == 0 {
 			d += 100
 		}
-		e.uvarint(int(d))
+		e.Uvarint(int(d))
 		at += d
 	}
 	dst := make([]uint32, n)
-	b.SetBytes(int64(len(e.b)))
+	b.SetBytes(int64(len(e.B)))
 	for b.Loop() {
-		d := decoder{b: e.b}
-		d.ascending(dst, 0, at+1)
-		if d.end("x") != nil {
-			b.Fatal(d.err)
+		d := codec.Decoder{B: e.B}
+		d.Ascending(dst, 0, at+1)
+		if d.End("x") != nil {
+			b.Fatal(d.Err)
 		}
 	}
 }
@@ -371,7 +371,7 @@ func TestShortInputsStaySmall(t *testing.T) {
 			}
 			runtime.ReadMemStats(&after)
 			got := (after.TotalAlloc - before.TotalAlloc) / runs
-			if !errors.Is(err, errBroken) || got > 4096 {
+			if !errors.Is(err, codec.ErrBroken) || got > 4096 {
 				t.Errorf("%s, %d bytes: %v, %d bytes allocated", kind, len(b), err, got)
 			}
 		}
@@ -384,7 +384,7 @@ func fuzzValue(f *testing.F, kind string) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		once, err := decode(b)
 		if err != nil {
-			if !errors.Is(err, errBroken) {
+			if !errors.Is(err, codec.ErrBroken) {
 				t.Fatal(err)
 			}
 			return
@@ -410,7 +410,7 @@ func FuzzOverrides(f *testing.F)     { fuzzValue(f, "weights") }
 
 func TestBrokenNamesTheValue(t *testing.T) {
 	_, err := decodeState(nil, 1)
-	if want := "duals of a block: " + errBroken.Error(); fmt.Sprint(err) != want {
+	if want := "duals of a block: " + codec.ErrBroken.Error(); fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package program
 
 import "golang.org/x/sys/unix"
 

@@ -1,8 +1,9 @@
-package worker
+package recursive
 
 import (
+	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/codec"
 )
 
 // smooth says whether the job's loss is smooth: its state is v, not duals.
@@ -50,8 +51,8 @@ func (j *job) withGradients(r *mapper.Result, parents []int32) ([]mapper.Contrib
 // innerGap is what a block's lanes aim at, in the scale of their subproblems. A smooth
 // loss's gradients add up coherently over a parent's terminals, where the hinge's inner
 // gaps just add: each has to be as many times smaller.
-func (j *job) innerGap(m *taxonv1.MapTask) float64 {
-	gap := m.GetInnerGap() / j.pull(m.GetBlock())
+func (j *job) innerGap(block uint32, m *params.Map) float64 {
+	gap := m.InnerGap / j.pull(block)
 	if j.smooth() && len(j.forest.Parent) > 0 {
 		gap /= float64(len(j.plan.BlockTerminals))
 	}
@@ -60,21 +61,21 @@ func (j *job) innerGap(m *taxonv1.MapTask) float64 {
 
 // encodeSmooth writes v of a block's lanes at the features where any has some.
 func encodeSmooth(s *mapper.State) []byte {
-	e := encoder{make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
-	e.byte(formatSmooth)
-	e.uvarint(len(s.Feature))
-	e.ascending(s.Feature, 0)
-	e.f32(s.Value)
-	return e.b
+	e := codec.Encoder{B: make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
+	e.Byte(formatSmooth)
+	e.Uvarint(len(s.Feature))
+	e.Ascending(s.Feature, 0)
+	e.F32(s.Value)
+	return e.B
 }
 
 // decodeSmooth reads the v of so many lanes over `width` features.
 func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
-	d := decoder{b: b}
-	d.format(formatSmooth)
-	n := d.count(1 + 4*lanes)
+	d := codec.Decoder{B: b}
+	d.Format(formatSmooth)
+	n := d.Count(1 + 4*lanes)
 	s := &mapper.State{Priced: true, Feature: make([]uint32, n), Value: make([]float32, n*lanes)}
-	d.ascending(s.Feature, 0, width)
-	d.f32(s.Value)
-	return s, d.end("state of a block")
+	d.Ascending(s.Feature, 0, width)
+	d.F32(s.Value)
+	return s, d.End("state of a block")
 }

@@ -1,12 +1,24 @@
-package worker
+package recursive
 
 import (
 	"math"
+	"strings"
 
+	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// CarryState turns the state that a block ended with under one C into one that it may begin
+// Carry implements program.Carrier: a branch begins with the duals and the internals.
+func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) (out []byte, keep bool, err error) {
+	if name == params.Dual {
+		out, err = carryState(data, to.GetLoss(), from.GetC(), to.GetC())
+		return out, true, err
+	}
+	return data, strings.HasPrefix(name, params.X+"/"), nil
+}
+
+// carryState turns the state that a block ended with under one C into one that it may begin
 // with under another: duals at the hinge's old bound go to its new one, as do those beyond the
 // squared hinge's C in proportion; the others stay, within the new box. Where most duals are free,
 // as on text with a large C, they hardly grow with C, and scaled they would overshoot. A smooth
@@ -16,7 +28,7 @@ import (
 // CPU seconds to a gap of 1e-2, rr-svm, C from 1 to 10: clef, hinge, 4.1, all duals scaled 7.1, all kept
 // 4.7; squared hinge 1.3, 3.4 scaled. News20 1.0, 1.1, 1.1; squared hinge 0.5 either way. From 0.1 to 1 scaling is the
 // better by a little on clef (squared hinge 0.5, not 0.8).
-func CarryState(data []byte, loss string, from, to float64) ([]byte, error) {
+func carryState(data []byte, loss string, from, to float64) ([]byte, error) {
 	l, err := mapper.ParseLoss(loss)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
 //go:build !linux
 
-package worker
+package program
 
 func threadSeconds() float64 { return wallSeconds() }

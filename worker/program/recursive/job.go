@@ -1,4 +1,4 @@
-package worker
+package recursive
 
 import (
 	"context"
@@ -6,22 +6,28 @@ import (
 	"os"
 	"sync"
 
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
+	"taxon/worker/program"
 )
 
-// KernelVariable names the environment variable that forces one of mapper's kernels.
-const KernelVariable = "TAXON_KERNEL"
+// Method is a member of the family by its name: the options say what it trains.
+type Method string
+
+// Name implements program.Method.
+func (m Method) Name() string { return string(m) }
 
 // job is what all tasks of one job share on this worker: the data, the tree and the
 // numbering of its internal nodes. Read-only once built, but for the scratch shelf and the caches.
 type job struct {
 	id       string
-	plan     *taxonv1.Plan
+	plan     *params.Plan
 	set      *dataset.Set
 	tree     *taxonomy.Tree
 	options  *taxonv1.Options
@@ -40,43 +46,38 @@ type job struct {
 	blocks   blocks
 }
 
-// opener gives the data set of a job; workers keep it open while the job runs.
-type opener func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+// Open implements program.Method.
+func (m Method) Open(p *program.Job) (program.Program, error) { return open(p) }
 
-// newJob builds the shared state. Its errors would come again anywhere.
-func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (*job, error) {
-	spec := r.GetSpec()
-	tree, _, err := jobspec.Tree(spec)
+func open(p *program.Job) (*job, error) {
+	spec, set := p.Spec, p.Set
+	plan, err := params.Detail(p.Plan.GetDetail())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if n := len(p.Plan.GetSums()); n != figures {
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, figures)
 	}
 	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
 	if err != nil {
 		return nil, err
 	}
-	set, err := open(ctx, spec.GetData())
-	if err != nil {
-		return nil, err
-	}
-	if set.Fingerprint != spec.GetData().GetFingerprint() {
-		return nil, fmt.Errorf("%s: the data has changed since the job was submitted", spec.GetData().GetPath())
-	}
-	j := &job{id: id, plan: r.GetPlan(), set: set, tree: tree, options: spec.GetOptions()}
+	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), once: p.Once}
 	j.features = uint32(set.Matrix.Cols)
 	bias := spec.GetOptions().GetBias()
 	if bias > 0 {
 		j.features++
 	}
 	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
-	if j.solver.Kernel, err = mapper.ParseKernel(os.Getenv(KernelVariable)); err != nil {
-		return nil, fmt.Errorf("%s: %w", KernelVariable, err)
+	if j.solver.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
+		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
 	if err := j.solver.Check(); err != nil {
 		return nil, err
 	}
 	j.scratch.make = func() *scratch { return &scratch{tile: j.solver.NewScratch()} }
-	sets, _ := jobspec.NodeSets(tree, spec.GetOptions())
-	if tree.IsGraph() {
+	sets, _ := jobspec.NodeSets(j.tree, spec.GetOptions())
+	if j.tree.IsGraph() {
 		j.numberGraph(sets)
 		j.groupGraph()
 		j.solvers = map[float64]*mapper.Solver{}
@@ -95,6 +96,46 @@ func newJob(ctx context.Context, id string, r *taxonv1.JobResult, open opener) (
 		j.vectors = newVectorCache(2) // dense: the current ones and those before
 	}
 	return j, nil
+}
+
+// figures is the number of a task's sums.
+const figures = params.SumVisits + 1
+
+// Run implements program.Program.
+func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
+	k := &task{Task: t, job: j}
+	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
+	switch t.Op {
+	case params.OpMap:
+		sums, err = k.solve(ctx, s)
+	case params.OpReduce:
+		sums, err = k.reduce(ctx, s)
+	case params.OpEmitMap:
+		sums, err = make(method.Sums, figures), k.emitBlock(ctx, s)
+	case params.OpEmitReduce:
+		sums, err = make(method.Sums, figures), k.emitRange(ctx, s)
+	default:
+		err = program.Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", t.Op))
+	}
+	j.scratch.put(s)
+	return sums, err
+}
+
+// task is one of the job's tasks at work.
+type task struct {
+	*program.Task
+	job *job
+}
+
+// item checks that the task is about an item of a list that has so many, and reads its parameters.
+func (k *task) item(list, items int, into any) (uint32, error) {
+	if k.List != list || k.Item >= items {
+		return 0, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
+	}
+	if err := method.Decode(k.Params, into); err != nil {
+		return 0, program.Deterministic(fmt.Errorf("parameters of %s: %w", k.Op, err))
+	}
+	return uint32(k.Item), nil
 }
 
 // number gives the internal nodes their numbers, in preorder, and counts their children.
@@ -127,8 +168,8 @@ func (j *job) number(sets []uint32) {
 
 // group lists, for each block group, the internals that its blocks need to see.
 func (j *job) group() {
-	j.groupOf = make([]int, len(j.plan.GetBlockBegin())-1)
-	begin := j.plan.GetGroupBegin()
+	j.groupOf = make([]int, len(j.plan.BlockBegin)-1)
+	begin := j.plan.GroupBegin
 	for g := range len(begin) - 1 {
 		seen := make([]bool, len(j.forest.Parent))
 		for b := begin[g]; b < begin[g+1]; b++ {
@@ -156,7 +197,7 @@ func (j *job) oneGroup() bool {
 
 // terminals of block b, as tree nodes.
 func (j *job) terminals(b uint32) []uint32 {
-	return j.plan.BlockTerminals[j.plan.BlockBegin[b]:j.plan.BlockBegin[b+1]]
+	return j.plan.Block(int(b))
 }
 
 // parent is the internal node above terminal n, or on a graph its fan; -1: the zero vector.
@@ -188,7 +229,7 @@ func (j *job) positives(n uint32) []uint32 {
 }
 
 // ranges are the bounds of the feature ranges.
-func (j *job) ranges() []uint32 { return j.plan.GetRangeBegin() }
+func (j *job) ranges() []uint32 { return j.plan.RangeBegin }
 
 // scratch is a task's reusable memory.
 type scratch struct {

@@ -1,4 +1,4 @@
-package worker
+package recursive
 
 import (
 	"cmp"
@@ -68,9 +68,9 @@ func (j *job) numberGraph(sets []uint32) {
 // groupGraph lists, for each block group, the internals beside its fans; those beside no
 // terminal go with the first group, so that every vector has a place.
 func (j *job) groupGraph() {
-	begin := j.plan.GetGroupBegin()
+	begin := j.plan.GroupBegin
 	placed := make([]bool, len(j.forest.Parent))
-	j.groupOf = make([]int, len(j.plan.GetBlockBegin())-1)
+	j.groupOf = make([]int, len(j.plan.BlockBegin)-1)
 	for g := range len(begin) - 1 {
 		seen := make([]bool, len(j.forest.Parent))
 		for b := begin[g]; b < begin[g+1]; b++ {

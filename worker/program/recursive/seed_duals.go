@@ -1,4 +1,4 @@
-package worker
+package recursive
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"taxon/internal/jobspec"
 	"taxon/mapper"
 	"taxon/reducer"
+	"taxon/worker/program"
 )
 
 // Constants of the duals that a hinge loss begins with. They change the path, never the optimum.
@@ -27,7 +28,7 @@ const (
 type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
-	from  Weights0
+	from  program.Weights0
 	w     [][mapper.Lanes]float32     // of a block's lanes
 	own   [mapper.Lanes]sparseWeights // what they are made of
 	rest  []float64                   // scratch of fit
@@ -35,7 +36,7 @@ type dualSeeder struct {
 	dense []float32 // the parent of the lane under way
 }
 
-func (j *job) newDualSeeder(full *reducer.Vectors, from Weights0) *dualSeeder {
+func (j *job) newDualSeeder(full *reducer.Vectors, from program.Weights0) *dualSeeder {
 	x := j.set.Matrix
 	d := &dualSeeder{
 		job: j, full: full, from: from, w: make([][mapper.Lanes]float32, x.Cols+1),

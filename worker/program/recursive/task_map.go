@@ -1,4 +1,4 @@
-package worker
+package recursive
 
 import (
 	"context"
@@ -6,30 +6,37 @@ import (
 	"fmt"
 	"strconv"
 
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/recursive"
 	"taxon/internal/jobspec"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/store"
+	"taxon/worker/program"
 )
 
 // solve runs a MAP task: it reads the block's state and its parents' vectors, solves
 // the sixteen subproblems and writes the new state and the contributions.
-func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
-	m := k.lease.GetMap()
-	b, parents, err := k.block(ctx, s, m)
+func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
+	var m params.Map
+	number, err := k.item(params.Blocks, len(k.job.groupOf), &m)
 	if err != nil {
 		return nil, err
 	}
-	warm, err := k.state(ctx, m)
+	b, parents, err := k.block(ctx, s, number, m.Beta)
+	if err != nil {
+		return nil, err
+	}
+	warm, err := k.state(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	var r *mapper.Result
-	k.compute(func() {
-		r, err = k.job.solverOf(m.GetBlock()).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
-			Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: k.job.innerGap(m), InnerShare: m.GetInnerShare(),
-			Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
+	k.Compute(func() {
+		r, err = k.job.solverOf(number).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
+			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: k.job.innerGap(number, &m), InnerShare: m.InnerShare,
+			Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: k.Seed,
 			Stiffness: k.job.options.GetStiffness() != "full",
 		})
 	})
@@ -37,22 +44,22 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		return nil, err
 	}
 	if k.job.graph != nil {
-		if m.GetPrice() {
-			k.scale(&r.Sums, s, b, r.Contributions, k.job.pull(m.GetBlock()))
+		if m.Price {
+			k.scale(&r.Sums, s, b, r.Contributions, k.job.pull(number))
 		}
 		if k.job.graph.whole {
 			r.Contributions = wholeVectors(r.Contributions, b, k.job.features)
 		}
 	}
-	values := []store.Value{{Key: k.key("dual"), Data: k.job.encodeState(&r.State)}}
+	values := []store.Value{{Key: k.Key(params.Dual), Data: k.job.encodeState(&r.State)}}
 	var parts [][]reducer.Contribution
-	exact := m.GetPrice() && !k.job.smooth()
+	exact := m.Price && !k.job.smooth()
 	if len(k.job.forest.Parent) > 0 {
 		sent, to := k.job.withGradients(r, parents)
 		ranges := k.job.ranges()
 		parts = cutContributions(sent, to, ranges)
 		for i, data := range encodeParts(parts, ranges, exact) {
-			values = append(values, store.Value{Key: k.key(rangeName("v", i)), Data: data})
+			values = append(values, store.Value{Key: k.Key(rangeName(params.V, i)), Data: data})
 		}
 	}
 	var keep func()
@@ -60,15 +67,15 @@ func (k *task) solve(ctx context.Context, s *scratch) (*taxonv1.Sums, error) {
 		if !exact {
 			asWritten(parts)
 		}
-		keep = func() { k.job.blocks.keep(m.GetBlock(), solvedBlock{k.place(), &r.State, parts}) }
+		keep = func() { k.job.blocks.keep(number, solvedBlock{k.Place(), &r.State, parts}) }
 	}
-	if err := k.put(ctx, values, keep); err != nil {
+	if err := k.Put(ctx, values, keep); err != nil {
 		return nil, err
 	}
-	return &taxonv1.Sums{
-		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
-		Support: uint64(r.Sums.Support), Working: uint64(r.Sums.Working), Visits: uint64(r.Sums.Visits),
-	}, nil
+	sums := make(method.Sums, figures)
+	sums[params.SumPrimal], sums[params.SumDual], sums[params.SumInnerGap] = r.Sums.Primal, r.Sums.Dual, r.Sums.InnerGap
+	sums[params.SumSupport], sums[params.SumWorking], sums[params.SumVisits] = float64(r.Sums.Support), float64(r.Sums.Working), float64(r.Sums.Visits)
+	return sums, nil
 }
 
 // asWritten rounds the sums as encoding does.
@@ -84,42 +91,46 @@ func asWritten(parts [][]reducer.Contribution) {
 
 // emitBlock writes the block's final weights.
 func (k *task) emitBlock(ctx context.Context, s *scratch) error {
-	m := k.lease.GetMap()
-	b, _, err := k.block(ctx, s, m)
+	var m params.Emit
+	number, err := k.item(params.Blocks, len(k.job.groupOf), &m)
 	if err != nil {
 		return err
 	}
-	st, err := k.state(ctx, m)
+	b, _, err := k.block(ctx, s, number, m.Beta)
+	if err != nil {
+		return err
+	}
+	st, err := k.state(ctx, number)
 	if err != nil {
 		return err
 	}
 	if st == nil {
 		st = &mapper.State{}
 	}
-	weights := k.job.solverOf(m.GetBlock()).Weights(s.tile, b, st)
+	weights := k.job.solverOf(number).Weights(s.tile, b, st)
 	if k.job.graph != nil {
 		weights = wholeWeights(weights, b, k.job.features)
 	}
-	data := encodeOverrides(weights)
-	return k.put(ctx, []store.Value{{Key: k.key("weights"), Data: data}}, nil)
+	nodes := make([]program.NodeWeights, len(weights))
+	for l, n := range k.job.terminals(number) {
+		nodes[l] = program.NodeWeights{Node: n, Columns: weights[l].Feature, Values: weights[l].Value}
+	}
+	return k.PutWeights(ctx, nodes)
 }
 
-// block lays out the lanes of the task's block. parents maps its slots to internals;
+// block lays out the lanes of a block. parents maps its slots to internals;
 // the mean vectors lie in s.
-func (k *task) block(ctx context.Context, s *scratch, m *taxonv1.MapTask) (b *mapper.Block, parents []int32, err error) {
+func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float64) (b *mapper.Block, parents []int32, err error) {
 	j := k.job
-	if int(m.GetBlock()) >= len(j.groupOf) {
-		return nil, nil, Deterministic(fmt.Errorf("block %d: the plan has %d", m.GetBlock(), len(j.groupOf)))
-	}
-	x, prev, err := k.internals(ctx, j.groupOf[m.GetBlock()], m)
+	x, prev, err := k.internals(ctx, j.groupOf[number], beta)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.walk.Reset(x, prev, float32(m.GetBeta()), j.features)
+	s.walk.Reset(x, prev, float32(beta), j.features)
 	s.edges = s.edges[:0]
 	b = &mapper.Block{}
 	slotOf := map[int32]int{-1: -1}
-	for _, n := range j.terminals(m.GetBlock()) {
+	for _, n := range j.terminals(number) {
 		p := j.parent(n)
 		slot, ok := slotOf[p]
 		if !ok {
@@ -150,47 +161,54 @@ func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 }
 
 // state reads the block's last duals and working set; nil: none yet.
-func (k *task) state(ctx context.Context, m *taxonv1.MapTask) (*mapper.State, error) {
-	p := m.GetDual().Place()
+func (k *task) state(ctx context.Context, number uint32) (*mapper.State, error) {
+	p := k.Own(params.Dual, 0)
 	if p.Step == 0 {
 		return nil, nil
 	}
-	if b, ok := k.job.blocks.get(m.GetBlock(), p); ok {
+	if b, ok := k.job.blocks.get(number, p); ok {
 		return b.state, nil
 	}
-	v, err := k.get(ctx, []store.Key{k.keyAt(p, "dual")})
+	v, err := k.Get(ctx, []store.Key{k.KeyAt(p, params.Dual)})
 	if err != nil {
 		return nil, err
 	}
-	st, err := k.job.decodeState(v[0], len(k.job.terminals(m.GetBlock())))
-	return st, Deterministic(err)
+	st, err := k.job.decodeState(v[0], len(k.job.terminals(number)))
+	return st, program.Deterministic(err)
 }
 
 // internals reads the group's current and previous vectors.
-func (k *task) internals(ctx context.Context, group int, m *taxonv1.MapTask) (x, prev *reducer.Internals, err error) {
-	if x, err = k.vectors(ctx, group, m.GetX()); err != nil {
+func (k *task) internals(ctx context.Context, group int, beta float64) (x, prev *reducer.Internals, err error) {
+	if x, err = k.vectors(ctx, group, 0); err != nil {
 		return nil, nil, err
 	}
-	if m.GetBeta() == 0 { // y = x: the previous ones do not enter
+	if beta == 0 { // y = x: the previous ones do not enter
 		return x, x, nil
 	}
-	prev, err = k.vectors(ctx, group, m.GetXPrev())
+	prev, err = k.vectors(ctx, group, 1)
 	return x, prev, err
 }
 
-// vectors reads the internals of a group as the ranges' tasks at refs wrote them.
-func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*reducer.Internals, error) {
-	key := vectorsKey(group, refs)
+// vectors reads the internals of a group as the ranges' tasks wrote them.
+func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.Internals, error) {
+	places, ranges := k.All(params.X, back), len(k.job.ranges())-1
+	if len(k.job.forest.Parent) == 0 {
+		places = make([]taxonv1.Place, ranges) // nobody writes them
+	}
+	if len(places) != ranges {
+		return nil, program.Deterministic(fmt.Errorf("%s of block %d: %d values of the internals are named, the plan has %d feature ranges", k.Op, k.Item, len(places), ranges))
+	}
+	key := vectorsKey(group, taxonv1.NewRefs(places))
 	return k.job.vectors.get(ctx, key, func() (*reducer.Internals, error) {
 		nodes := k.job.groups[group]
 		parts := make([]*vectorPart, 0, len(k.job.ranges())-1)
 		var keys []store.Key
-		for _, p := range refs.Expand() {
+		for _, p := range places {
 			if p.Step == 0 {
 				parts = append(parts, &vectorPart{Begin: make([]int64, len(nodes)+1)})
 				continue
 			}
-			key := k.keyAt(p, rangeName("x", group))
+			key := k.KeyAt(p, rangeName(params.X, group))
 			if part, ok := k.job.recent.get(key).(*vectorPart); ok {
 				parts = append(parts, part)
 				continue
@@ -198,7 +216,7 @@ func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*red
 			keys = append(keys, key)
 			parts = append(parts, nil)
 		}
-		values, err := k.get(ctx, keys)
+		values, err := k.Get(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +226,7 @@ func (k *task) vectors(ctx context.Context, group int, refs *taxonv1.Refs) (*red
 			}
 			lo, hi := k.job.ranges()[r], k.job.ranges()[r+1]
 			if parts[r], err = decodeVectors(values[0], len(nodes), lo, hi); err != nil {
-				return nil, Deterministic(err)
+				return nil, program.Deterministic(err)
 			}
 			values = values[1:]
 		}

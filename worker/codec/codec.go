@@ -1,0 +1,260 @@
+// Package codec writes and reads the numbers of which the values in the store are made:
+// little-endian arrays, and index lists as uvarint differences. Methods lay their values out
+// with it (store/FORMAT.md); it knows none of them. A Decoder allocates nothing by itself and
+// survives any bytes.
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"taxon/internal/sparse"
+)
+
+// ErrBroken says that a value's bytes are not what its name promises. The store has
+// verified their checksum, so it is a matter of versions, not of luck.
+var ErrBroken = errors.New("value has another format: written by a different version of taxon")
+
+// Encoder appends to a byte slice.
+type Encoder struct{ B []byte }
+
+// Extend makes room for n more bytes and returns them.
+func (e *Encoder) Extend(n int) []byte {
+	e.B = slices.Grow(e.B, n)
+	at := len(e.B)
+	e.B = e.B[:at+n]
+	return e.B[at:]
+}
+
+// Byte writes a byte.
+func (e *Encoder) Byte(v byte) { e.B = append(e.B, v) }
+
+// Uvarint writes a number that is not negative, 7 bits a byte.
+func (e *Encoder) Uvarint(v int) { e.B = binary.AppendUvarint(e.B, uint64(v)) }
+
+// F32 writes an array.
+func (e *Encoder) F32(v []float32) { e.B = sparse.Append(e.B, v) }
+
+// F64as32 rounds to float32.
+func (e *Encoder) F64as32(v []float64) {
+	at := e.Extend(4 * len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(at[4*i:], math.Float32bits(float32(x)))
+	}
+}
+
+// F64 writes an array.
+func (e *Encoder) F64(v []float64) { e.B = sparse.Append(e.B, v) }
+
+// Ascending writes strictly ascending indices, the first one relative to lo.
+func (e *Encoder) Ascending(v []uint32, lo uint32) {
+	n := len(e.B)
+	if cap(e.B)-n < binary.MaxVarintLen32*len(v) { // values are sized for less, before they are written
+		for _, x := range v {
+			e.B = binary.AppendUvarint(e.B, uint64(x-lo))
+			lo = x
+		}
+		return
+	}
+	b := e.B[:cap(e.B)]
+	for ; len(v) >= 4; v = v[4:] { // most differences fit a byte: four at a time
+		d0, d1, d2, d3 := v[0]-lo, v[1]-v[0], v[2]-v[1], v[3]-v[2]
+		lo = v[3]
+		if (d0 | d1 | d2 | d3) < 0x80 {
+			binary.LittleEndian.PutUint32(b[n:], d0|d1<<8|d2<<16|d3<<24)
+			n += 4
+			continue
+		}
+		for _, d := range [...]uint32{d0, d1, d2, d3} {
+			n += binary.PutUvarint(b[n:], uint64(d))
+		}
+	}
+	for _, x := range v {
+		d := x - lo
+		lo = x
+		if d < 0x80 {
+			b[n] = byte(d)
+			n++
+			continue
+		}
+		n += binary.PutUvarint(b[n:], uint64(d))
+	}
+	e.B = b[:n]
+}
+
+// Decoder reads what Encoder wrote; after the first error everything reads as zero.
+type Decoder struct {
+	B   []byte // what is left
+	Err error
+}
+
+// Fail makes ErrBroken the decoder's error, unless it has one.
+func (d *Decoder) Fail() {
+	if d.Err == nil {
+		d.Err = ErrBroken
+	}
+	d.B = nil
+}
+
+// Byte reads a byte.
+func (d *Decoder) Byte() byte {
+	if len(d.B) == 0 {
+		d.Fail()
+		return 0
+	}
+	v := d.B[0]
+	d.B = d.B[1:]
+	return v
+}
+
+// Format demands a first byte.
+func (d *Decoder) Format(want byte) {
+	if d.Byte() != want {
+		d.Fail()
+	}
+}
+
+// Count reads a number of items that take at least `each` bytes each of the rest.
+func (d *Decoder) Count(each int) int {
+	v, n := binary.Uvarint(d.B)
+	if n <= 0 || v > uint64(len(d.B)-n)/uint64(max(each, 1)) {
+		d.Fail()
+		return 0
+	}
+	d.B = d.B[n:]
+	return int(v)
+}
+
+// Number reads a plain number up to limit.
+func (d *Decoder) Number(limit int) int {
+	v, n := binary.Uvarint(d.B)
+	if n <= 0 || v > uint64(limit) {
+		d.Fail()
+		return 0
+	}
+	d.B = d.B[n:]
+	return int(v)
+}
+
+// Take reads n bytes, which stay the value's; nil: there are fewer.
+func (d *Decoder) Take(n int) []byte {
+	if n < 0 || n > len(d.B) {
+		d.Fail()
+		return nil
+	}
+	v := d.B[:n]
+	d.B = d.B[n:]
+	return v
+}
+
+// F32 fills dst.
+func (d *Decoder) F32(dst []float32) { words(d, 4, dst) }
+
+// F64 fills dst.
+func (d *Decoder) F64(dst []float64) { words(d, 8, dst) }
+
+// U16 fills dst.
+func (d *Decoder) U16(dst []uint16) { words(d, 2, dst) }
+
+// U32 fills dst; of what F32 wrote with the floats' bits.
+func (d *Decoder) U32(dst []uint32) { words(d, 4, dst) }
+
+func words[T sparse.Word](d *Decoder, size int, dst []T) {
+	if raw := d.Take(size * len(dst)); raw != nil {
+		sparse.Copy(dst, raw)
+	}
+}
+
+// F32as64 reads what F64as32 wrote.
+func (d *Decoder) F32as64(dst []float64) {
+	raw := d.Take(4 * len(dst))
+	if raw == nil {
+		return
+	}
+	for i := range dst {
+		dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+	}
+}
+
+// Ascending reads strictly ascending indices below limit into dst.
+func (d *Decoder) Ascending(dst []uint32, lo, limit uint32) {
+	b, at, zero := d.B, uint64(lo), false
+	for i := 0; i < len(dst); {
+		for len(dst)-i >= 8 && len(b) >= 8 { // most differences fit a byte: eight at a time
+			w := binary.LittleEndian.Uint64(b)
+			if w&highBits != 0 {
+				break
+			}
+			zero = zero || (w-lowBits)&highBits != 0 && (i > 0 || (w>>8-lowBits>>8)&highBits != 0)
+			at = eight(dst[i:i+8], at, w)
+			b, i = b[8:], i+8
+		}
+		for i < len(dst) { // up to the next longer one
+			if len(b) == 0 {
+				d.Fail()
+				return
+			}
+			v := uint64(b[0])
+			long := v >= 0x80
+			if !long {
+				b = b[1:]
+			} else if len(b) > 1 && b[1] < 0x80 {
+				v, b = v&0x7f|uint64(b[1])<<7, b[2:]
+			} else {
+				n := 0
+				if v, n = binary.Uvarint(b); n <= 0 || v > math.MaxUint32 {
+					d.Fail()
+					return
+				}
+				b = b[n:]
+			}
+			zero = zero || v == 0 && i > 0
+			at += v
+			dst[i] = uint32(at)
+			if i++; long {
+				break
+			}
+		}
+	}
+	if zero || len(dst) > 0 && at >= uint64(limit) { // they ascend: the last is the largest
+		d.Fail()
+		return
+	}
+	d.B = b
+}
+
+// Eight bytes' high and low bits.
+const (
+	highBits = 0x8080808080808080
+	lowBits  = 0x0101010101010101
+)
+
+// eight adds up eight differences of a byte each, from at on; the last sum is returned.
+func eight(dst []uint32, at, w uint64) uint64 {
+	_ = dst[7]
+	v := uint32(at) // the caller looks whether the sum went beyond
+	v0 := v + uint32(w&0xff)
+	v1 := v0 + uint32(w>>8&0xff)
+	v2 := v1 + uint32(w>>16&0xff)
+	v3 := v2 + uint32(w>>24&0xff)
+	v4 := v3 + uint32(w>>32&0xff)
+	v5 := v4 + uint32(w>>40&0xff)
+	v6 := v5 + uint32(w>>48&0xff)
+	v7 := v6 + uint32(w>>56)
+	dst[0], dst[1], dst[2], dst[3], dst[4], dst[5], dst[6], dst[7] = v0, v1, v2, v3, v4, v5, v6, v7
+	return at + uint64(v7-v)
+}
+
+// End demands that everything was read.
+func (d *Decoder) End(what string) error {
+	if d.Err == nil && len(d.B) > 0 {
+		d.Err = ErrBroken
+	}
+	if d.Err != nil {
+		return fmt.Errorf("%s: %w", what, d.Err)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// Package program is the seam between the worker and the methods that it trains by: what a
+// method's code is given and gives. The worker knows tasks and values; what a task computes,
+// reads and writes is its program's. The coordinator's side of the seam is coordinator/method.
+//
+// A method's program lives in a package below this one and is listed in program/registry. What
+// it writes depends on the task alone, never on which worker ran it or what it ran before:
+// caches hold only values that the store would give again.
+package program
+
+import (
+	"context"
+	"errors"
+
+	"taxon/coordinator/method"
+	"taxon/internal/dataset"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// KernelVariable names the environment variable that forces one of mapper's kernels.
+const KernelVariable = "TAXON_KERNEL"
+
+// SeedStep is the step that a job's seeds are stored under: its first own one comes after.
+// Item i of list k is seeded as written by task offset + i, attempt 1; offset is the number of
+// items of the lists before k.
+const SeedStep = 1
+
+// Method makes programs.
+type Method interface {
+	// Name is the value of --method.
+	Name() string
+	// Open prepares what the job's tasks share. Its errors come again anywhere.
+	Open(*Job) (Program, error)
+}
+
+// Job is a training as its program sees it. Read-only.
+type Job struct {
+	ID   string
+	Spec *taxonv1.JobSpec
+	Plan *taxonv1.Plan
+	Tree *taxonomy.Tree
+	Set  *dataset.Set
+	// Once: no task reads what another one of this process has written, so nothing of it need be kept.
+	Once bool
+}
+
+// Program runs a job's tasks. For several goroutines.
+type Program interface {
+	// Run runs a task, to the end of ctx at most, and returns its figures, one for each of
+	// the plan's sums. An error made by Deterministic fails the job.
+	Run(context.Context, *Task) (method.Sums, error)
+}
+
+// Weights0 gives the weights that a job is to begin with: of each tree node, ascending, the
+// columns (the bias last) where it differs from its parent, with its values there; nothing
+// for a node that begins at its parent. Of a graph's nodes: all nonzeros.
+type Weights0 func(node int) (columns []uint32, values []float32)
+
+// WarmStarter is a Program whose job can begin at given weights.
+type WarmStarter interface {
+	// WarmStart makes the values that the job begins with, under the keys that SeedStep
+	// tells of, and names their families.
+	WarmStart(ctx context.Context, from Weights0) (values []store.Value, families []string, err error)
+}
+
+// Carrier is a Method whose jobs can begin where one of other options stands (engine.Branch).
+type Carrier interface {
+	// Carry says whether the new job begins with a value of the finished one, and as what.
+	Carry(name string, data []byte, from, to *taxonv1.Options) (out []byte, keep bool, err error)
+}
+
+// deterministicError is an error that would come again anywhere.
+type deterministicError struct{ error }
+
+func (e deterministicError) Unwrap() error { return e.error }
+
+// Deterministic marks an error that the same task would meet again on any worker, so that
+// trying again is pointless. Deterministic(nil) is nil.
+func Deterministic(err error) error {
+	if err == nil {
+		return nil
+	}
+	return deterministicError{err}
+}
+
+// IsDeterministic says whether an error in err's chain was marked by Deterministic.
+func IsDeterministic(err error) bool {
+	var d deterministicError
+	return errors.As(err, &d)
+}
+
+// unfitError is an error that this worker meets again with any task of the job.
+type unfitError struct{ error }
+
+func (e unfitError) Unwrap() error { return e.error }
+
+// Unfit marks an error that is due to how this worker is set up: it would come again here
+// with any task of the job, but not on others. Unfit(nil) is nil.
+func Unfit(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unfitError{err}
+}
+
+// IsUnfit says whether an error in err's chain was marked by Unfit.
+func IsUnfit(err error) bool {
+	var u unfitError
+	return errors.As(err, &u)
+}
