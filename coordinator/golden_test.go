@@ -105,6 +105,7 @@ func (s *story) tell(half func()) {
 func (s *story) goOn() {
 	s.do(JoinShard{ID: "shard-1", Addr: "host-s:7000"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-s:7001"})
+	s.do(LeaveShard{ID: "shard-2"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-t:7001"})
 	s.do(Submit{ID: "kept", Name: "on shards", Spec: goldenSpec(10, "twoblock", 0), Replicas: 2})
 	s.do(Register{Name: "host-d", Slots: 2, Memory: 1 << 40})

@@ -72,7 +72,7 @@ func TestListsAndLogs(t *testing.T) {
 		t.Errorf("%v", a)
 	}
 	d, err := c.jobs.Describe(t.Context(), &taxonv1.JobRequest{Job: "a"})
-	if err != nil || len(d.Plan.GetBlockTerminals()) == 0 || d.Replicas != 1 {
+	if err != nil || len(d.Plan.GetItems()) == 0 || d.Replicas != 1 {
 		t.Errorf("%v, %v", d, err)
 	}
 	w, err := c.jobs.Workers(t.Context(), &taxonv1.WorkersRequest{})
@@ -253,7 +253,7 @@ func TestLostValues(t *testing.T) {
 		c := newCluster(t, config)
 		var once sync.Once
 		c.work(2, executorFunc(func(_ context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error) {
-			if l.Sweep == 4 && l.Map != nil {
+			if l.Sweep == 4 && maps(l) {
 				once.Do(func() { toy.lose(l, test.all) })
 			}
 			for {

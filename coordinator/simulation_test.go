@@ -141,7 +141,7 @@ func (s *simulation) finish(i int) {
 	if err != nil {
 		e.Error = err.Error()
 	} else {
-		e.Sums = sums.sums()
+		e.Sums = sums.GetValues()
 	}
 	grants, _ := s.step(e)
 	for _, l := range grants {

@@ -12,6 +12,7 @@ import (
 	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // toyStore holds one number per (job, step, task, attempt): the hash of everything that
@@ -84,7 +85,7 @@ func (s *toyStore) read(job string, p taxonv1.Place) (uint64, error) {
 	defer s.mu.Unlock()
 	v, ok := s.values[toyKey{job, p.Step, p.Task, p.Attempt}]
 	if !ok {
-		return 0, worker.Deterministic(fmt.Errorf("job %s: no value at %+v", job, p))
+		return 0, program.Deterministic(fmt.Errorf("job %s: no value at %+v", job, p))
 	}
 	return v, nil
 }
