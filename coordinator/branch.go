@@ -24,11 +24,11 @@ func SpecOf(state []byte) (*taxonv1.JobSpec, error) {
 }
 
 // Branch turns the state of a job (of Server.State or a checkpoint) into that of another
-// one, which begins at the first one's duals and internals: for Server.Resume, once the
+// one, which begins at the values of the families given: for Server.Resume, once the
 // values that the state names are in the store under the new id. The specifications may
 // differ in options that change no plan: C, gap, seed, weights, caps. Momentum and
 // certificate begin anew. Pure.
-func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
+func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) ([]byte, error) {
 	old, err := readState(state)
 	if err != nil {
 		return nil, err
@@ -56,10 +56,12 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec) ([]byte, error) {
 		return nil, err
 	}
 	j.StepNo = old.StepNo
-	var families []string
-	for _, v := range p.plan.Values {
-		j.begins(v, old.Values[v.Name][0])
-		families = append(families, v.Name)
+	for _, name := range families {
+		v := p.plan.Value(name)
+		if v == nil {
+			return nil, fmt.Errorf("job %s: method %s has no values named %s", id, p.method.Name(), name)
+		}
+		j.begins(*v, old.Values[name][0])
 	}
 	j.driver.WarmStart(families)
 	return j.encode(), nil

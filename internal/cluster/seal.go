@@ -362,7 +362,7 @@ func (s *Sealer) digest(ctx context.Context, job string) (Seal, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return Seal{}, fmt.Errorf("%w: %w", worker.ErrSpool, err)
 	}
-	if err := worker.StreamWeights(ctx, src, tree, r.GetPlan(), st, s.Dir, d.WriteNode); err != nil {
+	if err := worker.StreamWeights(ctx, src, tree.Len(), st, s.Dir, d.WriteNode); err != nil {
 		return Seal{}, err
 	}
 	sum, err := d.Sum()

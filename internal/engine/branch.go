@@ -14,6 +14,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker"
+	"taxon/worker/program"
+	"taxon/worker/program/registry"
 )
 
 // Save writes what a finished job leaves to others as a checkpoint in dir: its duals and
@@ -23,9 +25,17 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	spec, err := coordinator.SpecOf(state)
+	if err != nil {
+		return err
+	}
+	from, err := carrier(spec)
+	if err != nil {
+		return err
+	}
 	var infos []store.Info
 	err = e.Store.List(ctx, job, func(i store.Info) error {
-		if slices.Contains(steps, i.Key.Step) && carried(i.Key.Name) {
+		if slices.Contains(steps, i.Key.Step) && carries(from, i.Key.Name) {
 			infos = append(infos, i)
 		}
 		return nil
@@ -56,14 +66,34 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	return out.Commit()
 }
 
-// carried says which values a branch begins with.
-func carried(name string) bool { return name == "dual" || strings.HasPrefix(name, "x/") }
+// carrier is the method of a specification, if its jobs can begin where others ended.
+func carrier(spec *taxonv1.JobSpec) (program.Carrier, error) {
+	m, err := registry.Lookup(spec.GetOptions().GetMethod())
+	if err != nil {
+		return nil, err
+	}
+	c, ok := m.(program.Carrier)
+	if !ok {
+		return nil, fmt.Errorf("method %s: a training can't begin where another one has ended", m.Name())
+	}
+	return c, nil
+}
+
+// carries says whether a value is of a family that a branch begins with.
+func carries(c program.Carrier, name string) bool {
+	family, _, _ := strings.Cut(name, "/")
+	return slices.Contains(c.Carried(), family)
+}
 
 // Branch starts a job of the given id and specification that begins where the job of the
-// checkpoint stands. What the two may differ in, coordinator.Branch says; duals are
-// carried over to the new C by worker.CarryState, internals stay.
+// checkpoint stands. What the two may differ in, coordinator.Branch says; what becomes of the
+// values, the method's Carry.
 func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
-	state, err := coordinator.Branch(c.State, job, spec)
+	to, err := carrier(spec)
+	if err != nil {
+		return err
+	}
+	state, err := coordinator.Branch(c.State, job, spec, to.Carried())
 	if err != nil {
 		return err
 	}
@@ -78,17 +108,15 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	}
 	defer f.Close()
 	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Summed) error {
-		if !carried(v.Key.Name) {
+		if !carries(to, v.Key.Name) {
 			return nil
 		}
-		key, data := v.Key, v.Data
-		key.Job = job
-		if key.Name == "dual" {
-			var err error
-			if data, err = worker.CarryState(data, spec.GetOptions().GetLoss(), before.GetOptions().GetC(), spec.GetOptions().GetC()); err != nil {
-				return err
-			}
+		data, err := to.Carry(v.Key.Name, v.Data, before.GetOptions(), spec.GetOptions())
+		if err != nil {
+			return err
 		}
+		key := v.Key
+		key.Job = job
 		return e.Store.Put(ctx, []store.Value{{Key: key, Data: data}})
 	})
 	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrSnapshot) {
@@ -108,18 +136,18 @@ func (e *Engine) Discard(ctx context.Context, job string) error {
 	return err
 }
 
-// Begin starts a job at given weights, of other data, C or structure perhaps: its
-// internals begin there, and with a smooth loss on a tree its terminals too.
-func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from worker.Weights0) error {
-	_, plan, err := coordinator.Begin(job, spec, worker.SeedStep, false)
+// Begin starts a job at given weights, of other data, C or structure perhaps. What it takes
+// of them its method says (program.WarmStarter).
+func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.Weights0) error {
+	_, plan, err := coordinator.Begin(job, spec, program.SeedStep, nil)
 	if err != nil {
 		return err
 	}
-	values, blocks, err := worker.Seed(ctx, job, &taxonv1.JobResult{Spec: spec, Plan: plan}, set, from)
+	values, families, err := worker.WarmStart(ctx, job, &taxonv1.JobResult{Spec: spec, Plan: plan}, set, from)
 	if err != nil {
 		return err
 	}
-	state, _, err := coordinator.Begin(job, spec, worker.SeedStep, blocks)
+	state, _, err := coordinator.Begin(job, spec, program.SeedStep, families)
 	if err != nil {
 		return err
 	}

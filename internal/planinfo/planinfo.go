@@ -14,8 +14,8 @@ import (
 	"math"
 	"slices"
 
-	"taxon/coordinator"
-	"taxon/internal/jobspec"
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -51,9 +51,8 @@ type Cluster struct {
 type Info struct {
 	Terminals    int       `json:"terminals"`
 	Nodes        int       `json:"nodes"`
-	Blocks       int       `json:"blocks"`
-	Ranges       int       `json:"ranges"`
-	Groups       int       `json:"groups"`
+	Blocks       int       `json:"blocks,omitempty"`
+	Ranges       int       `json:"ranges,omitempty"`
 	TasksSweep   int       `json:"tasks_sweep"`
 	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
 	Sweeps       int       `json:"sweeps"`             // assumed to a gap of 1e-2
@@ -78,19 +77,26 @@ type Speedup struct {
 
 // Of plans a training and works out what it takes on a cluster.
 func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
-	tree, _, err := jobspec.Tree(spec)
+	p, err := registry.Prepare(spec)
 	if err != nil {
 		return nil, err
 	}
-	plan := coordinator.NewPlan(tree, spec)
-	e := coordinator.PlanMemory(tree, spec, plan)
+	plan, e := p.Plan, p.Estimate
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
 	i := &Info{
-		Terminals: e.Terminals, Nodes: tree.Len(), Blocks: e.Blocks, Ranges: e.Ranges, Groups: e.Groups,
-		TasksSweep: e.Blocks + e.Ranges, Sweeps: k.Sweeps, BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
+		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: k.Sweeps, BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
 	}
-	for _, v := range plan.GetBlockCost() {
-		i.Visits += v
+	for _, list := range plan.Items {
+		switch list.Kind {
+		case method.Terminals:
+			i.Blocks += list.Count
+		case method.Ranges:
+			i.Ranges += list.Count
+		}
+		i.TasksSweep += list.Count
+		for _, v := range list.Cost {
+			i.Visits += v
+		}
 	}
 	workers := c.Workers
 	if workers <= 0 && len(cores) > 0 {
@@ -103,7 +109,7 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 		fits := i.WorkerLeast <= c.Memory
 		i.Fits = &fits
 	}
-	m := newModel(plan, e, k, len(tree.Internals()) == 0)
+	m := newModel(plan, e, k)
 	one := m.sweep(1)
 	i.CPUSeconds = one * float64(k.Sweeps)
 	for _, n := range cores {
@@ -112,35 +118,42 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 	return i, nil
 }
 
-// model holds the seconds of a sweep's tasks, longest first.
+// model holds the seconds of a sweep's tasks, step by step, longest first.
 type model struct {
-	k              Costs
-	blocks, ranges []float64
-	steps          float64 // of a sweep: all blocks, then all ranges, if there are internals
-	bytes          float64
+	k     Costs
+	steps [][]float64
+	tasks int
+	bytes float64
 }
 
-func newModel(plan *taxonv1.Plan, e coordinator.Estimate, k Costs, flat bool) *model {
+// newModel takes a sweep to be one step for each list of items. Half of a value's cost falls
+// on the task that writes it, half on the one that reads it. Items of unknown cost are cut to
+// equal work.
+func newModel(plan *method.Plan, e method.Estimate, k Costs) *model {
 	m := &model{k: k, bytes: float64(e.TrafficSweep)}
-	// Half of a value's cost falls on the block that writes it, half on the range that adds it up.
-	share := float64(e.StoreSweep) * k.ByteNanos * 1e-9 / 2
-	terminals := plan.GetBlockBegin()
-	all := float64(max(len(plan.GetBlockTerminals()), 1))
-	for b, cost := range plan.GetBlockCost() {
-		part := float64(terminals[b+1]-terminals[b]) / all
-		m.blocks = append(m.blocks, cost*k.VisitNanos*1e-9+part*share+k.TaskMicros*1e-6)
+	for n, list := range plan.Items {
+		if n > 0 && plan.Internals == 0 { // nothing is reduced
+			break
+		}
+		share := float64(e.StoreSweep) * k.ByteNanos * 1e-9 / 2 / float64(max(list.Count, 1))
+		seconds := slices.Repeat([]float64{share + k.TaskMicros*1e-6}, list.Count)
+		for i, cost := range list.Cost {
+			seconds[i] += cost * k.VisitNanos * 1e-9
+		}
+		slices.SortFunc(seconds, func(a, b float64) int { return cmp.Compare(b, a) })
+		m.steps = append(m.steps, seconds)
+		m.tasks += list.Count
 	}
-	m.steps = 1
-	if n := len(plan.GetRangeBegin()) - 1; n > 0 && !flat { // without internals nothing is reduced
-		m.steps = 2
-		m.ranges = slices.Repeat([]float64{share/float64(n) + k.TaskMicros*1e-6}, n) // cut to equal work
-	}
-	slices.SortFunc(m.blocks, func(a, b float64) int { return cmp.Compare(b, a) })
 	return m
 }
 
 // sweep is the time of a sweep's tasks on n cores, each taking the longest that is left.
-func (m *model) sweep(n int) float64 { return makespan(m.blocks, n) + makespan(m.ranges, n) }
+func (m *model) sweep(n int) (seconds float64) {
+	for _, tasks := range m.steps {
+		seconds += makespan(tasks, n)
+	}
+	return seconds
+}
 
 // on is a training on n cores. What is slowest besides the cores' own work, if it takes
 // more than a tenth of a sweep, is the bottleneck.
@@ -158,8 +171,8 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 		{"too few or too uneven tasks for the cores", work - one/float64(busy)},
 		{"the stores' links: start more stores", max(0, m.bytes/(linkBytes*float64(c.Stores))-work)},
 		{"the workers' links", max(0, m.bytes/(linkBytes*float64(min(workers, n)))-work)},
-		{"the coordinator: too many small tasks", max(0, coordinatorTask*float64(len(m.blocks)+len(m.ranges))-work)},
-		{"waiting between steps", m.steps * stepSeconds},
+		{"the coordinator: too many small tasks", max(0, coordinatorTask*float64(m.tasks)-work)},
+		{"waiting between steps", float64(len(m.steps)) * stepSeconds},
 		{fmt.Sprintf("the workers' slots, %d in all: give more workers", busy), one/float64(busy) - one/float64(n)},
 	}
 	total, worst := work, 0
@@ -172,7 +185,7 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 			worst = p
 		}
 	}
-	total += lag + m.steps*stepSeconds
+	total += lag + float64(len(m.steps))*stepSeconds
 	s := Speedup{Cores: n, Workers: workers, Seconds: total * float64(m.k.Sweeps), Speedup: one / total, Bottleneck: "none"}
 	if parts[worst].seconds > total/10 {
 		s.Bottleneck = parts[worst].name

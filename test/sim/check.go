@@ -34,7 +34,7 @@ func (c *checker) granted(l *taxonv1.Lease) {
 	}
 	c.grants[l.Epoch] = what
 	switch last := c.emitting[l.Job]; {
-	case l.Kind == taxonv1.TaskKind_TASK_KIND_EMIT_MAP || l.Kind == taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
+	case l.Emit:
 		c.emitting[l.Job] = l.Step
 	case last > 0 && l.Step > last: // it has rolled back
 		delete(c.emitting, l.Job)

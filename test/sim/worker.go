@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"taxon/coordinator"
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -247,11 +249,8 @@ func (k *worker) report(t *work, e coordinator.Report) {
 // reads lists the places that a task reads.
 func reads(l *taxonv1.Lease) []taxonv1.Place {
 	var out []taxonv1.Place
-	if m := l.Map; m != nil {
-		out = append(append(append(out, m.Dual.Place()), m.X.Expand()...), m.XPrev.Expand()...)
-	}
-	if r := l.Reduce; r != nil {
-		out = append(append(append(out, r.V.Expand()...), r.X.Expand()...), r.XPrev.Expand()...)
+	for _, in := range l.Inputs {
+		out = append(out, in.Refs.Expand()...)
 	}
 	return out
 }
@@ -267,20 +266,12 @@ func compute(l *taxonv1.Lease, values map[taxonv1.Place]uint64) uint64 {
 		}
 		h.Write(buf[:])
 	}
-	say(uint64(l.Kind))
+	h.Write([]byte(l.Op))
+	h.Write(l.Params)
+	say(uint64(l.Items))
+	say(uint64(l.Item))
 	say(uint64(l.Sweep))
-	if m := l.Map; m != nil {
-		say(uint64(m.Block))
-		say(uint64(m.Epochs))
-		say(m.Seed)
-		say(uint64(m.Beta * (1 << 50)))
-	}
-	if r := l.Reduce; r != nil {
-		say(uint64(r.Range))
-		say(uint64(len(r.Rule)))
-		say(r.Seed)
-		say(uint64(r.Beta * (1 << 50)))
-	}
+	say(l.Seed)
 	for _, p := range reads(l) {
 		say(values[p])
 	}
@@ -289,15 +280,26 @@ func compute(l *taxonv1.Lease, values map[taxonv1.Place]uint64) uint64 {
 
 // sums is a training whose gap halves with every sweep; its last digits depend on the
 // values.
-func sums(l *taxonv1.Lease, hash uint64) coordinator.Sums {
-	s := coordinator.Sums{Visits: 1}
-	if l.GetMap().GetPrice() || l.GetReduce().GetCertify() {
+func sums(l *taxonv1.Lease, hash uint64) method.Sums {
+	s := make(method.Sums, recursive.SumVisits+1)
+	s[recursive.SumVisits] = 1
+	var m recursive.Map
+	var r recursive.Reduce
+	var err error
+	switch l.Op {
+	case recursive.OpMap:
+		err = method.Decode(l.Params, &m)
+	case recursive.OpReduce:
+		err = method.Decode(l.Params, &r)
+		s[recursive.SumRestart] = float64(int(hash%7) - 4)
+	}
+	if err != nil {
+		panic(err)
+	}
+	if m.Price || r.Certify {
 		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
 		noise := float64(hash%1000) / 1e6
-		s.Primal, s.Dual = 1+float64(eps*(1+noise)), 1-eps
-	}
-	if l.Reduce != nil {
-		s.Restart = float64(int(hash%7) - 4)
+		s[recursive.SumPrimal], s[recursive.SumDual] = 1+float64(eps*(1+noise)), 1-eps
 	}
 	return s
 }

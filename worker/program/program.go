@@ -66,8 +66,10 @@ type WarmStarter interface {
 
 // Carrier is a Method whose jobs can begin where one of other options stands (engine.Branch).
 type Carrier interface {
-	// Carry says whether the new job begins with a value of the finished one, and as what.
-	Carry(name string, data []byte, from, to *taxonv1.Options) (out []byte, keep bool, err error)
+	// Carried names the families that the new job begins with.
+	Carried() []string
+	// Carry turns a value of such a family, of the finished job, into one of the new job.
+	Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error)
 }
 
 // deterministicError is an error that would come again anywhere.

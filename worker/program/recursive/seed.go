@@ -29,8 +29,11 @@ func (j *job) WarmStart(ctx context.Context, from program.Weights0) (values []st
 			values = append(values, store.Value{Key: key(count+uint32(k), rangeName(params.X, g)), Data: encodeVectors(part, nodes, lo)})
 		}
 	}
+	if len(j.forest.Parent) > 0 {
+		families = append(families, params.X)
+	}
 	if j.graph != nil {
-		return values, []string{params.X}, nil
+		return values, families, nil
 	}
 	state := func(b uint32) *mapper.State { return j.seedBlock(b, full, from) }
 	if !j.smooth() {
@@ -42,7 +45,7 @@ func (j *job) WarmStart(ctx context.Context, from program.Weights0) (values []st
 		}
 		values = append(values, store.Value{Key: key(b, params.Dual), Data: j.encodeState(state(b))})
 	}
-	return values, []string{params.X, params.Dual}, nil
+	return values, append(families, params.Dual), nil
 }
 
 // sparseWeights is what Weights0 gives for a node.

@@ -2,20 +2,21 @@ package recursive
 
 import (
 	"math"
-	"strings"
 
 	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Carry implements program.Carrier: a branch begins with the duals and the internals.
-func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) (out []byte, keep bool, err error) {
+// Carried implements program.Carrier.
+func (m Method) Carried() []string { return []string{params.Dual, params.X} }
+
+// Carry implements program.Carrier: internals stay as they are.
+func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	if name == params.Dual {
-		out, err = carryState(data, to.GetLoss(), from.GetC(), to.GetC())
-		return out, true, err
+		return carryState(data, to.GetLoss(), from.GetC(), to.GetC())
 	}
-	return data, strings.HasPrefix(name, params.X+"/"), nil
+	return data, nil
 }
 
 // carryState turns the state that a block ended with under one C into one that it may begin
