@@ -249,30 +249,3 @@ func TestStreamWeightsMemory(t *testing.T) {
 		t.Errorf("%d MB are held for %d MB of values, the bound is %d", (e.peak-before)/1e6, e.all/1e6, bound/1e6)
 	}
 }
-
-// BenchmarkStreamWeights: the merging of as many values as a large plan has feature ranges.
-func BenchmarkStreamWeights(b *testing.B) {
-	e, st := newEmitted(60000, 256, 1)
-	values := make([][]byte, len(st.FinalAttempts))
-	for task := range values {
-		values[task] = e.value(task)
-	}
-	for b.Loop() {
-		if err := StreamWeights(b.Context(), storedWeights(values), 60000, st, b.TempDir(), func(int, []uint32, []float32) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// storedWeights are the values of tasks.
-type storedWeights [][]byte
-
-func (s storedWeights) Put(context.Context, []store.Value) error {
-	return errors.New("nothing is written")
-}
-func (s storedWeights) Get(_ context.Context, keys []store.Key) (out [][]byte, err error) {
-	for _, k := range keys {
-		out = append(out, s[k.Task])
-	}
-	return out, nil
-}
