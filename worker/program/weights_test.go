@@ -52,7 +52,7 @@ func again(b []byte) ([]byte, error) {
 
 // TestGolden: today's program writes what older ones wrote, and reads it.
 func TestGolden(t *testing.T) {
-	path, written := filepath.Join("testdata", "weights-v1.bin"), EncodeWeights(goldenWeights())
+	path, written := filepath.Join("testdata", "weights-v2.bin"), EncodeWeights(goldenWeights())
 	if *rewrite {
 		if err := os.WriteFile(path, written, 0o666); err != nil {
 			t.Fatal(err)
