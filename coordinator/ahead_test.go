@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -39,7 +40,7 @@ func TestAhead(t *testing.T) {
 				}
 				continue
 			}
-			if lease.GetReduce() != nil && len(foretold) > 0 && lease.GetStep() == foretold[0].GetStep() {
+			if lease.Items == recursive.Ranges && len(foretold) > 0 && lease.GetStep() == foretold[0].GetStep() {
 				want := foretold[lease.GetTask()]
 				got := proto.Clone(lease).(*taxonv1.Lease)
 				got.Epoch = 0
@@ -52,14 +53,14 @@ func TestAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Step == lease.GetStep() && lease.GetMap() != nil {
+			if a.Step == lease.GetStep() && lease.Items == recursive.Blocks {
 				foretold = a.Next
 			}
 			report := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: "j", Step: lease.Step, Task: lease.Task, Attempt: lease.Attempt, Epoch: lease.Epoch}}
 			if r.IntN(5) == 0 {
 				report.Error = "this time not"
 			} else {
-				report.Sums = Sums{Primal: 1 + r.Float64(), Dual: r.Float64(), Restart: r.Float64() - 0.5}
+				report.Sums = figures{Primal: 1 + r.Float64(), Dual: r.Float64(), Restart: r.Float64() - 0.5}.sums()
 			}
 			m.Step(now, report)
 		}
@@ -82,5 +83,5 @@ func aheadSpec(schedule string) *taxonv1.JobSpec {
 		d.Labels, d.LabelInstances = append(d.Labels, name), append(d.LabelInstances, 5)
 	}
 	return &taxonv1.JobSpec{Data: d, Structure: s, Options: &taxonv1.Options{
-		C: 1, Gap: 1e-6, Bias: 1, Schedule: schedule, Prune: "empty", MaxSweeps: 6}}
+		Method: "rr-svm", Loss: "hinge", C: 1, Gap: 1e-6, Bias: 1, Schedule: schedule, Prune: "empty", MaxSweeps: 6}}
 }

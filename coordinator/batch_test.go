@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -33,13 +35,13 @@ func (b *batcher) do(e Event) (leases []*taxonv1.Lease) {
 }
 
 func (b *batcher) done(l *taxonv1.Lease, cpu float64) Report {
-	return Report{Worker: "w1", Lease: leaseID(Grant{Lease: l}), CPUSeconds: cpu, Sums: Sums{Primal: 2, Dual: 1, Restart: -1}}
+	return Report{Worker: "w1", Lease: leaseID(Grant{Lease: l}), CPUSeconds: cpu, Sums: figures{Primal: 2, Dual: 1, Restart: -1}.sums()}
 }
 
 // started is a job of 100 equal blocks, and a worker of one slot that has done the first.
 func started(t *testing.T, cpu float64) *batcher {
 	b := &batcher{t: t, m: NewMachine(Limits{})}
-	b.do(Submit{ID: "j", Spec: wordnetLike(1600, 100)})
+	b.do(Submit{ID: "j", Spec: methodtest.WordNetLike(1600, 100)})
 	b.do(Register{Name: "one", Slots: 1})
 	first := b.do(Ask{Worker: "w1", Most: 8})
 	if len(first) != 1 {
@@ -82,18 +84,18 @@ func TestLastBatches(t *testing.T) {
 		{400, 2, 0.001, 100}, {100, 2, 0.001, 25}, {30, 2, 0.001, 10}, {12, 2, 0.001, 6}, {3, 2, 0.001, 1}, {30, 2, 0.004, 7},
 		{8, 2, 0.004, 2}, {30, 2, 0.1, 1}, {64, 64, 0.001, 1}, {30, 2, 0, 7},
 	} {
-		s := &step{tasks: make([]task, c.waiting), maps: uint32(c.waiting), cost: make([]float64, c.waiting)}
+		s := &step{tasks: make([]task, c.waiting), parts: []part{{Tasks: &method.Tasks{}}}, cost: make([]float64, c.waiting)}
 		for n := range s.cost {
 			s.cost[n] = c.seconds
 		}
 		if got := s.batch(0, c.slots); got != 1 {
 			t.Errorf("%+v: %d before anything is known", c, got)
 		}
-		s.timed[0] = true
+		s.parts[0].timed = true
 		if got := s.batch(0, c.slots); got != c.want {
 			t.Errorf("%+v: %d by the last time", c, got)
 		}
-		s.timed[0] = false
+		s.parts[0].timed = false
 		s.finished(0, c.seconds, c.seconds)
 		if got := s.batch(0, c.slots); got != c.want {
 			t.Errorf("%+v: %d by what has finished", c, got)
@@ -109,7 +111,7 @@ func TestBatchIsLostAndShared(t *testing.T) {
 	if w := b.m.Workers()[0]; len(held) != 4 || w.Running != 1 || w.TasksDone != 1 {
 		t.Fatalf("%d tasks together, worker %v", len(held), w)
 	}
-	other := wordnetLike(1600, 100)
+	other := methodtest.WordNetLike(1600, 100)
 	other.Options.Seed = 5
 	b.do(Submit{ID: "k", Spec: other})
 	b.do(Register{Name: "two", Slots: 1})

@@ -5,6 +5,7 @@ import (
 	"taxon/internal/jobspec"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"pgregory.net/rapid"
@@ -13,7 +14,7 @@ import (
 // BenchmarkStep measures what the machine itself costs per task, journal records
 // included, on a job of 1,125 blocks and 16 ranges or so (wordnet: 18,000 terminals).
 func BenchmarkStep(b *testing.B) {
-	spec := wordnetLike(18_000, 8_000)
+	spec := methodtest.WordNetLike(18_000, 8_000)
 	spec.Options.Gap = 1e-300
 	p, err := prepare(spec)
 	if err != nil {
@@ -29,7 +30,7 @@ func BenchmarkStep(b *testing.B) {
 			}
 		}
 	}
-	b.Logf("%d blocks, %d ranges", len(p.plan.BlockSet), len(p.plan.RangeBegin)-1)
+	b.Log(p.plan)
 	bytes, n := 0, 0
 	for b.Loop() {
 		w := workers[n%len(workers)]
@@ -45,7 +46,7 @@ func BenchmarkStep(b *testing.B) {
 			}
 		}
 		// The figures move, or the job would end for having come to rest.
-		e := Report{Worker: w, Lease: leaseID(lease), CPUSeconds: 0.1, Sums: Sums{Primal: 2 + float64(n%7)/1000, Dual: 1, Restart: -1}}
+		e := Report{Worker: w, Lease: leaseID(lease), CPUSeconds: 0.1, Sums: figures{Primal: 2 + float64(n%7)/1000, Dual: 1, Restart: -1}.sums()}
 		for _, a := range m.Step(0, e) {
 			if a, ok := a.(Persist); ok {
 				data, _ := json.Marshal(&a.Record)
@@ -66,7 +67,7 @@ func leaseID(g Grant) *taxonv1.LeaseId {
 func TestSnapshotRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMachine(Limits{Checkpoints: true})
-		spec := wordnetLike(60, 20)
+		spec := methodtest.WordNetLike(60, 20)
 		spec.Options.Schedule = rapid.SampledFrom([]string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity}).Draw(t, "schedule")
 		m.Step(0, Submit{ID: "j", Spec: spec})
 		m.Step(0, Register{Slots: 1})
@@ -74,7 +75,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			for _, a := range m.Step(Tick(n), Ask{Worker: "w1"}) {
 				if g, ok := a.(Grant); ok && rapid.IntRange(0, 4).Draw(t, "report") > 0 {
 					m.Step(Tick(n), Report{Worker: "w1", Lease: leaseID(g), Returned: rapid.IntRange(0, 3).Draw(t, "returned") == 0,
-						CPUSeconds: 0.1, Sums: Sums{Primal: rapid.Float64Range(1, 2).Draw(t, "P"), Dual: 0.5}})
+						CPUSeconds: 0.1, Sums: figures{Primal: rapid.Float64Range(1, 2).Draw(t, "P"), Dual: 0.5}.sums()})
 				}
 			}
 		}
@@ -95,20 +96,20 @@ func TestSnapshotRoundTrip(t *testing.T) {
 // FuzzRestore: no snapshot makes Restore panic.
 func FuzzRestore(f *testing.F) {
 	m := NewMachine(Limits{})
-	m.Step(0, Submit{ID: "j", Spec: wordnetLike(6, 3)})
+	m.Step(0, Submit{ID: "j", Spec: methodtest.WordNetLike(6, 3)})
 	m.Step(0, Register{Slots: 1})
 	m.Step(0, Ask{Worker: "w1"})
 	f.Add(m.Snapshot())
 	f.Add([]byte(`{"Version":1}`))
 	m = NewMachine(Limits{KeepInputs: true}) // one that makes a value again
-	m.Step(0, Submit{ID: "j", Spec: wordnetLike(6, 3)})
+	m.Step(0, Submit{ID: "j", Spec: methodtest.WordNetLike(6, 3)})
 	m.Step(0, Register{Slots: 1})
 	for n := Tick(0); len(m.find("j").remakes) == 0 || m.find("j").remakes[0].Epoch == 0; n++ {
 		for _, a := range m.Step(n*second/10, Ask{Worker: "w1"}) {
 			if g, ok := a.(Grant); ok && len(m.find("j").remakes) == 0 {
-				e := Report{Worker: "w1", Lease: leaseID(g), Sums: Sums{Primal: 2, Dual: 1}}
+				e := Report{Worker: "w1", Lease: leaseID(g), Sums: figures{Primal: 2, Dual: 1}.sums()}
 				if g.Lease.Sweep == 2 {
-					e.Error, e.Lost = "lost", []taxonv1.Place{m.find("j").X[0]}
+					e.Error, e.Lost = "lost", []taxonv1.Place{m.find("j").Values["x"][0][0]}
 				}
 				m.Step(n*second/10, e)
 			}

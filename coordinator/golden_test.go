@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -54,7 +55,7 @@ func (s *story) work(worker string, n int) int {
 		}
 		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
 		s.do(Report{Worker: worker, Lease: leaseID(Grant{Lease: l}), CPUSeconds: 0.25,
-			Sums: Sums{Primal: 1 + eps, Dual: 1 - eps, Restart: -1, Visits: 3}})
+			Sums: figures{Primal: 1 + eps, Dual: 1 - eps, Restart: -1, Visits: 3}.sums()})
 	}
 }
 
@@ -65,7 +66,7 @@ func (s *story) fail(worker, text string, deterministic bool) {
 }
 
 func goldenSpec(terminals int, schedule string, maxSweeps uint32) *taxonv1.JobSpec {
-	spec := wordnetLike(terminals, max(terminals/4, 2))
+	spec := methodtest.WordNetLike(terminals, max(terminals/4, 2))
 	spec.Options.Schedule, spec.Options.MaxSweeps = schedule, maxSweeps
 	return spec
 }
@@ -104,6 +105,7 @@ func (s *story) tell(half func()) {
 func (s *story) goOn() {
 	s.do(JoinShard{ID: "shard-1", Addr: "host-s:7000"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-s:7001"})
+	s.do(LeaveShard{ID: "shard-2"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-t:7001"})
 	s.do(Submit{ID: "kept", Name: "on shards", Spec: goldenSpec(10, "twoblock", 0), Replicas: 2})
 	s.do(Register{Name: "host-d", Slots: 2, Memory: 1 << 40})
@@ -138,7 +140,7 @@ func (s *story) lose(worker, job string, beyond uint32) {
 		l := s.do(Ask{Worker: worker})
 		e := Report{Worker: worker, Lease: leaseID(Grant{Lease: l})}
 		if l.Job == job {
-			p := s.m.find(job).X[0]
+			p := s.m.find(job).Values["x"][0][0]
 			p.Attempt += beyond
 			e.Error, e.Lost = "the store has lost it", []taxonv1.Place{p}
 			s.do(e)
@@ -204,7 +206,18 @@ func rebuilt(data []byte, limits Limits) (*Machine, error) {
 	return m, nil
 }
 
-// TestGoldenJournals reads the journals of every version so far: each gives the machine
+// TestOldJournal: a journal of versions whose jobs had other states is refused with what to do.
+func TestOldJournal(t *testing.T) {
+	data, err := os.ReadFile("testdata/old-journal-v2.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rebuilt(data, goldenLimits); !errors.Is(err, ErrJournalOld) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("an old journal: %v", err)
+	}
+}
+
+// TestGoldenJournals reads the journals of the versions since: each gives the machine
 // that wrote it, and its running jobs can be worked to their end.
 func TestGoldenJournals(t *testing.T) {
 	if *writeGolden != "" {
@@ -223,11 +236,7 @@ func TestGoldenJournals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limits := goldenLimits
-		if file == filepath.Join("testdata", "journal-v1.bin") {
-			limits = Limits{} // it knew no others
-		}
-		m, err := rebuilt(data, limits)
+		m, err := rebuilt(data, goldenLimits)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -23,27 +22,11 @@ type prepared struct {
 
 // prepare checks a specification and plans it. Pure, and slow for large trees.
 func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
-	if spec.GetOptions() == nil {
-		return nil, fmt.Errorf("the job has no options")
-	}
-	m, err := registry.Lookup(spec.GetOptions().GetMethod())
+	p, err := registry.Prepare(spec)
 	if err != nil {
 		return nil, err
 	}
-	tree, _, err := jobspec.Tree(spec)
-	if err != nil {
-		return nil, err
-	}
-	problem := &method.Problem{Spec: spec, Tree: tree}
-	if err := method.Violations(method.CheckCriteria(spec.GetOptions()), m.Check(problem)); err != nil {
-		return nil, err
-	}
-	p := &prepared{spec: spec, method: m}
-	if p.plan, err = m.Plan(problem); err != nil {
-		return nil, err
-	}
-	p.estimate = m.Estimate(problem, p.plan)
-	return p, nil
+	return &prepared{spec: spec, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
 }
 
 // maxItems bounds the items of a job that is read back: far above any plan.

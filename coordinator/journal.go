@@ -33,7 +33,8 @@ type Journal interface {
 // Integers are little-endian. The first entry alone may be a snapshot. The length has a
 // checksum of its own so that a flipped bit in it is not taken for a file cut short.
 const (
-	journalMagic  = "taxonjn1"
+	journalMagic  = "taxonjn2"
+	journalMagic1 = "taxonjn1" // of versions whose jobs had other states
 	entryHeader   = 12
 	kindRecord    = 'r'
 	kindSnapshot  = 's'
@@ -46,6 +47,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ErrJournalDamaged is wrapped by the error of a journal that was changed after it was written.
 var ErrJournalDamaged = errors.New("journal is damaged")
+
+// ErrJournalOld refuses a journal of an earlier version.
+var ErrJournalOld = errors.New("the journal is of an earlier version of taxon: let its jobs end with that version, or give another folder and submit them anew")
 
 // FileJournal is a Journal in one file. Several Syncs at a time share one fsync.
 type FileJournal struct {
@@ -147,6 +151,9 @@ func readJournal(data []byte) (snapshot []byte, records [][]byte, whole int64, e
 	}
 	if len(data) < len(journalMagic) {
 		return nil, nil, 0, fmt.Errorf("%w: no journal's beginning", ErrJournalDamaged)
+	}
+	if string(data[:len(journalMagic)]) == journalMagic1 {
+		return nil, nil, 0, ErrJournalOld
 	}
 	if string(data[:len(journalMagic)]) != journalMagic {
 		return nil, nil, 0, fmt.Errorf("%w: no journal of this version (begins with %q)", ErrJournalDamaged, data[:len(journalMagic)])

@@ -72,7 +72,7 @@ func TestListsAndLogs(t *testing.T) {
 		t.Errorf("%v", a)
 	}
 	d, err := c.jobs.Describe(t.Context(), &taxonv1.JobRequest{Job: "a"})
-	if err != nil || len(d.Plan.GetBlockTerminals()) == 0 || d.Replicas != 1 {
+	if err != nil || len(d.Plan.GetItems()) == 0 || d.Replicas != 1 {
 		t.Errorf("%v, %v", d, err)
 	}
 	w, err := c.jobs.Workers(t.Context(), &taxonv1.WorkersRequest{})
@@ -253,7 +253,7 @@ func TestLostValues(t *testing.T) {
 		c := newCluster(t, config)
 		var once sync.Once
 		c.work(2, executorFunc(func(_ context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error) {
-			if l.Sweep == 4 && l.Map != nil {
+			if l.Sweep == 4 && maps(l) {
 				once.Do(func() { toy.lose(l, test.all) })
 			}
 			for {
@@ -281,7 +281,7 @@ func TestLostValues(t *testing.T) {
 func (s *toyStore) lose(l *taxonv1.Lease, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := l.Map.X.Expand()[0]
+	one := l.Inputs[1].Refs.Expand()[0]
 	for k := range s.values {
 		if all || k == (toyKey{l.Job, one.Step, one.Task, one.Attempt}) {
 			delete(s.values, k)
@@ -292,11 +292,8 @@ func (s *toyStore) lose(l *taxonv1.Lease, all bool) {
 // missing lists the values that a task reads and the store has not.
 func (s *toyStore) missing(l *taxonv1.Lease) []store.Key {
 	var places []taxonv1.Place
-	if m := l.Map; m != nil {
-		places = append(append(append(places, m.Dual.Place()), m.X.Expand()...), m.XPrev.Expand()...)
-	}
-	if r := l.Reduce; r != nil {
-		places = append(append(append(places, r.V.Expand()...), r.X.Expand()...), r.XPrev.Expand()...)
+	for _, in := range l.Inputs {
+		places = append(places, in.Refs.Expand()...)
 	}
 	var out []store.Key
 	for _, p := range places {

@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"taxon/coordinator/method/methodtest"
+
 	"errors"
 	"testing"
 )
@@ -19,7 +21,7 @@ func TestRestore(t *testing.T) {
 	for _, id := range []string{"a", "b"} {
 		m.Step(0, JoinShard{ID: id, Addr: id + ":1"})
 	}
-	if err := refusal(Submit{ID: "j", Spec: wordnetLike(20, 5)}); err != nil {
+	if err := refusal(Submit{ID: "j", Spec: methodtest.WordNetLike(20, 5)}); err != nil {
 		t.Fatal(err)
 	}
 	state := m.find("j").encode()

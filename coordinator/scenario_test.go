@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -345,7 +346,7 @@ func (s *scene) report(args []string) {
 	sums := toySums(s.leases[e.Lease.Epoch])
 	switch args[2] {
 	case "ok", "next":
-		e.Sums = coordinator.Sums{Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart}
+		e.Sums = sums.sums()
 		e.Next = args[2] == "next"
 	case "returned":
 		e.Returned = true
@@ -414,9 +415,9 @@ func (s *scene) finish(args []string) {
 			s.t.Fatalf("job %s has no task for worker %s", args[0], args[1])
 		}
 		sums := toySums(lease)
-		e := coordinator.Report{Worker: args[1], Lease: leaseID(lease), Sums: coordinator.Sums{Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart}}
+		e := coordinator.Report{Worker: args[1], Lease: leaseID(lease), Sums: sums.sums()}
 		if sums.Primal != 0 {
-			e.Sums.Primal += s.worse
+			e.Sums[recursive.SumPrimal] += s.worse
 		}
 		ended := false
 		for _, a := range s.machine.Step(s.now, e) {
@@ -543,14 +544,15 @@ func describeRecord(r coordinator.Record) string {
 
 func describeLease(l *taxonv1.Lease) string {
 	out := fmt.Sprintf("%s sweep %d step %d task %d attempt %d epoch %d: ", l.Job, l.Sweep, l.Step, l.Task, l.Attempt, l.Epoch)
-	return out + strings.ToLower(strings.TrimPrefix(l.Kind.String(), "TASK_KIND_")) + describeTask(l)
+	return out + l.Op + describeTask(l)
 }
 
 func describeTask(l *taxonv1.Lease) string {
-	if m := l.Map; m != nil {
-		return fmt.Sprintf(" block %d epochs %d price %v", m.Block, m.Epochs, m.Price)
+	m, r := params(l)
+	if maps(l) {
+		return fmt.Sprintf(" block %d epochs %d price %v", l.Item, m.Epochs, m.Price)
 	}
-	return fmt.Sprintf(" range %d rule %q", l.Reduce.Range, l.Reduce.Rule)
+	return fmt.Sprintf(" range %d rule %q", l.Item, r.Rule)
 }
 
 func stateName(s taxonv1.JobState) string {
@@ -559,11 +561,10 @@ func stateName(s taxonv1.JobState) string {
 
 // describeStep tells what a step was from its last lease and its commit.
 func describeStep(l *taxonv1.Lease, c coordinator.CommitStep) string {
-	kind := strings.ToLower(strings.TrimPrefix(l.Kind.String(), "TASK_KIND_"))
-	out := fmt.Sprintf("sweep %d step %d: %d tasks, the last %s", l.Sweep, c.Step, len(c.Attempts), kind)
-	if m := l.Map; m != nil {
+	out := fmt.Sprintf("sweep %d step %d: %d tasks, the last %s", l.Sweep, c.Step, len(c.Attempts), l.Op)
+	m, r := params(l)
+	if maps(l) {
 		return out + fmt.Sprintf(" epochs %d price %v beta %.3f", m.Epochs, m.Price, m.Beta)
 	}
-	r := l.Reduce
 	return out + fmt.Sprintf(" rule %q set %d certify %v beta %.3f", r.Rule, r.Set, r.Certify, r.Beta)
 }

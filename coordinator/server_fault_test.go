@@ -345,7 +345,7 @@ func BenchmarkWholeJob(b *testing.B) {
 			mu.Lock()
 			tasks++
 			mu.Unlock()
-			return toySums(l), nil
+			return &taxonv1.Sums{Values: toySums(l).sums()}, nil
 		}))
 		c.wait(c.submit("", spec))
 		stop()

@@ -141,7 +141,7 @@ func (s *simulation) finish(i int) {
 	if err != nil {
 		e.Error = err.Error()
 	} else {
-		e.Sums = coordinator.Sums{Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart}
+		e.Sums = sums.GetValues()
 	}
 	grants, _ := s.step(e)
 	for _, l := range grants {
@@ -173,7 +173,7 @@ func (s *simulation) harm() {
 	case 4: // a report comes again
 		if len(s.held) > 0 {
 			a := s.held[s.rng.IntN(len(s.held))]
-			s.step(coordinator.Report{Worker: a.worker, Lease: leaseID(a.lease), Sums: coordinator.Sums{Primal: 1e9}})
+			s.step(coordinator.Report{Worker: a.worker, Lease: leaseID(a.lease), Sums: figures{Primal: 1e9}.sums()})
 		}
 	case 5: // a task errs for a passing reason
 		if len(s.running) > 0 {

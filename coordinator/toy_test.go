@@ -8,8 +8,11 @@ import (
 	"slices"
 	"sync"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // toyStore holds one number per (job, step, task, attempt): the hash of everything that
@@ -82,7 +85,7 @@ func (s *toyStore) read(job string, p taxonv1.Place) (uint64, error) {
 	defer s.mu.Unlock()
 	v, ok := s.values[toyKey{job, p.Step, p.Task, p.Attempt}]
 	if !ok {
-		return 0, worker.Deterministic(fmt.Errorf("job %s: no value at %+v", job, p))
+		return 0, program.Deterministic(fmt.Errorf("job %s: no value at %+v", job, p))
 	}
 	return v, nil
 }
@@ -145,41 +148,61 @@ func (s *toyStore) run(l *taxonv1.Lease) (*taxonv1.Sums, error) {
 			say(v)
 		}
 	}
-	say(l.Kind, l.Sweep)
-	if m := l.Map; m != nil {
-		say(m.Block, m.Epochs, m.MaxEpochs, m.InnerGap, m.Price, m.Beta, m.Seed)
-		read(m.Dual.Place())
-		read(m.X.Expand()...)
-		read(m.XPrev.Expand()...)
-	}
-	if r := l.Reduce; r != nil {
-		say(r.Range, r.Rule, r.Set, r.Damping, r.Certify, r.Beta, r.Seed)
-		read(r.V.Expand()...)
-		read(r.X.Expand()...)
-		read(r.XPrev.Expand()...)
+	say(l.Op, l.Items, l.Item, l.Sweep, l.Seed, string(l.Params))
+	for _, in := range l.Inputs {
+		say(in.Value, in.Back)
+		read(in.Refs.Expand()...)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.write(l, h.Sum64())
-	return toySums(l), nil
+	return &taxonv1.Sums{Values: toySums(l).sums()}, nil
 }
+
+// figures are a task's sums by name.
+type figures struct{ Primal, Dual, Restart float64 }
+
+func (f figures) sums() method.Sums {
+	out := make(method.Sums, recursive.SumVisits+1)
+	out[recursive.SumPrimal], out[recursive.SumDual], out[recursive.SumRestart] = f.Primal, f.Dual, f.Restart
+	return out
+}
+
+// params are the parameters of a lease, of the one kind or the other.
+func params(l *taxonv1.Lease) (m recursive.Map, r recursive.Reduce) {
+	var err error
+	switch l.Op {
+	case recursive.OpMap, recursive.OpEmitMap:
+		err = method.Decode(l.Params, &m)
+	default:
+		err = method.Decode(l.Params, &r)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return m, r
+}
+
+// maps says whether a lease is about a block.
+func maps(l *taxonv1.Lease) bool { return l.Items == recursive.Blocks }
 
 // toySums is a training whose gap halves with every sweep: P = n (1 + 2^-sweep) over n
 // priced tasks, D = n (1 - 2^-sweep). Every fifth sweep asks for a restart.
-func toySums(l *taxonv1.Lease) *taxonv1.Sums {
-	sums := &taxonv1.Sums{Visits: 1}
-	if l.GetMap().GetPrice() || l.GetReduce().GetCertify() {
+func toySums(l *taxonv1.Lease) figures {
+	var f figures
+	m, r := params(l)
+	if m.Price || r.Certify {
 		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
-		sums.Primal, sums.Dual = 1+eps, 1-eps
+		f.Primal, f.Dual = 1+eps, 1-eps
 	}
-	if l.Reduce != nil {
-		sums.Restart = -1
+	if l.Op == recursive.OpReduce || l.Op == recursive.OpEmitReduce {
+		f.Restart = -1
 		if l.Sweep%5 == 0 {
-			sums.Restart = 1
+			f.Restart = 1
 		}
 	}
-	return sums
+	return f
 }
 
 // Run makes a toyStore a worker.Executor.

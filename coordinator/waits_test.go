@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"taxon/coordinator/method/methodtest"
+
 	"strings"
 	"testing"
 )
@@ -21,7 +23,7 @@ func TestWaitsFor(t *testing.T) {
 	}
 	m.Step(1, JoinShard{ID: "a", Addr: "h:1"})
 	m.Step(1, JoinShard{ID: "b", Addr: "h:2"})
-	m.Step(1, Submit{ID: "j", Spec: wordnetLike(1600, 100)})
+	m.Step(1, Submit{ID: "j", Spec: methodtest.WordNetLike(1600, 100)})
 	waits("none is up")
 	m.Step(1, Register{Name: "one", Slots: 1})
 	waits("")

@@ -8,6 +8,9 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
+	"taxon/internal/jobspec"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // methods are all of them: a new one is a line here.
@@ -35,4 +38,37 @@ func Lookup(name string) (method.Method, error) {
 		}
 	}
 	return nil, fmt.Errorf("method %q: use one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Job is a specification, and what follows from it alone.
+type Job struct {
+	Method   method.Method
+	Tree     *taxonomy.Tree
+	Plan     *method.Plan
+	Estimate method.Estimate
+}
+
+// Prepare checks a specification, plans it and estimates what it takes. Pure, and slow for
+// large structures.
+func Prepare(spec *taxonv1.JobSpec) (*Job, error) {
+	if spec.GetOptions() == nil {
+		return nil, fmt.Errorf("the job has no options")
+	}
+	m, err := Lookup(spec.GetOptions().GetMethod())
+	if err != nil {
+		return nil, err
+	}
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &method.Problem{Spec: spec, Tree: tree}
+	if err := method.Violations(method.CheckCriteria(spec.GetOptions()), m.Check(p)); err != nil {
+		return nil, err
+	}
+	plan, err := m.Plan(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{Method: m, Tree: tree, Plan: plan, Estimate: m.Estimate(p, plan)}, nil
 }

@@ -1,34 +1,78 @@
-package coordinator
+package recursive
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"taxon/internal/jobspec"
 	"testing"
 
+	"taxon/coordinator/method"
+	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"pgregory.net/rapid"
 )
 
-func testOuter(change func(*taxonv1.Options)) *outer {
+func testDriver(change func(*taxonv1.Options)) *driver {
 	o := &taxonv1.Options{Schedule: jobspec.ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
 	if change != nil {
 		change(o)
 	}
-	return newOuter(o, &taxonv1.Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
+	return newDriver(&taxonv1.JobSpec{Options: o}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
+}
+
+// figures are a task's sums by name.
+type figures struct{ Primal, Dual, InnerGap, Restart float64 }
+
+func (f figures) sums() method.Sums {
+	out := make(method.Sums, sums)
+	out[SumPrimal], out[SumDual], out[SumInnerGap], out[SumRestart] = f.Primal, f.Dual, f.InnerGap, f.Restart
+	return out
 }
 
 // commitOK folds the sums of a step in.
-func commitOK(t *testing.T, o *outer, sums ...Sums) outcome {
+func commitOK(t *testing.T, o *driver, all ...figures) method.Outcome {
 	t.Helper()
-	out, err := o.commit(sums)
+	out, err := commit(o, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func commit(o *driver, all ...figures) (method.Outcome, error) {
+	var sums []method.Sums
+	for _, f := range all {
+		sums = append(sums, f.sums())
+	}
+	return o.Commit(sums)
+}
+
+// takesX says whether a committed step's internals count.
+func takesX(out method.Outcome) bool { return !slices.Contains(out.Drop, X) }
+
+// mapOf and reduceOf are the parameters of the step under way.
+func mapOf(t interface{ Fatal(...any) }, o *driver) (m Map) {
+	s, _ := o.Step()
+	if s.Tasks[0].Op != OpMap {
+		t.Fatal(s)
+	}
+	if err := method.Decode(s.Tasks[0].Params, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func reduceOf(t interface{ Fatal(...any) }, o *driver) (r Reduce) {
+	s, _ := o.Step()
+	last := s.Tasks[len(s.Tasks)-1]
+	if last.Op != OpReduce {
+		t.Fatal(s)
+	}
+	if err := method.Decode(last.Params, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestPricedSweeps(t *testing.T) {
@@ -38,8 +82,10 @@ func TestPricedSweeps(t *testing.T) {
 		begun bool
 		want  []uint32
 	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true, []uint32{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24}}} {
-		o := testOuter(func(o *taxonv1.Options) { o.Loss = test.loss })
-		o.begin(test.begun)
+		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
+		if test.begun {
+			o.WarmStart([]string{Dual, X})
+		}
 		var got []uint32
 		for s := uint32(1); s <= 24; s++ {
 			if o.openSweep(s); o.Price {
@@ -59,11 +105,11 @@ func TestRoughEpochs(t *testing.T) {
 		given uint32
 		want  [3]uint32 // of sweeps 1, 2, 3
 	}{{"hinge", 0, [3]uint32{3, 3, 3}}, {"squared-hinge", 0, [3]uint32{1, 1, 3}}, {"squared-hinge", 2, [3]uint32{2, 2, 2}}} {
-		o := testOuter(func(o *taxonv1.Options) { o.Loss, o.InnerEpochs = test.loss, test.given })
+		o := testDriver(func(o *taxonv1.Options) { o.Loss, o.InnerEpochs = test.loss, test.given })
 		var got [3]uint32
 		for k := range got {
 			o.openSweep(uint32(k + 1))
-			got[k] = o.step().Epochs
+			got[k] = mapOf(t, o).Epochs
 		}
 		if got != test.want {
 			t.Errorf("%s, %d given: %v epochs, want %v", test.loss, test.given, got, test.want)
@@ -83,7 +129,7 @@ func TestAim(t *testing.T) {
 		{0.01001, 0.01001, 0}, // does not fall
 		{0.01, 0.02, 0},
 	} {
-		o := testOuter(func(o *taxonv1.Options) { o.Gap = 0.01 })
+		o := testDriver(func(o *taxonv1.Options) { o.Gap = 0.01 })
 		for _, at := range []struct {
 			sweep uint32
 			gap   float64
@@ -105,19 +151,19 @@ func TestAim(t *testing.T) {
 
 // methods.md 1: t+ = (1+sqrt(1+4t^2))/2, beta = (t-1)/t+; the gradient restart sets t = 1.
 func TestMomentum(t *testing.T) {
-	o := testOuter(nil)
+	o := testDriver(nil)
 	tk, beta := 1.0, 0.0
 	for sweep := uint32(1); sweep <= 12; sweep++ {
-		if s := o.step(); s.Sweep != sweep || math.Abs(s.Beta-beta) > 1e-15 {
-			t.Fatalf("sweep %d: beta %g, want %g", s.Sweep, s.Beta, beta)
+		if m := mapOf(t, o); o.Sweep != sweep || math.Abs(m.Beta-beta) > 1e-15 {
+			t.Fatalf("sweep %d: beta %g, want %g", o.Sweep, m.Beta, beta)
 		}
-		commitOK(t, o, Sums{Primal: 2 - float64(sweep)/100, Dual: 1})
+		commitOK(t, o, figures{Primal: 2 - float64(sweep)/100, Dual: 1})
 		restart := -1.0
 		if sweep == 7 {
 			restart = 1
 		}
-		out := commitOK(t, o, Sums{Restart: restart}, Sums{Restart: -0.5})
-		if !out.Take || !out.SweepDone || out.Certified != o.priced(sweep) {
+		out := commitOK(t, o, figures{Restart: restart}, figures{Restart: -0.5})
+		if !takesX(out) || !out.SweepDone || out.Certified != o.priced(sweep) {
 			t.Fatalf("sweep %d: outcome %+v", sweep, out)
 		}
 		next := (1 + math.Sqrt(1+4*tk*tk)) / 2
@@ -126,37 +172,37 @@ func TestMomentum(t *testing.T) {
 			tk, beta = 1, 0
 		}
 	}
-	if o := testOuter(func(o *taxonv1.Options) { o.Momentum = "none" }); o.momentum {
+	if o := testDriver(func(o *taxonv1.Options) { o.Momentum = "none" }); o.momentum {
 		t.Error("momentum none has momentum")
 	}
 }
 
 // The certificate adds the sums of both steps of a pricing sweep; gap = (P-D)/P.
 func TestCertificate(t *testing.T) {
-	o := testOuter(nil)
-	commitOK(t, o, Sums{Primal: 3, Dual: 1}, Sums{Primal: 4, Dual: 2})
-	commitOK(t, o, Sums{Primal: 1, Dual: 3, Restart: -1})
-	if want := (certificate{Objective: 8, Dual: 6, Gap: 0.25}); o.Last != want {
+	o := testDriver(nil)
+	commitOK(t, o, figures{Primal: 3, Dual: 1}, figures{Primal: 4, Dual: 2})
+	commitOK(t, o, figures{Primal: 1, Dual: 3, Restart: -1})
+	if want := (method.Certificate{Objective: 8, Dual: 6, Gap: 0.25}); o.Last != want {
 		t.Errorf("certificate %+v, want %+v", o.Last, want)
 	}
 	// The inner solves aim at innerShare of P - D, spread over ten terminals.
-	if got, want := o.step().InnerGap, innerShare*2/10; math.Abs(got-want) > 1e-15 {
+	if got, want := mapOf(t, o).InnerGap, innerShare*2/10; math.Abs(got-want) > 1e-15 {
 		t.Errorf("inner gap %g, want %g", got, want)
 	}
-	if testOuter(nil).step().InnerGap != 0 {
+	if mapOf(t, testDriver(nil)).InnerGap != 0 {
 		t.Error("an inner gap before the first certificate")
 	}
-	for _, bad := range []Sums{{Primal: math.Inf(1)}, {Primal: math.NaN()}, {Primal: 0, Dual: -1}} {
-		o := testOuter(nil)
+	for _, bad := range []figures{{Primal: math.Inf(1)}, {Primal: math.NaN()}, {Primal: 0, Dual: -1}} {
+		o := testDriver(nil)
 		commitOK(t, o, bad)
-		if _, err := o.commit([]Sums{{}}); !errors.Is(err, errNotFinite) {
+		if _, err := commit(o, figures{}); !errors.Is(err, errNotFinite) {
 			t.Errorf("%+v: error %v", bad, err)
 		}
 	}
 	// Rounding that puts D above P is no negative gap, and ends the job.
-	o = testOuter(nil)
-	commitOK(t, o, Sums{Primal: 1, Dual: math.Nextafter(1, 2)})
-	if commitOK(t, o, Sums{}); o.Last.Gap != 0 || o.StoppedBy != stoppedByGap {
+	o = testDriver(nil)
+	commitOK(t, o, figures{Primal: 1, Dual: math.Nextafter(1, 2)})
+	if commitOK(t, o, figures{}); o.Last.Gap != 0 || o.StoppedBy != method.StoppedByGap {
 		t.Errorf("gap %g, stopped by %q", o.Last.Gap, o.StoppedBy)
 	}
 }
@@ -164,39 +210,43 @@ func TestCertificate(t *testing.T) {
 // At the end of a twoblock job the internals of the last REDUCE are dropped: EMIT is at
 // the y that the certificate is about.
 func TestStopKeepsTheCertifiedPoint(t *testing.T) {
-	o := testOuter(func(o *taxonv1.Options) { o.MaxSweeps = momentumFrom + 2 })
+	o := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = momentumFrom + 2 })
 	for range momentumFrom + 1 {
-		commitOK(t, o, Sums{Primal: 2, Dual: 1})
-		commitOK(t, o, Sums{Restart: -1})
+		commitOK(t, o, figures{Primal: 2, Dual: 1})
+		commitOK(t, o, figures{Restart: -1})
 	}
-	beta := o.step().Beta
-	commitOK(t, o, Sums{Primal: 2, Dual: 1})
-	out := commitOK(t, o, Sums{Restart: -1})
-	if out.Take || !out.SweepDone || o.StoppedBy != stoppedBySweeps {
+	beta := o.Beta
+	commitOK(t, o, figures{Primal: 2, Dual: 1})
+	out := commitOK(t, o, figures{Restart: -1})
+	if takesX(out) || !out.SweepDone || o.StoppedBy != method.StoppedByMaxSweeps {
 		t.Errorf("outcome %+v, stopped by %q", out, o.StoppedBy)
 	}
-	s := o.step()
-	if s.Map != taxonv1.TaskKind_TASK_KIND_EMIT_MAP || s.Reduce != taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE || s.Beta != beta || beta == 0 {
-		t.Errorf("final step %+v, want EMIT at beta %g", s, beta)
+	s, _ := o.Next()
+	var emit Emit
+	if err := method.Decode(s.Tasks[0].Params, &emit); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Emit || s.Tasks[0].Op != OpEmitMap || s.Tasks[1].Op != OpEmitReduce || emit.Beta != beta || beta == 0 {
+		t.Errorf("final step %+v, want one that emits at beta %g", s, beta)
 	}
 	commitOK(t, o)
-	if o.Stage != stageEnd {
+	if _, more := o.Next(); more || o.Stage != stageEnd {
 		t.Errorf("stage %v after EMIT", phases[o.Stage])
 	}
 }
 
 // With full stiffness there is nothing to redo when P rises: only momentum restarts.
 func TestRiseWithFullStiffness(t *testing.T) {
-	o := testOuter(func(o *taxonv1.Options) { o.Stiffness = "full" })
+	o := testDriver(func(o *taxonv1.Options) { o.Stiffness = "full" })
 	for _, p := range []float64{2, 3} {
-		commitOK(t, o, Sums{Primal: p, Dual: 1})
-		if o.step().Rule != "full" {
-			t.Fatalf("rule %q", o.step().Rule)
+		commitOK(t, o, figures{Primal: p, Dual: 1})
+		if rule := reduceOf(t, o).Rule; rule != "full" {
+			t.Fatalf("rule %q", rule)
 		}
-		commitOK(t, o, Sums{Restart: -1})
+		commitOK(t, o, figures{Restart: -1})
 	}
-	if s := o.step(); s.Sweep != 3 || s.Beta != 0 {
-		t.Errorf("after a rise: %+v", s)
+	if m := mapOf(t, o); o.Sweep != 3 || m.Beta != 0 {
+		t.Errorf("after a rise: sweep %d, %+v", o.Sweep, m)
 	}
 }
 
@@ -207,7 +257,7 @@ func TestDriftTurnsPrecise(t *testing.T) {
 		gap, share float64
 		flat, want bool
 	}{{9e-4, 0.95, false, true}, {9e-4, 0.5, false, false}, {2e-3, 0.95, false, false}, {9e-4, 1, true, false}} {
-		o := newOuter(&taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, c.flat)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, c.flat)
 		o.Sweep, o.Primal, o.Dual, o.Inner = 5, 1, 1-c.gap, c.share*c.gap
 		if err := o.certify(); err != nil {
 			t.Fatal(err)
@@ -221,12 +271,12 @@ func TestDriftTurnsPrecise(t *testing.T) {
 // A flat job whose duals stand still above its tolerance descends in float64 from there on.
 func TestFlatStandstillTurnsPrecise(t *testing.T) {
 	for rise, want := range map[float64]bool{1e-9: true, 1e-2: false} {
-		o := newOuter(&taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, true)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, true)
 		for sweep, dual := range []float64{0.9, 0.9 + rise} {
 			if o.Precise {
 				t.Fatalf("precise before sweep %d", sweep+1)
 			}
-			if _, err := o.commit([]Sums{{Primal: 0.91, Dual: dual, InnerGap: 0.91 - dual}}); err != nil {
+			if _, err := commit(o, figures{Primal: 0.91, Dual: dual, InnerGap: 0.91 - dual}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -241,14 +291,14 @@ func TestFlatStandstillTurnsPrecise(t *testing.T) {
 func TestFlatLogisticAims(t *testing.T) {
 	gap := 1e-3
 	for loss, want := range map[string]float64{"logistic": flatShare * gap, "hinge": 0} {
-		o := newOuter(&taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}, &taxonv1.Plan{BlockTerminals: make([]uint32, 3)}, true)
-		if s := o.step(); s.InnerShare != want || (s.MaxEpochs == flatEpochs) != (loss == "hinge") {
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}}, &Plan{BlockTerminals: make([]uint32, 3)}, true)
+		if s := mapOf(t, o); s.InnerShare != want || (s.MaxEpochs == flatEpochs) != (loss == "hinge") {
 			t.Errorf("%s: first step %+v", loss, s)
 		}
-		if _, err := o.commit([]Sums{{Primal: 2, Dual: 1}}); err != nil {
+		if _, err := commit(o, figures{Primal: 2, Dual: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if s := o.step(); s.InnerShare != 0 || s.InnerGap == 0 {
+		if s := mapOf(t, o); s.InnerShare != 0 || s.InnerGap == 0 {
 			t.Errorf("%s: second step %+v", loss, s)
 		}
 	}
@@ -262,20 +312,21 @@ func TestEveryJobEnds(t *testing.T) {
 			Schedule: rapid.SampledFrom([]string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleJacobi}).Draw(t, "schedule"),
 			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
 		}
-		o := newOuter(options, &taxonv1.Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, flat)
+		o := newDriver(&taxonv1.JobSpec{Options: options}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, flat)
 		sweeps := uint32(0)
 		for steps := 0; o.Stage != stageEnd; steps++ {
 			if steps > 500 {
 				t.Fatal("the job does not end")
 			}
 			if rapid.IntRange(0, 50).Draw(t, "time") == 0 {
-				o.Force = true
+				o.TimeUp(true)
+				o.shorten() // no step is under way here: those are TestTimeUpBetweenSteps'
 			}
-			sums := Sums{
+			f := figures{
 				Primal: rapid.Float64Range(2, 3).Draw(t, "P"), Dual: rapid.Float64Range(1, 2).Draw(t, "D"),
 				Restart: rapid.Float64Range(-1, 1).Draw(t, "restart"),
 			}
-			out, err := o.commit([]Sums{sums})
+			out, err := commit(o, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -292,88 +343,30 @@ func TestEveryJobEnds(t *testing.T) {
 	})
 }
 
-// The guess of the remaining time is exact for a gap that falls by a constant factor,
-// heeds the caps, and is never a NaN.
-func TestETA(t *testing.T) {
-	newTestJob := func(gap float64, maxSweeps uint32, maxSeconds float64, gaps ...float64) *job {
-		o := &taxonv1.Options{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}
-		j := &job{prepared: &prepared{spec: &taxonv1.JobSpec{Options: o}, plan: &taxonv1.Plan{}}}
-		j.outer = newOuter(o, j.plan, false)
-		j.State = taxonv1.JobState_JOB_STATE_RUNNING
-		for i, g := range gaps {
-			j.Trace = append(j.Trace, traceRecord{Sweep: uint32(i + 1), Seconds: float64(10 * (i + 1)), Certificate: &certificate{Gap: g}})
-			j.Committed = uint32(i + 1)
-		}
-		return j
-	}
-	for _, test := range []struct {
-		name string
-		job  *job
-		want float64
-	}{
-		{"no certificate", newTestJob(1e-3, 0, 0), 0},
-		{"one certificate", newTestJob(1e-3, 0, 0, 0.5), 0},
-		{"a decade in ten seconds", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 20},
-		{"rising", newTestJob(1e-4, 0, 0, 0.1, 0.2, 0.3), 0},
-		{"level", newTestJob(1e-4, 0, 0, 0.1, 0.1, 0.1), 0},
-		{"a gap of zero", newTestJob(1e-4, 0, 0, 0.1, 0, 0), 0},
-		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 5},
-		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 10},
-		{"overdue", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0},
-	} {
-		now := Tick(10*len(test.job.Trace)) * second
-		if got := test.job.eta(now); !(math.Abs(got-test.want) < 1e-9) {
-			t.Errorf("%s: %g seconds, want %g", test.name, got, test.want)
-		}
-	}
-}
-
-// Seeds differ by job, item and sweep, and are the same ever after: they are part of
-// what a model is made from.
-func TestSeeds(t *testing.T) {
-	seen := map[uint64]string{}
-	for job := range uint64(4) {
-		for item := range uint32(20) {
-			for sweep := range uint32(20) {
-				s, name := taskSeed(job, item, sweep), fmt.Sprint(job, item, sweep)
-				if other, ok := seen[s]; ok {
-					t.Fatalf("seeds of %s and %s are equal", name, other)
-				}
-				seen[s] = name
-			}
-		}
-	}
-	if got := taskSeed(7, 3, 2); got != seed732 {
-		t.Errorf("seed %#x, want %#x", got, uint64(seed732))
-	}
-}
-
-const seed732 = 0x3a730b715e268cb4
-
 // TestRestsAboveTheTolerance checks that a job whose sums no longer move ends, and says so.
 func TestRestsAboveTheTolerance(t *testing.T) {
-	o := newOuter(&taxonv1.Options{Gap: 1e-9, Method: "bsvm"}, &taxonv1.Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
+	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
 	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
 		if sweep > 3+stillSweeps {
 			t.Fatalf("no end after %d sweeps", sweep)
 		}
-		commitOK(t, o, Sums{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // rises until sweep 3
+		commitOK(t, o, figures{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // rises until sweep 3
 	}
-	if o.StoppedBy != stoppedByRest || o.Sweep != 3+stillSweeps || o.Last.Gap == 0 {
+	if o.StoppedBy != method.StoppedByStationary || o.Sweep != 3+stillSweeps || o.Last.Gap == 0 {
 		t.Errorf("stopped by %q after sweep %d with %+v", o.StoppedBy, o.Sweep, o.Last)
 	}
 }
 
 // A begun job's momentum runs from its first sweep on, and its inner solves aim less high.
 func TestBegunPace(t *testing.T) {
-	o := testOuter(nil)
-	o.begin(true)
+	o := testDriver(nil)
+	o.WarmStart([]string{Dual, X})
 	o.advance(false)
 	o.advance(false)
 	if o.Sweep != 3 || !(o.Beta > 0) {
 		t.Errorf("sweep %d has momentum %g, want some in sweep 3", o.Sweep, o.Beta)
 	}
-	o.Certified, o.Last = true, certificate{Objective: 10, Dual: 5, Gap: 0.5}
+	o.Certified, o.Last = true, method.Certificate{Objective: 10, Dual: 5, Gap: 0.5}
 	begun := o.innerGap()
 	if o.Begun = false; !(begun > o.innerGap()) {
 		t.Errorf("inner solves aim at %g, as from nothing", begun)

@@ -1,15 +1,16 @@
-package coordinator
+package recursive
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
-	"taxon/internal/jobspec"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
+	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 )
 
@@ -58,19 +59,19 @@ func TestPlanProperties(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		p := NewPlan(tree, spec)
-		checkBlocks(t, tree, p)
+		p := newPlan(tree, spec)
+		checkBlocks(t, tree, p, blockCosts(tree, spec.GetData(), p))
 		checkSets(t, tree, spec, p)
 		checkGroups(t, p)
 		checkRanges(t, tree, spec, p)
-		if again := NewPlan(tree, spec); !proto.Equal(p, again) {
+		if again := newPlan(tree, spec); !reflect.DeepEqual(p, again) {
 			t.Fatal("a second plan of the same job differs")
 		}
 	})
 }
 
 // checkBlocks: every terminal lies in exactly one block, no block is empty or too wide.
-func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *taxonv1.Plan) {
+func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *Plan, cost []float64) {
 	seen := make([]int, tree.Len())
 	for _, n := range p.BlockTerminals {
 		seen[n]++
@@ -81,22 +82,22 @@ func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *taxonv1.Plan) {
 		}
 	}
 	blocks := len(p.BlockBegin) - 1
-	if p.BlockBegin[0] != 0 || int(p.BlockBegin[blocks]) != len(p.BlockTerminals) || len(p.BlockSet) != blocks || len(p.BlockCost) != blocks {
-		t.Fatalf("%d blocks, %d sets, %d costs, borders %v", blocks, len(p.BlockSet), len(p.BlockCost), p.BlockBegin)
+	if p.BlockBegin[0] != 0 || int(p.BlockBegin[blocks]) != len(p.BlockTerminals) || len(p.BlockSet) != blocks || len(cost) != blocks {
+		t.Fatalf("%d blocks, %d sets, %d costs, borders %v", blocks, len(p.BlockSet), len(cost), p.BlockBegin)
 	}
 	for b := range blocks {
 		if n := int(p.BlockBegin[b+1]) - int(p.BlockBegin[b]); n < 1 || n > blockTerminals {
 			t.Fatalf("block %d holds %d terminals", b, n)
 		}
-		if !(p.BlockCost[b] >= 0) {
-			t.Fatalf("block %d costs %g", b, p.BlockCost[b])
+		if !(cost[b] >= 0) {
+			t.Fatalf("block %d costs %g", b, cost[b])
 		}
 	}
 }
 
 // checkSets: blocks lie in one set each, set by set; siblings stand side by side; no edge
 // joins two nodes of a set.
-func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *taxonv1.Plan) {
+func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
 	setOf, sets := jobspec.NodeSets(tree, spec.Options)
 	if sets != p.Sets || !slices.IsSorted(p.BlockSet) {
 		t.Fatalf("%d sets, plan has %d; blocks' sets %v", sets, p.Sets, p.BlockSet)
@@ -130,7 +131,7 @@ func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *taxonv
 	}
 }
 
-func checkGroups(t *rapid.T, p *taxonv1.Plan) {
+func checkGroups(t *rapid.T, p *Plan) {
 	g := p.GroupBegin
 	if g[0] != 0 || int(g[len(g)-1]) != len(p.BlockSet) {
 		t.Fatalf("groups %v do not cover %d blocks", g, len(p.BlockSet))
@@ -143,7 +144,7 @@ func checkGroups(t *rapid.T, p *taxonv1.Plan) {
 }
 
 // checkRanges: the ranges cover every feature and the bias, none is empty.
-func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *taxonv1.Plan) {
+func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
 	end := uint32(spec.Data.Features)
 	if spec.Options.Bias > 0 {
 		end++
@@ -162,48 +163,14 @@ func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *taxo
 	}
 }
 
-// wordnetLike is about the shape of wordnet-freq: 28,780 features of Zipf frequencies,
-// 3,383 classes under 1,768 internals.
-func wordnetLike(terminals, internals int) *taxonv1.JobSpec {
-	const features, nonzeros, buckets = 28_780, 562_000, 1024
-	st, d := &taxonv1.Structure{}, &taxonv1.Data{Instances: 44_317, Features: features, Nonzeros: nonzeros}
-	for n := range terminals + internals {
-		st.Names = append(st.Names, fmt.Sprintf("n%d", n))
-		if n > 0 {
-			parent := (n - 1) / 3
-			if n >= internals {
-				parent = (n - internals) * internals / terminals
-			}
-			st.Parents, st.Children = append(st.Parents, uint32(parent)), append(st.Children, uint32(n))
-		}
-		if n >= internals {
-			d.Labels, d.LabelInstances = append(d.Labels, st.Names[n]), append(d.LabelInstances, 13)
-		}
-	}
-	count := make([]float64, features)
-	total := 0.0
-	for f := range count {
-		count[f] = 1 / float64(f+3)
-		total += count[f]
-	}
-	width, sum := (features+buckets-1)/buckets, 0.0
-	for f := range count {
-		sum += count[f] / total * nonzeros
-		if (f+1)%width == 0 || f == features-1 {
-			d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
-		}
-	}
-	return &taxonv1.JobSpec{Data: d, Structure: st, Options: &taxonv1.Options{C: 1, Gap: 0.01, Bias: 1, Schedule: "twoblock"}}
-}
-
 // The number of ranges follows the work; the work is spread evenly.
 func TestRangesFollowTheWork(t *testing.T) {
-	spec := wordnetLike(3383, 1768)
+	spec := methodtest.WordNetLike(3383, 1768)
 	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewPlan(tree, spec)
+	p := newPlan(tree, spec)
 	if n := len(p.RangeBegin) - 1; n < 8 || n > 16 {
 		t.Errorf("wordnet-freq: %d ranges, want 8 to 16", n)
 	}
@@ -219,20 +186,20 @@ func TestRangesFollowTheWork(t *testing.T) {
 	if slices.Max(work) > 1.1*slices.Min(work) {
 		t.Errorf("work of the ranges %.0f", work)
 	}
-	small := wordnetLike(20, 8)
+	small := methodtest.WordNetLike(20, 8)
 	small.Data.Features, small.Data.Nonzeros, small.Data.FeatureCountsLog = 80, 80_000, []uint32{80_000}
 	if tree, _, err = jobspec.Tree(small); err != nil {
 		t.Fatal(err)
 	}
-	if r := NewPlan(tree, small).RangeBegin; len(r) != 2 {
+	if r := newPlan(tree, small).RangeBegin; len(r) != 2 {
 		t.Errorf("a small problem has ranges %v", r)
 	}
-	big := wordnetLike(3383, 1768)
+	big := methodtest.WordNetLike(3383, 1768)
 	big.Data.Nonzeros, big.Data.FeatureCountsLog, big.Data.Features = 1e8, nil, 1_600_000
 	if tree, _, err = jobspec.Tree(big); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(NewPlan(tree, big).RangeBegin) - 1; n != maxRanges {
+	if n := len(newPlan(tree, big).RangeBegin) - 1; n != maxRanges {
 		t.Errorf("a big problem has %d ranges, want %d", n, maxRanges)
 	}
 }

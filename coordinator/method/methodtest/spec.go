@@ -1,0 +1,42 @@
+// Package methodtest has made-up jobs for the tests of methods and of the coordinator.
+package methodtest
+
+import (
+	"fmt"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// WordNetLike is about the shape of wordnet-freq: 28,780 features of Zipf frequencies,
+// 3,383 classes under 1,768 internals.
+func WordNetLike(terminals, internals int) *taxonv1.JobSpec {
+	const features, nonzeros, buckets = 28_780, 562_000, 1024
+	st, d := &taxonv1.Structure{}, &taxonv1.Data{Instances: 44_317, Features: features, Nonzeros: nonzeros}
+	for n := range terminals + internals {
+		st.Names = append(st.Names, fmt.Sprintf("n%d", n))
+		if n > 0 {
+			parent := (n - 1) / 3
+			if n >= internals {
+				parent = (n - internals) * internals / terminals
+			}
+			st.Parents, st.Children = append(st.Parents, uint32(parent)), append(st.Children, uint32(n))
+		}
+		if n >= internals {
+			d.Labels, d.LabelInstances = append(d.Labels, st.Names[n]), append(d.LabelInstances, 13)
+		}
+	}
+	count := make([]float64, features)
+	total := 0.0
+	for f := range count {
+		count[f] = 1 / float64(f+3)
+		total += count[f]
+	}
+	width, sum := (features+buckets-1)/buckets, 0.0
+	for f := range count {
+		sum += count[f] / total * nonzeros
+		if (f+1)%width == 0 || f == features-1 {
+			d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
+		}
+	}
+	return &taxonv1.JobSpec{Data: d, Structure: st, Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", C: 1, Gap: 0.01, Bias: 1, Schedule: "twoblock"}}
+}

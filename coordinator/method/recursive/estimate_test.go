@@ -1,0 +1,126 @@
+package recursive
+
+import (
+	"fmt"
+	"testing"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
+	"taxon/internal/jobspec"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// estimateOf plans a job and estimates what it takes.
+func estimateOf(spec *taxonv1.JobSpec) (method.Estimate, error) {
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		return method.Estimate{}, err
+	}
+	return estimate(tree, spec, newPlan(tree, spec)), nil
+}
+
+// The estimate grows with what it is of, and names what a plan is made of.
+func TestPlanMemory(t *testing.T) {
+	small, err := estimateOf(methodtest.WordNetLike(200, 50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := estimateOf(methodtest.WordNetLike(2000, 500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if small.Terminals < 200 || small.WorkerSlot == 0 {
+		t.Errorf("%+v", small)
+	}
+	if large.StoreSweep <= small.StoreSweep || large.Coordinator <= small.Coordinator || large.SecondsSweep <= small.SecondsSweep ||
+		large.WorkerShared <= small.WorkerShared || large.StoreJob < large.StoreSweep {
+		t.Errorf("ten times the classes: %+v, then %+v", small, large)
+	}
+	squared := methodtest.WordNetLike(200, 50)
+	squared.Options.Loss = "squared-hinge"
+	if e, err := estimateOf(squared); err != nil || e.WorkerSlot != small.WorkerSlot+64*(squared.Data.Features+1) {
+		t.Errorf("squared hinge: %+v, hinge %+v, %v", e, small, err)
+	}
+	wide := methodtest.WordNetLike(200, 50)
+	wide.Data.Features *= 10
+	if e, err := estimateOf(wide); err != nil || e.WorkerSlot < 5*small.WorkerSlot || e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {
+		t.Errorf("ten times the features: %+v, then %+v, %v", small, e, err)
+	}
+	if _, err := estimateOf(&taxonv1.JobSpec{Structure: &taxonv1.Structure{Names: []string{"a"}, Parents: []uint32{0}, Children: []uint32{0}}}); err == nil {
+		t.Error("a cycle was planned")
+	}
+}
+
+// Internals low in the hierarchy see few rows: their entries stay far below the features,
+// and those of dense vectors do not.
+func TestInternalEntries(t *testing.T) {
+	spec := methodtest.WordNetLike(2000, 500)
+	tree, _, err := jobspec.Tree(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := spec.GetData()
+	n := internalEntries(tree, d)
+	all := uint64(len(tree.Internals())) * d.Features
+	nonzeros := uint64(supportPerPositive*tree.MaxDepth()+1)*d.Nonzeros + all/d.Features
+	if n < all/d.Features || n > nonzeros || n > all/4 {
+		t.Errorf("%d entries of internals, at most %d nonzeros are below them, dense were %d", n, nonzeros, all)
+	}
+	v := newVocabulary(d)
+	for rows, last := 0.0, 0.0; rows < 3*float64(d.Instances); rows = 1.5*rows + 1 {
+		f := v.distinct(rows)
+		if f < last || f > float64(d.Features)+1 {
+			t.Errorf("%g rows hold %g features, fewer held %g", rows, f, last)
+		}
+		last = f
+	}
+	sparse, err := estimateOf(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Options.Loss = "logistic"
+	dense, err := estimateOf(spec)
+	if err != nil || dense.WorkerShared < sparse.WorkerShared+8*(all-n) || dense.StoreSweep <= sparse.StoreSweep {
+		t.Errorf("logistic: %+v after %+v, %v", dense, sparse, err)
+	}
+}
+
+// Half-full rows of few columns are laid out lane by lane for the hinge: memory of a slot.
+func TestDenseRowsAreCounted(t *testing.T) {
+	slot := func(loss string, nonzeros uint64) uint64 {
+		spec := methodtest.WordNetLike(200, 50)
+		spec.Options.Loss = loss
+		spec.Data.Instances, spec.Data.Features, spec.Data.Nonzeros = 10000, 80, nonzeros
+		e, err := estimateOf(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.WorkerSlot
+	}
+	if more := slot("hinge", 400000) - slot("hinge", 399999); more != 10000*4*(64*6+32) {
+		t.Errorf("half-full rows take %d bytes more", more)
+	}
+	if more := slot("squared-hinge", 400000) - slot("squared-hinge", 399999); more != 0 {
+		t.Errorf("of the squared hinge %d bytes", more)
+	}
+}
+
+// What is kept of blocks is shared out over the slots; where nobody knows how many there
+// are it does not count, and a job that grows needs more of all.
+func TestProcess(t *testing.T) {
+	e, err := estimateOf(methodtest.WordNetLike(2000, 500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.WorkerKept == 0 || e.Process(1, 1)-e.Process(1, 0) < 2*e.WorkerKept || e.Process(2, 8)-e.Process(2, 0) > e.WorkerKept {
+		t.Errorf("kept %d, of one slot %d, of two of eight %d", e.WorkerKept, e.Process(1, 1)-e.Process(1, 0), e.Process(2, 8)-e.Process(2, 0))
+	}
+	for slots := uint32(1); slots < 9; slots++ {
+		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots, 8) >= e.Process(slots, 8) || e.Needs(slots, 8) <= e.Worker(slots) {
+			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots, 8), e.Worker(slots))
+		}
+		if fit := e.Fitting(e.Needs(slots, 8), 8); fit != fmt.Sprintf("--slots %d, which fit the memory it has", slots) {
+			t.Errorf("%d slots: %s", slots, fit)
+		}
+	}
+}
