@@ -12,6 +12,7 @@ import (
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/worker/program"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -72,7 +73,7 @@ func (f *fakeTasks) Job(_ context.Context, r *taxonv1.JobRequest, _ ...grpc.Call
 	if err := f.fault("job", ""); err != nil {
 		return nil, err
 	}
-	return &taxonv1.JobResult{Plan: &taxonv1.Plan{Sets: uint32(len(r.Job))}}, nil
+	return &taxonv1.JobResult{Plan: &taxonv1.Plan{Items: make([]*taxonv1.Items, len(r.Job))}}, nil
 }
 
 func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest, _ ...grpc.CallOption) (*taxonv1.LeaseResult, error) {
@@ -147,7 +148,7 @@ func (f runFunc) Run(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lea
 
 // double answers with twice the task's number.
 var double = runFunc(func(_ context.Context, _ *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
-	return &taxonv1.Sums{Primal: 2 * float64(l.Task)}, Stats{CPUSeconds: 1, BytesRead: 2, BytesWritten: 3}, nil
+	return &taxonv1.Sums{Values: []float64{2 * float64(l.Task)}}, Stats{CPUSeconds: 1, BytesRead: 2, BytesWritten: 3}, nil
 })
 
 // untilCancelled works until it is told to stop.
@@ -215,7 +216,7 @@ func TestAgentRunsAndReports(t *testing.T) {
 	seen := map[uint32]bool{}
 	for _, r := range f.reports {
 		seen[r.Lease.Task] = true
-		if r.Error != "" || r.Sums.Primal != 2*float64(r.Lease.Task) || r.CpuSeconds != 1 || r.BytesRead != 2 || r.BytesWritten != 3 ||
+		if r.Error != "" || r.Sums.Values[0] != 2*float64(r.Lease.Task) || r.CpuSeconds != 1 || r.BytesRead != 2 || r.BytesWritten != 3 ||
 			r.Worker != "w1" || r.Lease.Epoch != uint64(r.Lease.Task)+100 {
 			t.Errorf("report %v", r)
 		}
@@ -231,8 +232,8 @@ func TestAgentReportsErrors(t *testing.T) {
 		deterministic bool
 	}{
 		{errors.New("store is away"), false},
-		{Deterministic(errors.New("shard is damaged")), true},
-		{fmt.Errorf("block 3: %w", Deterministic(errors.New("shard is damaged"))), true},
+		{program.Deterministic(errors.New("shard is damaged")), true},
+		{fmt.Errorf("block 3: %w", program.Deterministic(errors.New("shard is damaged"))), true},
 	} {
 		f := newFakeTasks()
 		f.leases <- testLease(0)
@@ -245,11 +246,11 @@ func TestAgentReportsErrors(t *testing.T) {
 			t.Errorf("%v: report %v", test.err, r)
 		}
 	}
-	if Deterministic(nil) != nil || IsDeterministic(nil) || IsDeterministic(errLost) {
+	if program.Deterministic(nil) != nil || program.IsDeterministic(nil) || program.IsDeterministic(errLost) {
 		t.Error("no error is deterministic by itself")
 	}
 	inner := errors.New("inner")
-	if !errors.Is(Deterministic(inner), inner) {
+	if !errors.Is(program.Deterministic(inner), inner) {
 		t.Error("Deterministic hides its error")
 	}
 }

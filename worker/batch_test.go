@@ -9,6 +9,7 @@ import (
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/worker/program"
 )
 
 // putStore counts the calls that write, and fails with err.
@@ -35,7 +36,7 @@ func writer(s Store, bytes int, kept *int) runFunc {
 	return func(ctx context.Context, _ *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
 		key := store.Key{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Name: "dual"}
 		err := write(ctx, s, []store.Value{{Key: key, Data: make([]byte, bytes)}}, func() { *kept++ })
-		return &taxonv1.Sums{Primal: float64(l.Task)}, Stats{}, err
+		return &taxonv1.Sums{Values: []float64{float64(l.Task)}}, Stats{}, err
 	}
 }
 
@@ -67,7 +68,7 @@ func TestBatchIsWrittenOnce(t *testing.T) {
 		t.Fatalf("%d reports of %d tasks, %d calls of the store, %d values kept", len(f.reports), len(all), len(s.calls), kept)
 	}
 	for n, r := range all {
-		if r.Lease.Task != uint32(n) || r.Sums.Primal != float64(n) || r.Error != "" {
+		if r.Lease.Task != uint32(n) || r.Sums.Values[0] != float64(n) || r.Error != "" {
 			t.Errorf("report %d: %v", n, r)
 		}
 	}
@@ -119,7 +120,7 @@ func TestBatchWithALostLease(t *testing.T) {
 				<-ctx.Done() // until the renewal tells
 				return nil, Stats{}, ctx.Err()
 			case 2:
-				return nil, Stats{}, Deterministic(errors.New("shard is damaged"))
+				return nil, Stats{}, program.Deterministic(errors.New("shard is damaged"))
 			}
 			return next(ctx, job, l)
 		})})

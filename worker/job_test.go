@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
-	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/memory"
 	"taxon/test/jobs"
+	"taxon/worker/program"
 )
 
 // result is a small job as the coordinator hands it out.
@@ -24,95 +26,26 @@ func result(t *testing.T, j *jobs.Job, schedule string) *taxonv1.JobResult {
 	o := jobs.Defaults()
 	o.Schedule = schedule
 	spec := j.Spec(o)
-	tree, _, err := jobspec.Tree(spec)
+	plan, err := coordinator.NewPlan(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &taxonv1.JobResult{Spec: spec, Plan: coordinator.NewPlan(tree, spec)}
+	return &taxonv1.JobResult{Spec: spec, Plan: plan}
 }
+
+type opener = func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 
 func of(set *dataset.Set) opener {
 	return func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil }
 }
 
-// TestJobNumbers: internals are numbered in preorder without gaps, and know their
-// parents, children, terminals and sets as the tree has them.
-func TestJobNumbers(t *testing.T) {
-	small := jobs.Small(3, 200, 60)
-	j, err := newJob(context.Background(), "j", result(t, small, "parity"), of(small.Set))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sets, _ := jobspec.NodeSets(j.tree, &taxonv1.Options{Schedule: "parity"})
-	internals := j.tree.Internals()
-	if len(internals) != len(j.forest.Parent) || len(internals) < 10 {
-		t.Fatalf("%d internals, %d numbered", len(internals), len(j.forest.Parent))
-	}
-	terminals, children := make([]int32, len(internals)), make([]int32, len(internals))
-	for n := range j.tree.Len() {
-		if p := j.tree.Parent[n]; p >= 0 && j.tree.Leaf[n] {
-			terminals[j.internal[p]]++
-		} else if p >= 0 {
-			children[j.internal[p]]++
-		}
-		if j.tree.Leaf[n] != (j.internal[n] < 0) {
-			t.Errorf("node %d: leaf %v, internal number %d", n, j.tree.Leaf[n], j.internal[n])
-		}
-	}
-	for p, n := range internals {
-		if j.internal[n] != int32(p) {
-			t.Errorf("internal %d is numbered %d", p, j.internal[n])
-		}
-		want := int32(-1)
-		if q := j.tree.Parent[n]; q >= 0 {
-			want = j.internal[q]
-		}
-		if j.forest.Parent[p] != want || j.forest.Parent[p] >= int32(p) {
-			t.Errorf("internal %d: parent %d, want %d", p, j.forest.Parent[p], want)
-		}
-		if j.forest.Set[p] != int32(sets[n]) {
-			t.Errorf("internal %d: set %d, want %d", p, j.forest.Set[p], sets[n])
-		}
-	}
-	if !slices.Equal(terminals, j.forest.Terminals) || !slices.Equal(children, j.forest.Children) {
-		t.Errorf("terminals %v, want %v; children %v, want %v", j.forest.Terminals, terminals, j.forest.Children, children)
-	}
-}
-
-// TestJobGroups: each group has the parents of its blocks' terminals and all their
-// ancestors, and nothing else.
-func TestJobGroups(t *testing.T) {
-	small := jobs.Small(4, 200, 90)
-	r := result(t, small, "twoblock")
-	blocks := uint32(len(r.Plan.BlockBegin) - 1)
-	r.Plan.GroupBegin = []uint32{0, 1, blocks} // uneven, more than the plan would have
-	j, err := newJob(context.Background(), "j", r, of(small.Set))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(j.groups) != 2 || j.groupOf[0] != 0 || j.groupOf[blocks-1] != 1 {
-		t.Fatalf("%d groups, blocks' groups %v", len(j.groups), j.groupOf)
-	}
-	for g, nodes := range j.groups {
-		want := map[int32]bool{}
-		for b := range blocks {
-			if j.groupOf[b] == g {
-				for _, n := range j.terminals(b) {
-					for p := j.parent(n); p >= 0; p = j.forest.Parent[p] {
-						want[p] = true
-					}
-				}
-			}
-		}
-		if len(want) != len(nodes) || !slices.IsSorted(nodes) {
-			t.Errorf("group %d: %v, want %d nodes, ascending", g, nodes, len(want))
-		}
-		for _, p := range nodes {
-			if !want[p] {
-				t.Errorf("group %d holds %d for nothing", g, p)
-			}
-		}
-	}
+// lease is one of a plan's tasks that reads nothing yet.
+func lease(r *taxonv1.JobResult, op string, list, item uint32, params any) *taxonv1.Lease {
+	ranges, blocks := r.Plan.Items[recursive.Ranges].Count, r.Plan.Items[recursive.Blocks].Count
+	return &taxonv1.Lease{Job: "j", Step: 3, Attempt: 1, Op: op, Items: list, Item: item, Params: method.Encode(params), Inputs: []*taxonv1.Input{
+		{Value: recursive.X, All: true, Refs: zeros(ranges)}, {Value: recursive.X, Back: 1, All: true, Refs: zeros(ranges)},
+		{Value: recursive.V, All: true, Refs: zeros(blocks)},
+	}}
 }
 
 // TestJobErrors come again anywhere, but for data that may be there later, and say what to do.
@@ -125,6 +58,9 @@ func TestJobErrors(t *testing.T) {
 	}{
 		"other data": {func(r *taxonv1.JobResult) { r.Spec.Data.Fingerprint = "00" }, of(small.Set), "the data has changed since the job was submitted"},
 		"loss":       {func(r *taxonv1.JobResult) { r.Spec.Options.Loss = "logit" }, of(small.Set), `unknown loss "logit"`},
+		"method":     {func(r *taxonv1.JobResult) { r.Spec.Options.Method = "td2" }, of(small.Set), `does not know method "td2": it is older`},
+		"sums":       {func(r *taxonv1.JobResult) { r.Plan.Sums = r.Plan.Sums[1:] }, of(small.Set), "tasks are to report 7 figures, this worker's have 8"},
+		"detail":     {func(r *taxonv1.JobResult) { r.Plan.Detail = []byte("{") }, of(small.Set), "plan: written by another version"},
 		"prune":      {func(r *taxonv1.JobResult) { r.Spec.Options.Prune = "all" }, of(small.Set), `"all"`},
 		"no data": {func(*taxonv1.JobResult) {}, func(context.Context, *taxonv1.Data) (*dataset.Set, error) {
 			return nil, errors.New("gone")
@@ -133,9 +69,10 @@ func TestJobErrors(t *testing.T) {
 		r := result(t, small, "twoblock")
 		c.change(r)
 		trainer := &Trainer{Open: c.open}
-		_, _, err := trainer.Run(context.Background(), r, &taxonv1.Lease{Job: "j", Kind: taxonv1.TaskKind_TASK_KIND_MAP})
-		if err == nil || !strings.Contains(err.Error(), c.want) || IsDeterministic(err) != (name != "no data") {
-			t.Errorf("%s: %v (deterministic: %v), want %q", name, err, IsDeterministic(err), c.want)
+		_, _, err := trainer.Run(context.Background(), r, &taxonv1.Lease{Job: "j", Op: recursive.OpMap})
+		unfit, later := name == "method", name == "no data"
+		if err == nil || !strings.Contains(err.Error(), c.want) || program.IsDeterministic(err) != (!unfit && !later) || program.IsUnfit(err) != unfit {
+			t.Errorf("%s: %v (deterministic: %v, unfit: %v), want %q", name, err, program.IsDeterministic(err), program.IsUnfit(err), c.want)
 		}
 		if len(trainer.jobs) != 0 {
 			t.Errorf("%s: the job that could not be loaded is kept", name)
@@ -149,34 +86,45 @@ func TestTaskErrors(t *testing.T) {
 	r := result(t, small, "twoblock")
 	shard := memory.New(memory.Options{})
 	defer shard.Close()
-	blocks := uint32(len(r.Plan.BlockBegin) - 1)
-	ranges := uint32(len(r.Plan.RangeBegin) - 1)
+	blocks, ranges := r.Plan.Items[recursive.Blocks].Count, r.Plan.Items[recursive.Ranges].Count
 	broken := store.Key{Job: "j", Step: 1, Task: 0, Attempt: 1, Name: "dual"}
 	if err := shard.Put(context.Background(), []store.Value{{Key: broken, Data: []byte{9, 9}}}); err != nil {
 		t.Fatal(err)
 	}
-	first := &taxonv1.Ref{Step: 1, Task: 0, Attempt: 1}
+	mapping := func(dual taxonv1.Place) *taxonv1.Lease {
+		l := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{})
+		l.Inputs = append(l.Inputs, &taxonv1.Input{Value: recursive.Dual, Refs: taxonv1.NewRefs([]taxonv1.Place{dual})})
+		return l
+	}
+	without := func(family string, l *taxonv1.Lease) *taxonv1.Lease {
+		l.Inputs = slices.DeleteFunc(l.Inputs, func(in *taxonv1.Input) bool { return in.Value == family })
+		return l
+	}
+	garbled := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{})
+	garbled.Params = []byte(`{"Epochs": -1}`)
 	for name, c := range map[string]struct {
 		lease         *taxonv1.Lease
 		deterministic bool
 		want          string
 	}{
-		"no kind":       {&taxonv1.Lease{}, true, "does not know task kind 0"},
-		"new kind":      {&taxonv1.Lease{Kind: 77}, true, "does not know task kind 77"},
-		"block":         {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_MAP, Map: &taxonv1.MapTask{Block: blocks}}, true, "block"},
-		"emitted block": {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_EMIT_MAP, Map: &taxonv1.MapTask{Block: blocks}}, true, "block"},
-		"range":         {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_REDUCE, Reduce: &taxonv1.ReduceTask{Range: ranges, Rule: "full"}}, true, "feature range"},
-		"rule":          {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_REDUCE, Reduce: &taxonv1.ReduceTask{Rule: "median"}}, true, "unknown reduce rule"},
-		"another format": {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_MAP, Map: &taxonv1.MapTask{Dual: first,
-			X: zeros(ranges), XPrev: zeros(ranges)}}, true, "written by a different version"},
-		"lost": {&taxonv1.Lease{Kind: taxonv1.TaskKind_TASK_KIND_MAP, Map: &taxonv1.MapTask{Dual: &taxonv1.Ref{Step: 2, Task: 0, Attempt: 1},
-			X: zeros(ranges), XPrev: zeros(ranges)}}, false, "no such value"},
+		"no operation":     {lease(r, "", 0, 0, nil), true, `does not know operation ""`},
+		"new operation":    {lease(r, "sample", 0, 0, nil), true, `does not know operation "sample"`},
+		"block":            {lease(r, recursive.OpMap, recursive.Blocks, blocks, recursive.Map{}), true, "map of item"},
+		"another list":     {lease(r, recursive.OpMap, recursive.Ranges, 0, recursive.Map{}), true, "of list 1"},
+		"emitted block":    {lease(r, recursive.OpEmitMap, recursive.Blocks, blocks, recursive.Emit{}), true, "emit_map of item"},
+		"range":            {lease(r, recursive.OpReduce, recursive.Ranges, ranges, recursive.Reduce{Rule: "full"}), true, "reduce of item"},
+		"emitted range":    {lease(r, recursive.OpEmitReduce, recursive.Ranges, ranges, recursive.Emit{}), true, "emit_reduce of item"},
+		"rule":             {lease(r, recursive.OpReduce, recursive.Ranges, 0, recursive.Reduce{Rule: "median"}), true, "unknown reduce rule"},
+		"parameters":       {garbled, true, "parameters of map: written by another version"},
+		"no internals":     {without(recursive.X, mapping(taxonv1.Place{})), true, "0 values of the internals are named"},
+		"no contributions": {without(recursive.V, lease(r, recursive.OpReduce, recursive.Ranges, 0, recursive.Reduce{Rule: "full"})), true, "contributions of 0 blocks are named"},
+		"another format":   {mapping(taxonv1.Place{Step: 1, Task: 0, Attempt: 1}), true, "written by a different version"},
+		"lost":             {mapping(taxonv1.Place{Step: 2, Task: 0, Attempt: 1}), false, "no such value"},
 	} {
 		trainer := &Trainer{Store: shard, Open: of(small.Set)}
-		c.lease.Job, c.lease.Step, c.lease.Attempt = "j", 3, 1
 		_, _, err := trainer.Run(context.Background(), r, c.lease)
-		if err == nil || !strings.Contains(err.Error(), c.want) || IsDeterministic(err) != c.deterministic {
-			t.Errorf("%s: %v (deterministic: %v), want %q", name, err, IsDeterministic(err), c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || program.IsDeterministic(err) != c.deterministic {
+			t.Errorf("%s: %v (deterministic: %v), want %q", name, err, program.IsDeterministic(err), c.want)
 		}
 	}
 }
@@ -189,7 +137,7 @@ func zeros(n uint32) *taxonv1.Refs { return taxonv1.NewRefs(make([]taxonv1.Place
 func TestPanics(t *testing.T) {
 	small := jobs.Small(3, 50, 10)
 	r := result(t, small, "twoblock")
-	lease := &taxonv1.Lease{Job: "j", Step: 1, Attempt: 1, Kind: taxonv1.TaskKind_TASK_KIND_MAP}
+	lease := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -200,7 +148,7 @@ func TestPanics(t *testing.T) {
 	}}
 	var group sync.WaitGroup
 	group.Go(func() {
-		if _, _, err := loading.Run(ctx, r, lease); err == nil || !IsDeterministic(err) || !strings.Contains(err.Error(), "internal error: open") {
+		if _, _, err := loading.Run(ctx, r, lease); err == nil || !program.IsDeterministic(err) || !strings.Contains(err.Error(), "internal error: open") {
 			t.Errorf("loading: %v", err)
 		}
 	})
@@ -222,7 +170,7 @@ func TestPanics(t *testing.T) {
 		damaged.PosBegin[l+1] = 1
 	}
 	running := &Trainer{Open: of(&damaged), Store: memory.New(memory.Options{})}
-	if _, _, err := running.Run(ctx, r, lease); err == nil || !IsDeterministic(err) || !strings.Contains(err.Error(), "please report") {
+	if _, _, err := running.Run(ctx, r, lease); err == nil || !program.IsDeterministic(err) || !strings.Contains(err.Error(), "please report") {
 		t.Errorf("running: %v", err)
 	}
 }
@@ -236,8 +184,7 @@ func TestForget(t *testing.T) {
 		return small.Set, nil
 	}}
 	r := result(t, small, "twoblock")
-	lease := &taxonv1.Lease{Job: "j", Step: 1, Attempt: 1, Kind: taxonv1.TaskKind_TASK_KIND_MAP,
-		Map: &taxonv1.MapTask{Epochs: 1, X: zeros(uint32(len(r.Plan.RangeBegin) - 1))}}
+	lease := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{Epochs: 1})
 	for range 3 {
 		if _, _, err := trainer.Run(context.Background(), r, lease); err != nil {
 			t.Fatal(err)

@@ -3,73 +3,40 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
-	"taxon/internal/taxonomy"
-	"taxon/mapper"
+	"pgregory.net/rapid"
+
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/reducer"
 	"taxon/store"
+	"taxon/store/memory"
+	"taxon/worker/codec"
+	"taxon/worker/program"
 )
 
-// emitted is a store that makes the weights of a job as they are asked for: internals and
-// terminals of so many entries each.
+// emitted is a store that makes the weights of a job as they are asked for, as those of a tree
+// lie: nodes without a third are written sixteen to a task, in falling order, the others by all
+// the tasks behind, a range of the columns each.
 type emitted struct {
-	tree     *taxonomy.Tree
-	plan     *taxonv1.Plan
-	entries  int // of a terminal, and of an internal in a range
-	missing  store.Key
-	mu       sync.Mutex
-	largest  [2]int // value of a block and of a range
-	all      int64
-	peak     uint64 // of the live heap, as seen
-	internal []int32
+	nodes, blocks, ranges, entries int // entries of a node in a task
+	missing                        store.Key
+	mu                             sync.Mutex
+	largest                        int // value
+	all                            int64
+	peak                           uint64 // of the live heap, as seen
 }
 
 const emittedStep = 9
 
-// newEmitted makes a result of nodes nodes in a ternary tree.
-func newEmitted(t testing.TB, nodes, ranges, entries int) (*emitted, *taxonv1.JobStatus) {
-	t.Helper()
-	s := &taxonomy.Structure{}
-	var labels []string
-	for n := range nodes {
-		s.Names = append(s.Names, fmt.Sprint("n", n))
-		if n > 0 {
-			s.Parents, s.Children = append(s.Parents, uint32((n-1)/3)), append(s.Children, uint32(n))
-		}
-		if 3*n+1 >= nodes {
-			labels = append(labels, s.Names[n])
-		}
-	}
-	counts := make([]int, len(labels))
-	for i := range counts {
-		counts[i] = 1
-	}
-	tree, _, err := taxonomy.Build(s, labels, counts, taxonomy.PruneEmpty)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &emitted{tree: tree, entries: entries, internal: tree.Internals(), plan: &taxonv1.Plan{BlockBegin: []uint32{0}, RangeBegin: []uint32{0}}}
-	terminals := tree.Terminals()
-	slices.Reverse(terminals) // blocks need not be in node order
-	for i, n := range terminals {
-		e.plan.BlockTerminals = append(e.plan.BlockTerminals, uint32(n))
-		if i%16 == 15 || i == len(terminals)-1 {
-			e.plan.BlockBegin = append(e.plan.BlockBegin, uint32(i+1))
-		}
-	}
-	for r := range ranges {
-		e.plan.RangeBegin = append(e.plan.RangeBegin, uint32((r+1)*3*entries))
-	}
-	st := &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: slices.Repeat([]uint32{1}, len(e.plan.BlockBegin)-1+ranges)}
-	return e, st
+func newEmitted(nodes, ranges, entries int) (*emitted, *taxonv1.JobStatus) {
+	e := &emitted{nodes: nodes, ranges: ranges, entries: entries, blocks: (nodes - (nodes+2)/3 + 15) / 16}
+	return e, &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: slices.Repeat([]uint32{1}, e.blocks+ranges)}
 }
 
 // list is a node's entries in a range of features.
@@ -77,6 +44,18 @@ func (e *emitted) list(node, lo int) (features []uint32, values []float32) {
 	for i := range e.entries {
 		features = append(features, uint32(lo+3*i+node%3))
 		values = append(values, float32(node)+float32(i)/4096)
+	}
+	return features, values
+}
+
+// whole is all that a node has.
+func (e *emitted) whole(node int) (features []uint32, values []float32) {
+	if node%3 > 0 {
+		return e.list(node, 0)
+	}
+	for r := range e.ranges {
+		f, v := e.list(node, 3*r*e.entries)
+		features, values = append(features, f...), append(values, v...)
 	}
 	return features, values
 }
@@ -97,66 +76,56 @@ func (e *emitted) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	for i, k := range keys {
 		if k != e.missing {
-			out[i] = e.value(k)
+			out[i] = e.value(int(k.Task))
 		}
 	}
 	return out, nil
 }
 
-func (e *emitted) value(k store.Key) []byte {
-	blocks := len(e.plan.BlockBegin) - 1
-	kind, b := 0, []byte(nil)
-	if t := int(k.Task); t < blocks {
-		var os []mapper.Override
-		for _, n := range e.plan.BlockTerminals[e.plan.BlockBegin[t]:e.plan.BlockBegin[t+1]] {
-			f, v := e.list(int(n), 0)
-			os = append(os, mapper.Override{Feature: f, Value: v})
-		}
-		b = encodeOverrides(os)
-	} else {
-		kind = 1
-		lo := e.plan.RangeBegin[t-blocks]
-		v := &reducer.Vectors{Begin: []int64{0}}
-		nodes := make([]int32, len(e.internal))
-		for p, n := range e.internal {
-			f, x := e.list(int(n), int(lo))
-			v.Feature, v.Value = append(v.Feature, f...), append(v.Value, x...)
-			v.Begin = append(v.Begin, int64(len(v.Feature)))
-			nodes[p] = int32(p)
-		}
-		b = encodeVectors(v, nodes, lo)
+func (e *emitted) value(task int) []byte {
+	var nodes []program.NodeWeights
+	add := func(n, lo int) {
+		f, v := e.list(n, lo)
+		nodes = append(nodes, program.NodeWeights{Node: uint32(n), Columns: f, Values: v})
 	}
+	if task < e.blocks {
+		for i := 16 * task; i < 16*task+16; i++ { // of the nodes that 3 does not divide, from the last on
+			if n := 3*(i/2) + 1 + i%2; n < e.nodes {
+				add(n, 0)
+			}
+		}
+		slices.Reverse(nodes)
+	} else {
+		for n := 0; n < e.nodes; n += 3 {
+			add(n, 3*(task-e.blocks)*e.entries)
+		}
+	}
+	b := program.EncodeWeights(nodes)
+	nodes = nil
 	e.sample()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.largest[kind] = max(e.largest[kind], len(b))
+	e.largest = max(e.largest, len(b))
 	e.all += int64(len(b))
 	return b
 }
 
-// TestStreamWeights: it gives what Weights gives, and leaves no file.
+// TestStreamWeights: every node comes once, in order, with all that tasks have written for it,
+// from memory and by way of the file, and no file is left.
 func TestStreamWeights(t *testing.T) {
-	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0}, {4, 2, 70000}} {
-		e, st := newEmitted(t, c.nodes, c.ranges, c.entries)
-		var want [][]uint32
-		var values [][]float32
-		err := Weights(t.Context(), e, e.tree, e.plan, st, func(n int, f []uint32, v []float32) error {
-			want, values = append(want, slices.Clone(f)), append(values, slices.Clone(v))
-			return nil
-		})
-		if err != nil || len(want) != e.tree.Len() {
-			t.Fatalf("%d of %d nodes, %v", len(want), e.tree.Len(), err)
-		}
+	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0}, {4, 2, 70000}, {7, 60, 40000}} {
+		e, st := newEmitted(c.nodes, c.ranges, c.entries)
 		dir, at := t.TempDir(), 0
-		err = StreamWeights(t.Context(), e, e.tree, e.plan, st, dir, func(n int, f []uint32, v []float32) error {
-			if n != at || !slices.Equal(f, want[n]) || !slices.Equal(v, values[n]) {
-				t.Errorf("%+v: node %d: %v %v, must be %v %v", c, n, f, v, want[n], values[n])
+		err := StreamWeights(t.Context(), e, c.nodes, st, dir, func(n int, f []uint32, v []float32) error {
+			want, values := e.whole(n)
+			if n != at || !slices.Equal(f, want) || !slices.Equal(v, values) {
+				t.Errorf("%+v: node %d: %d and %d entries, must be %d", c, n, len(f), len(v), len(want))
 			}
 			at++
 			return nil
 		})
-		if err != nil || at != e.tree.Len() {
-			t.Errorf("%d of %d nodes, %v", at, e.tree.Len(), err)
+		if err != nil || at != c.nodes {
+			t.Errorf("%d of %d nodes, %v", at, c.nodes, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("%v is left, %v", left, err)
@@ -164,25 +133,66 @@ func TestStreamWeights(t *testing.T) {
 	}
 }
 
-// TestStreamWeightsFails: a missing value, an unfinished job and yield's error end it, and
-// leave no file.
+// TestStreamWeightsOfAnyTasks: however the entries are spread over tasks, their columns rising
+// from task to task, the nodes get them back.
+func TestStreamWeightsOfAnyTasks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, tasks := rapid.IntRange(1, 12).Draw(t, "nodes"), rapid.IntRange(1, 8).Draw(t, "tasks")
+		columns, values := make([][]uint32, nodes), make([][]float32, nodes)
+		shard := memory.New(memory.Options{})
+		defer shard.Close()
+		for k := range tasks {
+			var wrote []program.NodeWeights
+			for n := range nodes {
+				w := program.NodeWeights{Node: uint32(n)}
+				for c := range uint32(4) {
+					if rapid.IntRange(0, 3).Draw(t, "has") == 0 {
+						w.Columns, w.Values = append(w.Columns, 4*uint32(k)+c), append(w.Values, rapid.Float32().Draw(t, "value"))
+					}
+				}
+				columns[n], values[n] = append(columns[n], w.Columns...), append(values[n], w.Values...)
+				wrote = append(wrote, w)
+			}
+			key := store.Key{Job: "j", Step: emittedStep, Task: uint32(k), Attempt: 1, Name: program.WeightsName}
+			if err := shard.Put(context.Background(), []store.Value{{Key: key, Data: program.EncodeWeights(wrote)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st := &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: slices.Repeat([]uint32{1}, tasks)}
+		err := StreamWeights(context.Background(), shard, nodes, st, "", func(n int, f []uint32, v []float32) error {
+			if !slices.Equal(f, columns[n]) || !slices.Equal(v, values[n]) {
+				t.Fatalf("node %d: %v %v, want %v %v", n, f, v, columns[n], values[n])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStreamWeightsFails: a missing value, an unfinished job, weights that are not of the job and
+// yield's error end it, and leave no file.
 func TestStreamWeightsFails(t *testing.T) {
-	e, st := newEmitted(t, 40, 3, 4)
+	e, st := newEmitted(40, 3, 4)
 	dir := t.TempDir()
-	stream := func(st *taxonv1.JobStatus, yield error) error {
-		return StreamWeights(t.Context(), e, e.tree, e.plan, st, dir, func(int, []uint32, []float32) error { return yield })
+	stream := func(nodes int, st *taxonv1.JobStatus, yield error) error {
+		return StreamWeights(t.Context(), e, nodes, st, dir, func(int, []uint32, []float32) error { return yield })
 	}
 	broken := errors.New("broken")
-	if err := stream(st, broken); !errors.Is(err, broken) {
+	if err := stream(40, st, broken); !errors.Is(err, broken) {
 		t.Errorf("yield's error: %v", err)
 	}
-	if err := stream(&taxonv1.JobStatus{Job: "j", FinalAttempts: []uint32{1}}, nil); err == nil {
+	if err := stream(40, &taxonv1.JobStatus{Job: "j", FinalAttempts: []uint32{1}}, nil); err == nil {
 		t.Error("an unfinished job has weights")
 	}
-	for _, task := range []uint32{0, uint32(len(e.plan.BlockBegin))} {
+	if err := stream(20, st, nil); !errors.Is(err, codec.ErrBroken) || !strings.Contains(err.Error(), "there are 20") {
+		t.Errorf("nodes beyond the last: %v", err)
+	}
+	for _, task := range []uint32{0, uint32(e.blocks)} {
 		e.missing = store.Key{Job: "j", Step: emittedStep, Task: task, Attempt: 1, Name: "weights"}
-		if err := stream(st, nil); err == nil {
-			t.Errorf("task %d: a missing value is not missed", task)
+		if err := stream(40, st, nil); !errors.Is(err, store.ErrMissing) {
+			t.Errorf("task %d: a missing value is not missed: %v", task, err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -190,18 +200,38 @@ func TestStreamWeightsFails(t *testing.T) {
 	}
 }
 
-// TestStreamWeightsMemory: a result of 30 MB, in earnest of 1 GB, takes what it says, which
+// sameWeights is a store in which all tasks wrote the same.
+type sameWeights []byte
+
+func (s sameWeights) Put(context.Context, []store.Value) error {
+	return errors.New("nothing is written")
+}
+func (s sameWeights) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
+	return slices.Repeat([][]byte{s}, len(keys)), nil
+}
+
+// TestStreamWeightsTwice: entries that two tasks have both written are an error.
+func TestStreamWeightsTwice(t *testing.T) {
+	s := sameWeights(program.EncodeWeights([]program.NodeWeights{{Node: 1, Columns: []uint32{7}, Values: []float32{1}}}))
+	st := &taxonv1.JobStatus{Job: "j", FinalStep: 1, FinalAttempts: []uint32{1, 1}}
+	err := StreamWeights(t.Context(), s, 2, st, "", func(int, []uint32, []float32) error { return nil })
+	if !errors.Is(err, codec.ErrBroken) || !strings.Contains(err.Error(), "task 1: node 1, column 7") {
+		t.Error(err)
+	}
+}
+
+// TestStreamWeightsMemory: a result of 65 MB, in earnest of 1 GB, takes what it says, which
 // does not grow with it.
 func TestStreamWeightsMemory(t *testing.T) {
-	nodes, ranges, entries := 1000, 100, 150
+	nodes, ranges, entries := 1000, 250, 150
 	if os.Getenv("TAXON_TEST_MEMORY") != "" {
-		nodes, entries = 26000, 230
+		nodes, entries = 18000, 230
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
-	e, st := newEmitted(t, nodes, ranges, entries)
+	e, st := newEmitted(nodes, ranges, entries)
 	before := e.sample()
 	e.peak = before
-	err := StreamWeights(t.Context(), e, e.tree, e.plan, st, t.TempDir(), func(int, []uint32, []float32) error {
+	err := StreamWeights(t.Context(), e, nodes, st, t.TempDir(), func(int, []uint32, []float32) error {
 		e.sample()
 		return nil
 	})
@@ -209,10 +239,12 @@ func TestStreamWeightsMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What makes the values holds about two more of each, and a quarter is garbage.
-	readers := max(blockReaders*e.largest[0], rangeReaders*e.largest[1])
-	bound := uint64(readers)*6 + spoolBytes + uint64(12*e.tree.Len())
-	t.Logf("%d MB of values, the largest %d and %d KB: %d MB live at most, bound %d MB", e.all/1e6, e.largest[0]/1000, e.largest[1]/1000,
-		(e.peak-before)/1e6, bound/1e6)
+	readers := weightReaders
+	if e.largest > largeValue {
+		readers = weightReaders / 2
+	}
+	bound := uint64(readers*e.largest)*6 + 2*spoolBytes*5/4 + uint64(4*nodes+128*len(st.FinalAttempts))
+	t.Logf("%d MB of values, the largest %d KB: %d MB live at most, bound %d MB", e.all/1e6, e.largest/1000, (e.peak-before)/1e6, bound/1e6)
 	if e.peak-before > bound || uint64(e.all) < bound {
 		t.Errorf("%d MB are held for %d MB of values, the bound is %d", (e.peak-before)/1e6, e.all/1e6, bound/1e6)
 	}

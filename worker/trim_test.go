@@ -46,19 +46,3 @@ func TestTrim(t *testing.T) {
 	}
 	trainer.leave(l)
 }
-
-// What a worker keeps of a block is forgotten once another worker's later one is asked for,
-// and not for an earlier one, which a step that is done again reads.
-func TestBlocksForgetWhatIsStale(t *testing.T) {
-	var kept blocks
-	kept.keep(7, solvedBlock{at: taxonv1.Place{Step: 5, Task: 1, Attempt: 1}})
-	for _, c := range []struct {
-		step uint32
-		ok   bool
-		left int
-	}{{4, false, 1}, {5, true, 1}, {6, false, 0}, {5, false, 0}} {
-		if _, ok := kept.get(7, taxonv1.Place{Step: c.step, Task: 1, Attempt: 1}); ok != c.ok || len(kept.of) != c.left {
-			t.Errorf("asked for step %d: found %v, %d blocks left, want %v and %d", c.step, ok, len(kept.of), c.ok, c.left)
-		}
-	}
-}

@@ -45,7 +45,7 @@ type Backend struct {
 	pinned  []uint32 // steps that the last checkpoint refers to
 	closed  bool
 	written *taxonv1.JobResult // what the file of it holds
-	seconds map[uint32]float64 // that a block's MAP task took the last time
+	seconds map[item]float64   // that a task of it took the last time, but for those that emit
 }
 
 var _ engine.Backend = (*Backend)(nil)
@@ -61,7 +61,7 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Accepted == nil {
 		c.Accepted = func() {}
 	}
-	b := &Backend{config: c, dir: folder(c.Dir), limits: store.Limits{}.WithDefaults(), seconds: map[uint32]float64{}}
+	b := &Backend{config: c, dir: folder(c.Dir), limits: store.Limits{}.WithDefaults(), seconds: map[item]float64{}}
 	b.values = newValues(b.dir)
 	if err := fs.MkdirAll(b.dir.steps()); err != nil {
 		return nil, fs.Explain(c.Dir, err)

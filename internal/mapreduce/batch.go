@@ -20,7 +20,8 @@ const (
 	overFixed = 5
 	// visitSeconds is what a nonzero visit is taken to cost before anything was measured.
 	visitSeconds = 1e-9
-	// firstPasses are the passes over the data that a MAP task is taken to make, then.
+	// firstPasses are the passes over its data that a task is taken to make, then; one that
+	// emits makes a tenth of one.
 	firstPasses = 5
 )
 
@@ -60,28 +61,67 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	return found, nil
 }
 
-// plan says what follows the batch's tasks in the same job. Contributions go into the
-// state folder where a later step may read them: all of them if no reducer follows, those
-// of priced sweeps if one does, as it may be done again with more caution.
+// plan says what follows the batch's tasks in the same job: the tasks of the next step, if it
+// is known and reads of these tasks nothing but a family of values that is cut by its items.
+// Those values go into the state folder where a later step may read them: always if no reducer
+// follows, else if the next step may be run again.
 func (e *executor) plan(batch []*waiter) *taxonv1.MapReduceRun {
 	first := batch[0].lease
 	run := &taxonv1.MapReduceRun{Job: first.GetJob(), Keep: true}
 	a, err := e.ahead(first.GetJob())
-	if err != nil || a.Step != first.GetStep() || len(a.Next) == 0 {
+	if err != nil || a.Step != first.GetStep() || !follows(batch, a.Next, batch[0].job.GetPlan()) {
 		return run
+	}
+	run.Reduces, run.Keep = a.Next, a.Again
+	run.Keys = shuffleKeys(len(a.Next), e.backend.reducers(len(a.Next), len(batch)))
+	return run
+}
+
+// follows says whether a step's tasks can be the reducers behind a batch.
+func follows(batch []*waiter, next []*taxonv1.Lease, plan *taxonv1.Plan) bool {
+	family := shuffled(next, plan)
+	if family == "" {
+		return false
 	}
 	here := map[taxonv1.Place]bool{}
 	for _, w := range batch {
 		here[taxonv1.Place{Step: w.lease.GetStep(), Task: w.lease.GetTask(), Attempt: w.lease.GetAttempt()}] = true
 	}
-	for _, p := range a.Next[0].GetReduce().GetV().Expand() { // the same for all ranges
-		if !here[p] {
-			return run
+	for n, l := range next {
+		if l.GetItems() != next[0].GetItems() || int(l.GetItem()) != n {
+			return false
+		}
+		for _, in := range l.GetInputs() {
+			if in.GetAll() && n > 0 {
+				continue // the same for all items
+			}
+			shuffled := in.GetAll() && in.GetValue() == family
+			for _, p := range in.GetRefs().Expand() {
+				if here[p] != shuffled {
+					return false
+				}
+			}
 		}
 	}
-	run.Reduces, run.Keep = a.Next, a.Next[0].GetReduce().GetCertify()
-	run.Keys = shuffleKeys(len(a.Next), e.backend.reducers(len(a.Next), len(batch)))
-	return run
+	return true
+}
+
+// shuffled is the family of values that tasks read of all items, each the part for its own: what
+// goes through the shuffle; "": there is none, or more than one.
+func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
+	if len(next) == 0 {
+		return ""
+	}
+	for _, f := range plan.GetFamilies() {
+		reads := func(in *taxonv1.Input) bool { return in.GetAll() && in.GetValue() == f.GetName() }
+		if f.GetBy() == next[0].GetItems() && slices.ContainsFunc(next[0].GetInputs(), reads) {
+			if family != "" {
+				return ""
+			}
+			family = f.GetName()
+		}
+	}
+	return family
 }
 
 // keepForetold keeps the results of the next step's tasks for when they are asked for.
@@ -172,28 +212,34 @@ func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, to
 	defer b.mu.Unlock()
 	cost = make([]float64, len(batch))
 	for i, w := range batch {
-		m := w.lease.GetMap()
-		switch {
-		case m == nil:
-			cost[i] = 1e-3
-		case b.seconds[m.GetBlock()] > 0 && w.lease.GetKind() == taxonv1.TaskKind_TASK_KIND_MAP:
-			cost[i] = b.seconds[m.GetBlock()]
-		case int(m.GetBlock()) < len(plan.GetBlockCost()):
-			cost[i] = firstPasses * visitSeconds * plan.BlockCost[m.GetBlock()]
-			if w.lease.GetKind() != taxonv1.TaskKind_TASK_KIND_MAP {
-				cost[i] /= 10 * firstPasses
+		cost[i] = 1e-3
+		item, emit := itemOf(w.lease), w.lease.GetEmit()
+		if list := plan.GetItems(); int(item.list) < len(list) && int(item.item) < len(list[item.list].GetCost()) {
+			cost[i] = visitSeconds * list[item.list].Cost[item.item]
+			if emit {
+				cost[i] /= 10
+			} else {
+				cost[i] *= firstPasses
 			}
+		}
+		if last := b.seconds[item]; last > 0 && !emit {
+			cost[i] = last
 		}
 		total += cost[i]
 	}
 	return cost, total
 }
 
-// reducers is the number of reduce tasks for so many ranges and map tasks.
-func (b *Backend) reducers(ranges, maps int) int {
+// item is one that tasks are about.
+type item struct{ list, item uint32 }
+
+func itemOf(l *taxonv1.Lease) item { return item{l.GetItems(), l.GetItem()} }
+
+// reducers is the number of reduce tasks for so many items and map tasks.
+func (b *Backend) reducers(items, maps int) int {
 	n := b.config.Reduces
 	if n == 0 {
 		n = (maps + 1) / 2
 	}
-	return min(n, ranges)
+	return min(n, items)
 }

@@ -79,12 +79,12 @@ func chooseTasks(name string, at place, t *taxonv1.SegmentTable, step uint32, re
 	return stepSegment(name, at, tasks, nil)
 }
 
-// chooseRanges takes a segment of contributions if it has a range that is new.
+// chooseRanges takes a segment of what came through the shuffle if it has an item's that is new.
 func chooseRanges(name string, at place, t *taxonv1.SegmentTable, covered map[uint32]bool) *taxonv1.StepSegment {
 	var ranges []uint32
 	fresh := false
 	for _, v := range t.GetValues() {
-		r, ok := rangeOf(v.GetName())
+		_, r, ok := partOf(v.GetName())
 		if !ok {
 			return nil
 		}
@@ -102,14 +102,14 @@ func chooseRanges(name string, at place, t *taxonv1.SegmentTable, covered map[ui
 	return stepSegment(name, at, nil, ranges)
 }
 
-// measure remembers how long blocks took, to cut the next sweep's work evenly.
+// measure remembers how long items took, to cut the next sweep's work evenly.
 func (b *Backend) measure(batch []*waiter, results map[taskID]*taxonv1.ReportRequest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range batch {
 		r := results[taskID{w.lease.GetStep(), w.lease.GetTask()}]
-		if w.lease.GetKind() == taxonv1.TaskKind_TASK_KIND_MAP && r.GetCpuSeconds() > 0 {
-			b.seconds[w.lease.GetMap().GetBlock()] = r.GetCpuSeconds()
+		if !w.lease.GetEmit() && r.GetCpuSeconds() > 0 {
+			b.seconds[itemOf(w.lease)] = r.GetCpuSeconds()
 		}
 	}
 }

@@ -6,11 +6,11 @@
 // # A sweep as a job
 //
 // The coordinator hands out the tasks of a step one by one. The executor collects them
-// until it has all, and runs them as one MapReduce job: a line of input is a run of MAP
-// tasks, the shuffle carries their contributions, keyed by feature range, and a reducer runs
-// the REDUCE tasks of its ranges. Those belong to the coordinator's next step, which it
-// foretells (coordinator.Ahead); they are handed in when it asks for them. A step that has
-// no such successor is a job of map tasks alone.
+// until it has all, and runs them as one MapReduce job: a line of input is a run of them. The
+// reducers run the tasks of the coordinator's next step, where it foretells that step
+// (coordinator.Ahead) and its tasks read the parts, cut by their items, of what these write: the
+// shuffle carries the parts, keyed by item. The results are handed in when the coordinator asks
+// for them. A step that has no such successor is a job of map tasks alone.
 //
 // # The state folder
 //

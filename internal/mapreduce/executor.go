@@ -13,6 +13,7 @@ import (
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 const (
@@ -209,7 +210,7 @@ func (e *executor) run(batch []*waiter) {
 	results, err := e.insist(ctx, batch)
 	for _, w := range batch {
 		if err != nil {
-			w.err = worker.Deterministic(&toldError{err})
+			w.err = program.Deterministic(&toldError{err})
 		} else if w.result = results[taskID{w.lease.GetStep(), w.lease.GetTask()}]; w.result == nil {
 			w.err = fmt.Errorf("the job ended without a result of task %d", w.lease.GetTask())
 		}

@@ -233,7 +233,7 @@ func FuzzRecords(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if _, data, err := parseContribution(value); err == nil && len(data) > len(value) {
+			if _, data, err := parsePart(value); err == nil && len(data) > len(value) {
 				t.Fatal("data longer than its record")
 			}
 		}
@@ -265,13 +265,13 @@ func TestRecords(t *testing.T) {
 			if err != nil || string(key) != fmt.Sprintf("%05d", i) {
 				t.Fatalf("%q, %v", key, err)
 			}
-			at, got, err := parseContribution(value)
+			at, got, err := parsePart(value)
 			if err != nil || !bytes.Equal(got, d) || at != (taxonv1.Place{Step: 7, Task: uint32(i), Attempt: 2}) {
 				t.Fatalf("%v %v %v", at, got, err)
 			}
 			if len(d) > 0 {
 				value[len(value)-1] ^= 1
-				if _, _, err := parseContribution(value); err == nil {
+				if _, _, err := parsePart(value); err == nil {
 					t.Fatal("a changed byte was not found")
 				}
 			}

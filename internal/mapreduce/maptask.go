@@ -14,8 +14,8 @@ import (
 	"taxon/store"
 )
 
-// Map runs a map task: the coordinator's tasks of its lines. Contributions go through the
-// shuffle where reducers follow; all else goes into a segment.
+// Map runs a map task: the coordinator's tasks of its lines. What the reducers read that follow
+// goes through the shuffle; all else goes into a segment.
 func (t Task) Map(ctx context.Context) error {
 	out := &mapStore{out: newShuffleWriter(t.Stdout)}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
@@ -77,7 +77,7 @@ func (m *mapStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) 
 // Put implements worker.Store.
 func (m *mapStore) Put(_ context.Context, values []store.Value) error {
 	for _, v := range values {
-		if r, ok := rangeOf(v.Key.Name); ok && int(r) < len(m.a.run.GetKeys()) {
+		if family, r, ok := partOf(v.Key.Name); ok && family == m.a.family && int(r) < len(m.a.run.GetKeys()) {
 			if err := m.out.write(m.a.run.GetKeys()[r], v); err != nil {
 				return err
 			}

@@ -13,18 +13,18 @@ import (
 	"taxon/store"
 )
 
-// Reduce runs a reduce task: for each feature range whose contributions come in, the
-// coordinator's task of that range.
+// Reduce runs a reduce task: for each item whose parts of values come in, the coordinator's
+// task of that item.
 func (t Task) Reduce(ctx context.Context) error {
 	out := &reduceStore{}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
 		out.a = a
-		return a.reduceRanges(ctx, out)
+		return a.reduceItems(ctx, out)
 	})
 }
 
-// reduceRanges reads the shuffle, one key's values at a time.
-func (a *attempt) reduceRanges(ctx context.Context, out *reduceStore) error {
+// reduceItems reads the shuffle, one key's values at a time.
+func (a *attempt) reduceItems(ctx context.Context, out *reduceStore) error {
 	in := bufio.NewReaderSize(a.Stdin, 1<<20)
 	var last []byte
 	for {
@@ -47,9 +47,9 @@ func (a *attempt) reduceRanges(ctx context.Context, out *reduceStore) error {
 	}
 }
 
-// reduceOne runs the task of the range whose contributions are all here.
+// reduceOne runs the task of the item whose parts are all here.
 func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) error {
-	r, err := a.rangeOfKey(key)
+	r, err := a.itemOfKey(key)
 	if err != nil {
 		return err
 	}
@@ -61,42 +61,42 @@ func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) e
 	if err := out.begin(l.GetStep()); err != nil {
 		return err
 	}
-	out.vectors.result(result)
+	out.written.result(result)
 	return out.keep()
 }
 
-// rangeOfKey is the feature range that a shuffle key names.
-func (a *attempt) rangeOfKey(key []byte) (int, error) {
+// itemOfKey is the item that a shuffle key names.
+func (a *attempt) itemOfKey(key []byte) (int, error) {
 	r := slices.IndexFunc(a.run.GetKeys(), func(k []byte) bool { return bytes.Equal(k, key) })
 	if r < 0 || r >= len(a.run.GetReduces()) {
-		return 0, fmt.Errorf("shuffle: no feature range has the key %.40q", key)
+		return 0, fmt.Errorf("shuffle: no task has the key %.40q", key)
 	}
 	return r, nil
 }
 
-// reduceStore is the store as a reduce task's trainer sees it: contributions are those of
-// the shuffle.
+// reduceStore is the store as a reduce task's trainer sees it: what came through the
+// shuffle is read from there.
 type reduceStore struct {
 	a        *attempt
 	received map[store.Key][]byte
-	vectors  *segment
-	sums     *segment // of contributions, for the step that wrote them
+	written  *segment // by the tasks
+	kept     *segment // of what was received, for the step that wrote it
 }
 
 // receive takes a record in.
 func (s *reduceStore) receive(key, value []byte) error {
-	r, err := s.a.rangeOfKey(key)
+	r, err := s.a.itemOfKey(key)
 	if err != nil {
 		return err
 	}
-	at, data, err := parseContribution(value)
+	at, data, err := parsePart(value)
 	if err != nil {
 		return err
 	}
 	if s.received == nil {
 		s.received = map[store.Key][]byte{}
 	}
-	k := store.Key{Job: s.a.run.GetJob(), Step: at.Step, Task: at.Task, Attempt: at.Attempt, Name: fmt.Sprintf("v/%d", r)}
+	k := store.Key{Job: s.a.run.GetJob(), Step: at.Step, Task: at.Task, Attempt: at.Attempt, Name: fmt.Sprintf("%s/%d", s.a.family, r)}
 	s.received[k] = data
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *reduceStore) Put(_ context.Context, values []store.Value) error {
 		if err := s.begin(v.Key.Step); err != nil {
 			return err
 		}
-		if err := s.vectors.add(v); err != nil {
+		if err := s.written.add(v); err != nil {
 			return err
 		}
 	}
@@ -141,13 +141,13 @@ func (s *reduceStore) Put(_ context.Context, values []store.Value) error {
 
 // begin begins the segment of what the tasks write.
 func (s *reduceStore) begin(step uint32) (err error) {
-	if s.vectors == nil {
-		s.vectors, err = newSegment(s.a.file(step, "r"))
+	if s.written == nil {
+		s.written, err = newSegment(s.a.file(step, "r"))
 	}
 	return err
 }
 
-// keep writes the contributions received down, if they are wanted, and forgets them.
+// keep writes down what was received, if it is wanted, and forgets it.
 func (s *reduceStore) keep() error {
 	defer clear(s.received)
 	if !s.a.run.GetKeep() {
@@ -159,13 +159,13 @@ func (s *reduceStore) keep() error {
 	}
 	slices.SortFunc(keys, func(a, b store.Key) int { return cmp.Compare(a.Task, b.Task) })
 	for _, k := range keys {
-		if s.sums == nil {
+		if s.kept == nil {
 			var err error
-			if s.sums, err = newSegment(s.a.file(k.Step, "v")); err != nil {
+			if s.kept, err = newSegment(s.a.file(k.Step, "v")); err != nil {
 				return err
 			}
 		}
-		if err := s.sums.add(store.Value{Key: k, Data: s.received[k]}); err != nil {
+		if err := s.kept.add(store.Value{Key: k, Data: s.received[k]}); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (s *reduceStore) keep() error {
 }
 
 func (s *reduceStore) commit() error {
-	for _, g := range []*segment{s.sums, s.vectors} {
+	for _, g := range []*segment{s.kept, s.written} {
 		if g == nil {
 			continue
 		}
@@ -185,7 +185,7 @@ func (s *reduceStore) commit() error {
 }
 
 func (s *reduceStore) abort() {
-	for _, g := range []*segment{s.sums, s.vectors} {
+	for _, g := range []*segment{s.kept, s.written} {
 		if g != nil {
 			g.abort()
 		}

@@ -26,7 +26,7 @@ type Job struct {
 	State string // the state folder
 	Run   string // its folder there is "runs/" and this name
 	Lines []string
-	// Keys are the shuffle keys, one a feature range; none: map tasks alone.
+	// Keys are the shuffle keys, one for each task of the next step; none: map tasks alone.
 	Keys     [][]byte
 	Reducers int
 	// Started is told the id under which the job runs elsewhere.

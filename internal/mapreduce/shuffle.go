@@ -13,18 +13,19 @@ import (
 )
 
 // What goes through the shuffle are Streaming's raw bytes: the length of a key, the key, the
-// length of a value, the value; lengths are 4 bytes, big endian. The key names a feature
-// range; the value is a block's contribution to it behind its place and checksum.
+// length of a value, the value; lengths are 4 bytes, big endian. The key names an
+// item of the step to come; the value is the part for it of what a task wrote, behind its place
+// and checksum.
 
 // maxRecord bounds keys and values that are read: store.Limits bound the values.
 const maxRecord = 1<<28 + 64
 
-// shuffleKeys names the ranges so that Hadoop's hash partitioner gives each of the reducers a
+// shuffleKeys names the items so that Hadoop's hash partitioner gives each of the reducers a
 // run of neighbours, in order: digits, and letters that make the hash what it has to be.
-func shuffleKeys(ranges, reducers int) [][]byte {
-	out := make([][]byte, ranges)
+func shuffleKeys(items, reducers int) [][]byte {
+	out := make([][]byte, items)
 	for r := range out {
-		out[r] = keyFor(fmt.Sprintf("%05d", r), r*reducers/ranges, reducers)
+		out[r] = keyFor(fmt.Sprintf("%05d", r), r*reducers/items, reducers)
 	}
 	return out
 }
@@ -68,7 +69,7 @@ func newShuffleWriter(w io.Writer) *shuffleWriter {
 	return &shuffleWriter{w: bufio.NewWriterSize(w, 1<<20)}
 }
 
-// write writes a contribution's record.
+// write writes a part's record.
 func (s *shuffleWriter) write(key []byte, v store.Value) error {
 	head := binary.LittleEndian.AppendUint32(nil, store.Checksum(v.Data))
 	for _, n := range []uint32{v.Key.Step, v.Key.Task, v.Key.Attempt} {
@@ -143,8 +144,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// parseContribution takes a record's value apart.
-func parseContribution(b []byte) (at taxonv1.Place, data []byte, err error) {
+// parsePart takes a record's value apart.
+func parsePart(b []byte) (at taxonv1.Place, data []byte, err error) {
 	var n [3]uint64
 	if len(b) < 4 {
 		return at, nil, errRecord

@@ -20,6 +20,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // Task is what a map or reduce task runs with.
@@ -46,12 +47,13 @@ type attempt struct {
 	dir     folder
 	job     *taxonv1.JobResult
 	run     *taxonv1.MapReduceRun
+	family  string // of the values that go through the shuffle
 	values  *values
 	trainer *worker.Trainer
 
 	mu    sync.Mutex // guards what follows, and Stderr
 	done  int
-	total taxonv1.Sums
+	total []float64 // of each of the plan's sums
 }
 
 // begin reads what all tasks of the run share. Call end.
@@ -68,6 +70,8 @@ func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 	if err := readMessage(ctx, fs.Join(a.dir.run(t.Run), runFile), "run", a.run); err != nil {
 		return nil, err
 	}
+	a.family = shuffled(a.run.GetReduces(), a.job.GetPlan())
+	a.total = make([]float64, len(a.job.GetPlan().GetSums()))
 	a.trainer = &worker.Trainer{Store: s, Open: t.Open, Once: true}
 	return a, nil
 }
@@ -117,10 +121,10 @@ func (a *attempt) perform(ctx context.Context, l *taxonv1.Lease) (*taxonv1.Repor
 		Lease: &taxonv1.LeaseId{Job: l.GetJob(), Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}}
 	if err != nil {
 		lost := lostRefs(err)
-		if ctx.Err() != nil || lost == nil && !worker.IsDeterministic(err) {
+		if ctx.Err() != nil || lost == nil && !program.IsDeterministic(err) {
 			return nil, fmt.Errorf("step %d, task %d: %w", l.GetStep(), l.GetTask(), err)
 		}
-		r.Error, r.Deterministic, r.Lost = err.Error(), worker.IsDeterministic(err), lost
+		r.Error, r.Deterministic, r.Lost = err.Error(), program.IsDeterministic(err), lost
 	}
 	a.count(sums)
 	return r, nil
@@ -131,24 +135,26 @@ func (a *attempt) count(s *taxonv1.Sums) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done++
-	a.total.Primal += s.GetPrimal()
-	a.total.Dual += s.GetDual()
-	a.total.Support += s.GetSupport()
-	a.total.Working += s.GetWorking()
-	a.total.Visits += s.GetVisits()
+	for i := range a.total {
+		if i < len(s.GetValues()) {
+			a.total[i] += s.Values[i]
+		}
+	}
 }
 
 // report tells Hadoop's counters what was done. The exact sums are in the segments: a
-// counter is a whole number, here millionths.
+// counter is a whole number, of a sum that is none the millionths.
 func (a *attempt) report() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, c := range []struct {
-		name string
-		n    int64
-	}{{"tasks", int64(a.done)}, {"visits", int64(a.total.Visits)}, {"support", int64(a.total.Support)}, {"working", int64(a.total.Working)},
-		{"primal_millionths", int64(a.total.Primal * 1e6)}, {"dual_millionths", int64(a.total.Dual * 1e6)}} {
-		fmt.Fprintf(a.Stderr, "reporter:counter:taxon,%s,%d\n", c.name, c.n)
+	counter := func(name string, n int64) { fmt.Fprintf(a.Stderr, "reporter:counter:taxon,%s,%d\n", name, n) }
+	counter("tasks", int64(a.done))
+	for i, s := range a.job.GetPlan().GetSums() {
+		if s.GetCount() {
+			counter(s.GetName(), int64(a.total[i]))
+		} else {
+			counter(s.GetName()+"_millionths", int64(a.total[i]*1e6))
+		}
 	}
 }
 
@@ -215,7 +221,7 @@ func resultError(r *taxonv1.ReportRequest) error {
 	}
 	err := errors.New(r.GetError())
 	if r.GetDeterministic() {
-		return worker.Deterministic(err)
+		return program.Deterministic(err)
 	}
 	return err
 }

@@ -142,18 +142,18 @@ func holds(s *taxonv1.StepSegment, k store.Key) bool {
 	if len(s.GetRanges()) == 0 {
 		return true
 	}
-	r, ok := rangeOf(k.Name)
+	_, r, ok := partOf(k.Name)
 	if ok {
 		_, ok = slices.BinarySearch(s.GetRanges(), r)
 	}
 	return ok
 }
 
-// rangeOf is the feature range of a contribution's name.
-func rangeOf(name string) (uint32, bool) {
-	text, ok := strings.CutPrefix(name, "v/")
-	r, err := strconv.ParseUint(text, 10, 32)
-	return uint32(r), ok && err == nil
+// partOf takes the name of a part of a value apart: the family, and the item that it is for.
+func partOf(name string) (family string, item uint32, ok bool) {
+	family, text, ok := strings.Cut(name, "/")
+	n, err := strconv.ParseUint(text, 10, 32)
+	return family, uint32(n), ok && err == nil
 }
 
 func (v *values) stepOf(ctx context.Context, step uint32) (*stepValues, error) {

@@ -2,13 +2,13 @@ package metrics
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // Executor measures the tasks that a worker runs; the result stands in for it. slots is
@@ -50,7 +50,7 @@ func (m *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxon
 	defer m.running.Dec()
 	start := time.Now()
 	sums, stats, err := m.next.Run(ctx, job, lease)
-	kind := kindName(lease.GetKind())
+	kind := lease.GetOp()
 	m.read.Add(float64(stats.BytesRead))
 	m.written.Add(float64(stats.BytesWritten))
 	result := "done"
@@ -60,21 +60,11 @@ func (m *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxon
 		m.cpu.WithLabelValues(kind).Add(stats.CPUSeconds)
 	case ctx.Err() != nil:
 		result = "stopped"
-	case worker.IsDeterministic(err):
+	case program.IsDeterministic(err):
 		result = "failed"
 	default:
 		result = "retry"
 	}
 	m.ended.WithLabelValues(kind, result).Inc()
 	return sums, stats, err
-}
-
-// kindName is map, reduce, emit_map, emit_reduce; "other" for what this build does not
-// know.
-func kindName(k taxonv1.TaskKind) string {
-	name, ok := taxonv1.TaskKind_name[int32(k)]
-	if !ok {
-		return "other"
-	}
-	return strings.ToLower(strings.TrimPrefix(name, "TASK_KIND_"))
 }

@@ -22,6 +22,7 @@ import (
 	"taxon/store/memory"
 	"taxon/store/storetest"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +47,7 @@ func (toy) Run(_ context.Context, _ *taxonv1.JobResult, l *taxonv1.Lease) (*taxo
 	stats := worker.Stats{CPUSeconds: 0.5, BytesRead: 10, BytesWritten: 20}
 	switch l.Task {
 	case 1:
-		return nil, stats, worker.Deterministic(errors.New("bad"))
+		return nil, stats, program.Deterministic(errors.New("bad"))
 	case 2:
 		return nil, stats, errors.New("away")
 	}
@@ -105,7 +106,7 @@ func TestFiguresCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for task := range uint32(3) {
-		_, _, _ = run.Run(ctx, nil, &taxonv1.Lease{Task: task, Kind: taxonv1.TaskKind_TASK_KIND_EMIT_MAP})
+		_, _, _ = run.Run(ctx, nil, &taxonv1.Lease{Task: task, Op: "emit_map"})
 	}
 	p.Refused(codes.Unauthenticated)
 	_, text := page(t, start(t, p, secure.Options{}, nil)+"/metrics", nil)

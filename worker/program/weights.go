@@ -19,7 +19,7 @@ type NodeWeights struct {
 	Values  []float32
 }
 
-const formatWeights = 0x61
+const formatWeights = 0x42
 
 // EncodeWeights writes the value of name WeightsName: see store/FORMAT.md. It sorts nodes.
 func EncodeWeights(nodes []NodeWeights) []byte {

@@ -2,12 +2,10 @@ package recursive
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +17,7 @@ import (
 
 	"taxon/mapper"
 	"taxon/reducer"
+	"taxon/worker/codec"
 )
 
 // ascendingGen draws up to n strictly ascending indices in [lo, hi).
@@ -186,28 +185,6 @@ func TestVectorsRoundTrip(t *testing.T) {
 	})
 }
 
-func TestOverridesRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const width = 400
-		var os []mapper.Override
-		for range rapid.IntRange(0, 16).Draw(t, "lanes") {
-			o := mapper.Override{Feature: ascendingGen(t, 20, 0, width, "features")}
-			n := len(o.Feature)
-			o.Value = rapid.SliceOfN(rapid.Float32(), n, n).Draw(t, "values")
-			os = append(os, o)
-		}
-		got, err := decodeOverrides(encodeOverrides(os), len(os), width)
-		if err != nil || len(got) != len(os) {
-			t.Fatal(err, len(got))
-		}
-		for l := range os {
-			if !slices.Equal(got[l].Feature, os[l].Feature) || !slices.Equal(got[l].Value, os[l].Value) {
-				t.Fatalf("lane %d", l)
-			}
-		}
-	})
-}
-
 // decoders by the value they read; again encodes what was read.
 var decoders = map[string]func(b []byte) (again []byte, err error){
 	"dual": func(b []byte) ([]byte, error) {
@@ -231,13 +208,6 @@ var decoders = map[string]func(b []byte) (again []byte, err error){
 		}
 		return encodeVectors(v, []int32{0, 1, 2, 3}, 3), nil
 	},
-	"weights": func(b []byte) ([]byte, error) {
-		os, err := decodeOverrides(b, 3, fuzzWidth)
-		if err != nil {
-			return nil, err
-		}
-		return encodeOverrides(os), nil
-	},
 }
 
 const fuzzRows, fuzzWidth, fuzzNodes = 1000, 500, 40
@@ -245,7 +215,7 @@ const fuzzRows, fuzzWidth, fuzzNodes = 1000, 500, 40
 // examples are valid values for the fuzz targets to start from, and to be damaged.
 func examples() map[string][]byte {
 	g := goldenValues()
-	return map[string][]byte{"dual": g["dual-v2"], "v": g["v-priced-v1"], "x": g["x-v1"], "weights": g["weights-v1"]}
+	return map[string][]byte{"dual": g["dual-v2"], "v": g["v-priced-v1"], "x": g["x-v1"]}
 }
 
 // TestDamaged: a value that is cut short, longer, or of another format is an error that
@@ -279,87 +249,11 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestAscending refuses indices that repeat or lie beyond the data.
-func TestAscending(t *testing.T) {
-	for _, c := range []struct {
-		differences []int
-		ok          bool
-	}{
-		{[]int{0, 1, 5}, true}, {[]int{0, 0}, false}, {[]int{3, 0, 1}, false}, {[]int{9}, true}, {[]int{10}, false}, {[]int{5, 5}, false},
-	} {
-		e := codec.Encoder{}
-		for _, d := range c.differences {
-			e.Uvarint(d)
-		}
-		d := codec.Decoder{B: e.B}
-		d.Ascending(make([]uint32, len(c.differences)), 0, 10)
-		if (d.End("x") == nil) != c.ok {
-			t.Errorf("differences %v below 10: %v", c.differences, d.Err)
-		}
-	}
-}
-
-// TestAscendingTwin compares with one difference at a time, on lists right and wrong.
-func TestAscendingTwin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		lo := rapid.Uint32Range(0, 1<<20).Draw(t, "lo")
-		differences := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 127), rapid.Uint32Range(0, 300)), 0, 60).Draw(t, "differences")
-		e, sum := codec.Encoder{}, uint64(lo)
-		for _, d := range differences {
-			e.Uvarint(int(d))
-			sum += uint64(d)
-		}
-		e.B = e.B[:len(e.B)-rapid.IntRange(0, min(2, len(e.B))).Draw(t, "cut")]
-		limit := uint32(sum) + rapid.Uint32Range(0, 2).Draw(t, "beyond")
-		want, ok := ascendingTwin(e.B, len(differences), lo, limit)
-		got, d := make([]uint32, len(differences)), codec.Decoder{B: e.B}
-		d.Ascending(got, lo, limit)
-		if (d.End("x") == nil) != ok || ok && !slices.Equal(got, want) {
-			t.Fatalf("%v, %v, %v", d.Err, got, want)
-		}
-	})
-}
-
-func ascendingTwin(b []byte, n int, lo, limit uint32) (out []uint32, ok bool) {
-	at := uint64(lo)
-	for i := range n {
-		v, used := binary.Uvarint(b)
-		if at += v; used <= 0 || at >= uint64(limit) || v == 0 && i > 0 {
-			return nil, false
-		}
-		out, b = append(out, uint32(at)), b[used:]
-	}
-	return out, len(b) == 0
-}
-
-// BenchmarkAscending reads lists as contributions and vectors have them: one difference in
-// twenty takes two bytes.
-func BenchmarkAscending(b *testing.B) {
-	e, r, n, at := codec.Encoder{}, rand.New(rand.NewPCG(1, 2)), 10000, uint32(0)
-	for range n {
-		d := 1 + r.Uint32N(60)
-		if r.IntN(200) == 0 {
-			d += 100
-		}
-		e.Uvarint(int(d))
-		at += d
-	}
-	dst := make([]uint32, n)
-	b.SetBytes(int64(len(e.B)))
-	for b.Loop() {
-		d := codec.Decoder{B: e.B}
-		d.Ascending(dst, 0, at+1)
-		if d.End("x") != nil {
-			b.Fatal(d.Err)
-		}
-	}
-}
-
 // TestShortInputsStaySmall: what is allocated is bounded by the input, whatever counts
 // it claims.
 func TestShortInputsStaySmall(t *testing.T) {
 	claims := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
-	for kind, format := range map[string]byte{"dual": formatState, "v": formatContributions, "x": formatVectors, "weights": formatOverrides} {
+	for kind, format := range map[string]byte{"dual": formatState, "v": formatContributions, "x": formatVectors} {
 		for _, head := range [][]byte{{}, {1}, {1, 1}, {1, 1, 1}, {4, 0xf1, 3, 0xf1, 3, 0xf1, 3, 0xf1, 3}} { // the last: 4 nodes of 497 features
 			b := append(append([]byte{format}, head...), claims...)
 			var err error
@@ -406,7 +300,6 @@ func FuzzState(f *testing.F) {
 }
 func FuzzContributions(f *testing.F) { fuzzValue(f, "v") }
 func FuzzVectors(f *testing.F)       { fuzzValue(f, "x") }
-func FuzzOverrides(f *testing.F)     { fuzzValue(f, "weights") }
 
 func TestBrokenNamesTheValue(t *testing.T) {
 	_, err := decodeState(nil, 1)

@@ -42,10 +42,6 @@ func goldenVectors() *reducer.Vectors {
 	return &reducer.Vectors{Begin: []int64{0, 2, 2, 3, 4}, Feature: []uint32{3, 200, 499, 10}, Value: []float32{1, -0.5, 0.1, 3}}
 }
 
-func goldenOverrides() []mapper.Override {
-	return []mapper.Override{{Feature: []uint32{0, 130}, Value: []float32{0.1, -2}}, {}, {Feature: []uint32{499}, Value: []float32{-1}}}
-}
-
 // goldenValues are the values in testdata, encoded by today's program.
 func goldenValues() map[string][]byte {
 	cs := goldenContributions()
@@ -55,7 +51,6 @@ func goldenValues() map[string][]byte {
 		"v-v1":          encodeParts([][]reducer.Contribution{cs}, []uint32{3}, false)[0],
 		"v-priced-v1":   encodeParts([][]reducer.Contribution{cs}, []uint32{3}, true)[0],
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
-		"weights-v1":    encodeOverrides(goldenOverrides()),
 		"dual-fresh-v2": encodeState(&mapper.State{}),
 	}
 }
@@ -97,10 +92,6 @@ func TestGolden(t *testing.T) {
 	}
 	if v, err := decodeVectors(read("x-v1"), 4, 3, 500); err != nil || !reflect.DeepEqual(v, goldenVectors()) {
 		t.Errorf("x: %+v, %v", v, err)
-	}
-	os, err := decodeOverrides(read("weights-v1"), 3, 500)
-	if err != nil || !reflect.DeepEqual(os[0], goldenOverrides()[0]) || len(os[1].Feature) != 0 || !reflect.DeepEqual(os[2], goldenOverrides()[2]) {
-		t.Errorf("weights: %+v, %v", os, err)
 	}
 	for name, sum := range map[string]float64{"v-v1": float64(float32(-0.1)), "v-priced-v1": -0.1} {
 		cs, err := decodeContributions(nil, read(name), 3, 500, 40)

@@ -3,13 +3,13 @@ package recursive
 import (
 	"testing"
 
-	"taxon/coordinator"
+	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
 )
 
 // TestSampledFrom: the coordinator, which does not know the mapper, means its sample.
 func TestSampledFrom(t *testing.T) {
-	if coordinator.SampledFrom != 2*mapper.StartRows {
-		t.Errorf("coordinator.SampledFrom %d, mapper.StartRows %d", coordinator.SampledFrom, mapper.StartRows)
+	if params.SampledFrom != 2*mapper.StartRows {
+		t.Errorf("params.SampledFrom %d, mapper.StartRows %d", params.SampledFrom, mapper.StartRows)
 	}
 }
