@@ -8,7 +8,7 @@ const (
 	onTree  = "--data @tree.svm --hierarchy @tree.txt "
 	onSpawn = "--data @inner.svm --hierarchy @tree.txt "
 	onDAG   = "--data @dag.svm --hierarchy @dag.txt "
-	onGraph = "--data @inner.svm --graph @tree.txt "
+	onGraph = "--data @half.svm --graph @tree.txt "
 	onFlat  = "--data @flat.svm --method bsvm "
 	onText  = "--text --data @text.txt --hierarchy @demo/hierarchy.txt "
 	onDense = "--data @dense.svm --hierarchy @dense.txt "
@@ -51,7 +51,6 @@ var trainings = []training{
 	// Schedules, stiffness, momentum.
 	{"tree parity", onTree + "--schedule parity --gap 5e-2"},
 	{"tree colour", onTree + "--schedule colour --gap 5e-2 --threads 2"},
-	{"tree colour dsatur", onTree + "--schedule colour --colouring dsatur --gap 5e-2"},
 	{"tree jacobi", onTree + "--schedule jacobi --gap 5e-2 --max-sweeps 60"},
 	{"tree squared parity", onTree + "--schedule parity --loss squared-hinge --gap 5e-2"},
 	{"tree logistic jacobi", onTree + "--schedule jacobi --method rr-lr --gap 5e-2 --max-sweeps 40"},
@@ -73,11 +72,12 @@ var trainings = []training{
 	{"dag first-parent", onDAG + "--dag first-parent"},
 	{"dag graph", onDAG},
 	{"dag graph squared", onDAG + "--loss squared-hinge --threads 2"},
-	{"dag graph colour", onDAG + "--schedule colour --gap 1e-1 --max-sweeps 30"},
+	{"dag graph colour", onDAG + "--schedule colour --gap 1e-1"},
+	{"dag graph colour dsatur", onDAG + "--schedule colour --colouring dsatur --gap 1e-1"},
 	{"graph", onGraph},
 	{"graph gap 1e-4", onGraph + "--gap 1e-4 --max-sweeps 60"},
 	{"graph anchor 1", onGraph + "--anchor 1 --loss squared-hinge --threads 2 --stores 2"},
-	{"graph anchor 0", onGraph + "--anchor 0 --max-sweeps 30"},
+	{"graph anchor 0", onGraph + "--anchor 0 --gap 1e-1"},
 	{"graph logistic", onGraph + "--method rr-lr --anchor 0.1"},
 	{"graph internal 2", onGraph + "--internal-weight 2 --positive-weight balanced"},
 	{"graph jacobi", onGraph + "--schedule jacobi --gap 1e-1 --max-sweeps 30"},

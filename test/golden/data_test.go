@@ -14,14 +14,14 @@ import (
 // generated are data that `taxon generate` makes: NAME.svm and NAME.txt.
 var generated = map[string]string{
 	"tree": "--like wordnet --instances 1000 --classes 120 --internals 50 --features 2000 --seed 1",
-	"dag":  "--like lwiki --dag --instances 700 --classes 150 --internals 50 --features 2500 --seed 2",
+	"dag":  "--like lwiki --dag --instances 500 --classes 120 --internals 40 --features 2500 --seed 2",
 	"flat": "--like flat --instances 1000 --classes 60 --features 2000 --seed 3",
 	"rows": "--like wordnet --instances 17000 --classes 24 --internals 6 --features 500 --nonzeros 4 --labels 1 --seed 4",
 }
 
 // dataFiles are the data whose hashes are in the table.
 var dataFiles = []string{
-	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm", "rows.svm", "rows.txt",
+	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "half.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm", "rows.svm", "rows.txt",
 	"dense.svm", "dense.txt", "text.txt", "demo/train.txt", "demo/hierarchy.txt",
 }
 
@@ -71,7 +71,7 @@ func makeData(t *testing.T, dir string) {
 	}
 	dense, denseTree := denseRows()
 	for name, all := range map[string][]string{
-		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "few.svm": tree[:200],
+		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "half.svm": inner[:400], "few.svm": tree[:200],
 		"text.txt": text, "dense.svm": dense, "dense.txt": denseTree,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(all, "\n")+"\n"), 0o666); err != nil {
