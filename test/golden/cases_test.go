@@ -11,6 +11,7 @@ const (
 	onGraph = "--data @half.svm --graph @tree.txt "
 	onFlat  = "--data @flat.svm --method bsvm "
 	onText  = "--text --data @text.txt --hierarchy @demo/hierarchy.txt "
+	onWeb   = "--data @web.svm --graph @web.txt "
 	onDense = "--data @dense.svm --hierarchy @dense.txt "
 )
 
@@ -39,6 +40,7 @@ var trainings = []training{
 	{"tree logistic", onTree + "--method rr-lr"},
 	{"tree logistic C 10", onTree + "--method rr-lr --C 10 --threads 2"},
 	{"tree logistic bias 0", onTree + "--method rr-lr --bias 0 --C 0.1"},
+	{"tree evaluated", onTree + "--test @few.svm --eval-every 2"},
 	{"tree epochs 1", onTree + "--epochs 1"},
 
 	// Weights of classes and edges.
@@ -75,12 +77,22 @@ var trainings = []training{
 	{"dag graph colour", onDAG + "--schedule colour --gap 1e-1"},
 	{"dag graph colour dsatur", onDAG + "--schedule colour --colouring dsatur --gap 1e-1"},
 	{"graph", onGraph},
-	{"graph gap 1e-4", onGraph + "--gap 1e-4 --max-sweeps 60"},
+	{"graph gap 1e-3", onGraph + "--gap 1e-3"},
 	{"graph anchor 1", onGraph + "--anchor 1 --loss squared-hinge --threads 2 --stores 2"},
-	{"graph anchor 0", onGraph + "--anchor 0 --gap 1e-1"},
+	{"graph anchor 0", "--data @few.svm --graph @tree.txt --anchor 0 --gap 1e-1"},
 	{"graph logistic", onGraph + "--method rr-lr --anchor 0.1"},
 	{"graph internal 2", onGraph + "--internal-weight 2 --positive-weight balanced"},
 	{"graph jacobi", onGraph + "--schedule jacobi --gap 1e-1 --max-sweeps 30"},
+	{"graph logistic drift", "--data @few.svm --graph @forest.txt --method rr-lr --anchor 0 --gap 3e-1"},
+	{"web", onWeb + "--gap 5e-2"}, // so well connected that conjugate gradients solve it
+	{"web squared", onWeb + "--gap 5e-2 --loss squared-hinge --threads 2"},
+
+	// Small and hard: steps that are guarded, stalls, rests, every row in the working sets.
+	{"circles", "--data @circles.svm --hierarchy @circles.txt --gap 1e-9"},
+	{"circles squared", "--data @circles.svm --hierarchy @circles.txt --loss squared-hinge --gap 1e-9"},
+	{"circles C 10", "--data @circles.svm --hierarchy @circles.txt --C 10 --gap 1e-5"},
+	{"chain C 1000", "--data @chain.svm --hierarchy @chain.txt --C 1000 --gap 1e-5"},
+	{"brush", "--data @brush.svm --hierarchy @brush.txt --gap 1e-6 --max-sweeps 400"},
 
 	// Without a structure.
 	{"flat", onFlat},

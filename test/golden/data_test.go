@@ -16,13 +16,14 @@ var generated = map[string]string{
 	"tree": "--like wordnet --instances 1000 --classes 120 --internals 50 --features 2000 --seed 1",
 	"dag":  "--like lwiki --dag --instances 500 --classes 120 --internals 40 --features 2500 --seed 2",
 	"flat": "--like flat --instances 1000 --classes 60 --features 2000 --seed 3",
+	"web":  "--like flat --instances 400 --classes 30 --features 300 --seed 5",
 	"rows": "--like wordnet --instances 17000 --classes 24 --internals 6 --features 500 --nonzeros 4 --labels 1 --seed 4",
 }
 
 // dataFiles are the data whose hashes are in the table.
 var dataFiles = []string{
 	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "half.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm", "rows.svm", "rows.txt",
-	"dense.svm", "dense.txt", "text.txt", "demo/train.txt", "demo/hierarchy.txt",
+	"web.svm", "web.txt", "dense.svm", "dense.txt", "text.txt", "demo/train.txt", "demo/hierarchy.txt",
 }
 
 // makeData writes all data into dir.
@@ -32,7 +33,7 @@ func makeData(t *testing.T, dir string) {
 		out := filepath.Join(dir, name)
 		must(t, append([]string{"generate", "--out", out, "--quiet"}, strings.Fields(shape)...)...)
 		rename(t, filepath.Join(out, "train.svm"), out+".svm")
-		if name != "flat" {
+		if !strings.Contains(shape, "--like flat") {
 			rename(t, filepath.Join(out, "hierarchy.txt"), out+".txt")
 		}
 	}
@@ -72,10 +73,21 @@ func makeData(t *testing.T, dir string) {
 	dense, denseTree := denseRows()
 	for name, all := range map[string][]string{
 		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "half.svm": inner[:400], "few.svm": tree[:200],
-		"text.txt": text, "dense.svm": dense, "dense.txt": denseTree,
+		"text.txt": text, "dense.svm": dense, "dense.txt": denseTree, "web.txt": web(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(all, "\n")+"\n"), 0o666); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, hard := range []string{"circles", "chain", "brush"} {
+		for _, ext := range []string{".svm", ".txt"} {
+			data, err := os.ReadFile(filepath.Join("../exact/testdata", hard+ext))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, hard+ext), data, 0o666); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	must(t, "ingest", "--data", filepath.Join(dir, "tree.svm"), "--out", filepath.Join(dir, "ingested"), "--quiet")
@@ -104,6 +116,18 @@ func denseRows() (rows, tree []string) {
 		rows = append(rows, b.String())
 	}
 	return rows, tree
+}
+
+// web is a random graph of 240 nodes, six neighbours each, with two of them at each class.
+func web() (edges []string) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for range 720 {
+		edges = append(edges, fmt.Sprintf("n%d n%d", r.IntN(240), r.IntN(240)))
+	}
+	for c := range 30 {
+		edges = append(edges, fmt.Sprintf("n%d c%d", r.IntN(240), c), fmt.Sprintf("c%d n%d", c, r.IntN(240)))
+	}
+	return edges
 }
 
 func must(t *testing.T, args ...string) {

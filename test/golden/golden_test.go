@@ -56,7 +56,11 @@ func TestTable(t *testing.T) {
 				return r.String(), err
 			})
 		}
-		check(cappedName, s.capped)
+		check(cappedName, func() (string, error) {
+			r, err := s.capped()
+			return r.String(), err
+		})
+		checkKept(t, s.dir, check)
 		for _, c := range outputs {
 			check(c.name, func() (string, error) {
 				args, err := s.args(c.flags)

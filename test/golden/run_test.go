@@ -98,7 +98,14 @@ func train(out string, flags ...string) (r report, err error) {
 	if err != nil {
 		return r, err
 	}
-	return r, json.Unmarshal([]byte(text), &r)
+	return reportOf(text)
+}
+
+func reportOf(stdout string) (r report, err error) {
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		return r, fmt.Errorf("%w in %q", err, stdout)
+	}
+	return r, nil
 }
 
 // shop is a folder of data, and of models that are trained once, when first asked for.
@@ -151,36 +158,44 @@ func (s *shop) args(flags string) ([]string, error) {
 
 const (
 	cappedName  = "tree killed, then other caps"
-	cappedSweep = 25 // the sweep of its one checkpoint
-	cappedTries = 20
+	cappedSweep = 25
 )
 
-// capped is a training that asks for more than it can reach, is killed behind its first
-// checkpoint, and goes on with other caps. Another checkpoint comes cappedSweep sweeps later;
-// what was killed too late to go on from the first one is tried again.
-func (s *shop) capped() (string, error) {
+// capped is a training that asks for more than it can reach, is killed behind its
+// checkpoint, and goes on with other caps.
+func (s *shop) capped() (report, error) {
 	flags, err := s.args(onTree)
 	if err != nil {
-		return "", err
+		return report{}, err
 	}
-	out := filepath.Join(s.dir, "capped")
-	for range cappedTries {
-		if err := errors.Join(os.RemoveAll(out), os.RemoveAll(out+".train")); err != nil {
-			return "", err
+	return killedBehind(cappedSweep, filepath.Join(s.dir, "capped"), append(flags, "--gap", "1e-9"), append(flags, "--gap", "1e-4", "--max-sweeps", "44"))
+}
+
+// tries bounds how often a training is killed for a checkpoint of a certain sweep.
+const tries = 50
+
+// killedBehind leaves OUT.train, a training with the flags that was killed when it had
+// written its first checkpoint, which is of the sweep given. It returns the report of one
+// that goes on from there with other caps. The next checkpoint comes as many sweeps later: where the kill was too
+// late for that, it is tried again.
+func killedBehind(sweep int, out string, flags, caps []string) (r report, err error) {
+	on := out + "-on"
+	for range tries {
+		if err := errors.Join(os.RemoveAll(out), os.RemoveAll(out+".train"), os.RemoveAll(on), os.RemoveAll(on+".train")); err != nil {
+			return r, err
 		}
-		args := append(trainArgs(out, flags...), "--gap", "1e-9", "--checkpoint-every", fmt.Sprint(cappedSweep), "--checkpoint-seconds", "0.001")
+		args := append(trainArgs(out, flags...), "--checkpoint-every", fmt.Sprint(sweep), "--checkpoint-seconds", "0.001")
 		if err := killedAt(filepath.Join(out+".train", "checkpoint"), args); err != nil {
-			return "", err
+			return r, err
 		}
-		r, err := train(out, append(flags, "--gap", "1e-4", "--max-sweeps", "44")...)
-		if err != nil {
-			return "", err
+		if err := os.CopyFS(on+".train", os.DirFS(out+".train")); err != nil {
+			return r, err
 		}
-		if len(r.CapsBefore) == 1 && r.CapsBefore[0].Sweep == cappedSweep {
-			return r.String(), nil
+		if r, err = train(on, caps...); err != nil || len(r.CapsBefore) == 1 && r.CapsBefore[0].Sweep == sweep {
+			return r, err
 		}
 	}
-	return "", fmt.Errorf("killed %d times, never between sweeps %d and %d", cappedTries, cappedSweep, 2*cappedSweep)
+	return r, fmt.Errorf("killed %d times, never between sweeps %d and %d", tries, sweep, 2*sweep)
 }
 
 // killedAt runs a command and kills it as soon as a file is there.
