@@ -13,11 +13,11 @@ import (
 
 // generated are data that `taxon generate` makes: NAME.svm and NAME.txt.
 var generated = map[string]string{
-	"tree": "--like wordnet --instances 1000 --classes 120 --internals 50 --features 2000 --seed 1",
-	"dag":  "--like lwiki --dag --instances 500 --classes 120 --internals 40 --features 2500 --seed 2",
-	"flat": "--like flat --instances 1000 --classes 60 --features 2000 --seed 3",
-	"web":  "--like flat --instances 400 --classes 30 --features 300 --seed 5",
-	"rows": "--like wordnet --instances 17000 --classes 24 --internals 6 --features 500 --nonzeros 4 --labels 1 --seed 4",
+	"tree": "--like wordnet --instances 1000 --classes 120 --internals 50 --features 2000 --test-instances 1 --seed 1",
+	"dag":  "--like lwiki --dag --instances 500 --classes 120 --internals 40 --features 2500 --test-instances 1 --seed 2",
+	"flat": "--like flat --instances 1000 --classes 60 --features 2000 --test-instances 1 --seed 3",
+	"web":  "--like flat --instances 400 --classes 30 --features 300 --test-instances 1 --seed 5",
+	"rows": "--like wordnet --instances 17000 --classes 24 --internals 6 --features 500 --nonzeros 4 --labels 1 --test-instances 1 --seed 4",
 }
 
 // dataFiles are the data whose hashes are in the table.

@@ -16,5 +16,6 @@
 // packages that read them.
 //
 // The table holds for every kernel (TAXON_KERNEL), with and without assembly (-tags purego),
-// and on every platform: products and sums are kept apart, so that no compiler fuses them.
+// and for compilers that fuse products and sums, as those are kept apart. Certificates of
+// the logistic loss are rounded in it, as math.Exp differs from CPU to CPU in its last bit.
 package golden

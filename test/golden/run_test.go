@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +66,7 @@ func succeed(args ...string) (string, error) {
 
 // report is what the table has of `train --json`, the numbers as they are printed.
 type report struct {
+	Loss                 string
 	WeightsSHA256        string `json:"weights_sha256"`
 	Sweeps               int
 	Objective, Dual, Gap json.Number
@@ -73,14 +75,17 @@ type report struct {
 }
 
 func (r report) String() string {
-	orNone := func(n json.Number) string {
-		if n == "" { // null: there is no certificate
+	number := func(n json.Number) string {
+		switch x, err := n.Float64(); {
+		case n == "": // null: there is no certificate
 			return "none"
+		case r.Loss == "logistic" && err == nil: // math.Exp differs from CPU to CPU in its last bit
+			return fmt.Sprintf("%.9g", math.Round(1e9*x)/1e9)
 		}
 		return n.String()
 	}
 	text := fmt.Sprintf("%s, %d sweeps, objective %s, dual %s, gap %s, stopped by %s",
-		r.WeightsSHA256, r.Sweeps, orNone(r.Objective), orNone(r.Dual), orNone(r.Gap), r.StoppedBy)
+		r.WeightsSHA256, r.Sweeps, number(r.Objective), number(r.Dual), number(r.Gap), r.StoppedBy)
 	for _, b := range r.CapsBefore {
 		text += fmt.Sprintf(", other caps to sweep %d", b.Sweep)
 	}
