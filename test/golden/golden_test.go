@@ -73,6 +73,9 @@ func TestTable(t *testing.T) {
 		}
 	})
 	if *rewrite && !t.Failed() {
+		if len(now.found) < len(order) {
+			t.Fatalf("-rewrite writes all lines, and -run left %d of %d out", len(order)-len(now.found), len(order))
+		}
 		writeTable(t, order, now.found)
 		return
 	}

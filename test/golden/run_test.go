@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 }
 
 // deadline bounds any one command; one that hangs fails its test.
-const deadline = 2 * time.Minute
+const deadline = 5 * time.Minute
 
 // taxon runs a command; code is -1 if a signal ended it.
 func taxon(args ...string) (code int, stdout, stderr string) {
