@@ -313,7 +313,7 @@ func TestVersion(t *testing.T) {
 
 // A kernel that is not there is found before any work is done.
 func TestUnknownKernel(t *testing.T) {
-	t.Setenv(worker.KernelVariable, "mmx")
+	t.Setenv(program.KernelVariable, "mmx")
 	code, stdout, stderr := runVerb(t.Context(), newTryCmd(nil), "version")
 	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, `taxon: TAXON_KERNEL: unknown kernel "mmx"`) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)

@@ -91,7 +91,7 @@ func WriteState(path string, state []byte) error {
 // stateBytes is the state behind its checksum, and the CPU seconds spent if they are known:
 // they are a figure for the report, on which no weights depend.
 func stateBytes(state []byte, spent float64) []byte {
-	head := fmt.Appendf(nil, "taxon checkpoint 1 %08x %d", store.Checksum(state), len(state))
+	head := fmt.Appendf(nil, "taxon checkpoint 2 %08x %d", store.Checksum(state), len(state))
 	if spent > 0 {
 		head = fmt.Appendf(head, " %.3f", spent)
 	}
@@ -103,7 +103,7 @@ func stateOf(data []byte) (state []byte, spent float64, ok bool) {
 	head, state, ok := bytes.Cut(data, []byte("\n"))
 	var sum uint32
 	var size int
-	if n, err := fmt.Sscanf(string(head), "taxon checkpoint 1 %08x %d", &sum, &size); !ok || err != nil || n != 2 ||
+	if n, err := fmt.Sscanf(string(head), "taxon checkpoint 2 %08x %d", &sum, &size); !ok || err != nil || n != 2 ||
 		size != len(state) || store.Checksum(state) != sum {
 		return nil, 0, false
 	}
@@ -137,6 +137,9 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	}
 	if err != nil {
 		return nil, fs.Explain(path, err)
+	}
+	if bytes.HasPrefix(data, []byte("taxon checkpoint 1 ")) {
+		return nil, fs.Inputf(path, 0, "the checkpoint is of an earlier version of taxon: go on with that version, or use --force to train anew")
 	}
 	state, spent, ok := stateOf(data)
 	if !ok {
