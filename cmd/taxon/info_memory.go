@@ -4,7 +4,7 @@ import (
 	"math"
 	"runtime"
 
-	"taxon/coordinator"
+	"taxon/coordinator/method/recursive"
 	"taxon/internal/taxonomy"
 )
 
@@ -28,7 +28,7 @@ const (
 	terminalBytes = 52 // an entry of a terminal's contribution
 	internalBytes = 14 // an entry of an internal's vectors
 
-	slotFeatureBytes = 404     // see coordinator.PlanMemory: tiles, parents and the walk
+	slotFeatureBytes = 404     // see coordinator/method/recursive: tiles, parents and the walk
 	slotRowBytes     = 18      // signs, and tiles of the rows visited
 	slotBytes        = 6 << 20 // buffers of a slot, whatever the data
 	garbage          = 2       // the heap over what is live
@@ -86,5 +86,5 @@ func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *
 
 // denseBytes is what each thread lays rows out in that have few zeros, for the hinge.
 func denseBytes(d *dataInfo) int64 {
-	return int64(coordinator.DenseRows(uint64(d.Instances), uint64(*d.Features), uint64(*d.Nonzeros)))
+	return int64(recursive.DenseRows(uint64(d.Instances), uint64(*d.Features), uint64(*d.Nonzeros)))
 }

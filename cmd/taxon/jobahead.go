@@ -49,7 +49,7 @@ func (h *ahead) start(ctx context.Context, st *taxonv1.JobStatus) {
 	go func() {
 		defer close(h.done)
 		r, err := h.c.jobs.Describe(ctx, &taxonv1.JobRequest{Job: st.GetJob()})
-		if err != nil || len(r.GetPlan().GetBlockBegin()) == 0 { // discarded
+		if err != nil || len(r.GetPlan().GetItems()) == 0 { // discarded
 			return
 		}
 		h.g, _ = h.c.gather(ctx, h.a, r, st, h.dir, h.values)

@@ -83,7 +83,7 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string, ahead 
 		return nil, usagef("%s: job %s has no weights: it is %s", c.verb, job, stateName(st.GetState()))
 	case report == nil:
 		return nil, usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.verb, job, stateName(st.GetState()), job)
-	case len(r.GetPlan().GetBlockBegin()) == 0:
+	case len(r.GetPlan().GetItems()) == 0:
 		return nil, usagef("%s: job %s has no weights (any more): it was discarded", c.verb, job)
 	case report.WeightsSHA256 == "" || st.GetResumable(): // its weights are lost
 		return nil, fmt.Errorf("%s: %s", c.verb, st.GetError())
@@ -135,7 +135,7 @@ func (c *client) gather(ctx context.Context, a *app, r *taxonv1.JobResult, st *t
 		spool = filepath.Dir(filepath.Clean(dir))
 	}
 	values.Store = src
-	if err := worker.StreamWeights(ctx, values, t.tree, r.GetPlan(), st, spool, w.WriteNode); err != nil {
+	if err := worker.StreamWeights(ctx, values, t.tree.Len(), st, spool, w.WriteNode); err != nil {
 		g.abort()
 		return nil, err
 	}

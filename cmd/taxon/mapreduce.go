@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/coordinator"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/mapreduce"
@@ -215,8 +215,11 @@ func (t *training) runner(ctx context.Context) (mapreduce.Runner, error) {
 		}
 	}
 	if s.Memory == 0 {
-		e := coordinator.PlanMemory(t.tree, t.spec, coordinator.NewPlan(t.tree, t.spec))
-		s.Memory = e.Worker(uint32(o.cores))
+		p, err := registry.Prepare(t.spec)
+		if err != nil {
+			return nil, err
+		}
+		s.Memory = p.Estimate.Worker(uint32(o.cores))
 	}
 	if s.YARN {
 		return s, checkTask(ctx, s)
@@ -287,5 +290,9 @@ func hadoopUser(state string) string {
 
 // slots are as many as a step can have tasks: all of them are handed out at once.
 func slotsFor(plan *taxonv1.Plan) int {
-	return min(len(plan.GetBlockBegin())+len(plan.GetRangeBegin()), math.MaxInt32)
+	n := uint64(0)
+	for _, list := range plan.GetItems() {
+		n += uint64(list.GetCount())
+	}
+	return int(min(n, math.MaxInt32))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/mapper"
-	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // app is what every verb gets: the three streams, the global flags, progress.
@@ -201,8 +201,8 @@ func addCompletion(root *cobra.Command) {
 // runRoot parses args and runs the verb they name.
 func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 	root := newRootCmd(a, verbs)
-	if _, err := mapper.ParseKernel(os.Getenv(worker.KernelVariable)); err != nil {
-		return usagef("%s: %v", worker.KernelVariable, err)
+	if _, err := mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
+		return usagef("%s: %v", program.KernelVariable, err)
 	}
 	if args == nil {
 		args = []string{} // nil would make cobra read os.Args

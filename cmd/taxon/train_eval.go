@@ -13,6 +13,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
 )
 
 // sweepScore is the evaluation of one sweep's weights.
@@ -177,7 +178,7 @@ func (t *training) writeModel(ctx context.Context, dir string, e *engine.Engine,
 		return nil, err
 	}
 	defer w.Abort()
-	if err := t.weights(ctx, e, t.tree, t.spec, st, t.shifted(w.WriteNode)); err != nil {
+	if err := worker.StreamWeights(ctx, e.Store, t.tree.Len(), st, t.scratch(), t.shifted(w.WriteNode)); err != nil {
 		return nil, err
 	}
 	report, err := w.Close(t.report(st), trace)

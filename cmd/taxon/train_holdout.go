@@ -11,6 +11,7 @@ import (
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
 )
 
 // holdOut is a training on a part of the data, so that the other rows can be scored as new
@@ -154,7 +155,7 @@ func (h *holdOut) train(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer w.Abort()
-	if err := h.weights(ctx, e, tree, spec, st, h.shifted(w.WriteNode)); err != nil {
+	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, h.scratch(), h.shifted(w.WriteNode)); err != nil {
 		return err
 	}
 	_, err = w.Close(h.report(st), nil)

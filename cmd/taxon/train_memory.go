@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
 	"os"
 	"runtime/debug"
 
-	"taxon/coordinator"
-	"taxon/internal/engine"
-	"taxon/internal/taxonomy"
-	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
+	"taxon/coordinator/method/registry"
 )
 
 // denseInternal is what an entry of an internal node's dense vector takes on a graph, all
@@ -34,7 +29,11 @@ const processBytes = 32 << 20
 
 // smoothBytes is what a training with logistic loss takes, by its plan.
 func (t *training) smoothBytes() int64 {
-	e := coordinator.PlanMemory(t.tree, t.spec, coordinator.NewPlan(t.tree, t.spec))
+	p, err := registry.Prepare(t.spec)
+	if err != nil {
+		return 0 // the submission says why
+	}
+	e := p.Estimate
 	live := int64(e.Worker(uint32(workers(t.o.threads))) + e.StoreLocal + e.Coordinator)
 	if need := processBytes + 2*live; need < denseFrom {
 		return need
@@ -96,15 +95,4 @@ func (t *training) collectOften() func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	}
-}
-
-// weights yields the final weights, node by node; dense ones go over a file, so that they
-// are not in memory as a whole beside what the store holds of them.
-func (t *training) weights(ctx context.Context, e *engine.Engine, tree *taxonomy.Tree, spec *taxonv1.JobSpec, st *taxonv1.JobStatus,
-	yield func(node int, columns []uint32, values []float32) error) error {
-	plan := coordinator.NewPlan(tree, spec)
-	if t.o.loss == "logistic" {
-		return worker.StreamWeights(ctx, e.Store, tree, plan, st, t.scratch(), yield)
-	}
-	return worker.Weights(ctx, e.Store, tree, plan, st, yield)
 }

@@ -345,7 +345,11 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 			return nil, err
 		}
 		config.Failed = t.mrFailed
-		config.Backend, config.Slots = t.mr, slotsFor(coordinator.NewPlan(t.tree, t.spec))
+		plan, err := coordinator.NewPlan(t.spec)
+		if err != nil {
+			return nil, err
+		}
+		config.Backend, config.Slots = t.mr, slotsFor(plan)
 	}
 	e, err := engine.Start(config)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"taxon/internal/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // workerOptions are the flags of worker.
@@ -190,7 +191,7 @@ func (o *workerOptions) trainer(cache *cluster.Cache, stores *cluster.JobStores)
 		Open: func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 			set, err := cache.Open(ctx, d)
 			if cluster.Refused(err) {
-				return nil, worker.Unfit(err)
+				return nil, program.Unfit(err)
 			}
 			return set, err
 		},

@@ -1,0 +1,141 @@
+package golden
+
+// A training is a line of the table. In its flags @FILE is one of the data (data_test.go),
+// and %NAME the model of another training.
+type training struct{ name, flags string }
+
+const (
+	onTree  = "--data @tree.svm --hierarchy @tree.txt "
+	onSpawn = "--data @inner.svm --hierarchy @tree.txt "
+	onDAG   = "--data @dag.svm --hierarchy @dag.txt "
+	onGraph = "--data @half.svm --graph @tree.txt "
+	onFlat  = "--data @flat.svm --method bsvm "
+	onText  = "--text --data @text.txt --hierarchy @demo/hierarchy.txt "
+	onWeb   = "--data @web.svm --graph @web.txt "
+	onDense = "--data @dense.svm --hierarchy @dense.txt "
+)
+
+// trainings are the table's lines, in their order.
+var trainings = []training{
+	// Trees: losses, C, bias, stopping.
+	{"tree", onTree},
+	{"tree two threads", onTree + "--threads 2"},
+	{"tree three stores", onTree + "--threads 2 --stores 3"},
+	{"tree badger", onTree + "--store badger --stores 2"},
+	{"tree ingested", "--data @ingested --hierarchy @tree.txt"},
+	{"tree seed 7", onTree + "--seed 7"},
+	{"tree gap 1e-3", onTree + "--gap 1e-3"},
+	{"tree gap 1e-5", onTree + "--gap 1e-5"},
+	{"tree max-sweeps 5", onTree + "--gap 1e-4 --max-sweeps 5"},
+	{"tree C 0.1", onTree + "--C 0.1"},
+	{"tree C 10", onTree + "--C 10"},
+	{"tree C 100", onTree + "--C 100 --gap 2e-2 --max-sweeps 40"},
+	{"tree bias 0", onTree + "--bias 0"},
+	{"tree bias 10", onTree + "--bias 10"},
+	{"tree squared", onTree + "--loss squared-hinge"},
+	{"tree squared gap 1e-4", onTree + "--loss squared-hinge --gap 1e-4"},
+	{"tree squared C 0.15", onTree + "--loss squared-hinge --C 0.15 --positive-weight 8"},
+	{"tree squared C 10", onTree + "--loss squared-hinge --C 10"},
+	{"tree squared bias 10", onTree + "--loss squared-hinge --bias 10 --threads 2"},
+	{"tree logistic", onTree + "--method rr-lr"},
+	{"tree logistic C 10", onTree + "--method rr-lr --C 10 --threads 2"},
+	{"tree logistic bias 0", onTree + "--method rr-lr --bias 0 --C 0.1"},
+	{"tree evaluated", onTree + "--test @few.svm --eval-every 2"},
+	{"tree epochs 1", onTree + "--epochs 1"},
+
+	// Weights of classes and edges.
+	{"tree positive 5", onTree + "--positive-weight 5"},
+	{"tree positive balanced", onTree + "--positive-weight balanced"},
+	{"tree logistic balanced", onTree + "--method rr-lr --positive-weight balanced"},
+	{"tree internal 3", onTree + "--internal-weight 3"},
+	{"spawned internal 0.3 squared", onSpawn + "--internal-weight 0.3 --loss squared-hinge"},
+
+	// Schedules, stiffness, momentum.
+	{"tree parity", onTree + "--schedule parity --gap 5e-2"},
+	{"tree colour", onTree + "--schedule colour --gap 5e-2 --threads 2"},
+	{"tree jacobi", onTree + "--schedule jacobi --gap 5e-2 --max-sweeps 60"},
+	{"tree squared parity", onTree + "--schedule parity --loss squared-hinge --gap 5e-2"},
+	{"tree logistic jacobi", onTree + "--schedule jacobi --method rr-lr --gap 5e-2 --max-sweeps 40"},
+	{"tree full", onTree + "--stiffness full --max-sweeps 40"},
+	{"tree plain", onTree + "--momentum none --max-sweeps 40"},
+	{"tree full plain", onTree + "--stiffness full --momentum none --max-sweeps 24"},
+
+	// Other structures.
+	{"forest", "--data @tree.svm --hierarchy @forest.txt"},
+	{"forest logistic", "--data @tree.svm --hierarchy @forest.txt --method rr-lr"},
+	{"spawned", onSpawn},
+	{"spawned gap 1e-4", onSpawn + "--gap 1e-4"},
+	{"pruned", "--data @few.svm --hierarchy @tree.txt"},
+	{"unpruned", "--data @few.svm --hierarchy @tree.txt --prune none"},
+	{"unpruned squared", "--data @few.svm --hierarchy @tree.txt --prune none --loss squared-hinge"},
+	{"zero rows", "--data @zero.svm --hierarchy @tree.txt"},
+	{"zero rows squared bias 0", "--data @zero.svm --hierarchy @tree.txt --loss squared-hinge --bias 0"},
+	{"zero rows logistic bias 0", "--data @zero.svm --hierarchy @tree.txt --method rr-lr --bias 0"},
+	{"dag first-parent", onDAG + "--dag first-parent"},
+	{"dag graph", onDAG},
+	{"dag graph squared", onDAG + "--loss squared-hinge --threads 2"},
+	{"dag graph colour", onDAG + "--schedule colour --gap 1e-1"},
+	{"dag graph colour dsatur", onDAG + "--schedule colour --colouring dsatur --gap 1e-1"},
+	{"graph", onGraph},
+	{"graph gap 1e-3", onGraph + "--gap 1e-3"},
+	{"graph anchor 1", onGraph + "--anchor 1 --loss squared-hinge --threads 2 --stores 2"},
+	{"graph anchor 0", "--data @few.svm --graph @tree.txt --anchor 0 --gap 1e-1"},
+	{"graph logistic", onGraph + "--method rr-lr --anchor 0.1"},
+	{"graph internal 2", onGraph + "--internal-weight 2 --positive-weight balanced"},
+	{"graph jacobi", onGraph + "--schedule jacobi --gap 1e-1 --max-sweeps 30"},
+	{"graph logistic drift", "--data @few.svm --graph @forest.txt --method rr-lr --anchor 0 --gap 3e-1"},
+	{"web", onWeb + "--gap 5e-2"}, // so well connected that conjugate gradients solve it
+	{"web squared", onWeb + "--gap 5e-2 --loss squared-hinge --threads 2"},
+
+	// Small and hard: steps that are guarded, stalls, rests, every row in the working sets.
+	{"circles", "--data @circles.svm --hierarchy @circles.txt --gap 1e-9"},
+	{"circles squared", "--data @circles.svm --hierarchy @circles.txt --loss squared-hinge --gap 1e-9"},
+	{"circles C 10", "--data @circles.svm --hierarchy @circles.txt --C 10 --gap 1e-5"},
+	{"chain C 1000", "--data @chain.svm --hierarchy @chain.txt --C 1000 --gap 1e-5"},
+	{"brush", "--data @brush.svm --hierarchy @brush.txt --gap 1e-6 --max-sweeps 400"},
+
+	// Without a structure.
+	{"flat", onFlat},
+	{"flat gap 1e-5", onFlat + "--gap 1e-5 --threads 2"},
+	{"flat squared", onFlat + "--loss squared-hinge --C 100"},
+	{"flat logistic", "--data @flat.svm --method blr"},
+	{"flat rr-svm", "--data @flat.svm"},
+	{"flat balanced", onFlat + "--positive-weight balanced --C 0.1 --bias 10"},
+	{"flat of a tree", onTree + "--method bsvm"},
+
+	// Many labels, with cut-offs fitted on instances held out.
+	{"labels cut-offs", onDAG + "--dag first-parent --cutoff fit"},
+	{"labels flat cut-offs", "--data @dag.svm --method bsvm --cutoff auto --threads 2"},
+
+	// Few columns without zeros, many rows, text.
+	{"dense", onDense},
+	{"dense gap 1e-5", onDense + "--gap 1e-5 --C 10 --max-sweeps 60"},
+	{"dense squared", onDense + "--loss squared-hinge --gap 1e-3"},
+	{"dense flat", "--data @dense.svm --method bsvm --C 10"},
+	{"dense logistic", onDense + "--method rr-lr"},
+	{"rows", "--data @rows.svm --hierarchy @rows.txt --threads 2"},
+	{"rows squared", "--data @rows.svm --hierarchy @rows.txt --loss squared-hinge --threads 2"},
+	{"text", onText},
+	{"text squared", onText + "--loss squared-hinge"},
+	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2"},
+
+	// From another model: by C, by new rows, from another structure.
+	{"warm C", onTree + "--C 3 --warm-start %tree"},
+	{"warm C squared", onTree + "--C 3 --loss squared-hinge --warm-start %tree_squared"},
+	{"warm C logistic", onTree + "--C 3 --method rr-lr --warm-start %tree_logistic"},
+	{"warm rows", onTree + "--warm-start %pruned"},
+	{"warm structure", onSpawn + "--warm-start %forest"},
+	{"warm flat", onTree + "--warm-start %flat_of_a_tree"},
+	{"warm graph", onGraph + "--warm-start %spawned"},
+	{"warm text", onText + "--C 2 --warm-start %text"},
+}
+
+// outputs are other commands' results, of which the table has the hash.
+var outputs = []training{
+	{"predict labels", "predict --model %labels_cut-offs --data @dag.svm --scores"},
+	{"predict flat labels", "predict --model %labels_flat_cut-offs --data @dag.svm"},
+	{"predict text", "predict --model %text --text --data @text.txt --top 3 --scores"},
+	{"eval", "eval --model %labels_cut-offs --data @dag.svm --json --by-level --by-size"},
+	{"export text", "export --model %spawned --format text --out -"},
+	{"export pruned", "export --model %graph --format text --threshold 0.01 --out -"},
+}
