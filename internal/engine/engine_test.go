@@ -14,12 +14,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // TestMain checks that Close leaves no goroutine behind, in any test.
@@ -76,7 +76,7 @@ func weights(t *testing.T, e *Engine, spec *taxonv1.JobSpec, st *taxonv1.JobStat
 		t.Fatal(err)
 	}
 	var n jobs.Nodes
-	if err := worker.Weights(context.Background(), e.Store, tree, coordinator.NewPlan(tree, spec), st, n.Add); err != nil {
+	if err := worker.StreamWeights(context.Background(), e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
 		t.Fatal(err)
 	}
 	if len(n.Columns) != tree.Len() {
@@ -285,7 +285,7 @@ func TestFailingExecutor(t *testing.T) {
 	t.Parallel() // it waits for retries, mostly
 	j := jobs.Small(5, 100, 20)
 	spec := j.Spec(jobs.Defaults())
-	broken := worker.Deterministic(errors.New("this cannot work"))
+	broken := program.Deterministic(errors.New("this cannot work"))
 	for name, c := range map[string]struct {
 		fail  func(n int64) error
 		state taxonv1.JobState

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"taxon/coordinator"
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
@@ -93,7 +94,7 @@ func weights(t *testing.T, e *engine.Engine, spec *taxonv1.JobSpec, st *taxonv1.
 		t.Fatal(err)
 	}
 	var n jobs.Nodes
-	if err := worker.Weights(context.Background(), e.Store, tree, coordinator.NewPlan(tree, spec), st, n.Add); err != nil {
+	if err := worker.StreamWeights(context.Background(), e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
 		t.Fatal(err)
 	}
 	return n.Hash()
@@ -280,8 +281,9 @@ type risen struct{ worker.Executor }
 
 func (r *risen) Run(ctx context.Context, j *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	sums, stats, err := r.Executor.Run(ctx, j, l)
-	if l.GetMap().GetPrice() && l.GetSweep() == 4 {
-		sums.Primal *= 10
+	var m recursive.Map
+	if l.GetOp() == recursive.OpMap && method.Decode(l.GetParams(), &m) == nil && m.Price && l.GetSweep() == 4 {
+		sums.Values[recursive.SumPrimal] *= 10
 	}
 	return sums, stats, err
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"testing"
 
-	"taxon/coordinator"
+	"taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/jobspec"
@@ -56,7 +56,7 @@ func TestReplayChecks(t *testing.T) {
 	j := jobs.Small(1, 100, 20)
 	r, _ := recorded(t, j, j.Spec(jobs.Defaults()))
 	steps := r.Steps()
-	steps[2][0].Sums.Visits++
+	steps[2][0].Sums.Values[recursive.SumVisits]++
 	replay, err := New(r.Job(), j.Set)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, stri
 		t.Fatal(err)
 	}
 	var n jobs.Nodes
-	if err := worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, n.Add); err != nil {
+	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
 		t.Fatal(err, st.GetError())
 	}
 	return r, n.Hash()

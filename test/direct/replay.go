@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
@@ -17,12 +18,12 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/test/jobs"
-	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // Replay is a training under way without the machine.
 type Replay struct {
-	plan     *taxonv1.Plan
+	plan     *recursive.Plan
 	set      *dataset.Set
 	tree     *taxonomy.Tree
 	forest   *reducer.Forest
@@ -62,9 +63,13 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{plan: job.GetPlan(), set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
+	plan, err := recursive.Detail(job.GetPlan().GetDetail())
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{plan: plan, set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
 	r.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
-	if r.solver.Kernel, err = mapper.ParseKernel(os.Getenv(worker.KernelVariable)); err != nil {
+	if r.solver.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, err
 	}
 	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
@@ -146,17 +151,17 @@ func (r *Replay) commit(tasks []Task, results []made) {
 	emitted := false
 	for k, t := range tasks {
 		m := results[k]
-		switch l := t.Lease; l.GetKind() {
-		case taxonv1.TaskKind_TASK_KIND_MAP:
-			r.blocks[l.GetMap().GetBlock()] = m.solved
-		case taxonv1.TaskKind_TASK_KIND_REDUCE:
+		switch l := t.Lease; l.GetOp() {
+		case recursive.OpMap:
+			r.blocks[l.GetItem()] = m.solved
+		case recursive.OpReduce:
 			r.x[place(l)] = m.vectors
-		case taxonv1.TaskKind_TASK_KIND_EMIT_MAP:
+		case recursive.OpEmitMap:
 			emitted = true
-			for lane, n := range r.terminals(l.GetMap().GetBlock()) {
+			for lane, n := range r.plan.Block(int(l.GetItem())) {
 				emit.Columns[n], emit.Values[n] = m.weights[lane].Feature, m.weights[lane].Value
 			}
-		case taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
+		case recursive.OpEmitReduce:
 			for p, n := range r.tree.Internals() {
 				a, b := m.vectors.Begin[p], m.vectors.Begin[p+1]
 				emit.Columns[n] = append(emit.Columns[n], m.vectors.Feature[a:b]...)
@@ -178,8 +183,14 @@ func place(l *taxonv1.Lease) taxonv1.Place {
 	return taxonv1.Place{Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}
 }
 
-func (r *Replay) terminals(block uint32) []uint32 {
-	return r.plan.BlockTerminals[r.plan.BlockBegin[block]:r.plan.BlockBegin[block+1]]
+// reads is where the values lie that a lease names of a family.
+func reads(l *taxonv1.Lease, family string, back uint32) []taxonv1.Place {
+	for _, in := range l.GetInputs() {
+		if in.GetValue() == family && in.GetBack() == back {
+			return in.GetRefs().Expand()
+		}
+	}
+	return nil
 }
 
 // joined are the internals over all ranges, as they were last asked for: x and x_prev.
@@ -188,9 +199,9 @@ type joined struct {
 	last [2]*reducer.Internals
 }
 
-// internals joins the vectors at refs over the ranges.
-func (r *Replay) internals(refs *taxonv1.Refs) (*reducer.Internals, error) {
-	parts, err := r.vectors(refs)
+// internals joins the vectors that a lease names over the ranges.
+func (r *Replay) internals(l *taxonv1.Lease, back uint32) (*reducer.Internals, error) {
+	parts, err := r.vectors(l, back)
 	if err != nil {
 		return nil, err
 	}
@@ -209,10 +220,10 @@ func (r *Replay) internals(refs *taxonv1.Refs) (*reducer.Internals, error) {
 	return v, nil
 }
 
-// vectors are the internals' vectors at refs.
-func (r *Replay) vectors(refs *taxonv1.Refs) ([]*reducer.Vectors, error) {
+// vectors are the internals' vectors that a lease names, in their last version or the one before.
+func (r *Replay) vectors(l *taxonv1.Lease, back uint32) ([]*reducer.Vectors, error) {
 	var out []*reducer.Vectors
-	for _, at := range refs.Expand() {
+	for _, at := range reads(l, recursive.X, back) {
 		v := r.zero
 		if at.Step != 0 {
 			if v = r.x[at]; v == nil {
@@ -225,8 +236,8 @@ func (r *Replay) vectors(refs *taxonv1.Refs) ([]*reducer.Vectors, error) {
 }
 
 // contributions cuts the blocks' contributions down to [lo, hi), without copying.
-func (r *Replay) contributions(refs *taxonv1.Refs, lo, hi uint32) (in []reducer.Contribution, err error) {
-	for b, at := range refs.Expand() {
+func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []reducer.Contribution, err error) {
+	for b, at := range reads(l, recursive.V, 0) {
 		if at != r.blocks[b].at {
 			return nil, fmt.Errorf("block %d was solved by %+v, not %+v", b, r.blocks[b].at, at)
 		}

@@ -3,7 +3,10 @@ package direct
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -24,22 +27,32 @@ func (r *Replay) newBench() *bench {
 
 // run does one task and compares its sums with the recorded ones.
 func (b *bench) run(ctx context.Context, t Task) (m made, err error) {
-	var got *taxonv1.Sums
+	got := make(method.Sums, len(t.Sums.GetValues()))
 	l := t.Lease
-	switch l.GetKind() {
-	case taxonv1.TaskKind_TASK_KIND_MAP:
-		m.solved, got, err = b.solve(ctx, l)
-	case taxonv1.TaskKind_TASK_KIND_REDUCE:
-		m.vectors, got, err = b.reduce(l.GetReduce())
-	case taxonv1.TaskKind_TASK_KIND_EMIT_MAP:
-		m.weights, err = b.emit(l.GetMap())
-		got = &taxonv1.Sums{}
-	case taxonv1.TaskKind_TASK_KIND_EMIT_REDUCE:
-		r := l.GetReduce()
-		m.vectors, _, err = b.reduce(&taxonv1.ReduceTask{Range: r.Range, Rule: "emit", X: r.X, XPrev: r.XPrev, Beta: r.Beta})
-		got = &taxonv1.Sums{}
+	var solve recursive.Map
+	var move recursive.Reduce
+	var emit recursive.Emit
+	switch l.GetOp() {
+	case recursive.OpMap:
+		if err = method.Decode(l.GetParams(), &solve); err == nil {
+			m.solved, err = b.solve(ctx, l, &solve, got)
+		}
+	case recursive.OpReduce:
+		if err = method.Decode(l.GetParams(), &move); err == nil {
+			m.vectors, err = b.reduce(l, &move, got)
+		}
+	case recursive.OpEmitMap:
+		if err = method.Decode(l.GetParams(), &emit); err == nil {
+			m.weights, err = b.emit(l, emit.Beta)
+		}
+	case recursive.OpEmitReduce:
+		if err = method.Decode(l.GetParams(), &emit); err == nil {
+			m.vectors, err = b.reduce(l, &recursive.Reduce{Rule: "emit", Beta: emit.Beta}, make(method.Sums, len(got)))
+		}
+	default:
+		err = fmt.Errorf("operation %q has no direct twin", l.GetOp())
 	}
-	if err == nil && got.String() != t.Sums.String() {
+	if err == nil && !slices.Equal(got, t.Sums.GetValues()) {
 		err = fmt.Errorf("sums %v, recorded %v", got, t.Sums)
 	}
 	if err != nil {
@@ -48,41 +61,41 @@ func (b *bench) run(ctx context.Context, t Task) (m made, err error) {
 	return m, err
 }
 
-func (b *bench) solve(ctx context.Context, l *taxonv1.Lease) (solved, *taxonv1.Sums, error) {
-	m := l.GetMap()
-	block, parents, err := b.block(m)
+func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *recursive.Map, sums method.Sums) (solved, error) {
+	block, parents, err := b.block(l, m.Beta)
 	if err != nil {
-		return solved{}, nil, err
+		return solved{}, err
 	}
-	r, err := b.solver.SolveBlock(ctx, b.scratch, block, b.blocks[m.GetBlock()].state, mapper.Options{
-		Epochs: int(m.GetEpochs()), MaxEpochs: int(m.GetMaxEpochs()), InnerGap: m.GetInnerGap(), InnerShare: m.GetInnerShare(),
-		Price: m.GetPrice(), Band: m.GetBand(), Precise: m.GetPrecise(), Seed: m.GetSeed(),
+	r, err := b.solver.SolveBlock(ctx, b.scratch, block, b.blocks[l.GetItem()].state, mapper.Options{
+		Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, InnerShare: m.InnerShare,
+		Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: l.GetSeed(),
 		Stiffness: true,
 	})
 	if err != nil {
-		return solved{}, nil, err
+		return solved{}, err
 	}
 	out := solved{at: place(l), state: &r.State}
 	for _, c := range r.Contributions {
-		if !m.GetPrice() { // as it travels through the store
+		if !m.Price { // as it travels through the store
 			for i, v := range c.Sum {
 				c.Sum[i] = float64(float32(v))
 			}
 		}
 		out.in = append(out.in, reducer.Contribution{Parent: parents[c.Slot], Feature: c.Feature, Sum: c.Sum, Stiff: c.Stiff})
 	}
-	return out, &taxonv1.Sums{
-		Primal: r.Sums.Primal, Dual: r.Sums.Dual, InnerGap: r.Sums.InnerGap,
-		Support: uint64(r.Sums.Support), Working: uint64(r.Sums.Working), Visits: uint64(r.Sums.Visits),
-	}, nil
+	copy(sums, method.Sums{
+		recursive.SumPrimal: r.Sums.Primal, recursive.SumDual: r.Sums.Dual, recursive.SumInnerGap: r.Sums.InnerGap,
+		recursive.SumSupport: float64(r.Sums.Support), recursive.SumWorking: float64(r.Sums.Working), recursive.SumVisits: float64(r.Sums.Visits),
+	})
+	return out, nil
 }
 
-func (b *bench) emit(m *taxonv1.MapTask) ([]mapper.Override, error) {
-	block, _, err := b.block(m)
+func (b *bench) emit(l *taxonv1.Lease, beta float64) ([]mapper.Override, error) {
+	block, _, err := b.block(l, beta)
 	if err != nil {
 		return nil, err
 	}
-	st := b.blocks[m.GetBlock()].state
+	st := b.blocks[l.GetItem()].state
 	if st == nil {
 		st = &mapper.State{}
 	}
@@ -90,24 +103,24 @@ func (b *bench) emit(m *taxonv1.MapTask) ([]mapper.Override, error) {
 }
 
 // block lays out the lanes, slots in order of their first lane.
-func (b *bench) block(m *taxonv1.MapTask) (*mapper.Block, []int32, error) {
-	if at := m.GetDual().Place(); at != b.blocks[m.GetBlock()].at {
-		return nil, nil, fmt.Errorf("block %d was solved by %+v, not %+v", m.GetBlock(), b.blocks[m.GetBlock()].at, at)
+func (b *bench) block(l *taxonv1.Lease, beta float64) (*mapper.Block, []int32, error) {
+	if at := reads(l, recursive.Dual, 0); len(at) != 1 || at[0] != b.blocks[l.GetItem()].at {
+		return nil, nil, fmt.Errorf("block %d was solved by %+v, not %+v", l.GetItem(), b.blocks[l.GetItem()].at, at)
 	}
-	x, err := b.internals(m.GetX())
+	x, err := b.internals(l, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	prev := x
-	if m.GetBeta() != 0 {
-		if prev, err = b.internals(m.GetXPrev()); err != nil {
+	if beta != 0 {
+		if prev, err = b.internals(l, 1); err != nil {
 			return nil, nil, err
 		}
 	}
-	b.walk.Reset(x, prev, float32(m.GetBeta()), uint32(b.features))
+	b.walk.Reset(x, prev, float32(beta), uint32(b.features))
 	out, slotOf := &mapper.Block{}, map[int32]int{-1: -1}
 	var parents []int32
-	for _, n := range b.terminals(m.GetBlock()) {
+	for _, n := range b.plan.Block(int(l.GetItem())) {
 		p := b.parent(n)
 		if _, ok := slotOf[p]; !ok {
 			slotOf[p] = len(parents)
@@ -137,32 +150,34 @@ func (b *bench) positives(n uint32) []uint32 {
 	return b.set.PosRows[b.set.PosBegin[l]:b.set.PosBegin[l+1]]
 }
 
-func (b *bench) reduce(r *taxonv1.ReduceTask) (*reducer.Vectors, *taxonv1.Sums, error) {
-	rule, err := reducer.ParseRule(r.GetRule())
+func (b *bench) reduce(l *taxonv1.Lease, r *recursive.Reduce, sums method.Sums) (*reducer.Vectors, error) {
+	rule, err := reducer.ParseRule(r.Rule)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t := reducer.Task{
-		Forest: b.forest, Lo: b.plan.RangeBegin[r.GetRange()], Hi: b.plan.RangeBegin[r.GetRange()+1], Rule: rule,
-		Set: int32(r.GetSet()), Damping: r.GetDamping(), Certify: r.GetCertify(), Beta: float32(r.GetBeta()),
+		Forest: b.forest, Lo: b.plan.RangeBegin[l.GetItem()], Hi: b.plan.RangeBegin[l.GetItem()+1], Rule: rule,
+		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
 		Degrees: b.solver.Loss != mapper.Hinge,
 	}
-	in, err := b.contributions(r.GetV(), t.Lo, t.Hi)
+	in, err := b.contributions(l, t.Lo, t.Hi)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	x, err := b.vectors(r.GetX())
+	x, err := b.vectors(l, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	prev := x
 	if t.Beta != 0 || rule == reducer.Jacobi {
-		if prev, err = b.vectors(r.GetXPrev()); err != nil {
-			return nil, nil, err
+		if prev, err = b.vectors(l, 1); err != nil {
+			return nil, err
 		}
 	}
-	next, sums := b.reducer.Run(t, in, x[0], prev[0])
-	return next, &taxonv1.Sums{
-		Primal: sums.Primal, Dual: sums.Dual, Restart: sums.Restart, Moved: sums.Moved, Visits: uint64(sums.Entries),
-	}, nil
+	next, s := b.reducer.Run(t, in, x[0], prev[0])
+	copy(sums, method.Sums{
+		recursive.SumPrimal: s.Primal, recursive.SumDual: s.Dual, recursive.SumRestart: s.Restart,
+		recursive.SumMoved: s.Moved, recursive.SumVisits: float64(s.Entries),
+	})
+	return next, nil
 }

@@ -146,7 +146,7 @@ func (j *Job) Spec(o *taxonv1.Options) *taxonv1.JobSpec {
 	return spec
 }
 
-// Nodes are final weights, node by node, as worker.Weights yields them.
+// Nodes are final weights, node by node, as worker.StreamWeights yields them.
 type Nodes struct {
 	Columns [][]uint32
 	Values  [][]float32

@@ -24,7 +24,6 @@ import (
 	"syscall"
 	"time"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
@@ -175,7 +174,7 @@ func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Record
 	})
 	var n jobs.Nodes
 	if err == nil {
-		err = worker.Weights(ctx, e.Store, tree, coordinator.NewPlan(tree, spec), st, n.Add)
+		err = worker.StreamWeights(ctx, e.Store, tree.Len(), st, "", n.Add)
 	}
 	if err = errors.Join(err, e.Close()); err != nil {
 		return nil, "", cost{}, err

@@ -72,10 +72,10 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	if err := k.Put(ctx, values, keep); err != nil {
 		return nil, err
 	}
-	sums := make(method.Sums, figures)
-	sums[params.SumPrimal], sums[params.SumDual], sums[params.SumInnerGap] = r.Sums.Primal, r.Sums.Dual, r.Sums.InnerGap
-	sums[params.SumSupport], sums[params.SumWorking], sums[params.SumVisits] = float64(r.Sums.Support), float64(r.Sums.Working), float64(r.Sums.Visits)
-	return sums, nil
+	return method.Sums{
+		params.SumPrimal: r.Sums.Primal, params.SumDual: r.Sums.Dual, params.SumInnerGap: r.Sums.InnerGap,
+		params.SumSupport: float64(r.Sums.Support), params.SumWorking: float64(r.Sums.Working), params.SumVisits: float64(r.Sums.Visits),
+	}, nil
 }
 
 // asWritten rounds the sums as encoding does.

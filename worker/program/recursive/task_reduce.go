@@ -51,10 +51,10 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 			return nil, err
 		}
 	}
-	out := make(method.Sums, figures)
-	out[params.SumPrimal], out[params.SumDual], out[params.SumRestart] = sums.Primal, sums.Dual, sums.Restart
-	out[params.SumMoved], out[params.SumVisits] = sums.Moved, float64(sums.Entries)
-	return out, nil
+	return method.Sums{
+		params.SumPrimal: sums.Primal, params.SumDual: sums.Dual, params.SumRestart: sums.Restart,
+		params.SumMoved: sums.Moved, params.SumVisits: float64(sums.Entries),
+	}, nil
 }
 
 // emitRange writes the final vectors y of all internals over one range.
