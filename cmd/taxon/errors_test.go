@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	taxonfs "taxon/internal/fs"
-	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // newTryCmd is a verb with every kind of flag, whose run is up to the test.

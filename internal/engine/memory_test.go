@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"taxon/coordinator"
+	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/memory"
 	"taxon/test/jobs"
@@ -56,10 +56,11 @@ func TestSmoothMemory(t *testing.T) {
 			o := jobs.Defaults()
 			o.Method, o.Loss, o.MaxSweeps, o.Gap = "rr-lr", "logistic", 6, 1e-9
 			spec := j.Spec(o)
-			e, err := coordinator.EstimateJob(spec)
+			prepared, err := registry.Prepare(spec)
 			if err != nil {
 				t.Fatal(err)
 			}
+			e := prepared.Estimate
 			before := liveHeap()
 			var m measuring
 			en := start(t, j, Config{Slots: 1, Shards: 1, Wrap: func(x worker.Executor) worker.Executor {
