@@ -36,7 +36,6 @@ var imports = map[string][]string{
 	"internal/taxonomy": {"internal/fs", "internal/lines"},
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
-	"internal/drift":    {"internal/sparse", "internal/taxonomy"},
 	"internal/labelset": {},
 	"internal/model":    {"internal/fs", "internal/labelset", "internal/taxonomy"},
 	"internal/export":   {"internal/model"},

@@ -37,7 +37,6 @@ type training struct {
 	told      string // what a checkpoint goes on from
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
-	drift     *model.Drift       // nil: P has a least value, as far as is known
 	mr        *mapreduce.Backend // nil: the training runs in this process
 	driving   *driving           // nil: nobody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
@@ -201,7 +200,9 @@ func (t *training) specify() error {
 		t.a.ui.Warn("%s", w)
 	}
 	t.tree = tree
-	t.findDrift()
+	if t.o.loss == "logistic" && t.tree.IsGraph() && jobspec.Uncertified(t.spec) {
+		t.a.ui.Warn("with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate")
+	}
 	return nil
 }
 
