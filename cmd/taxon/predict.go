@@ -118,8 +118,8 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	}); err != nil {
 		return err
 	}
-	if f, ok := rows.(*fileRows); ok && f.emptyLines() > 0 {
-		a.ui.Warn("%s skipped, without a line in the output", counted(f.emptyLines(), "empty line", "empty lines"))
+	for _, w := range rows.warnings() {
+		a.ui.Warn("%s", w)
 	}
 	r := predictReport{Out: o.out, Instances: w.rows, Labels: w.labels, Seconds: time.Since(began).Seconds()}
 	if a.json {
