@@ -14,7 +14,7 @@ import (
 func Learnable(d *taxonv1.Data, text bool) error {
 	switch {
 	case d.GetFeatures() == 0 && text:
-		return errors.New("no word stands in two instances or more, and others are no features: there is nothing to learn from; give more text")
+		return errors.New("no word stands in two instances or more and not in all: there is nothing to learn from; give more text")
 	case d.GetFeatures() == 0:
 		return errors.New("no instance has a feature: there is nothing to learn from; lines are LABEL[,LABEL...] INDEX:VALUE ... (for LABEL<TAB>text add --text)")
 	}

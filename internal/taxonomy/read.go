@@ -125,7 +125,8 @@ type builder struct {
 func (b *builder) line(in *lines.Reader, text []byte) error {
 	var name [2][]byte
 	count := 0
-	for rest := bytes.TrimLeft(text, blanks); len(rest) > 0 && rest[0] != '#'; rest = bytes.TrimLeft(rest, blanks) {
+	rest := bytes.TrimLeft(text, blanks)
+	for ; len(rest) > 0 && rest[0] != '#'; rest = bytes.TrimLeft(rest, blanks) {
 		n, behind, err := lines.CutName(rest)
 		if err != nil {
 			return in.Errorf("%v", err)
@@ -139,11 +140,14 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		return nil
 	}
 	if count != 2 {
-		form := "parent child"
+		form, hint := "parent child", ""
 		if b.graph {
 			form = "a b"
 		}
-		return in.Errorf("%s where two are expected: `%s`, separated by a blank", plural(count, "name"), form)
+		if count == 1 && len(rest) > 0 {
+			hint = ` (a name that begins with # stands in quotes: "#b")`
+		}
+		return in.Errorf("%s where two are expected: `%s`, separated by a blank%s", plural(count, "name"), form, hint)
 	}
 	for _, n := range name {
 		if len(n) == 0 || bytes.ContainsFunc(n, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
