@@ -99,8 +99,10 @@ func (u *ui) Note(format string, args ...any) {
 	}
 }
 
+const warningLead = "taxon: warning: "
+
 // Warn prints a line about something that the user may want to change, also if quiet.
-func (u *ui) Warn(format string, args ...any) { u.say("taxon: warning: ", format, args...) }
+func (u *ui) Warn(format string, args ...any) { u.say(warningLead, format, args...) }
 
 func (u *ui) say(lead, format string, args ...any) {
 	u.mu.Lock()
