@@ -68,10 +68,10 @@ func TestModelVerbWarnings(t *testing.T) {
 		"TREE": writeText(t, "tree.txt", "root dog\n"), "THREE": writeText(t, "three.txt", "dog\n\ncat\n")}
 	for line, want := range map[string][]string{
 		"predict --model $S --data $DATA":           {"test.svm: 2 empty lines skipped"},
-		"predict --model $S --data $BARE":           {"bare.svm: 1 empty line skipped", "bare.svm: 2 instances have no feature that "},
+		"predict --model $S --data $BARE":           {"bare.svm: 1 empty line skipped", "bare.svm: 2 instances have no feature that the model knows"},
 		"predict --model $S --data $FINE":           nil,
 		"eval --model $S --data $DATA":              {"test.svm: 2 empty lines skipped", "3 labels unknown to the model: it can never predict them (ant, bee, ...)", "4 labels outside the class structure"},
-		"eval --model $S --data $BARE --compare $S": {"bare.svm: 1 empty line skipped", "bare.svm: 2 instances have no feature that "},
+		"eval --model $S --data $BARE --compare $S": {"bare.svm: 1 empty line skipped", "bare.svm: 2 instances have no feature that the model knows"},
 		"eval --pred $THREE --data $BARE":           {"bare.svm: 1 empty line skipped"},
 		"eval --model $S --data $FINE":              nil,
 

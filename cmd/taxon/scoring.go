@@ -75,7 +75,7 @@ func (a *app) openRows(ctx context.Context, m *model.Model, o rowOptions) (rowSo
 	if err != nil {
 		return nil, err
 	}
-	rows := &fileRows{ui: a.ui, model: m.Dir, file: f, p: p, keepLabels: o.labels, names: map[string]string{}}
+	rows := &fileRows{ui: a.ui, file: f, p: p, keepLabels: o.labels, names: map[string]string{}}
 	options := dataset.ReaderOptions{Name: f.Name(), Text: o.text, ZeroBased: zero}
 	if !o.live || !f.Waits() {
 		rows.r = dataset.NewReader(f, options)
@@ -101,8 +101,7 @@ const longestWait = 100 * time.Millisecond
 // fileRows reads a stream of instances.
 type fileRows struct {
 	ui         *ui
-	model      string // whose features they are mapped to
-	unknown    int64  // instances without any of them
+	unknown    int64 // instances without a feature of the model
 	r          *dataset.Reader
 	file       *fs.File
 	waits      *cancelReader // what r reads from if a pause ends a batch; nil: it does not
@@ -143,7 +142,7 @@ func (f *fileRows) fill(b *model.Batch) error {
 // paused says whether the rows read so far should wait no longer for more. Who waits for
 // the answer to an empty line is told at once that there is none.
 func (f *fileRows) paused() bool {
-	if f.batch == 0 && !f.told && f.r.Counts().EmptyLines > 0 {
+	if f.batch == 0 && !f.told && f.r.Counts().EmptyLines > 0 && !f.waits.within(longestWait) {
 		f.told = true
 		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
 	}
@@ -170,7 +169,7 @@ func (f *fileRows) progress() (done, total int64) {
 const blankRow = "an instance without labels and features is a line with a blank or tab"
 
 func (f *fileRows) warnings() []string {
-	return append(warnEmpty(f.file.Name(), f.r.Counts().EmptyLines), warnUnknown(f.file.Name(), f.model, f.unknown)...)
+	return append(warnEmpty(f.file.Name(), f.r.Counts().EmptyLines), warnUnknown(f.file.Name(), f.unknown)...)
 }
 
 // warnEmpty tells of lines that are no instances: who sets files side by side must know.
@@ -182,11 +181,11 @@ func warnEmpty(path string, lines int64) []string {
 }
 
 // warnUnknown tells of instances that a model can say nothing about.
-func warnUnknown(path, model string, rows int64) []string {
+func warnUnknown(path string, rows int64) []string {
 	if rows == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %s no feature that %s knows: the bias alone decides", path, counted(rows, "instance has", "instances have"), model)}
+	return []string{fmt.Sprintf("%s: %s no feature that the model knows: the bias alone decides", path, counted(rows, "instance has", "instances have"))}
 }
 
 func (f *fileRows) Close() error {
@@ -203,8 +202,7 @@ func (f *fileRows) Close() error {
 // setRows reads an ingested data set.
 type setRows struct {
 	path       string
-	model      string // whose features the instances are mapped to
-	unknown    int64  // instances without any of them
+	unknown    int64 // instances without a feature of the model
 	set        *dataset.Set
 	p          *dataset.Projection // nil: the set's columns are the model's
 	v          dataset.Vector
@@ -221,7 +219,7 @@ func openSetRows(m *model.Model, o rowOptions) (rowSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setRows{path: o.path, model: m.Dir, set: set, keepLabels: o.labels}
+	s := &setRows{path: o.path, set: set, keepLabels: o.labels}
 	if set.Fingerprint == m.Data.Fingerprint && set.Matrix.Cols == len(m.Feature) {
 		return s, nil
 	}
@@ -265,7 +263,7 @@ func (s *setRows) fill(b *model.Batch) error {
 
 func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Matrix.Rows) }
 
-func (s *setRows) warnings() []string { return warnUnknown(s.path, s.model, s.unknown) }
+func (s *setRows) warnings() []string { return warnUnknown(s.path, s.unknown) }
 
 func (s *setRows) Close() error { return s.set.Close() }
 
