@@ -190,9 +190,9 @@ func (t *training) specify() error {
 	tree, warnings, err := jobspec.Tree(t.spec)
 	if err == nil {
 		err = jobspec.Learnable(t.spec.Data, t.set.Vocabulary != nil)
-	}
-	if err != nil && t.o.warm != "" {
-		err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.warm)
+		if err != nil && t.o.warm != "" && t.set.Matrix.Cols > 0 {
+			err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.warm)
+		}
 	}
 	if err != nil {
 		return fs.Inputf(t.o.data[0], 0, "%w", err)
