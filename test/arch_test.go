@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"internal/fs":       {"internal/fs/hdfs"},
 	"internal/fs/hdfs":  {},
 	"internal/demo":     {},
-	"internal/demo/gen": {},
+	"internal/demo/gen": {"internal/lines"},
 	"internal/lines":    {"internal/fs"},
 	"internal/tune":     {},
 	"internal/taxonomy": {"internal/fs", "internal/lines"},
