@@ -33,6 +33,8 @@ type coordinatorOptions struct {
 	lease   time.Duration
 	running int
 	keep    time.Duration
+
+	keepJobs, keepDays int
 }
 
 // snapshotOptions say when snapshots are taken, and where they go.
@@ -66,6 +68,10 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Uploaded data", func(f *pflag.FlagSet) {
 		f.DurationVar(&o.keep, "keep-data", 24*time.Hour, "drop data sets from the store that no job has referred to for `TIME`")
+	})
+	flagGroup(cmd, "Jobs that have ended", func(f *pflag.FlagSet) {
+		intFlag(f, &o.keepJobs, "keep-jobs", 100, 1, 1000, "keep the values (weights, what resume needs) of the last `N`; `taxon jobs` says which go next")
+		intFlag(f, &o.keepDays, "keep-days", 30, 1, 36500, "and for at most `N` days")
 	})
 	flagGroup(cmd, "Snapshots", o.snapshotOptions.flags)
 	flagGroup(cmd, "On hosts that change", o.announceOptions.flags)
@@ -124,7 +130,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	keeper := &cluster.Keeper{Of: c.keptIn}
 	config := coordinator.Config{
 		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
-		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true, KeepInputs: true,
+		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, KeepJobs: o.keepJobs, KeepFor: coordinator.Tick(o.keepDays) * coordinator.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.every), CheckpointEvery: coordinator.Tick(o.pause)},
 	}
 	if o.snapshots != "" {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -52,7 +53,7 @@ func goneShards(t *testing.T, state taxonv1.MemberState) (*DataStore, *atomic.In
 	for n := range 8 {
 		all = append(all, &taxonv1.Shard{Id: "gone-" + strconv.Itoa(n), Addr: addr, State: state})
 	}
-	dialer := &Dialer{}
+	dialer := &Dialer{Patience: time.Minute} // with the coordinator, not with shards
 	t.Cleanup(func() { _ = dialer.Close() })
 	return &DataStore{Patience: -1, Shards: &Shards{Dialer: dialer, List: func(context.Context) (*taxonv1.StoresResult, error) {
 		return &taxonv1.StoresResult{Shards: slices.Clone(all)}, nil
