@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,6 +127,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	c.dialer = &cluster.Dialer{Security: o.security}
 	defer func() { err = errors.Join(err, c.dialer.Close()) }()
 	c.stores = &cluster.JobStores{Shards: &cluster.Shards{Dialer: c.dialer, List: c.shards}}
+	c.orders = &cluster.JobStores{Shards: c.stores.Shards}
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.Keeper{Of: c.keptIn}
 	config := coordinator.Config{
@@ -177,7 +179,8 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 type coordinatorProcess struct {
 	dialer  *cluster.Dialer
 	stores  *cluster.JobStores
-	started chan struct{} // closed when server is set
+	orders  *cluster.JobStores // of those shards of each job that were not forgotten
+	started chan struct{}      // closed when server is set
 	server  *coordinator.Server
 }
 
@@ -213,8 +216,21 @@ func dataOfState(state []byte) (string, *taxonv1.Data, error) {
 	return s.Job, s.Spec.GetData(), nil
 }
 
-// keptIn is the store of a job, for orders.
-func (c *coordinatorProcess) keptIn(job string) (store.Store, error) { return c.storeOf(job) }
+// keptIn is the store of a job, for orders, which free space: they go to the shards that are
+// known. nil: all were forgotten.
+func (c *coordinatorProcess) keptIn(job string) (store.Store, error) {
+	<-c.started
+	shards, replicas, err := c.server.JobShards(job)
+	if err != nil {
+		return nil, err
+	}
+	all := len(shards)
+	shards = slices.DeleteFunc(shards, func(s *taxonv1.Shard) bool { return s.GetAddr() == "" })
+	if len(shards) == 0 && all > 0 {
+		return nil, nil
+	}
+	return c.orders.Of(job, shards, min(replicas, uint32(len(shards))))
+}
 
 // storeOf is the store of a job.
 func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {

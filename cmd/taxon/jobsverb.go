@@ -242,10 +242,16 @@ func newCancelCmd(a *app) *cobra.Command {
 	return cmd
 }
 
+// hasWeights says whether a job's weights are in the store. They are from its end on, also
+// while they are being digested and it is shown as running yet.
+func hasWeights(st *taxonv1.JobStatus) bool {
+	return st.GetKept() != nil && !st.GetKept().GetDropped() && st.GetFinalStep() > 0
+}
+
 // mayDiscard asks before the weights of a job that is done are dropped.
 func (c *client) mayDiscard(ctx context.Context, a *app, job string, yes bool) error {
 	st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
-	if err != nil || reportOf(st) == nil || st.GetKept().GetDropped() {
+	if err != nil || !hasWeights(st) {
 		return err
 	}
 	return a.confirm(yes, fmt.Sprintf("cancel: job %s is done, and --discard drops its weights for good", job), "Drop them?")

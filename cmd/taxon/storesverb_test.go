@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"taxon/internal/cluster"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // A store that is gone is shown, and forgotten when it is meant; jobs' values that go are
@@ -19,7 +22,7 @@ func TestStoresAndKeptValues(t *testing.T) {
 	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-jobs", "2", "--keep-days", "9").ready(t, `ready on (\S+),`)[1]
+	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-jobs", "2", "--keep-days", "9", "--snapshots", in("snapshots"), "--snapshot-every", "1", "--snapshot-pause", "1ms").ready(t, `ready on (\S+),`)[1]
 	t.Setenv("TAXON_COORDINATOR", addr)
 	stores := map[string]*member{}
 	for _, name := range []string{"one", "two"} {
@@ -87,10 +90,21 @@ func TestStoresAndKeptValues(t *testing.T) {
 	until("jobs", "k", func(l map[string]any) bool { return l["state"] == "discarded" && l["values"] == "discarded" })
 	says(0, "discarded", "status", "k")
 	says(0, `"state": "discarded"`, "status", "k", "--json")
+	if _, err := os.Stat(in("snapshots/j")); err != nil {
+		t.Fatal(err)
+	}
 	submit("l")
 	until("jobs", "j", func(l map[string]any) bool {
 		return l["state"] == "done" && l["values"] == "dropped" && l["values_until"] == ""
 	})
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) { // nobody waits for the store that was forgotten
+		if _, err := os.Stat(in("snapshots/j")); err != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the values of j are dropped, but not where they can be")
+		}
+	}
 	says(0, "dropped", "status", "j")
 	says(0, "its values are dropped: those of 2 jobs", "logs", "j")
 }
@@ -117,6 +131,25 @@ func TestConfirm(t *testing.T) {
 		}
 		if asks := c.terminal && !c.yes; asks != strings.Contains(asked.String(), "Drop it? [y/N]") {
 			t.Errorf("%+v: asked %q", c, asked.String())
+		}
+	}
+}
+
+// A job whose weights are being digested is shown as running, and has weights to lose.
+func TestHasWeights(t *testing.T) {
+	kept := &taxonv1.Kept{UntilUnixMs: 1, Jobs: 1}
+	for _, c := range []struct {
+		st   *taxonv1.JobStatus
+		want bool
+	}{
+		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Kept: kept, FinalStep: 3}, true},
+		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING, Phase: cluster.PhaseSeal, Kept: kept, FinalStep: 3}, true},
+		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING}, false},
+		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_CANCELLED, Kept: kept}, false},
+		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Kept: &taxonv1.Kept{Dropped: true}, FinalStep: 3}, false},
+	} {
+		if got := hasWeights(c.st); got != c.want {
+			t.Errorf("%v: %v", c.st, got)
 		}
 	}
 }

@@ -133,3 +133,30 @@ func TestGoneCopyIsNotWaitedFor(t *testing.T) {
 		t.Errorf("%d calls to the shard that is down", n)
 	}
 }
+
+// A shard that was forgotten is not asked any more, also where a job names it yet.
+func TestForgottenShardIsNotKnown(t *testing.T) {
+	all := []*taxonv1.Shard{{Id: "a", Addr: "h:1"}, {Id: "b", Addr: "h:2"}}
+	s := &Shards{List: func(context.Context) (*taxonv1.StoresResult, error) { return &taxonv1.StoresResult{Shards: all}, nil }}
+	names := func() (out []string) {
+		known, err := s.Known(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range known {
+			out = append(out, k.GetId())
+		}
+		return out
+	}
+	if got := names(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("known are %q", got)
+	}
+	all, s.asked = all[1:], time.Time{}
+	if err := s.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Learn([]*taxonv1.Shard{{Id: "a", State: taxonv1.MemberState_MEMBER_STATE_DOWN}, {Id: "b", Addr: "h:3"}, {Id: "c", Addr: "h:4"}})
+	if got := names(); !slices.Equal(got, []string{"b", "c"}) || s.addr("b") != "h:3" {
+		t.Errorf("known are %q, b at %s", got, s.addr("b"))
+	}
+}
