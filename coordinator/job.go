@@ -128,20 +128,20 @@ type traceRecord struct {
 type job struct {
 	jobState
 	*prepared
-	outer      *outer
-	step       *step          // under way; nil unless the job runs
-	since      Tick           // of the last (re)start
-	batches    map[uint64]int // live leases of each batch; a batch takes a slot
-	log        jobLog
-	remakes    []remake        // tasks of past steps that are run again, before all others
-	rolling    bool            // rests until its last checkpoint is loaded
-	used       float64         // slot-seconds, for fair shares; not journaled
-	awaySince  Tick            // first report since a success that the store is away or full; not journaled
-	awayReason string          // the last of those reports
-	unfit      map[string]bool // ids of workers that can't do its tasks; not journaled
-	closing    bool            // cancelled, waits for its checkpoint
-	showing    bool            // rests until the weights that its step wrote are evaluated
-	shownAt    Tick            // when that began
+	outer     *outer
+	step      *step          // under way; nil unless the job runs
+	since     Tick           // of the last (re)start
+	batches   map[uint64]int // live leases of each batch; a batch takes a slot
+	log       jobLog
+	remakes   []remake        // tasks of past steps that are run again, before all others
+	rolling   bool            // rests until its last checkpoint is loaded
+	used      float64         // slot-seconds, for fair shares; not journaled
+	awaySince Tick            // first report since a success that the store is away or full; not journaled
+	awayWhy   string          // the last of those reports
+	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
+	closing   bool            // cancelled, waits for its checkpoint
+	showing   bool            // rests until the weights that its step wrote are evaluated
+	shownAt   Tick            // when that began
 
 	savedSweep    uint32
 	savedAt       Tick

@@ -302,7 +302,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	j.BytesRead += r.Read
 	j.BytesWritten += r.Written
 	j.CPUSeconds += r.CPU
-	j.awaySince, j.awayReason = 0, ""
+	j.awaySince, j.awayWhy = 0, ""
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}
@@ -543,7 +543,7 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	j.goOn(at)
 	j.Spent = j.spentAt(at)
 	j.State, j.step, j.closing, j.Ended = state, nil, false, at
-	j.rolling, j.remakes, j.awaySince, j.awayReason = false, nil, 0, ""
+	j.rolling, j.remakes, j.awaySince, j.awayWhy = false, nil, 0, ""
 	switch state {
 	case taxonv1.JobState_JOB_STATE_DONE:
 		j.Past, j.Remakes = nil, nil

@@ -97,7 +97,7 @@ func (m *Machine) outage(l *lease, e Report) bool {
 	if j.awaySince == 0 {
 		j.awaySince = m.now
 	}
-	j.awayReason = e.Error
+	j.awayWhy = e.Error
 	if m.now-j.awaySince < m.limits.MaxOutage {
 		return false
 	}

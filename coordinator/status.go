@@ -71,8 +71,8 @@ func (m *Machine) waitsFor(j *job) string {
 		return "store shards that are away: " + strings.Join(away, ", ")
 	}
 	switch {
-	case m.anyFit(j) && j.awayReason != "":
-		return "the store, which a task could not use: " + j.awayReason
+	case m.anyFit(j) && j.awayWhy != "":
+		return "the store, which a task could not use: " + j.awayWhy
 	case m.anyFit(j):
 		return ""
 	case m.slots() > 0:

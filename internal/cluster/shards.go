@@ -157,10 +157,13 @@ func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 
 // ended notes whether a call got through, and asks anew where the shard is if it did not.
 func (c *shardConn) ended(ctx context.Context, err error) {
-	through := status.Code(err) != codes.Unavailable
-	c.shards.heard(c.id, through)
-	if !through {
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded: // who knows
+	case codes.Unavailable:
+		c.shards.heard(c.id, false)
 		_ = c.shards.Refresh(ctx) // the caller meets the same error again, and says it
+	default:
+		c.shards.heard(c.id, true)
 	}
 }
 
