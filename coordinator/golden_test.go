@@ -104,6 +104,7 @@ func (s *story) tell(half func()) {
 func (s *story) goOn() {
 	s.do(JoinShard{ID: "shard-1", Addr: "host-s:7000"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-s:7001"})
+	s.do(LeaveShard{ID: "shard-2"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-t:7001"})
 	s.do(Submit{ID: "kept", Name: "on shards", Spec: goldenSpec(10, "twoblock", 0), Replicas: 2})
 	s.do(Register{Name: "host-d", Slots: 2, Memory: 1 << 40})
@@ -129,6 +130,8 @@ func (s *story) goOn() {
 	for s.m.find("cancelled").remakes[0].Epoch == 0 {
 		s.do(Ask{Worker: "w4"}) // until it is being made again
 	}
+	s.do(LeaveShard{ID: "shard-1"}) // version 3 forgets shards, and knows who discarded a job
+	s.do(ForgetShard{ID: "shard-1", Force: true})
 }
 
 // lose reports that a value is missing which a task of the job reads: of the last step of
@@ -170,6 +173,11 @@ func summary(m *Machine) string {
 	}
 	for _, s := range m.shards {
 		fmt.Fprintf(&out, "shard %s at %s\n", s.id, s.addr)
+	}
+	for _, j := range m.jobs {
+		if j.Discarded {
+			fmt.Fprintf(&out, "%s: discarded by a user\n", j.ID)
+		}
 	}
 	for _, w := range m.workers {
 		if w.draining || w.memory > 0 {

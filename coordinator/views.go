@@ -22,7 +22,7 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 		i := &taxonv1.JobInfo{
 			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: j.outer.message(), Phase: j.phase(),
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
-			EndedUnixMs: j.Ended.unixMS(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(),
+			EndedUnixMs: j.Ended.unixMS(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
 		}
 		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
 			queued++

@@ -141,6 +141,14 @@ func stateName(s taxonv1.JobState) string {
 	return "unknown"
 }
 
+// stateOf is a job's state as the user reads it: discarded, whatever it was before.
+func stateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
+	if k.GetDiscarded() {
+		return "discarded"
+	}
+	return stateName(s)
+}
+
 // hasEnded says whether a job is over.
 func hasEnded(s taxonv1.JobState) bool {
 	return s == taxonv1.JobState_JOB_STATE_DONE || s == taxonv1.JobState_JOB_STATE_FAILED || s == taxonv1.JobState_JOB_STATE_CANCELLED

@@ -23,6 +23,7 @@ func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *cli
 	o := &clientOptions{}
 	cmd.GroupID = groupCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.verb = verbPath(cmd)
 		c, err := o.dial()
 		if err != nil {
 			return err
@@ -62,13 +63,47 @@ type jobLine struct {
 	Error      string   `json:"error"`
 	Resumable  bool     `json:"resumable"`
 	Exportable bool     `json:"exportable"`
+	Values     string   `json:"values"`       // kept, dropped, discarded
+	Until      string   `json:"values_until"` // when they go at the latest, RFC 3339, UTC; empty: not settled, or they are gone
+	After      uint32   `json:"values_jobs"`  // they go when so many more jobs have ended; 0: not settled, or they are gone
+}
+
+// fewJobs is how near the end of their time values are when `taxon jobs` says so.
+const fewJobs = 10
+
+// keptText says how long the values of a job are kept.
+func keptText(k *taxonv1.Kept) string {
+	switch {
+	case k == nil:
+		return "kept"
+	case k.GetDiscarded():
+		return "discarded"
+	case k.GetDropped():
+		return "dropped"
+	}
+	text := "until " + time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.DateOnly)
+	if k.GetJobs() <= fewJobs {
+		text += ", or " + counted(int64(k.GetJobs()), "more job", "more jobs")
+	}
+	return text
+}
+
+// keep fills in what is kept of a job.
+func (l *jobLine) keep(k *taxonv1.Kept) {
+	switch l.Values = "kept"; {
+	case k.GetDropped():
+		l.Values = keptText(k)
+	case k != nil:
+		l.Until, l.After = time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.RFC3339), k.GetJobs()
+	}
 }
 
 func newJobsCmd(a *app) *cobra.Command {
 	return clientVerb(a, &cobra.Command{
-		Use:     "jobs",
-		Short:   "list a cluster's jobs",
-		Long:    "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them.",
+		Use:   "jobs",
+		Short: "list a cluster's jobs",
+		Long: "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them. VALUES says until when the values of a job that has ended are kept " +
+			"(see --keep-jobs and --keep-days of `taxon coordinator`): with them go its weights, and what it could be resumed from.",
 		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --json",
 	}, func(ctx context.Context, c *client, _ []string) error {
 		r, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
@@ -76,9 +111,9 @@ func newJobsCmd(a *app) *cobra.Command {
 			return err
 		}
 		lines := []jobLine{}
-		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "NAME"}}
+		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "VALUES", "NAME"}}
 		for _, j := range r.GetJobs() {
-			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: stateName(j.GetState()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
+			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: stateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
 				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
 			gap, eta := "-", "-"
 			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
@@ -90,8 +125,9 @@ func newJobsCmd(a *app) *cobra.Command {
 					eta = left
 				}
 			}
+			l.keep(j.GetKept())
 			lines = append(lines, l)
-			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, l.Name})
+			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, keptText(j.GetKept()), l.Name})
 		}
 		if a.json {
 			return a.printJSON(lines)
@@ -176,14 +212,19 @@ func newWorkersCmd(a *app) *cobra.Command {
 }
 
 func newCancelCmd(a *app) *cobra.Command {
-	var discard bool
+	var discard, yes bool
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "cancel JOB",
 		Short:   "cancel a job; it stays resumable unless discarded",
-		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it.",
+		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it. Of a job that is done --discard drops the weights: it asks first, or needs --yes.",
 		Example: "taxon cancel job-1 --coordinator 127.0.0.1:7070\ntaxon cancel job-1 --discard",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error {
+		if discard {
+			if err := c.mayDiscard(ctx, a, args[0], yes); err != nil {
+				return err
+			}
+		}
 		st, err := c.jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: args[0], Discard: discard})
 		if err != nil {
 			return err
@@ -197,7 +238,23 @@ func newCancelCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
 	})
+	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// hasWeights says whether a job's weights are in the store. They are from its end on, also
+// while they are being digested and it is shown as running yet.
+func hasWeights(st *taxonv1.JobStatus) bool {
+	return st.GetKept() != nil && !st.GetKept().GetDropped() && st.GetFinalStep() > 0
+}
+
+// mayDiscard asks before the weights of a job that is done are dropped.
+func (c *client) mayDiscard(ctx context.Context, a *app, job string, yes bool) error {
+	st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
+	if err != nil || !hasWeights(st) {
+		return err
+	}
+	return a.confirm(yes, fmt.Sprintf("cancel: job %s is done, and --discard drops its weights for good", job), "Drop them?")
 }
 
 // cancelled says what has come of a cancelling.

@@ -115,7 +115,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
 		Name: o.name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.grace,
-		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.coordinator), Shards: shards.Learn,
+		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.coordinator), Shards: shards.Replace,
 	}
 	life, err := cluster.TakeLife(o.dir, o.name)
 	if err != nil {

@@ -74,6 +74,10 @@ type Engine struct {
 	err     error // the agent's, after agent.Wait
 }
 
+// maxOutage is how long a store that has no room is waited for: nobody else makes room in
+// this process's memory, and who trains on a full disk wants to hear of it.
+const maxOutage = coordinator.Tick(4 * time.Second)
+
 // Start brings up the cluster.
 func Start(c Config) (*Engine, error) {
 	e := &Engine{failed: c.Failed}
@@ -88,6 +92,9 @@ func Start(c Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	config := coordinator.Config{Store: keeper{e.Store}, Show: c.Show, Failed: e.failed}
+	if c.Backend == nil {
+		config.Limits.MaxOutage = maxOutage
+	}
 	switch {
 	case c.Backend != nil: // its checkpoints are cheap: each sweep is one
 		config.Checkpointer = c.Backend

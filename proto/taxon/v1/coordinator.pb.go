@@ -1136,6 +1136,7 @@ type JobInfo struct {
 	Name            string                 `protobuf:"bytes,13,opt,name=name,proto3" json:"name,omitempty"`
 	Resumable       bool                   `protobuf:"varint,14,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
+	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1275,6 +1276,82 @@ func (x *JobInfo) GetExportable() bool {
 	return false
 }
 
+func (x *JobInfo) GetKept() *Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+// Kept says what the coordinator keeps of a job that has ended.
+type Kept struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dropped       bool                   `protobuf:"varint,1,opt,name=dropped,proto3" json:"dropped,omitempty"`                              // its values are gone from the store
+	Discarded     bool                   `protobuf:"varint,2,opt,name=discarded,proto3" json:"discarded,omitempty"`                          // a user asked for that
+	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // its values are dropped then, at the latest; 0: it has not ended, or they are gone
+	Jobs          uint32                 `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"`                                    // with until: the values go when so many more jobs have ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Kept) Reset() {
+	*x = Kept{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Kept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Kept) ProtoMessage() {}
+
+func (x *Kept) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Kept.ProtoReflect.Descriptor instead.
+func (*Kept) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Kept) GetDropped() bool {
+	if x != nil {
+		return x.Dropped
+	}
+	return false
+}
+
+func (x *Kept) GetDiscarded() bool {
+	if x != nil {
+		return x.Discarded
+	}
+	return false
+}
+
+func (x *Kept) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
+func (x *Kept) GetJobs() uint32 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
 type ListJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -1284,7 +1361,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1373,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1386,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListJobsResult) GetJobs() []*JobInfo {
@@ -1330,7 +1407,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1419,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1432,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1397,7 +1474,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1486,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1499,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogLine) GetNumber() uint64 {
@@ -1497,7 +1574,7 @@ type LogLines struct {
 
 func (x *LogLines) Reset() {
 	*x = LogLines{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1586,7 @@ func (x *LogLines) String() string {
 func (*LogLines) ProtoMessage() {}
 
 func (x *LogLines) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1599,7 @@ func (x *LogLines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLines.ProtoReflect.Descriptor instead.
 func (*LogLines) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LogLines) GetLines() []*LogLine {
@@ -1540,7 +1617,7 @@ type WorkersRequest struct {
 
 func (x *WorkersRequest) Reset() {
 	*x = WorkersRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1629,7 @@ func (x *WorkersRequest) String() string {
 func (*WorkersRequest) ProtoMessage() {}
 
 func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1642,7 @@ func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersRequest.ProtoReflect.Descriptor instead.
 func (*WorkersRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
 }
 
 type WorkerInfo struct {
@@ -1584,7 +1661,7 @@ type WorkerInfo struct {
 
 func (x *WorkerInfo) Reset() {
 	*x = WorkerInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1673,7 @@ func (x *WorkerInfo) String() string {
 func (*WorkerInfo) ProtoMessage() {}
 
 func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1686,7 @@ func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerInfo.ProtoReflect.Descriptor instead.
 func (*WorkerInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WorkerInfo) GetWorker() string {
@@ -1677,7 +1754,7 @@ type WorkersResult struct {
 
 func (x *WorkersResult) Reset() {
 	*x = WorkersResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1766,7 @@ func (x *WorkersResult) String() string {
 func (*WorkersResult) ProtoMessage() {}
 
 func (x *WorkersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1779,7 @@ func (x *WorkersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersResult.ProtoReflect.Descriptor instead.
 func (*WorkersResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WorkersResult) GetWorkers() []*WorkerInfo {
@@ -1721,7 +1798,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1810,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1823,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainRequest) GetWorker() string {
@@ -1765,14 +1842,18 @@ type Shard struct {
 	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                           // that its values take
 	Capacity      uint64                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`                     // 0: not told
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
-	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"` // joined without values, though jobs have placed some on it
+	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"`      // joined without values, though jobs have placed some on it
+	Values        uint64                 `protobuf:"varint,8,opt,name=values,proto3" json:"values,omitempty"`    // that lie on it
+	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`        // bytes of its disk, or of its memory; 0 with reserve 0: not told
+	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"` // with fewer bytes free it refuses writes
+	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`        // that have values on it, at most 100; in lists for users (Stores) only
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1865,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1878,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Shard) GetId() string {
@@ -1849,6 +1930,34 @@ func (x *Shard) GetEmpty() bool {
 	return false
 }
 
+func (x *Shard) GetValues() uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *Shard) GetFree() uint64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *Shard) GetReserve() uint64 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
+
+func (x *Shard) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
 type StoresRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1857,7 +1966,7 @@ type StoresRequest struct {
 
 func (x *StoresRequest) Reset() {
 	*x = StoresRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1978,7 @@ func (x *StoresRequest) String() string {
 func (*StoresRequest) ProtoMessage() {}
 
 func (x *StoresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1991,59 @@ func (x *StoresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
 func (*StoresRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+}
+
+type ForgetStoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // though jobs have values on it: they wait for it as for one that is down
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetStoreRequest) Reset() {
+	*x = ForgetStoreRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetStoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetStoreRequest) ProtoMessage() {}
+
+func (x *ForgetStoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetStoreRequest.ProtoReflect.Descriptor instead.
+func (*ForgetStoreRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ForgetStoreRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ForgetStoreRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // StoresResult: version rises whenever a shard joins, moves, goes down or comes back.
@@ -1896,7 +2057,7 @@ type StoresResult struct {
 
 func (x *StoresResult) Reset() {
 	*x = StoresResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2069,7 @@ func (x *StoresResult) String() string {
 func (*StoresResult) ProtoMessage() {}
 
 func (x *StoresResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2082,7 @@ func (x *StoresResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
 func (*StoresResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StoresResult) GetShards() []*Shard {
@@ -1945,13 +2106,16 @@ type JoinStoreRequest struct {
 	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	Capacity      uint64                 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	Empty         bool                   `protobuf:"varint,5,opt,name=empty,proto3" json:"empty,omitempty"` // it holds no value at all
+	Values        uint64                 `protobuf:"varint,6,opt,name=values,proto3" json:"values,omitempty"`
+	Free          uint64                 `protobuf:"varint,7,opt,name=free,proto3" json:"free,omitempty"` // as in Shard
+	Reserve       uint64                 `protobuf:"varint,8,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2127,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2140,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2014,6 +2178,27 @@ func (x *JoinStoreRequest) GetEmpty() bool {
 	return false
 }
 
+func (x *JoinStoreRequest) GetValues() uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *JoinStoreRequest) GetFree() uint64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *JoinStoreRequest) GetReserve() uint64 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
+
 type JoinStoreResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	HeartbeatMs   uint32                 `protobuf:"varint,1,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
@@ -2025,7 +2210,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2222,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2235,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2083,7 +2268,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2280,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2293,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2126,7 +2311,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2323,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2336,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2172,7 +2357,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2369,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2382,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2276,7 +2461,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2473,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2486,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2345,7 +2530,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2542,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2555,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -2414,7 +2599,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2611,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2624,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -2512,14 +2697,15 @@ type JobStatus struct {
 	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
 	CapsBefore        []*PastCaps            `protobuf:"bytes,39,rep,name=caps_before,json=capsBefore,proto3" json:"caps_before,omitempty"`          // that it went on with others than, oldest first
 	WaitsFor          string                 `protobuf:"bytes,41,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                // what keeps a running job from going on: store shards that are away, or that no worker is there; empty: nothing
-	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"`                                    // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
+	Kept              *Kept                  `protobuf:"bytes,42,opt,name=kept,proto3" json:"kept,omitempty"`
+	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"` // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2717,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2730,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -2827,6 +3013,13 @@ func (x *JobStatus) GetWaitsFor() string {
 	return ""
 }
 
+func (x *JobStatus) GetKept() *Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
 func (x *JobStatus) GetBetter() *SweepRecord {
 	if x != nil {
 		return x.Better
@@ -2847,7 +3040,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3052,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3065,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -2915,7 +3108,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3120,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3133,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -2983,7 +3176,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3188,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3201,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3048,7 +3241,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3253,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3266,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3091,7 +3284,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3296,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3309,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 type JobRequest struct {
@@ -3128,7 +3321,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3333,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3346,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3177,7 +3370,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3382,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3395,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3244,7 +3437,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3449,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3462,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3302,7 +3495,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3314,7 +3507,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3327,7 +3520,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3381,7 +3574,7 @@ type MapTask struct {
 
 func (x *MapTask) Reset() {
 	*x = MapTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3393,7 +3586,7 @@ func (x *MapTask) String() string {
 func (*MapTask) ProtoMessage() {}
 
 func (x *MapTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3406,7 +3599,7 @@ func (x *MapTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapTask.ProtoReflect.Descriptor instead.
 func (*MapTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *MapTask) GetBlock() uint32 {
@@ -3511,7 +3704,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3716,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3729,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3582,7 +3775,7 @@ type ReduceTask struct {
 
 func (x *ReduceTask) Reset() {
 	*x = ReduceTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3594,7 +3787,7 @@ func (x *ReduceTask) String() string {
 func (*ReduceTask) ProtoMessage() {}
 
 func (x *ReduceTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3607,7 +3800,7 @@ func (x *ReduceTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReduceTask.ProtoReflect.Descriptor instead.
 func (*ReduceTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReduceTask) GetRange() uint32 {
@@ -3697,7 +3890,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3902,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3915,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Lease) GetJob() string {
@@ -3799,7 +3992,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +4004,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +4017,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -3861,7 +4054,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3873,7 +4066,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3886,7 +4079,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -3934,7 +4127,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4139,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4152,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -3986,7 +4179,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3998,7 +4191,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4011,7 +4204,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -4045,7 +4238,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4057,7 +4250,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4070,7 +4263,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Sums) GetPrimal() float64 {
@@ -4142,7 +4335,7 @@ type ReportRequest struct {
 	Returned      bool                   `protobuf:"varint,9,opt,name=returned,proto3" json:"returned,omitempty"`        // the worker gives the task back undone (it is leaving); error is ignored
 	Next          bool                   `protobuf:"varint,10,opt,name=next,proto3" json:"next,omitempty"`               // lease another task with the answer if one waits
 	Lost          []*Ref                 `protobuf:"bytes,11,rep,name=lost,proto3" json:"lost,omitempty"`                // with an error: values that must be there and are missing or corrupt
-	Unavailable   bool                   `protobuf:"varint,12,opt,name=unavailable,proto3" json:"unavailable,omitempty"` // with an error: a store shard was away; never counted against the task
+	Unavailable   bool                   `protobuf:"varint,12,opt,name=unavailable,proto3" json:"unavailable,omitempty"` // with an error: a store shard was away, or full; never counted against the task
 	Most          uint32                 `protobuf:"varint,13,opt,name=most,proto3" json:"most,omitempty"`               // with next: as in LeaseRequest
 	More          []*ReportRequest       `protobuf:"bytes,14,rep,name=more,proto3" json:"more,omitempty"`                // of tasks that were leased together; worker, next, most and more are unset
 	Unfit         bool                   `protobuf:"varint,15,opt,name=unfit,proto3" json:"unfit,omitempty"`             // with an error: this worker can't do the job's tasks, others may
@@ -4153,7 +4346,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4358,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4371,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4304,7 +4497,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4509,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4522,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4442,7 +4635,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\xf1\x03\n" +
+	"\x0fListJobsRequest\"\x95\x04\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4463,7 +4656,13 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\tresumable\x18\x0e \x01(\bR\tresumable\x12\x1e\n" +
 	"\n" +
 	"exportable\x18\x0f \x01(\bR\n" +
-	"exportable\"7\n" +
+	"exportable\x12\"\n" +
+	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\"v\n" +
+	"\x04Kept\x12\x18\n" +
+	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
+	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
+	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\x12\x12\n" +
+	"\x04jobs\x18\x04 \x01(\rR\x04jobs\"7\n" +
 	"\x0eListJobsResult\x12%\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x11.taxon.v1.JobInfoR\x04jobs\"M\n" +
 	"\vLogsRequest\x12\x10\n" +
@@ -4498,7 +4697,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rWorkersResult\x12.\n" +
 	"\aworkers\x18\x01 \x03(\v2\x14.taxon.v1.WorkerInfoR\aworkers\"&\n" +
 	"\fDrainRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xc2\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\x9c\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12+\n" +
@@ -4507,17 +4706,28 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bcapacity\x18\x05 \x01(\x04R\bcapacity\x12 \n" +
 	"\fseen_unix_ms\x18\x06 \x01(\x03R\n" +
 	"seenUnixMs\x12\x14\n" +
-	"\x05empty\x18\a \x01(\bR\x05empty\"\x0f\n" +
-	"\rStoresRequest\"Q\n" +
+	"\x05empty\x18\a \x01(\bR\x05empty\x12\x16\n" +
+	"\x06values\x18\b \x01(\x04R\x06values\x12\x12\n" +
+	"\x04free\x18\t \x01(\x04R\x04free\x12\x18\n" +
+	"\areserve\x18\n" +
+	" \x01(\x04R\areserve\x12\x12\n" +
+	"\x04jobs\x18\v \x03(\tR\x04jobs\"\x0f\n" +
+	"\rStoresRequest\":\n" +
+	"\x12ForgetStoreRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"Q\n" +
 	"\fStoresResult\x12'\n" +
 	"\x06shards\x18\x01 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"~\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"\xc4\x01\n" +
 	"\x10JoinStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x1a\n" +
 	"\bcapacity\x18\x04 \x01(\x04R\bcapacity\x12\x14\n" +
-	"\x05empty\x18\x05 \x01(\bR\x05empty\"w\n" +
+	"\x05empty\x18\x05 \x01(\bR\x05empty\x12\x16\n" +
+	"\x06values\x18\x06 \x01(\x04R\x06values\x12\x12\n" +
+	"\x04free\x18\a \x01(\x04R\x04free\x12\x18\n" +
+	"\areserve\x18\b \x01(\x04R\areserve\"w\n" +
 	"\x0fJoinStoreResult\x12!\n" +
 	"\fheartbeat_ms\x18\x01 \x01(\rR\vheartbeatMs\x12'\n" +
 	"\x06shards\x18\x02 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
@@ -4552,7 +4762,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x93\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xb7\v\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4602,7 +4812,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\x123\n" +
 	"\vcaps_before\x18' \x03(\v2\x12.taxon.v1.PastCapsR\n" +
 	"capsBefore\x12\x1b\n" +
-	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12-\n" +
+	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12\"\n" +
+	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
@@ -4752,7 +4963,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rTASK_KIND_MAP\x10\x01\x12\x14\n" +
 	"\x10TASK_KIND_REDUCE\x10\x02\x12\x16\n" +
 	"\x12TASK_KIND_EMIT_MAP\x10\x03\x12\x19\n" +
-	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xb9\x05\n" +
+	"\x15TASK_KIND_EMIT_REDUCE\x10\x042\xf7\x05\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
@@ -4764,7 +4975,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04Logs\x12\x15.taxon.v1.LogsRequest\x1a\x12.taxon.v1.LogLines0\x01\x12<\n" +
 	"\aWorkers\x12\x18.taxon.v1.WorkersRequest\x1a\x17.taxon.v1.WorkersResult\x125\n" +
 	"\x05Drain\x12\x16.taxon.v1.DrainRequest\x1a\x14.taxon.v1.WorkerInfo\x129\n" +
-	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x125\n" +
+	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x12<\n" +
+	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x125\n" +
 	"\bDescribe\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult2\x94\x01\n" +
 	"\aMembers\x12B\n" +
 	"\tJoinStore\x12\x1a.taxon.v1.JoinStoreRequest\x1a\x19.taxon.v1.JoinStoreResult\x12E\n" +
@@ -4791,64 +5003,66 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
-	(MemberState)(0),          // 0: taxon.v1.MemberState
-	(JobState)(0),             // 1: taxon.v1.JobState
-	(TaskKind)(0),             // 2: taxon.v1.TaskKind
-	(*Options)(nil),           // 3: taxon.v1.Options
-	(*Data)(nil),              // 4: taxon.v1.Data
-	(*Structure)(nil),         // 5: taxon.v1.Structure
-	(*JobSpec)(nil),           // 6: taxon.v1.JobSpec
-	(*Plan)(nil),              // 7: taxon.v1.Plan
-	(*SubmitRequest)(nil),     // 8: taxon.v1.SubmitRequest
-	(*SubmitResult)(nil),      // 9: taxon.v1.SubmitResult
-	(*StatusRequest)(nil),     // 10: taxon.v1.StatusRequest
-	(*CancelRequest)(nil),     // 11: taxon.v1.CancelRequest
-	(*ResumeRequest)(nil),     // 12: taxon.v1.ResumeRequest
-	(*RestoreRequest)(nil),    // 13: taxon.v1.RestoreRequest
-	(*ListJobsRequest)(nil),   // 14: taxon.v1.ListJobsRequest
-	(*JobInfo)(nil),           // 15: taxon.v1.JobInfo
-	(*ListJobsResult)(nil),    // 16: taxon.v1.ListJobsResult
-	(*LogsRequest)(nil),       // 17: taxon.v1.LogsRequest
-	(*LogLine)(nil),           // 18: taxon.v1.LogLine
-	(*LogLines)(nil),          // 19: taxon.v1.LogLines
-	(*WorkersRequest)(nil),    // 20: taxon.v1.WorkersRequest
-	(*WorkerInfo)(nil),        // 21: taxon.v1.WorkerInfo
-	(*WorkersResult)(nil),     // 22: taxon.v1.WorkersResult
-	(*DrainRequest)(nil),      // 23: taxon.v1.DrainRequest
-	(*Shard)(nil),             // 24: taxon.v1.Shard
-	(*StoresRequest)(nil),     // 25: taxon.v1.StoresRequest
-	(*StoresResult)(nil),      // 26: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),  // 27: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),   // 28: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil), // 29: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),  // 30: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),        // 31: taxon.v1.FailedTask
-	(*TaskCounts)(nil),        // 32: taxon.v1.TaskCounts
-	(*Certificate)(nil),       // 33: taxon.v1.Certificate
-	(*SweepRecord)(nil),       // 34: taxon.v1.SweepRecord
-	(*JobStatus)(nil),         // 35: taxon.v1.JobStatus
-	(*PastCaps)(nil),          // 36: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),   // 37: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),    // 38: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),      // 39: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),       // 40: taxon.v1.LeaveResult
-	(*JobRequest)(nil),        // 41: taxon.v1.JobRequest
-	(*JobResult)(nil),         // 42: taxon.v1.JobResult
-	(*LeaseRequest)(nil),      // 43: taxon.v1.LeaseRequest
-	(*Refs)(nil),              // 44: taxon.v1.Refs
-	(*MapTask)(nil),           // 45: taxon.v1.MapTask
-	(*Ref)(nil),               // 46: taxon.v1.Ref
-	(*ReduceTask)(nil),        // 47: taxon.v1.ReduceTask
-	(*Lease)(nil),             // 48: taxon.v1.Lease
-	(*LeaseResult)(nil),       // 49: taxon.v1.LeaseResult
-	(*LeaseId)(nil),           // 50: taxon.v1.LeaseId
-	(*RenewRequest)(nil),      // 51: taxon.v1.RenewRequest
-	(*RenewResult)(nil),       // 52: taxon.v1.RenewResult
-	(*Sums)(nil),              // 53: taxon.v1.Sums
-	(*ReportRequest)(nil),     // 54: taxon.v1.ReportRequest
-	(*ReportResult)(nil),      // 55: taxon.v1.ReportResult
+	(MemberState)(0),           // 0: taxon.v1.MemberState
+	(JobState)(0),              // 1: taxon.v1.JobState
+	(TaskKind)(0),              // 2: taxon.v1.TaskKind
+	(*Options)(nil),            // 3: taxon.v1.Options
+	(*Data)(nil),               // 4: taxon.v1.Data
+	(*Structure)(nil),          // 5: taxon.v1.Structure
+	(*JobSpec)(nil),            // 6: taxon.v1.JobSpec
+	(*Plan)(nil),               // 7: taxon.v1.Plan
+	(*SubmitRequest)(nil),      // 8: taxon.v1.SubmitRequest
+	(*SubmitResult)(nil),       // 9: taxon.v1.SubmitResult
+	(*StatusRequest)(nil),      // 10: taxon.v1.StatusRequest
+	(*CancelRequest)(nil),      // 11: taxon.v1.CancelRequest
+	(*ResumeRequest)(nil),      // 12: taxon.v1.ResumeRequest
+	(*RestoreRequest)(nil),     // 13: taxon.v1.RestoreRequest
+	(*ListJobsRequest)(nil),    // 14: taxon.v1.ListJobsRequest
+	(*JobInfo)(nil),            // 15: taxon.v1.JobInfo
+	(*Kept)(nil),               // 16: taxon.v1.Kept
+	(*ListJobsResult)(nil),     // 17: taxon.v1.ListJobsResult
+	(*LogsRequest)(nil),        // 18: taxon.v1.LogsRequest
+	(*LogLine)(nil),            // 19: taxon.v1.LogLine
+	(*LogLines)(nil),           // 20: taxon.v1.LogLines
+	(*WorkersRequest)(nil),     // 21: taxon.v1.WorkersRequest
+	(*WorkerInfo)(nil),         // 22: taxon.v1.WorkerInfo
+	(*WorkersResult)(nil),      // 23: taxon.v1.WorkersResult
+	(*DrainRequest)(nil),       // 24: taxon.v1.DrainRequest
+	(*Shard)(nil),              // 25: taxon.v1.Shard
+	(*StoresRequest)(nil),      // 26: taxon.v1.StoresRequest
+	(*ForgetStoreRequest)(nil), // 27: taxon.v1.ForgetStoreRequest
+	(*StoresResult)(nil),       // 28: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),   // 29: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),    // 30: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil),  // 31: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),   // 32: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),         // 33: taxon.v1.FailedTask
+	(*TaskCounts)(nil),         // 34: taxon.v1.TaskCounts
+	(*Certificate)(nil),        // 35: taxon.v1.Certificate
+	(*SweepRecord)(nil),        // 36: taxon.v1.SweepRecord
+	(*JobStatus)(nil),          // 37: taxon.v1.JobStatus
+	(*PastCaps)(nil),           // 38: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),    // 39: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),     // 40: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),       // 41: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),        // 42: taxon.v1.LeaveResult
+	(*JobRequest)(nil),         // 43: taxon.v1.JobRequest
+	(*JobResult)(nil),          // 44: taxon.v1.JobResult
+	(*LeaseRequest)(nil),       // 45: taxon.v1.LeaseRequest
+	(*Refs)(nil),               // 46: taxon.v1.Refs
+	(*MapTask)(nil),            // 47: taxon.v1.MapTask
+	(*Ref)(nil),                // 48: taxon.v1.Ref
+	(*ReduceTask)(nil),         // 49: taxon.v1.ReduceTask
+	(*Lease)(nil),              // 50: taxon.v1.Lease
+	(*LeaseResult)(nil),        // 51: taxon.v1.LeaseResult
+	(*LeaseId)(nil),            // 52: taxon.v1.LeaseId
+	(*RenewRequest)(nil),       // 53: taxon.v1.RenewRequest
+	(*RenewResult)(nil),        // 54: taxon.v1.RenewResult
+	(*Sums)(nil),               // 55: taxon.v1.Sums
+	(*ReportRequest)(nil),      // 56: taxon.v1.ReportRequest
+	(*ReportResult)(nil),       // 57: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
@@ -4857,91 +5071,95 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	5,  // 3: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
 	6,  // 4: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
 	1,  // 5: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	33, // 6: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
-	15, // 7: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
-	18, // 8: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
-	0,  // 9: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
-	21, // 10: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
-	0,  // 11: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	24, // 12: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	24, // 13: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	33, // 14: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 15: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	33, // 16: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	32, // 17: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	34, // 18: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	31, // 19: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	3,  // 20: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	36, // 21: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	34, // 22: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	24, // 23: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 24: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 25: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	24, // 26: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	46, // 27: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
-	44, // 28: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
-	44, // 29: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
-	44, // 30: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
-	44, // 31: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
-	44, // 32: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
-	2,  // 33: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
-	45, // 34: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
-	47, // 35: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
-	48, // 36: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	48, // 37: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	50, // 38: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	50, // 39: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	50, // 40: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	53, // 41: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	46, // 42: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	54, // 43: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	48, // 44: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	48, // 45: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	8,  // 46: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	10, // 47: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	10, // 48: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	11, // 49: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	12, // 50: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	13, // 51: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	14, // 52: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	17, // 53: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	20, // 54: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	23, // 55: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	25, // 56: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	41, // 57: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	27, // 58: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	29, // 59: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	37, // 60: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	41, // 61: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	43, // 62: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	51, // 63: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	54, // 64: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	39, // 65: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	9,  // 66: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	35, // 67: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	35, // 68: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	35, // 69: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	35, // 70: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	35, // 71: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	16, // 72: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	19, // 73: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	22, // 74: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	21, // 75: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	26, // 76: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	42, // 77: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	28, // 78: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	30, // 79: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	38, // 80: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	42, // 81: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	49, // 82: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	52, // 83: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	55, // 84: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	40, // 85: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	66, // [66:86] is the sub-list for method output_type
-	46, // [46:66] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	35, // 6: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	16, // 7: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
+	15, // 8: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	19, // 9: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	0,  // 10: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
+	22, // 11: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	0,  // 12: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	25, // 13: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	25, // 14: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	35, // 15: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 16: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	35, // 17: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	34, // 18: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	36, // 19: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	33, // 20: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	3,  // 21: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	38, // 22: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	16, // 23: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
+	36, // 24: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	25, // 25: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 26: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 27: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	25, // 28: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	48, // 29: taxon.v1.MapTask.dual:type_name -> taxon.v1.Ref
+	46, // 30: taxon.v1.MapTask.x:type_name -> taxon.v1.Refs
+	46, // 31: taxon.v1.MapTask.x_prev:type_name -> taxon.v1.Refs
+	46, // 32: taxon.v1.ReduceTask.v:type_name -> taxon.v1.Refs
+	46, // 33: taxon.v1.ReduceTask.x:type_name -> taxon.v1.Refs
+	46, // 34: taxon.v1.ReduceTask.x_prev:type_name -> taxon.v1.Refs
+	2,  // 35: taxon.v1.Lease.kind:type_name -> taxon.v1.TaskKind
+	47, // 36: taxon.v1.Lease.map:type_name -> taxon.v1.MapTask
+	49, // 37: taxon.v1.Lease.reduce:type_name -> taxon.v1.ReduceTask
+	50, // 38: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	50, // 39: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	52, // 40: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	52, // 41: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	52, // 42: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	55, // 43: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	48, // 44: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	56, // 45: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	50, // 46: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	50, // 47: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	8,  // 48: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	10, // 49: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	10, // 50: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	11, // 51: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	12, // 52: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	13, // 53: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	14, // 54: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	18, // 55: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	21, // 56: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	24, // 57: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	26, // 58: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	27, // 59: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
+	43, // 60: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	29, // 61: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	31, // 62: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	39, // 63: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	43, // 64: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	45, // 65: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	53, // 66: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	56, // 67: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	41, // 68: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	9,  // 69: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	37, // 70: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	37, // 71: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	37, // 72: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	37, // 73: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	37, // 74: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	17, // 75: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	20, // 76: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	23, // 77: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	22, // 78: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	28, // 79: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	25, // 80: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
+	44, // 81: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	30, // 82: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	32, // 83: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	40, // 84: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	44, // 85: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	51, // 86: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	54, // 87: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	57, // 88: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	42, // 89: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	69, // [69:90] is the sub-list for method output_type
+	48, // [48:69] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -4956,7 +5174,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
