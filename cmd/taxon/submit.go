@@ -292,7 +292,7 @@ func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string
 		}
 		printReport(a, title, d.Report)
 		if d.Test != nil {
-			printEval(a, testOptions(&o.train), o.train.test, d.Test)
+			printEval(a, testOptions(&o.train), o.train.out, d.Test)
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {

@@ -392,7 +392,7 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 
 func (t *training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.checkpoint(),
+		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
 		Failed: func(err error) { t.a.ui.Warn("%v", err) },

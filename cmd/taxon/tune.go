@@ -198,7 +198,7 @@ func runTune(ctx context.Context, a *app, o *tuneOptions) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	printTuned(a, o, r)
+	printTuned(a, o, s.goal, r)
 	return nil
 }
 
