@@ -113,8 +113,9 @@ func (s *search) finish(r *tuned) error {
 func (s *search) writeChosen(r *tuned) error {
 	r.JobFile = s.join(jobFile)
 	p := r.Points[r.Chosen]
-	return s.writeJob(p.Point, fmt.Sprintf("chosen by taxon tune: %s (standard error %s) on %s; rule %s",
-		s.goal.Words(p.Value), p.spread(s.goal, "unknown: one fold has none"), s.rests(r.Folds), r.Rule))
+	return s.writeJob(p.Point, fmt.Sprintf("chosen by taxon tune, %s: %s (standard error %s) on %s",
+		map[bool]string{false: "the best value", true: "the smallest C within one standard error of the best value"}[s.o.oneSE],
+		s.goal.Words(p.Value), p.spread(s.goal, "unknown: one fold has none"), s.rests(r.Folds)))
 }
 
 // rests says what a value is measured on: the rows of the first folds.
@@ -196,14 +197,18 @@ func yamlPath(path string) string {
 // printTuned shows the table and a plot of the chosen point's path.
 func printTuned(a *app, o *tuneOptions, goal *eval.Measure, r *tuned) {
 	w := a.stdout
-	fmt.Fprintf(w, "%s: %s on %d of %d folds: %s of %s measured, by trainings without them\n\n", a.style.bold(o.train.out), r.title(goal),
+	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.bold(o.train.out), title(goal),
 		r.Folds, r.OfFolds, formatCount(int64(r.Measured)), counted(int64(r.Instances), "instance", "instances"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	varied := variedColumns(r)
 	for _, c := range varied {
 		fmt.Fprintf(t, "%s\t", c.name)
 	}
-	fmt.Fprintf(t, "C\t%s\t±\tmicro F1 %%\tmacro F1 %%\tsweeps\tCPU\t\t\n", goal.Name)
+	fmt.Fprintf(t, "C\t%s\t±\t", title(goal))
+	for _, f := range bothF1(goal) {
+		fmt.Fprintf(t, "%s\t", f.name)
+	}
+	fmt.Fprint(t, "sweeps\tCPU\t\t\n")
 	dropped := false
 	for i, p := range r.Points {
 		for _, c := range varied {
@@ -222,8 +227,11 @@ func printTuned(a *app, o *tuneOptions, goal *eval.Measure, r *tuned) {
 		if p.Unfinished > 0 {
 			mark += fmt.Sprintf(" (%s ended above the gap)", counted(int64(p.Unfinished), "training", "trainings"))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", number(p.C), goal.Text(p.Value), p.spread(goal, "-"), eval.Percent(p.MicroF1), eval.Percent(p.MacroF1),
-			p.Sweeps, formatSeconds(p.CPUSeconds), mark)
+		fmt.Fprintf(t, "%s\t%s\t%s\t", number(p.C), goal.Text(p.Value), p.spread(goal, "-"))
+		for _, f := range bothF1(goal) {
+			fmt.Fprintf(t, "%s\t", f.value(p))
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t\n", p.Sweeps, formatSeconds(p.CPUSeconds), mark)
 	}
 	t.Flush()
 	fmt.Fprintf(w, "\n  ±: the standard error over the folds; - where there is but one, which has none\n")
@@ -231,7 +239,7 @@ func printTuned(a *app, o *tuneOptions, goal *eval.Measure, r *tuned) {
 		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
 	}
 	if path := r.path(goal); len(path) > 1 {
-		fmt.Fprintf(w, "\n%s", tune.Sketch(path, r.title(goal), r.Points[r.Chosen].C))
+		fmt.Fprintf(w, "\n%s", tune.Sketch(path, title(goal), r.Points[r.Chosen].C))
 	}
 	fmt.Fprintf(w, "\n  trainings   %s of CPU", formatSeconds(r.CPU))
 	if r.Cold != nil {
@@ -244,12 +252,25 @@ func printTuned(a *app, o *tuneOptions, goal *eval.Measure, r *tuned) {
 	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", shellWord(r.JobFile))
 }
 
-// title is the goal with its unit.
-func (r *tuned) title(goal *eval.Measure) string {
-	if goal.Percent {
-		return goal.Name + ", in percent"
+// title is a measure with its unit.
+func title(m *eval.Measure) string {
+	if m.Percent {
+		return m.Name + " %"
 	}
-	return goal.Name
+	return m.Name
+}
+
+// bothF1 are the columns of the F1 that is not the goal, or of both.
+func bothF1(goal *eval.Measure) (out []variedColumn) {
+	for _, c := range []variedColumn{
+		{"micro F1 %", func(p *tunedPoint) string { return eval.Percent(p.MicroF1) }},
+		{"macro F1 %", func(p *tunedPoint) string { return eval.Percent(p.MacroF1) }},
+	} {
+		if c.name != title(goal) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // mark is a point as it is drawn: in percent where the goal is read so.
@@ -269,7 +290,7 @@ func (r *tuned) draw(path string, goal *eval.Measure) error {
 		last.Marks = append(last.Marks, p.mark(goal))
 	}
 	var b bytes.Buffer
-	if err := tune.Draw(&b, strings.TrimPrefix(filepath.Ext(path), "."), r.title(goal), lines, r.Options); err != nil {
+	if err := tune.Draw(&b, strings.TrimPrefix(filepath.Ext(path), "."), title(goal), lines, r.Options); err != nil {
 		return fmt.Errorf("draw %s: %w", path, err)
 	}
 	return fs.WriteFile(path, b.Bytes())
@@ -286,7 +307,7 @@ func (r *tuned) path(goal *eval.Measure) []tune.Mark {
 	return out
 }
 
-// variedColumn is an option that is not the same at all points.
+// variedColumn is a column of the table, of an option that is not the same at all points.
 type variedColumn struct {
 	name  string
 	value func(p *tunedPoint) string
