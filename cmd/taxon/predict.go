@@ -140,7 +140,7 @@ func (o *predictOptions) rule(m *model.Model) (*labelRule, error) {
 
 // writeOut gives write a buffered writer for path, or for standard output if it is "-"; a
 // file appears under its name when it is whole.
-func (a *app) writeOut(path string, write func(io.Writer) error) error {
+func (a *app) writeOut(path string, write func(io.Writer) error) (err error) {
 	if path == fs.Stdin {
 		buf := bufio.NewWriterSize(a.stdout, 1<<16)
 		if err := write(buf); err != nil {
@@ -149,6 +149,15 @@ func (a *app) writeOut(path string, write func(io.Writer) error) error {
 		}
 		return buf.Flush()
 	}
+	undo, err := fs.MakeParents(path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
 	f, err := fs.CreateFile(path)
 	if err != nil {
 		return err

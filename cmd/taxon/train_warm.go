@@ -27,7 +27,7 @@ func (t *training) readWarm() error {
 	if t.o.warm == "" {
 		return nil
 	}
-	if !model.IsModel(t.o.warm) {
+	if !isModel(t.o.warm) {
 		return usagef("train: --warm-start %s: is no model", quoteIfOdd(t.o.warm))
 	}
 	m, err := model.ReadManifest(t.o.warm)

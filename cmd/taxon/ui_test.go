@@ -152,6 +152,19 @@ func TestStatusLineReads(t *testing.T) {
 	}
 }
 
+// TestLogLinesHaveTheirDate: jobs last for days.
+func TestLogLinesHaveTheirDate(t *testing.T) {
+	var out strings.Builder
+	a := &app{stdout: &out}
+	at := time.Date(2026, 11, 22, 23, 59, 59, 5e6, time.UTC)
+	if err := a.printLog(&taxonv1.LogLine{UnixMs: at.UnixMilli(), Level: "info", Text: "sweep 3 committed"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "2026-11-22 23:59:59.005  info  sweep 3 committed\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestProgressWithoutTotal(t *testing.T) {
 	s := newScreen(false)
 	p := s.Start("read", 0)
