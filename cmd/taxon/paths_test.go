@@ -45,8 +45,6 @@ func TestPathSpellings(t *testing.T) {
 		"info s3://b/m":                                    "info: s3://b/m: s3://",
 		"info hdfs:/x":                                     "hdfs:///x: the path names no host",
 		"info --plan --data s3://b/m":                      "info: s3://b/m",
-		"predict --model $M --data $DATA --out none/x":     "none/x: no such directory as none: make it first",
-		"export --model $M --out none/x":                   "none/x: no such directory as none: make it first",
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
 		if code != exitUsage || !strings.HasPrefix(stderr, "taxon: "+want) || strings.Count(stderr, "\n") != 1 {

@@ -330,7 +330,7 @@ func (t *training) checkLengths() error {
 		longest = max(longest, n)
 	}
 	if t.o.c*longest > longRows {
-		t.a.ui.Warn("C ||x||^2 is up to %.3g: training may take long; instances of unit length, or a smaller C, make it faster", t.o.c*longest)
+		t.a.ui.Warn("C times the squared length of an instance is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", t.o.c*longest)
 	}
 	return nil
 }

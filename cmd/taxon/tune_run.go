@@ -148,7 +148,7 @@ func (s *search) open(ctx context.Context) error {
 	}
 	s.folds = tune.Folds(t.set.LabelBegin, t.set.LabelIndex, len(t.set.Labels), s.o.folds, t.o.seed)
 	if fewer, single := tune.Thin(t.set.PosBegin, s.o.folds); fewer > 0 {
-		s.a.ui.Note("%s have fewer than %d instances, %d of them one: some folds can't measure them, or can't train them",
+		s.a.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			counted(int64(fewer), "class", "classes"), s.o.folds, single)
 	}
 	return s.measures()
