@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"taxon/internal/eval"
@@ -12,7 +14,8 @@ import (
 // Shares are in percent; the JSON document has fractions.
 func printEval(a *app, o evalOptions, what string, r *eval.Result) {
 	fmt.Fprintf(a.stdout, "%s on %s: %s instances, %s\n\n", a.style.bold(what), o.rows.path, formatCount(int64(r.Instances)), classSet(r))
-	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head, blank := "in percent\t\t\n", "\t\t\n"
 	if r.Other != nil {
 		head, blank = fmt.Sprintf("in percent\t%s\t%s\t\n", what, o.compare), "\t\t\t\n"
@@ -24,6 +27,9 @@ func printEval(a *app, o evalOptions, what string, r *eval.Result) {
 		notes = append(notes, printMeasures(t, r, false)...)
 	}
 	t.Flush()
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(a.stdout, strings.TrimRight(line, " \n"))
+	}
 	if len(notes) > 0 {
 		fmt.Fprintln(a.stdout)
 	}

@@ -114,7 +114,7 @@ func (p infoPrinter) structure(i *info) {
 		if t.Virtual {
 			virtual = ", a virtual root"
 		}
-		p.row("tree", "%s: %s (%s of them for instances labelled with an internal node), %s internal%s, depth %d", counted(int64(t.Nodes), "node", "nodes"), counted(int64(t.Terminals), "terminal", "terminals"),
+		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", counted(int64(t.Nodes), "node", "nodes"), counted(int64(t.Terminals), "terminal", "terminals"),
 			formatCount(int64(t.Spawned)), formatCount(int64(t.Internals)), virtual, t.Depth)
 	}
 }

@@ -260,7 +260,7 @@ func TestInfo(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	for line, want := range map[string][]string{
-		"info $S":   {"a model", "rr-svm, hinge", "classes     4", "6 nodes: 4 terminals (1 of them for instances labelled with an internal node)", "sha256"},
+		"info $S":   {"a model", "rr-svm, hinge", "classes     4", "6 nodes: 4 terminals (1 for labels of internal nodes)", "sha256"},
 		"info $SET": {"an ingested data set", "instances   5", "features    3", "memory"},
 		"info $DATA --hierarchy $TREE": {"a file of instances", "instances   5", "features    3", "classes     3, 0.80 labels",
 			"2 at leaves, 0 at internal nodes, 1 outside", "memory"},
