@@ -221,8 +221,8 @@ func newResumeCmd(a *app) *cobra.Command {
 	cmd = clientVerb(a, &cobra.Command{
 		Use:   "resume JOB",
 		Short: "go on with a cancelled, failed or capped job",
-		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time " +
-			"a job goes on, too, that is done by its old ones and whose weights are kept; what it ends with need not have the bytes of a job that had them from the start.",
+		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time a job that is done goes on too, if its weights are still there. " +
+			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had these limits from the start.",
 		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error {

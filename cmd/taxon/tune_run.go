@@ -209,7 +209,7 @@ func (s *search) begin(ctx context.Context) error {
 		if old != id {
 			return usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", s.o.train.out)
 		}
-		return nil
+		return s.makeFolders()
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return fs.Explain(path, err)
 	}
@@ -218,10 +218,19 @@ func (s *search) begin(ctx context.Context) error {
 			return fs.Explain(s.join(name), err)
 		}
 	}
-	if err := fs.MkdirAll(s.join(pointsDir)); err != nil {
-		return fs.Explain(s.join(pointsDir), err)
+	if err := s.makeFolders(); err != nil {
+		return err
 	}
 	return writeJSON(path, id)
+}
+
+func (s *search) makeFolders() error {
+	for _, name := range []string{pointsDir, statesDir} {
+		if err := fs.MkdirAll(s.join(name)); err != nil {
+			return fs.Explain(s.join(name), err)
+		}
+	}
+	return nil
 }
 
 func writeJSON(path string, v any) error {
