@@ -186,7 +186,7 @@ func TestPaths(t *testing.T) {
 		{name: "ingest to a file", args: "ingest --data good.svm --out good.svm", at: "good.svm: is a file"},
 		{name: "ingest in a system folder", args: "ingest --data good.svm --out /proc/taxon", at: "/proc/taxon: "},
 		{name: "predict to a folder", args: "predict --model model --data good.svm --out set", at: "set: is a directory"},
-		{name: "predict below a file", args: "predict --model model --data good.svm --out model/manifest.json/p.txt", at: "model/manifest.json/p.txt: a part of the path is a file"},
+		{name: "predict below a file", args: "predict --model model --data good.svm --out tree.txt/p.txt", at: "tree.txt/p.txt: a part of the path is a file"},
 		{name: "export below a file", args: "export --model model --out good.svm/w.txt", at: "good.svm/w.txt: a part of the path is a file"},
 		{name: "export over a folder", prep: foreign("mine"), args: "export --model model --out mine/", at: "mine"},
 		{name: "export parts over a file", args: "export --model model --out good.svm/", at: "good.svm"},
