@@ -33,7 +33,7 @@ func (o *clientOptions) flags(cmd *cobra.Command) {
 	o.verb = cmd.Name()
 	flagGroup(cmd, "Cluster", func(f *pflag.FlagSet) {
 		coordinatorFlag(f, &o.coordinator)
-		f.DurationVar(&o.patience, "patience", 15*time.Second, "how long a coordinator that does not answer is called again: `TIME`")
+		f.DurationVar(&o.patience, "patience", 15*time.Second, "how long to go on calling a coordinator that does not answer: `TIME`")
 		o.security.AddClientFlags(f)
 	})
 }

@@ -52,8 +52,8 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "run a cluster's coordinator: jobs, tasks, leases",
 		Long: "Runs the one process of a cluster that knows the jobs: it cuts them into tasks, leases these to workers and decides what counts. " +
-			"What it decides is in a journal in --dir, synced before anybody is told; started again on the same --dir it goes on where it was, and so do running jobs. " +
-			"It holds no data. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). SIGTERM ends it, jobs wait.",
+			"Each decision is on the disk, in a journal in --dir, before anybody is told; started again on the same --dir it goes on where it was, and so do running jobs. " +
+			"It holds no data. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM it ends; its jobs go on when it is started again.",
 		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runCoordinator(cmd.Context(), a, &o) },

@@ -178,7 +178,7 @@ func newWorkersCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "workers",
 		Short:   "list a cluster's workers",
-		Long:    "Lists the workers of a cluster: slots, tasks that run, tasks done. --all also shows the last ones that left or were lost.",
+		Long:    "Lists the workers of a cluster: their slots, how many of these compute now, and the tasks done. --all also shows the last ones that left or were lost.",
 		Example: "taxon workers --coordinator 127.0.0.1:7070\ntaxon workers --all --json",
 	}, func(ctx context.Context, c *client, _ []string) error {
 		r, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
@@ -278,8 +278,8 @@ func newResumeCmd(a *app) *cobra.Command {
 	cmd = clientVerb(a, &cobra.Command{
 		Use:   "resume JOB",
 		Short: "go on with a cancelled, failed or capped job",
-		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time " +
-			"a job goes on, too, that is done by its old ones and whose weights are kept; what it ends with need not have the bytes of a job that had them from the start.",
+		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time a job that is done goes on too, if its weights are still there. " +
+			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had these limits from the start.",
 		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error {
@@ -350,7 +350,7 @@ func newLogsCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "logs JOB",
 		Short:   "what happened to a job",
-		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. With --json each line is a document.",
+		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. Times are in UTC. With --json each line is a document.",
 		Example: "taxon logs job-1 --coordinator 127.0.0.1:7070\ntaxon logs job-1 --follow --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error { return c.logs(ctx, a, args[0], follow) })
@@ -396,6 +396,6 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 	if l.GetAttempt() > 0 {
 		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("15:04:05.000"), l.GetLevel(), oneLine(l.GetText()), where)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), oneLine(l.GetText()), where)
 	return err
 }

@@ -189,8 +189,8 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(), c.GetDual())
 	}
 	t := st.GetTasks()
-	row("tasks", "%d done, %d running, %d waiting; %d repeated, %d twice at once", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
-	row("faults", "%d workers lost, %d rollbacks, %d values made again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
+	row("tasks", "%d done, %d with workers, %d waiting; %d attempts repeated, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
+	row("faults", "%d workers lost, %d rollbacks to an earlier sweep, %d lost values computed again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
 	row("bytes", "%s read, %s written; last sweep %s and %s", formatBytes(int64(st.GetBytesRead())), formatBytes(int64(st.GetBytesWritten())),
 		formatBytes(int64(st.GetSweepBytesRead())), formatBytes(int64(st.GetSweepBytesWritten())))
 	took := formatSeconds(st.GetSeconds()) + ", " + formatSeconds(st.GetCpuSeconds()) + " of CPU"

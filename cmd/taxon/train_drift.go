@@ -38,7 +38,7 @@ func (t *training) findDrift() {
 			t.drift.First = append(t.drift.First, t.tree.Name[c.Terminals[0]])
 		}
 	}
-	t.a.ui.Warn("without an anchor the objective has no least value, as it falls for ever along %s: the training will end somewhere on the way; give --anchor, 0.01 by default", drifting(t.drift))
+	t.a.ui.Warn("with --anchor 0 the objective has no minimum: it falls without end along %s; the weights will be those of the sweep at which training stops; give --anchor a value above 0 (default 0.01)", drifting(t.drift))
 }
 
 // drifting names what drifts.

@@ -33,7 +33,7 @@ func TestDrift(t *testing.T) {
 	if d := r.Drift; r.StoppedBy != "drift" || r.Gap != nil || d == nil || d.Components != 1 || d.Of != 1 || d.Classes != 3 || d.First[0] != "a" {
 		t.Errorf("%+v, %+v", r, d)
 	}
-	if !strings.Contains(stderr, "no least value") || !strings.Contains(stderr, "--anchor") || strings.Contains(stderr, "stopped by") {
+	if !strings.Contains(stderr, "no minimum") || !strings.Contains(stderr, "--anchor") || strings.Contains(stderr, "stopped by") {
 		t.Errorf("said %q", stderr)
 	}
 	if _, stdout, _ := runTaxon(t, "", line+" --gap 1e-2", vars); !strings.Contains(stdout, "drifts") || !strings.Contains(stdout, `3 classes ("a")`) {
@@ -44,7 +44,7 @@ func TestDrift(t *testing.T) {
 		t.Errorf("objective %v after %d sweeps, %v after %d", r.Objective, r.Sweeps, longer.Objective, longer.Sweeps)
 	}
 	capped, stderr := trainedReport(t, strings.Replace(line, "$OUT", "$OUT-3", 1)+" --max-sweeps 3", vars)
-	if capped.StoppedBy != "max_sweeps" || capped.Drift == nil || !strings.Contains(stderr, "no least value") {
+	if capped.StoppedBy != "max_sweeps" || capped.Drift == nil || !strings.Contains(stderr, "no minimum") {
 		t.Errorf("%+v, %q", capped, stderr)
 	}
 }
@@ -64,7 +64,7 @@ func TestNoDrift(t *testing.T) {
 	} {
 		vars := map[string]string{"DATA": test[0], "G": writeText(t, "g.txt", graphEdges), "TREE": tree, "OUT": t.TempDir() + "/m"}
 		r, stderr := trainedReport(t, "train --data $DATA --out $OUT "+test[1], vars)
-		if r.StoppedBy != test[2] || r.Drift != nil || strings.Contains(stderr, "no least value") {
+		if r.StoppedBy != test[2] || r.Drift != nil || strings.Contains(stderr, "no minimum") {
 			t.Errorf("%s: stopped by %s, %+v, %q", name, r.StoppedBy, r.Drift, stderr)
 		}
 	}

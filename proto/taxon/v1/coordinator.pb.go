@@ -1650,7 +1650,7 @@ type WorkerInfo struct {
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Slots         uint32                 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
-	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"` // tasks
+	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"` // slots that compute
 	State         MemberState            `protobuf:"varint,5,opt,name=state,proto3,enum=taxon.v1.MemberState" json:"state,omitempty"`
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
 	MemoryBytes   uint64                 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // as registered; 0: not told
