@@ -121,6 +121,9 @@ func TestBatchIsLostAndShared(t *testing.T) {
 	if l := b.do(Ask{Worker: "w2", Most: 4}); len(l) != 4 || l[0].Job != "j" { // a slot each, equal use: the older one
 		t.Fatalf("with a slot each: %v", l)
 	}
+	if w := b.m.Workers()[1]; w.Worker != "w2" || w.Running != 1 {
+		t.Errorf("one slot with a batch that it computes and one ahead: %v", w)
+	}
 	used := b.m.find("j").used
 	b.do(Leave{Worker: "w1"})
 	if more := b.m.find("j").used - used; more <= 0 || more > (10*millisecond).Seconds() {

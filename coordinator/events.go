@@ -49,6 +49,14 @@ type (
 		ID, Addr        string
 		Bytes, Capacity uint64
 		Empty           bool // it holds no value at all
+		Values          uint64
+		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
+	}
+	// ForgetShard takes a shard that is down out of the list; with Force though jobs have
+	// values on it.
+	ForgetShard struct {
+		ID    string
+		Force bool
 	}
 	// LeaveShard is a store shard that goes down in good order.
 	LeaveShard struct{ ID string }
@@ -117,6 +125,7 @@ func (Reopen) event()      {}
 func (Drain) event()       {}
 func (JoinShard) event()   {}
 func (LeaveShard) event()  {}
+func (ForgetShard) event() {}
 func (Register) event()    {}
 func (Leave) event()       {}
 func (Ask) event()         {}

@@ -131,6 +131,8 @@ func (s *story) goOn() {
 	for s.m.find("cancelled").remakes[0].Epoch == 0 {
 		s.do(Ask{Worker: "w4"}) // until it is being made again
 	}
+	s.do(LeaveShard{ID: "shard-1"}) // version 3 forgets shards, and knows who discarded a job
+	s.do(ForgetShard{ID: "shard-1", Force: true})
 }
 
 // lose reports that a value is missing which a task of the job reads: of the last step of
@@ -172,6 +174,11 @@ func summary(m *Machine) string {
 	}
 	for _, s := range m.shards {
 		fmt.Fprintf(&out, "shard %s at %s\n", s.id, s.addr)
+	}
+	for _, j := range m.jobs {
+		if j.Discarded {
+			fmt.Fprintf(&out, "%s: discarded by a user\n", j.ID)
+		}
 	}
 	for _, w := range m.workers {
 		if w.draining || w.memory > 0 {

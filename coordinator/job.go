@@ -68,6 +68,7 @@ type jobState struct {
 	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
 	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
 	Dropped                   bool     `json:",omitempty"` // its values are gone from the store
+	Discarded                 bool     `json:",omitempty"` // a user asked for that
 	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
@@ -104,7 +105,8 @@ type job struct {
 	remakes   []remake        // tasks of past steps that are run again, before all others
 	rolling   bool            // rests until its last checkpoint is loaded
 	used      float64         // slot-seconds, for fair shares; not journaled
-	awaySince Tick            // first report since a success that the store is away; not journaled
+	awaySince Tick            // first report since a success that the store is away or full; not journaled
+	awayWhy   string          // the last of those reports
 	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
 	closing   bool            // cancelled, waits for its checkpoint
 	showing   bool            // rests until the weights that its step wrote are evaluated

@@ -117,7 +117,7 @@ func rpcError(err error) error {
 		code = codes.ResourceExhausted
 	case errors.Is(err, ErrBadMember):
 		code = codes.InvalidArgument
-	case errors.Is(err, ErrNotResumable), errors.Is(err, ErrCaps), errors.Is(err, ErrNoShards), errors.Is(err, ErrFewShards):
+	case errors.Is(err, ErrNotResumable), errors.Is(err, ErrCaps), errors.Is(err, ErrNoShards), errors.Is(err, ErrFewShards), errors.Is(err, ErrKeepShard):
 		code = codes.FailedPrecondition
 	}
 	return status.Error(code, err.Error())

@@ -170,6 +170,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.joinShard(e)
 	case LeaveShard:
 		m.leaveShard(e.ID)
+	case ForgetShard:
+		m.forgetShard(e)
 	case Leave:
 		if m.worker(e.Worker) != nil {
 			m.decide(Record{Kind: recordGone, Worker: e.Worker})

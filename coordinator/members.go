@@ -12,7 +12,8 @@ import (
 
 // JoinStore implements the Members service.
 func (s *memberService) JoinStore(_ context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
-	a := s.step(JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty()})
+	a := s.step(JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
+		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -33,8 +34,28 @@ func (s *memberService) LeaveStore(_ context.Context, r *taxonv1.LeaveStoreReque
 
 // Stores implements the Jobs service.
 func (s *jobService) Stores(context.Context, *taxonv1.StoresRequest) (*taxonv1.StoresResult, error) {
-	shards, version := s.Shards()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shards, version := s.machine.Shards()
+	for _, h := range shards {
+		h.Jobs = s.machine.jobsOn(h.Id)
+	}
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
+}
+
+// ForgetStore implements the Jobs service.
+func (s *jobService) ForgetStore(_ context.Context, r *taxonv1.ForgetStoreRequest) (*taxonv1.Shard, error) {
+	s.mu.Lock()
+	was := &taxonv1.Shard{Id: r.GetId()}
+	if h := s.machine.shard(r.GetId()); h != nil {
+		was = h.message()
+		was.Jobs = s.machine.jobsOn(h.id)
+	}
+	s.mu.Unlock()
+	if a := s.step(ForgetShard{ID: r.GetId(), Force: r.GetForce()}); a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	return was, nil
 }
 
 // Workers implements the Jobs service.
@@ -60,7 +81,7 @@ func (s *jobService) Drain(_ context.Context, r *taxonv1.DrainRequest) (*taxonv1
 	return nil, status.Error(codes.NotFound, fmt.Sprintf("worker %s has left", r.GetWorker()))
 }
 
-// Shards describes the store shards that ever joined, and the version of what is told.
+// Shards describes the known store shards, and the version of what is told.
 func (s *Server) Shards() ([]*taxonv1.Shard, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

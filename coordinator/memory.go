@@ -49,10 +49,10 @@ func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
 		if !s.up {
 			continue
 		}
-		if s.capacity == 0 {
+		if s.heard.Capacity == 0 {
 			return nil
 		}
-		have += s.capacity - min(s.bytes, s.capacity)
+		have += s.heard.Capacity - min(s.heard.Bytes, s.heard.Capacity)
 	}
 	if have > 0 && need > have {
 		return fmt.Errorf("%w the store: it needs about %s, the shards that are up have %s left: start more shards, or ask for fewer replicas",

@@ -166,7 +166,7 @@ func (m *Machine) cancel(e Cancel) {
 		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
 	case j.ended() || j.closing && !e.Discard:
 		if e.Discard && !j.Dropped {
-			m.decide(Record{Kind: recordDiscard, Job: e.Job})
+			m.discard(j)
 		}
 	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && !j.rolling:
 		m.decide(Record{Kind: recordCancel, Job: e.Job})
@@ -174,9 +174,14 @@ func (m *Machine) cancel(e Cancel) {
 	default:
 		m.decide(Record{Kind: recordCancelOK, Job: e.Job})
 		if e.Discard {
-			m.decide(Record{Kind: recordDiscard, Job: e.Job})
+			m.discard(j)
 		}
 	}
+}
+
+// discard drops an ended job's values for a user.
+func (m *Machine) discard(j *job) {
+	m.decide(Record{Kind: recordDiscard, Job: j.ID, Asked: true, Reason: "a user discarded them"})
 }
 
 func (m *Machine) saved(e Saved) {

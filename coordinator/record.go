@@ -35,6 +35,7 @@ type Record struct {
 	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
 	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
+	Asked    bool        `json:",omitempty"` // discard: by a user
 
 	Lost   []taxonv1.Place `json:",omitempty"` // missing: values of past steps
 	Caps   *Caps           `json:",omitempty"` // reopen: what changes of them
@@ -65,10 +66,11 @@ const (
 	recordRolled   recordKind = "rolled"   // Job goes on from the state Payload, or from its beginning
 	recordForget   recordKind = "forget"   // the ended Job is no longer known
 	recordNote     recordKind = "note"     // Reason goes into the Job's log, nothing else
-	recordDiscard  recordKind = "discard"  // the ended Job's values are dropped
+	recordDiscard  recordKind = "discard"  // the ended Job's values are dropped; Reason is why, in journals of this version
 	recordReopen   recordKind = "reopen"   // the ended Job is queued again
 	recordDrain    recordKind = "drain"    // Worker gets no more tasks
 	recordShard    recordKind = "shard"    // store shard Worker is at address Name
+	recordUnshard  recordKind = "unshard"  // store shard Worker is no longer known
 	recordWeights  recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
 	recordShown    recordKind = "shown"    // Job's weights have been evaluated: it goes on
 	recordRecover  recordKind = "recover"  // the coordinator is back; the time since Last does not count
@@ -117,6 +119,8 @@ func (m *Machine) apply(r *Record) error {
 	case recordShard:
 		m.applyShard(r)
 		return nil
+	case recordUnshard:
+		return m.applyUnshard(r)
 	case recordGone:
 		return m.applyGone(r)
 	case recordRecover:
@@ -163,6 +167,9 @@ func (m *Machine) apply(r *Record) error {
 		return j.applyReopen(r)
 	case recordDiscard:
 		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)}, Changed{})
+		if j.Discarded = r.Asked; r.Reason != "" {
+			j.note(r.At, levelInfo, "its values are dropped: %s", r.Reason)
+		}
 		return j.slim()
 	case recordShown:
 		if !j.showing {
@@ -292,7 +299,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	j.BytesRead += r.Read
 	j.BytesWritten += r.Written
 	j.CPUSeconds += r.CPU
-	j.awaySince = 0
+	j.awaySince, j.awayWhy = 0, ""
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}
@@ -525,7 +532,7 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	j.goOn(at)
 	j.Spent = j.spentAt(at)
 	j.State, j.step, j.closing, j.Ended = state, nil, false, at
-	j.rolling, j.remakes = false, nil
+	j.rolling, j.remakes, j.awaySince, j.awayWhy = false, nil, 0, ""
 	switch state {
 	case taxonv1.JobState_JOB_STATE_DONE:
 		j.Past, j.Remakes = nil, nil

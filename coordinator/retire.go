@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"fmt"
+
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 
@@ -26,13 +28,34 @@ func (m *Machine) retire() {
 			continue
 		}
 		ended++
-		if old := m.now-j.Ended > m.limits.KeepFor; !j.Dropped && (ended > m.limits.KeepJobs || old) {
-			m.decide(Record{Kind: recordDiscard, Job: j.ID})
+		switch {
+		case j.Dropped:
+		case ended > m.limits.KeepJobs:
+			m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("those of %d jobs that have ended are kept, and as many came later", m.limits.KeepJobs)})
+		case m.now-j.Ended > m.limits.KeepFor:
+			m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("it ended %.0f days ago", (m.now-j.Ended).Seconds()/86400)})
 		}
 		if ended > keptStatuses {
 			m.decide(Record{Kind: recordForget, Job: j.ID})
 		}
 	}
+}
+
+// kept says how long retire leaves a job its values; nil: it has not ended.
+func (m *Machine) kept(j *job) *taxonv1.Kept {
+	switch {
+	case !j.ended():
+		return nil
+	case j.Dropped:
+		return &taxonv1.Kept{Dropped: true, Discarded: j.Discarded}
+	}
+	left := m.limits.KeepJobs
+	for i := len(m.jobs) - 1; m.jobs[i] != j; i-- {
+		if m.jobs[i].ended() {
+			left--
+		}
+	}
+	return &taxonv1.Kept{UntilUnixMs: (j.Ended + m.limits.KeepFor).unixMS(), Jobs: uint32(max(left, 1))}
 }
 
 // slim forgets all of an ended job but what its status says.

@@ -91,13 +91,15 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	return nil
 }
 
-// outage decides what it means that a task could not reach the store: it is tried again for
-// Limits.MaxOutage without any success of its job, then the job fails, resumable.
+// outage decides what it means that a task could not reach the store, or that this has no
+// room: it is tried again for Limits.MaxOutage without any success of its job, then the job
+// fails, resumable.
 func (m *Machine) outage(l *lease, e Report) bool {
 	j := l.job
 	if j.awaySince == 0 {
 		j.awaySince = m.now
 	}
+	j.awayWhy = e.Error
 	if m.now-j.awaySince < m.limits.MaxOutage {
 		return false
 	}
@@ -105,6 +107,6 @@ func (m *Machine) outage(l *lease, e Report) bool {
 	if down := m.away(j); len(down) > 0 {
 		reason = fmt.Sprintf("store shards %v are down: start them again with their folders, then resume the job: %s", down, e.Error)
 	}
-	m.failTask(l, fmt.Sprintf("the store has been away for %.0f s: %s", (m.now-j.awaySince).Seconds(), reason))
+	m.failTask(l, fmt.Sprintf("the store could not be used for %.0f s: %s", (m.now-j.awaySince).Seconds(), reason))
 	return true
 }

@@ -34,7 +34,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	shown JOB [error TEXT]
 //	weights JOB TEXT     the job's weights are lost
 //	reopen JOB [max_sweeps=N] [max_seconds=X] [gap=X]
-//	discard JOB | drain W | shard ID ADDR [empty] | loaded JOB [error TEXT]
+//	discard JOB | drain W | shard ID ADDR [empty] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
 //	report W L unfit TEXT
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
 //	jobs | workers | shards | log JOB
@@ -149,6 +149,10 @@ func (s *scene) command(words []string) {
 		s.do(coordinator.Cancel{Job: args[0], Discard: true})
 	case "drain":
 		s.do(coordinator.Drain{Worker: args[0]})
+	case "unshard":
+		s.do(coordinator.LeaveShard{ID: args[0]})
+	case "forget":
+		s.do(coordinator.ForgetShard{ID: args[0], Force: len(args) > 1})
 	case "shard":
 		s.do(coordinator.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2})
 	case "loaded":

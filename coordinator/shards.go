@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// maxShards bounds the store shards that may ever join: ids and addresses are kept for good.
+// maxShards bounds the store shards that are known: ids and addresses are kept until forgotten.
 const maxShards = 1024
 
 // Errors about store shards.
@@ -17,17 +18,18 @@ var (
 	ErrFewShards = errors.New("start more shards, or ask for fewer replicas")
 	ErrTwin      = errors.New("another store shard of this id is up")
 	ErrBadMember = errors.New("bad registration")
+	ErrKeepShard = errors.New("it can't be forgotten")
 )
 
 // shardState is a store shard that has joined. Id and address are journaled; what is
 // heard of it is not: after a restart every shard has a lease's time to be heard.
 type shardState struct {
-	id, addr        string
-	bytes, capacity uint64
-	seen            Tick
-	up, empty       bool
-	rival           string // address at which another process wants to be the shard; "": none
-	twin            bool   // the shard was heard after its rival: both live
+	id, addr  string
+	heard     JoinShard // what it told last
+	seen      Tick
+	up, empty bool
+	rival     string // address at which another process wants to be the shard; "": none
+	twin      bool   // the shard was heard after its rival: both live
 }
 
 // shard is the shard of an id; nil if none has joined under it.
@@ -47,7 +49,7 @@ func (m *Machine) joinShard(e JoinShard) {
 		m.refuse(fmt.Errorf("store shard: %w: give an id of at most 64 bytes and an address", ErrBadMember))
 		return
 	case m.shard(e.ID) == nil && len(m.shards) >= maxShards:
-		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be", e.ID, ErrBadMember, maxShards))
+		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards))
 		return
 	}
 	if err := m.contest(e); err != nil {
@@ -62,7 +64,7 @@ func (m *Machine) joinShard(e JoinShard) {
 		m.newsOfShards()
 	}
 	s.twin = s.rival != ""
-	s.up, s.empty, s.seen, s.bytes, s.capacity = true, e.Empty, m.now, e.Bytes, e.Capacity
+	s.up, s.empty, s.seen, s.heard = true, e.Empty, m.now, e
 }
 
 // contest says why a process may not be a shard that is up at another address. A shard that
@@ -93,6 +95,46 @@ func (m *Machine) leaveShard(id string) {
 		s.up = false
 		m.newsOfShards()
 	}
+}
+
+// forgetShard takes a shard out of the list. Should it come back with its folder, it joins
+// anew, and jobs find their values on it again.
+func (m *Machine) forgetShard(e ForgetShard) {
+	s, jobs := m.shard(e.ID), m.jobsOn(e.ID)
+	switch {
+	case s == nil:
+		m.refuse(fmt.Errorf("store shard %s: %w", e.ID, ErrUnknownMember))
+	case s.up:
+		m.refuse(fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrKeepShard))
+	case len(jobs) > 0 && !e.Force:
+		m.refuse(fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrKeepShard, strings.Join(jobs, ", ")))
+	default:
+		m.decide(Record{Kind: recordUnshard, Worker: e.ID})
+	}
+}
+
+func (m *Machine) applyUnshard(r *Record) error {
+	s := m.shard(r.Worker)
+	if s == nil {
+		return fmt.Errorf("record unshard names store shard %q, which is not known", r.Worker)
+	}
+	m.shards = slices.DeleteFunc(m.shards, func(k *shardState) bool { return k == s })
+	m.newsOfShards()
+	return nil
+}
+
+// maxJobsOn bounds the jobs that are told of a shard.
+const maxJobsOn = 100
+
+// jobsOn names the jobs that have values on a shard.
+func (m *Machine) jobsOn(shard string) []string {
+	var out []string
+	for _, j := range m.jobs {
+		if !j.Dropped && slices.Contains(j.Shards, shard) && len(out) < maxJobsOn {
+			out = append(out, j.ID)
+		}
+	}
+	return out
 }
 
 // missShards takes shards down that were silent for a lease.
@@ -178,8 +220,8 @@ func (s *shardState) message() *taxonv1.Shard {
 	if s.up {
 		state = taxonv1.MemberState_MEMBER_STATE_UP
 	}
-	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.bytes, Capacity: s.capacity,
-		SeenUnixMs: s.seen.unixMS(), Empty: s.empty}
+	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.heard.Bytes, Capacity: s.heard.Capacity,
+		SeenUnixMs: s.seen.unixMS(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve}
 }
 
 // away names the pinned shards of a job that are not up.

@@ -33,7 +33,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 	}
-	s.WaitsFor = m.waitsFor(j)
+	s.WaitsFor, s.Kept = m.waitsFor(j), m.kept(j)
 	if b := j.better(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.Better = b.message()
 	}
@@ -74,6 +74,8 @@ func (m *Machine) waitsFor(j *job) string {
 		return "store shards that are away: " + strings.Join(away, ", ")
 	}
 	switch {
+	case m.anyFit(j) && j.awayWhy != "":
+		return "the store, which a task could not use: " + j.awayWhy
 	case m.anyFit(j):
 		return ""
 	case m.slots() > 0:

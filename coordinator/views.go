@@ -22,7 +22,7 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 		i := &taxonv1.JobInfo{
 			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.unixMS(), StartedUnixMs: j.Started.unixMS(),
-			EndedUnixMs: j.Ended.unixMS(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(),
+			EndedUnixMs: j.Ended.unixMS(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
 		}
 		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
 			queued++
@@ -64,7 +64,7 @@ func (j *job) exportable() bool {
 // Workers lists the registered workers in order of registration, behind the last ones
 // that went.
 func (m *Machine) Workers() []*taxonv1.WorkerInfo {
-	running := map[string]uint32{}
+	running := map[string]uint32{} // batches
 	seen := map[uint64]bool{}
 	for _, l := range m.leases {
 		if !seen[l.batch] {
@@ -75,7 +75,9 @@ func (m *Machine) Workers() []*taxonv1.WorkerInfo {
 	out := slices.Clone(m.gone)
 	for _, w := range m.workers {
 		i := w.info()
-		i.Running = running[w.id]
+		// A slot holds a second batch while it reports the one that it has computed, or is about
+		// to begin with it: a worker computes no more than its slots.
+		i.Running = min(running[w.id], w.slots)
 		out = append(out, i)
 	}
 	return out

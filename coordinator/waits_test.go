@@ -41,4 +41,22 @@ func TestWaitsFor(t *testing.T) {
 	waits("") // the other copy will do
 	m.Step(lease+1, LeaveShard{ID: "b"})
 	waits("away: a, b")
+	m.Step(lease+1, JoinShard{ID: "a", Addr: "h:1"})
+	m.Step(lease+1, JoinShard{ID: "b", Addr: "h:2"})
+	waits("")
+	work := func(text string) {
+		for _, a := range m.Step(m.now+5*second, Ask{Worker: "w1"}) {
+			if g, ok := a.(Grant); ok {
+				m.Step(m.now, Report{Worker: "w1", Lease: leaseID(g), Error: text, Unavailable: text != ""})
+			}
+		}
+		m.Step(m.now, JoinShard{ID: "a", Addr: "h:1"})
+		m.Step(m.now, JoinShard{ID: "b", Addr: "h:2"})
+	}
+	for range 20 { // more often than a task may fail
+		work("store is full: 10 MiB are free")
+		waits("store is full: 10 MiB are free")
+	}
+	work("") // there is room again
+	waits("")
 }

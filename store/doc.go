@@ -20,9 +20,8 @@
 //
 // What a caller does about an error:
 //
-//	ErrUnavailable             a shard is away; nothing is lost: try again later
+//	ErrUnavailable, ErrFull    a shard is away, or has no room; nothing is lost: try again later (Passing)
 //	ErrMissing, ErrCorrupt     no copy is whole: make the value anew (Lost names the keys)
-//	ErrFull                    end the job so that it can be resumed; free space
 //	ErrConflict                a writer is not deterministic: a bug
 //	ErrInvalid, ErrTooLarge    the request is wrong
 package store

@@ -17,8 +17,8 @@ var (
 	ErrCorrupt = errors.New("checksum does not match")
 	// ErrTooLarge: a value or batch is over the limits; send smaller ones.
 	ErrTooLarge = errors.New("over the size limit")
-	// ErrFull: the shard's memory budget or its disk is spent. Trying again does not
-	// help before somebody frees space: end the job so that it can be resumed.
+	// ErrFull: the shard's memory budget or its disk is spent. Nothing is lost by it; try
+	// again later, when somebody has freed space.
 	ErrFull = errors.New("store is full")
 	// ErrMissing: a value that must be there is not.
 	ErrMissing = errors.New("no such value")
@@ -32,6 +32,9 @@ var (
 	// ErrSnapshot: a snapshot is truncated, damaged or no snapshot at all.
 	ErrSnapshot = errors.New("bad snapshot")
 )
+
+// Passing says of an error that the same call may succeed later: the shard is away, or full.
+func Passing(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) }
 
 // KeyError is a failure that one key is to blame for. It wraps a sentinel.
 type KeyError struct {

@@ -396,6 +396,7 @@ func TestAgentReportsLostValues(t *testing.T) {
 		{&store.LostError{Keys: []store.Key{key(3, 1, "v/0"), key(3, 1, "v/1"), key(3, 2, "v/0")}, Err: store.ErrMissing}, "[step:3 task:1 attempt:2 step:3 task:2 attempt:2]", false},
 		{fmt.Errorf("get: %w", &store.KeyError{Op: "get", Key: key(4, 5, "x"), Err: store.ErrCorrupt}), "[step:4 task:5 attempt:2]", false},
 		{away, "[]", true},
+		{fmt.Errorf("put: %w", store.ErrFull), "[]", true},
 		{errors.New("other"), "[]", false},
 	} {
 		f := newFakeTasks()

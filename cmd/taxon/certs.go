@@ -33,7 +33,7 @@ func newCertsCmd(a *app) *cobra.Command {
 		Short:   "certificates and tokens for a cluster's processes",
 		Long: "Makes a private certificate authority in DIR, or uses the one that is there, and a certificate of it for each --host " +
 			"(with the names and addresses by which others call it) or, without --host, for a caller of the --role given. " +
-			"Running it again keeps what still serves and makes anew what differs or has less than a third of its time left; " +
+			"Running it again keeps certificates that are as asked for, and makes those anew that differ or have less than a third of their time left; " +
 			"processes notice changed files by themselves. Keep ca.key off the hosts.",
 		Example: "taxon certs --dir certs --host node-1,10.0.0.1 --host node-2,10.0.0.2\n" +
 			"taxon certs --dir certs --role submit --name alice",

@@ -33,7 +33,7 @@ func (o *clientOptions) flags(cmd *cobra.Command) {
 	o.verb = cmd.Name()
 	flagGroup(cmd, "Cluster", func(f *pflag.FlagSet) {
 		coordinatorFlag(f, &o.coordinator)
-		f.DurationVar(&o.patience, "patience", 15*time.Second, "how long a coordinator that does not answer is called again: `TIME`")
+		f.DurationVar(&o.patience, "patience", 15*time.Second, "how long to go on calling a coordinator that does not answer: `TIME`")
 		o.security.AddClientFlags(f)
 	})
 }
@@ -139,6 +139,14 @@ func stateName(s taxonv1.JobState) string {
 		return "cancelled"
 	}
 	return "unknown"
+}
+
+// stateOf is a job's state as the user reads it: discarded, whatever it was before.
+func stateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
+	if k.GetDiscarded() {
+		return "discarded"
+	}
+	return stateName(s)
 }
 
 // hasEnded says whether a job is over.

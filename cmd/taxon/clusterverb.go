@@ -37,8 +37,8 @@ func newClusterCmd(a *app) *cobra.Command {
 		Use:     "cluster VERB",
 		GroupID: groupCluster,
 		Short:   "a real cluster of processes on this machine",
-		Long: "Runs a coordinator, stores and workers as processes of this machine, on loopback, under a supervisor that starts again within half a second what dies, on the same address. " +
-			"For trying things and for tests; everything that a cluster of hosts does, it does.",
+		Long: "Runs a coordinator, stores and workers as processes of this machine, on loopback. A supervisor restarts within half a second, on the same address, any that dies. " +
+			"It is for trying things and for tests, and does all that a cluster of several hosts does.",
 		Example: "taxon cluster up --workers 3 --stores 2 --dir c && export TAXON_COORDINATOR=$(taxon cluster status --dir c --json | jq -r .coordinator)\n" +
 			"taxon cluster down --dir c",
 	}
@@ -103,7 +103,7 @@ func newClusterUp(a *app) *cobra.Command {
 		Use:   "up --dir DIR",
 		Short: "start a cluster, and return when all of it is ready",
 		Long: "Starts a coordinator, stores and workers and returns when all are ready. They outlive the terminal; their logs are in DIR/logs. " +
-			"A folder whose cluster was shut down, or killed, goes on with its jobs and data, and with all that is not said anew.",
+			"On the folder of a cluster that was shut down or killed it starts that cluster again, with its jobs and data; flags that are not given keep their last values.",
 		Example: "taxon cluster up --workers 2 --stores 1 --dir c\n" +
 			"taxon cluster up --workers 4 --slots 2 --stores 2 --dir c --data-root /data --json",
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd.Context(), a, cmd.Flags().Changed) },

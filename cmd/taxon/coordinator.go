@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type coordinatorOptions struct {
 	lease   time.Duration
 	running int
 	keep    time.Duration
+
+	keepJobs, keepDays int
 }
 
 // snapshotOptions say when snapshots are taken, and where they go.
@@ -49,8 +52,8 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "run a cluster's coordinator: jobs, tasks, leases",
 		Long: "Runs the one process of a cluster that knows the jobs: it cuts them into tasks, leases these to workers and decides what counts. " +
-			"What it decides is in a journal in --dir, synced before anybody is told; started again on the same --dir it goes on where it was, and so do running jobs. " +
-			"It holds no data. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). SIGTERM ends it, jobs wait.",
+			"Each decision is on the disk, in a journal in --dir, before anybody is told; started again on the same --dir it goes on where it was, and so do running jobs. " +
+			"It holds no data. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM it ends; its jobs go on when it is started again.",
 		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runCoordinator(cmd.Context(), a, &o) },
@@ -66,6 +69,10 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Uploaded data", func(f *pflag.FlagSet) {
 		f.DurationVar(&o.keep, "keep-data", 24*time.Hour, "drop data sets from the store that no job has referred to for `TIME`")
+	})
+	flagGroup(cmd, "Jobs that have ended", func(f *pflag.FlagSet) {
+		intFlag(f, &o.keepJobs, "keep-jobs", 100, 1, 1000, "keep the values (weights, what resume needs) of the last `N`; `taxon jobs` says which go next")
+		intFlag(f, &o.keepDays, "keep-days", 30, 1, 36500, "and for at most `N` days")
 	})
 	flagGroup(cmd, "Snapshots", o.snapshotOptions.flags)
 	flagGroup(cmd, "On hosts that change", o.announceOptions.flags)
@@ -120,11 +127,12 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	c.dialer = &cluster.Dialer{Security: o.security}
 	defer func() { err = errors.Join(err, c.dialer.Close()) }()
 	c.stores = &cluster.JobStores{Shards: &cluster.Shards{Dialer: c.dialer, List: c.shards}}
+	c.orders = &cluster.JobStores{Shards: c.stores.Shards}
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.Keeper{Of: c.keptIn}
 	config := coordinator.Config{
 		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
-		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, NeedShards: true, KeepInputs: true,
+		Limits: coordinator.Limits{Lease: coordinator.Tick(o.lease), MaxRunning: o.running, KeepJobs: o.keepJobs, KeepFor: coordinator.Tick(o.keepDays) * coordinator.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.every), CheckpointEvery: coordinator.Tick(o.pause)},
 	}
 	if o.snapshots != "" {
@@ -171,7 +179,8 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 type coordinatorProcess struct {
 	dialer  *cluster.Dialer
 	stores  *cluster.JobStores
-	started chan struct{} // closed when server is set
+	orders  *cluster.JobStores // of those shards of each job that were not forgotten
+	started chan struct{}      // closed when server is set
 	server  *coordinator.Server
 }
 
@@ -207,8 +216,21 @@ func dataOfState(state []byte) (string, *taxonv1.Data, error) {
 	return s.Job, s.Spec.GetData(), nil
 }
 
-// keptIn is the store of a job, for orders.
-func (c *coordinatorProcess) keptIn(job string) (store.Store, error) { return c.storeOf(job) }
+// keptIn is the store of a job, for orders, which free space: they go to the shards that are
+// known. nil: all were forgotten.
+func (c *coordinatorProcess) keptIn(job string) (store.Store, error) {
+	<-c.started
+	shards, replicas, err := c.server.JobShards(job)
+	if err != nil {
+		return nil, err
+	}
+	all := len(shards)
+	shards = slices.DeleteFunc(shards, func(s *taxonv1.Shard) bool { return s.GetAddr() == "" })
+	if len(shards) == 0 && all > 0 {
+		return nil, nil
+	}
+	return c.orders.Of(job, shards, min(replicas, uint32(len(shards))))
+}
 
 // storeOf is the store of a job.
 func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {

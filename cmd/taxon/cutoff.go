@@ -38,8 +38,8 @@ const cutChoices = "argmax, instance, scut, rcut, rcut=K, top=K, zero or a numbe
 
 // cutoffFlag defines --cutoff.
 func cutoffFlag(f *pflag.FlagSet, c *cutoff) {
-	f.Var(&cutoffValue{c: c}, "cutoff", "how scores become labels: argmax, the best class; instance, scut or rcut, thresholds of each instance or class or a number of labels, "+
-		"as fitted in the training; rcut=K or top=K, the K best; zero or a number `S`, all above it (default: argmax, or instance for multi-label data)")
+	f.Var(&cutoffValue{c: c}, "cutoff", "which classes an instance gets. argmax: the best. As fitted in the training, instance: all above a threshold of its own; scut: all above the class's threshold; rcut: as many of the best as for every other instance. "+
+		"rcut=K or top=K: the K best. zero or a number `S`: all with a higher score (default: argmax, or instance for multi-label data)")
 }
 
 type cutoffValue struct {

@@ -70,7 +70,7 @@ func newDemoCmd(a *app, train demoTrain) *cobra.Command {
 		f.StringVar(&o.keep, "keep", "", "`DIR` that keeps the texts, the hierarchy and both models")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		floatFlag(f, &o.gap, "gap", 1e-2, "stop at this certified relative gap", above0to1)
+		floatFlag(f, &o.gap, "gap", 1e-2, "stop when no weights could lower the objective by more than this share, the certified relative gap", above0to1)
 		intFlag(f, &o.threads, "threads", 0, 0, math.MaxInt, "`N` threads, 0 for all cores")
 	})
 	return cmd

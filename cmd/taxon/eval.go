@@ -78,7 +78,7 @@ func (o *evalOptions) check() error {
 		return usagef("eval: give --model DIR or --pred FILE")
 	case o.model != "" && o.pred != "":
 		return usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
-	case o.cutoff.kind != cutDefault && o.model == "" && !model.IsModel(o.compare):
+	case o.cutoff.kind != cutDefault && o.model == "" && !isModel(o.compare):
 		return usagef("eval: --cutoff is for models: a --pred file has its label sets already")
 	case o.rank != "" && o.pred == "":
 		return usagef("eval: --rank goes with --pred: a model makes its own ranking")
@@ -137,7 +137,7 @@ func evaluate(ctx context.Context, a *app, o evalOptions) (*eval.Result, error) 
 			return nil, err
 		}
 	}
-	if o.compare != "" && model.IsModel(o.compare) {
+	if o.compare != "" && isModel(o.compare) {
 		if e.second, err = openModel(o.compare); err != nil {
 			return nil, err
 		}
@@ -273,6 +273,9 @@ func (e *evaluation) single(ctx context.Context) (eval.Result, error) {
 	}
 	return acc.Result(), nil
 }
+
+// isModel tells a model, or the place of one that is being trained, from a prediction file.
+func isModel(path string) bool { return model.IsModel(path) || model.IsUnfinished(path) }
 
 // compare measures two, the second kept in memory while the first streams.
 func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {

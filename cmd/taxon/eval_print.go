@@ -1,34 +1,41 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"taxon/internal/eval"
 )
 
-// printEval shows a result to a person: fractions as in the JSON document, the second
-// model's beside them where there is one.
+// printEval shows a result to a person, the second model's beside it where there is one.
+// Shares are in percent; the JSON document has fractions.
 func printEval(a *app, o evalOptions, what string, r *eval.Result) {
 	fmt.Fprintf(a.stdout, "%s on %s: %s instances, %s\n\n", a.style.bold(what), o.rows.path, formatCount(int64(r.Instances)), classSet(r))
-	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head, blank := "in percent\t\t\n", "\t\t\n"
 	if r.Other != nil {
-		fmt.Fprintf(t, "\t%s\t%s\t\n", what, o.compare)
+		head, blank = fmt.Sprintf("in percent\t%s\t%s\t\n", what, o.compare), "\t\t\t\n"
 	}
-	for _, row := range figures(r) {
-		fmt.Fprintf(t, "%s\t%s\t", row.name, figure(row.value(r)))
-		if r.Other != nil {
-			v := "-"
-			if row.has(r.Other) {
-				v = figure(row.value(r.Other))
-			}
-			fmt.Fprintf(t, "%s\t", v)
-		}
-		fmt.Fprintln(t)
+	fmt.Fprint(t, head)
+	notes := printMeasures(t, r, true)
+	if r.Hierarchy != nil {
+		fmt.Fprint(t, blank, "mean losses", blank)
+		notes = append(notes, printMeasures(t, r, false)...)
 	}
 	t.Flush()
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(a.stdout, strings.TrimRight(line, " \n"))
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(a.stdout)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(a.stdout, "  %s\n", a.style.dim(n))
+	}
 	if o.byLevel {
 		printLevels(a.stdout, a.style, r)
 	}
@@ -38,60 +45,43 @@ func printEval(a *app, o evalOptions, what string, r *eval.Result) {
 	printTests(a.stdout, o, r)
 }
 
-// evalFigure is a line of the table.
-type evalFigure struct {
-	name  string
-	has   func(r *eval.Result) bool
-	value func(r *eval.Result) float64
-}
-
-// figures lists the lines that r has.
-func figures(r *eval.Result) []evalFigure {
-	always := func(*eval.Result) bool { return true }
-	ranked := func(r *eval.Result) bool { return r.Ranking != nil }
-	tree := func(r *eval.Result) bool { return r.Hierarchy != nil }
-	var out []evalFigure
-	for _, f := range []evalFigure{
-		{"micro F1", always, func(r *eval.Result) float64 { return r.MicroF1 }},
-		{"macro F1", always, func(r *eval.Result) float64 { return r.MacroF1 }},
-		{"micro precision", always, func(r *eval.Result) float64 { return r.MicroPrecision }},
-		{"micro recall", always, func(r *eval.Result) float64 { return r.MicroRecall }},
-		{"zero-one loss", always, func(r *eval.Result) float64 { return r.ZeroOne }},
-		{"P@1", ranked, func(r *eval.Result) float64 { return r.P1 }},
-		{"P@3", ranked, func(r *eval.Result) float64 { return r.P3 }},
-		{"P@5", ranked, func(r *eval.Result) float64 { return r.P5 }},
-		{"nDCG@5", ranked, func(r *eval.Result) float64 { return r.NDCG5 }},
-		{"tree loss", tree, func(r *eval.Result) float64 { return r.TreeLoss }},
-		{"symmetric difference", tree, func(r *eval.Result) float64 { return r.SymDiff }},
-		{"l_H unif", tree, func(r *eval.Result) float64 { return r.HUnif }},
-		{"l_H sibl", tree, func(r *eval.Result) float64 { return r.HSibl }},
-		{"l_H subtree", tree, func(r *eval.Result) float64 { return r.HSubtree }},
-		{"hierarchical F1", tree, func(r *eval.Result) float64 { return r.Hierarchy.F1 }},
-		{"hierarchical precision", tree, func(r *eval.Result) float64 { return r.Hierarchy.Precision }},
-		{"hierarchical recall", tree, func(r *eval.Result) float64 { return r.Hierarchy.Recall }},
-	} {
-		if f.has(r) {
-			out = append(out, f)
+// printMeasures prints the lines of those in percent, or of the others, and returns what
+// explains them.
+func printMeasures(w io.Writer, r *eval.Result, percent bool) (notes []string) {
+	for _, m := range eval.Measures() {
+		v, ok := m.Of(r)
+		if !ok || m.Name == "" || m.Percent != percent {
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t", m.Name, m.Text(v))
+		if r.Other != nil {
+			other := "-"
+			if v, ok := m.Of(r.Other); ok {
+				other = m.Text(v)
+			}
+			fmt.Fprintf(w, "%s\t", other)
+		}
+		fmt.Fprintln(w)
+		if m.Note != "" {
+			notes = append(notes, fmt.Sprintf("%s: %s", m.Name, m.Note))
 		}
 	}
-	return out
+	return notes
 }
 
-func figure(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
-
 func printLevels(w io.Writer, s style, r *eval.Result) {
-	fmt.Fprintf(w, "\n%s\n", s.bold("by level (1: the roots)"))
+	fmt.Fprintf(w, "\n%s\n", s.bold("by level (1: the roots), in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "level\tclasses\tmacro F1\tF1\tprecision\trecall\t")
 	for _, l := range r.ByLevel {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, formatCount(int64(l.Classes)),
-			figure(l.MacroF1), figure(l.F1), figure(l.Precision), figure(l.Recall))
+			eval.Percent(l.MacroF1), eval.Percent(l.F1), eval.Percent(l.Precision), eval.Percent(l.Recall))
 	}
 	t.Flush()
 }
 
 func printSizes(w io.Writer, s style, r *eval.Result) {
-	fmt.Fprintf(w, "\n%s\n", s.bold("by training instances of the class"))
+	fmt.Fprintf(w, "\n%s\n", s.bold("by training instances of the class, in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head := "instances\tclasses\tmacro F1\t"
 	if r.Other != nil {
@@ -99,9 +89,9 @@ func printSizes(w io.Writer, s style, r *eval.Result) {
 	}
 	fmt.Fprintln(t, head)
 	for i, b := range r.BySize {
-		fmt.Fprintf(t, "%s\t%s\t%s\t", sizeRange(b.From, b.To), formatCount(int64(b.Classes)), figure(b.MacroF1))
+		fmt.Fprintf(t, "%s\t%s\t%s\t", sizeRange(b.From, b.To), formatCount(int64(b.Classes)), eval.Percent(b.MacroF1))
 		if r.Other != nil && i < len(r.Other.BySize) {
-			fmt.Fprintf(t, "%s\t%+.4f\t", figure(r.Other.BySize[i].MacroF1), b.MacroF1-r.Other.BySize[i].MacroF1)
+			fmt.Fprintf(t, "%s\t%+.2f\t", eval.Percent(r.Other.BySize[i].MacroF1), 100*(b.MacroF1-r.Other.BySize[i].MacroF1))
 		}
 		fmt.Fprintln(t)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,7 @@ import (
 // explainOptions are the flags of explain.
 type explainOptions struct {
 	model string
-	text  string
-	isSet bool // --text was given
+	texts []string // the arguments
 	rows  rowOptions
 	row   int
 	label string
@@ -30,22 +30,25 @@ type explainOptions struct {
 func newExplainCmd(a *app) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:     "explain --model DIR (--text TEXT | --data FILE --row N)",
+		Use:     "explain --model DIR (--text TEXT... | --data FILE --row N)",
 		GroupID: groupModel,
 		Short:   "why a model gives an instance its label",
 		Long: "Takes the score of the predicted class apart: along its path in the hierarchy, from the root to the class, what each level adds, " +
 			"and which words or features speak for and against it there. A class's weights are the sum of what each level changes, so the parts add up to the score. " +
-			"The runners-up stand below with their scores; --label explains another class instead.",
+			"The runners-up stand below with their scores; --label explains another class instead. " +
+			"With --text each argument is an instance of its own; with --json several of them make one list.",
 		Example: "taxon explain --model wordnet --text 'the small dog barked'\n" +
 			"taxon explain --model model --data test.svm.xz --row 17 --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.isSet, o.rows.zeroSet = cmd.Flags().Changed("text"), cmd.Flags().Changed("zero-based")
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.texts, o.rows.zeroSet = args, cmd.Flags().Changed("zero-based")
 			return runExplain(cmd.Context(), a, o)
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.model, "model", "", "the `DIR` of a model")
-		f.StringVar(&o.text, "text", "", "the instance, for a model of texts: a `TEXT`")
+		f.Var(&textSwitch{&o.rows.text}, "text", "instances are texts: the arguments, or LABEL<TAB>text lines of --data")
+		f.Lookup("text").NoOptDefVal = "true"
 		f.StringVar(&o.rows.path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
 		f.BoolVar(&o.rows.zeroBased, "zero-based", false, "feature indices count from 0 (default: as in the training data)")
 		intFlag(f, &o.row, "row", 1, 1, math.MaxInt32, "explain the `N`th instance of --data; empty lines do not count")
@@ -53,7 +56,7 @@ func newExplainCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		intFlag(f, &o.top, "top", 5, 1, 1<<20, "show the `K` best classes")
-		intFlag(f, &o.words, "words", 5, 0, 1<<20, "show at most `N` words for and `N` against at each level")
+		intFlag(f, &o.words, "words", 5, 0, 1<<20, "show at most `N` words for and as many against at each level")
 	})
 	require(cmd, "model")
 	return cmd
@@ -94,12 +97,32 @@ type explainTerm struct {
 
 func (o *explainOptions) check() error {
 	switch {
-	case o.isSet && o.rows.path != "":
-		return usagef("explain: --text and --data exclude each other")
-	case o.isSet && strings.TrimSpace(o.text) == "":
-		return usagef("explain: --text is empty: give the words of the instance, as in --text 'the small dog barked'")
-	case !o.isSet && o.rows.path == "":
-		return usagef("explain: give an instance: --text TEXT, or --data FILE and --row N")
+	case len(o.texts) > 0 && o.rows.path != "":
+		return usagef("explain: --data and the text %q exclude each other", o.texts[0])
+	case len(o.texts) > 0 && !o.rows.text:
+		return usagef("explain: unexpected argument %q: %s", o.texts[0], textsAre)
+	case len(o.texts) == 0 && o.rows.path == "":
+		return usagef("explain: give an instance: --data FILE and --row N, or --text 'the small dog barked'")
+	}
+	for _, t := range o.texts {
+		if strings.TrimSpace(t) == "" {
+			return usagef("explain: a text is empty: %s", textsAre)
+		}
+	}
+	return nil
+}
+
+// textsAre says how texts are given.
+const textsAre = "texts are arguments beside the switch --text, as in --text 'the small dog barked'"
+
+// textSwitch is --text, which took the text itself once.
+type textSwitch struct{ on *bool }
+
+func (t *textSwitch) String() string { return "false" }
+func (t *textSwitch) Type() string   { return "bool" }
+func (t *textSwitch) Set(s string) (err error) {
+	if *t.on, err = strconv.ParseBool(s); err != nil {
+		return &valueError{textsAre}
 	}
 	return nil
 }
@@ -113,57 +136,76 @@ func runExplain(ctx context.Context, a *app, o explainOptions) error {
 		return err
 	}
 	defer m.Close()
-	b, err := a.oneRow(ctx, m, o)
+	if len(o.texts) > 0 { // a line each
+		if m.Text == nil {
+			return usagef("explain: %s was trained on feature vectors: give --data FILE and --row N", m.Dir)
+		}
+		var lines strings.Builder
+		for _, t := range o.texts {
+			fmt.Fprintf(&lines, "\t%s\n", strings.Join(strings.Fields(t), " "))
+		}
+		from := *a
+		from.stdin, o.rows.path = strings.NewReader(lines.String()), fs.Stdin
+		a, o.row = &from, 1
+	}
+	o.rows.asTrained = !o.rows.text
+	batches, err := a.instances(ctx, m, o, max(len(o.texts), 1))
 	if err != nil {
 		return err
 	}
-	e, err := explain(m, b, o)
-	if err != nil {
-		return err
+	var all []*explanation
+	for i, b := range batches {
+		e, err := explain(m, b, o)
+		if err != nil {
+			return err
+		}
+		if e.Known == 0 {
+			a.ui.Warn("no feature of the instance is known to the model: its scores are those of the bias alone")
+		}
+		all = append(all, e)
+		switch {
+		case a.json:
+			continue
+		case i > 0:
+			fmt.Fprintln(a.stdout)
+		}
+		e.print(a)
 	}
-	if e.Known == 0 {
-		a.ui.Warn("nothing in the instance is known to the model: only the bias speaks")
+	switch {
+	case !a.json:
+		return nil
+	case len(all) == 1:
+		return a.printJSON(all[0])
 	}
-	if a.json {
-		return a.printJSON(e)
-	}
-	e.print(a)
-	return nil
+	return a.printJSON(all)
 }
 
-// oneRow reads the instance to explain into a batch of its own.
-func (a *app) oneRow(ctx context.Context, m *model.Model, o explainOptions) (*model.Batch, error) {
-	from, want := *a, o.row
-	if o.isSet {
-		if m.Text == nil {
-			return nil, usagef("explain: %s was trained on feature vectors: give --data FILE and --row N", m.Dir)
-		}
-		o.rows.path, o.rows.text, want = fs.Stdin, true, 1
-		from.stdin = strings.NewReader("\t" + strings.Join(strings.Fields(o.text), " ") + "\n")
-	} else {
-		o.rows.asTrained = true
-	}
-	rows, err := from.openRows(ctx, m, o.rows)
+// instances reads n instances from row o.row on, each into a batch of its own.
+func (a *app) instances(ctx context.Context, m *model.Model, o explainOptions, n int) ([]*model.Batch, error) {
+	rows, err := a.openRows(ctx, m, o.rows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var b model.Batch
+	var out []*model.Batch
 	for seen := 0; ; {
 		b.Reset()
 		err := rows.fill(&b)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if n := b.Rows(); seen+n >= want {
-			at := want - seen - 1
-			one := new(model.Batch)
-			one.Add(b.Column[b.Begin[at]:b.Begin[at+1]], b.Value[b.Begin[at]:b.Begin[at+1]])
-			return one, nil
+		for at := range b.Rows() {
+			if seen++; seen >= o.row {
+				one := new(model.Batch)
+				one.Add(b.Column[b.Begin[at]:b.Begin[at+1]], b.Value[b.Begin[at]:b.Begin[at+1]])
+				if out = append(out, one); len(out) == n {
+					return out, nil
+				}
+			}
 		}
-		seen += b.Rows()
 		if err != nil {
-			return nil, fs.Inputf(o.rows.path, 0, "has %s: no --row %d", counted(int64(seen), "instance", "instances"), want)
+			return nil, fs.Inputf(o.rows.path, 0, "has %s: no --row %d", counted(int64(seen), "instance", "instances"), o.row)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

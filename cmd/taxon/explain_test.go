@@ -42,6 +42,10 @@ func TestExplainMistakes(t *testing.T) {
 		"explain --data $DATA":                          "--model",
 		"explain --model $S":                            "give an instance",
 		"explain --model $S --data $DATA --text dog":    "exclude each other",
+		"explain --model $S --data $DATA --text":        "trained on feature vectors",
+		"explain --model $S --text":                     "give an instance",
+		"explain --model $S --text=dog":                 "as in --text 'the small dog barked'",
+		"explain --model $S dog":                        "as in --text 'the small dog barked'",
 		"explain --model $S --text dog":                 "trained on feature vectors",
 		"explain --model $S --data $DATA --row 6":       "has 5 instances: no --row 6",
 		"explain --model $S --data $DATA --row 0":       "--row 0",
@@ -73,7 +77,16 @@ func TestExplainText(t *testing.T) {
 	if e.Label != "dog" || e.Known != 1 || len(last.For) != 1 || last.For[0].Word != "barks" {
 		t.Errorf("%+v", e)
 	}
-	if code, _, stderr := runTaxon(t, "", "explain --model $M --text zzz", vars); code != 0 || !strings.Contains(stderr, "only the bias speaks") {
+	if code, _, stderr := runTaxon(t, "", "explain --model $M --text zzz", vars); code != 0 || !strings.Contains(stderr, "its scores are those of the bias alone") {
 		t.Errorf("exit %d, %q", code, stderr)
+	}
+	code, stdout, stderr = runTaxon(t, "", "explain --model $M --json --text barks meows", vars)
+	var both []explanation
+	if err := json.Unmarshal([]byte(stdout), &both); err != nil || code != 0 || len(both) != 2 || both[0].Label != "dog" || both[1].Label != "cat" {
+		t.Errorf("two texts: exit %d, %v, %s: %+v", code, err, stderr, both)
+	}
+	code, stdout, stderr = runTaxon(t, "", "explain --model $M --json --text --data $DATA --row 2", vars)
+	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 || e.Label != "cat" {
+		t.Errorf("a line of texts: exit %d, %v, %s: %+v", code, err, stderr, e)
 	}
 }

@@ -46,8 +46,8 @@ func newExportCmd(a *app) *cobra.Command {
 			"counted from 1, and only nonzero weights stand there, as the shortest decimals that read back to the same float32; parquet has the same in long form. " +
 			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (and, for text, a features.txt with the words). " +
 			"A liblinear file is dense: one that would take more than 1 GiB is refused without --force-size. " +
-			"Format model is a pruned model that predict, eval, info and export read: differences from the parent below --threshold are left out, so every weight " +
-			"stays within it of the trained one; --threshold auto takes the largest one that costs at most --prune-loss points of micro F1 on --data. " +
+			"Format model is a smaller model for predict, eval, explain, info and export: a weight that differs from the parent's by less than --threshold becomes the parent's, so it " +
+			"stays within --threshold of the trained one, and scores change a little; --threshold auto takes the largest threshold that lowers micro F1 on --data by at most --prune-loss points. " +
 			"--out FILE gets one file; --out DIR/ gets parts, one a weight shard, and _SUCCESS. " +
 			"With --job the weights of a cluster's finished job are read straight from its shards; format model, with no threshold, is then the model that train would have made.",
 		Example: "taxon export --model model --format npz --out weights.npz\n" +
@@ -69,10 +69,10 @@ func newExportCmd(a *app) *cobra.Command {
 		choiceFlag(f, &o.format, "format", "text", exportFormats, "format of the weights: `NAME` is "+strings.Join(exportFormats, ", "))
 		f.StringVar(&o.out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.force, "force", false, "format model: replace a model that is there")
-		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value (model: differences from the parent; auto: measured on --data)")
-		choiceFlag(f, &o.values, "values", "float32", []string{"float32", "float16"}, "of a pruned model: float16 halves it and rounds")
+		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")
+		choiceFlag(f, &o.values, "values", "float32", []string{"float32", "float16"}, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits")
 		f.BoolVar(&o.forceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
-		floatFlag(f, &o.loss, "prune-loss", 0.1, "with --threshold auto: points of micro F1, in percent, that pruning may cost", atLeast0)
+		floatFlag(f, &o.loss, "prune-loss", 0.1, "with --threshold auto: how much micro F1 on --data may fall, in percentage points", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.threads) })
 	o.client.flags(cmd)

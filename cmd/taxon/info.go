@@ -163,6 +163,8 @@ func gatherInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 			return nil, fs.Explain(o.path, err)
 		}
 		switch {
+		case model.IsUnfinished(o.path):
+			return modelInfo(o)
 		case err != nil || !st.IsDir():
 		case dataset.LooksIngested(o.path):
 			return setInfo(ctx, a, o)

@@ -29,7 +29,7 @@ const mostPlanCores = 1 << 24
 
 func (o *planOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.plan, "plan", false, "tell what training rr-svm would take on a cluster")
-	f.StringVar(&o.data, "data", "", "with --plan: another way to give PATH")
+	f.StringVar(&o.data, "data", "", "with --plan: another way to give `PATH`")
 	choiceNone(f, &o.shape)
 	intFlag(f, &o.workers, "workers", 0, 0, 1<<20, "`N` workers; 0: as many as the cores need")
 	intFlag(f, &o.slots, "slots", 8, 1, 1<<15, "`N` tasks at a time of a worker")

@@ -50,7 +50,7 @@ func (p infoPrinter) training(i *info) {
 		p.row("before", "%s", capsThen(c))
 	}
 	if i.Pruned != nil {
-		p.row("pruned", "threshold %g: %s differences from the parent kept, as %s; weights below are those it was made from", i.Pruned.Threshold, formatCount(i.Pruned.Entries), i.Pruned.Values)
+		p.row("pruned", "threshold %g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, formatCount(i.Pruned.Entries), i.Pruned.Values)
 		p.row("weights", "sha256 %s", r.WeightsSHA256)
 		return
 	}
@@ -114,7 +114,7 @@ func (p infoPrinter) structure(i *info) {
 		if t.Virtual {
 			virtual = ", a virtual root"
 		}
-		p.row("tree", "%s: %s (%s spawned), %s internal%s, depth %d", counted(int64(t.Nodes), "node", "nodes"), counted(int64(t.Terminals), "terminal", "terminals"),
+		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", counted(int64(t.Nodes), "node", "nodes"), counted(int64(t.Terminals), "terminal", "terminals"),
 			formatCount(int64(t.Spawned)), formatCount(int64(t.Internals)), virtual, t.Depth)
 	}
 }

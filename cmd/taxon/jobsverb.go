@@ -23,6 +23,7 @@ func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *cli
 	o := &clientOptions{}
 	cmd.GroupID = groupCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.verb = verbPath(cmd)
 		c, err := o.dial()
 		if err != nil {
 			return err
@@ -62,13 +63,47 @@ type jobLine struct {
 	Error      string   `json:"error"`
 	Resumable  bool     `json:"resumable"`
 	Exportable bool     `json:"exportable"`
+	Values     string   `json:"values"`       // kept, dropped, discarded
+	Until      string   `json:"values_until"` // when they go at the latest, RFC 3339, UTC; empty: not settled, or they are gone
+	After      uint32   `json:"values_jobs"`  // they go when so many more jobs have ended; 0: not settled, or they are gone
+}
+
+// fewJobs is how near the end of their time values are when `taxon jobs` says so.
+const fewJobs = 10
+
+// keptText says how long the values of a job are kept.
+func keptText(k *taxonv1.Kept) string {
+	switch {
+	case k == nil:
+		return "kept"
+	case k.GetDiscarded():
+		return "discarded"
+	case k.GetDropped():
+		return "dropped"
+	}
+	text := "until " + time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.DateOnly)
+	if k.GetJobs() <= fewJobs {
+		text += ", or " + counted(int64(k.GetJobs()), "more job", "more jobs")
+	}
+	return text
+}
+
+// keep fills in what is kept of a job.
+func (l *jobLine) keep(k *taxonv1.Kept) {
+	switch l.Values = "kept"; {
+	case k.GetDropped():
+		l.Values = keptText(k)
+	case k != nil:
+		l.Until, l.After = time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.RFC3339), k.GetJobs()
+	}
 }
 
 func newJobsCmd(a *app) *cobra.Command {
 	return clientVerb(a, &cobra.Command{
-		Use:     "jobs",
-		Short:   "list a cluster's jobs",
-		Long:    "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them.",
+		Use:   "jobs",
+		Short: "list a cluster's jobs",
+		Long: "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them. VALUES says until when the values of a job that has ended are kept " +
+			"(see --keep-jobs and --keep-days of `taxon coordinator`): with them go its weights, and what it could be resumed from.",
 		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --json",
 	}, func(ctx context.Context, c *client, _ []string) error {
 		r, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
@@ -76,9 +111,9 @@ func newJobsCmd(a *app) *cobra.Command {
 			return err
 		}
 		lines := []jobLine{}
-		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "NAME"}}
+		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "VALUES", "NAME"}}
 		for _, j := range r.GetJobs() {
-			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: stateName(j.GetState()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
+			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: stateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
 				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
 			gap, eta := "-", "-"
 			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
@@ -90,8 +125,9 @@ func newJobsCmd(a *app) *cobra.Command {
 					eta = left
 				}
 			}
+			l.keep(j.GetKept())
 			lines = append(lines, l)
-			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, l.Name})
+			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, keptText(j.GetKept()), l.Name})
 		}
 		if a.json {
 			return a.printJSON(lines)
@@ -142,7 +178,7 @@ func newWorkersCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "workers",
 		Short:   "list a cluster's workers",
-		Long:    "Lists the workers of a cluster: slots, tasks that run, tasks done. --all also shows the last ones that left or were lost.",
+		Long:    "Lists the workers of a cluster: their slots, how many of these compute now, and the tasks done. --all also shows the last ones that left or were lost.",
 		Example: "taxon workers --coordinator 127.0.0.1:7070\ntaxon workers --all --json",
 	}, func(ctx context.Context, c *client, _ []string) error {
 		r, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
@@ -176,14 +212,19 @@ func newWorkersCmd(a *app) *cobra.Command {
 }
 
 func newCancelCmd(a *app) *cobra.Command {
-	var discard bool
+	var discard, yes bool
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "cancel JOB",
 		Short:   "cancel a job; it stays resumable unless discarded",
-		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it.",
+		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it. Of a job that is done --discard drops the weights: it asks first, or needs --yes.",
 		Example: "taxon cancel job-1 --coordinator 127.0.0.1:7070\ntaxon cancel job-1 --discard",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error {
+		if discard {
+			if err := c.mayDiscard(ctx, a, args[0], yes); err != nil {
+				return err
+			}
+		}
 		st, err := c.jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: args[0], Discard: discard})
 		if err != nil {
 			return err
@@ -197,7 +238,23 @@ func newCancelCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
 	})
+	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// hasWeights says whether a job's weights are in the store. They are from its end on, also
+// while they are being digested and it is shown as running yet.
+func hasWeights(st *taxonv1.JobStatus) bool {
+	return st.GetKept() != nil && !st.GetKept().GetDropped() && st.GetFinalStep() > 0
+}
+
+// mayDiscard asks before the weights of a job that is done are dropped.
+func (c *client) mayDiscard(ctx context.Context, a *app, job string, yes bool) error {
+	st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
+	if err != nil || !hasWeights(st) {
+		return err
+	}
+	return a.confirm(yes, fmt.Sprintf("cancel: job %s is done, and --discard drops its weights for good", job), "Drop them?")
 }
 
 // cancelled says what has come of a cancelling.
@@ -221,8 +278,8 @@ func newResumeCmd(a *app) *cobra.Command {
 	cmd = clientVerb(a, &cobra.Command{
 		Use:   "resume JOB",
 		Short: "go on with a cancelled, failed or capped job",
-		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time " +
-			"a job goes on, too, that is done by its old ones and whose weights are kept; what it ends with need not have the bytes of a job that had them from the start.",
+		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time a job that is done goes on too, if its weights are still there. " +
+			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had these limits from the start.",
 		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error {
@@ -293,7 +350,7 @@ func newLogsCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "logs JOB",
 		Short:   "what happened to a job",
-		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. With --json each line is a document.",
+		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. Times are in UTC. With --json each line is a document.",
 		Example: "taxon logs job-1 --coordinator 127.0.0.1:7070\ntaxon logs job-1 --follow --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client, args []string) error { return c.logs(ctx, a, args[0], follow) })
@@ -339,6 +396,6 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 	if l.GetAttempt() > 0 {
 		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("15:04:05.000"), l.GetLevel(), oneLine(l.GetText()), where)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), oneLine(l.GetText()), where)
 	return err
 }

@@ -78,7 +78,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 
 func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
-	a := &app{stdin: newCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out), args: args}
+	a := &app{stdin: newCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out), args: args, terminal: onTerminal(in, errw)}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()

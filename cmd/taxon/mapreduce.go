@@ -62,7 +62,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 		f.StringArrayVar(&o.properties, "hadoop-property", nil, "a further property `NAME=VALUE` of the jobs; repeated")
 		bytesFlag(f, &o.memory, "task-memory", 0, "`SIZE` of a task's container, its JVM's 400 MiB aside (default: estimated)")
 		intFlag(f, &o.cores, "task-cores", 1, 1, 1024, "`N` cores of a task")
-		intFlag(f, &o.maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as the work asks for, at most 64 or a core's one")
+		intFlag(f, &o.maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as many as the work needs, on YARN at most 64, else at most one a core")
 		f.StringVar(&o.drive, "drive", "", "`DIR` in which to say where the driver answers")
 		f.StringVar(&o.driveID, "drive-id", "train", "`ID` of the job")
 		for _, name := range []string{"drive", "drive-id"} {

@@ -260,7 +260,7 @@ func TestInfo(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	for line, want := range map[string][]string{
-		"info $S":   {"a model", "rr-svm, hinge", "classes     4", "6 nodes: 4 terminals (1 spawned)", "sha256"},
+		"info $S":   {"a model", "rr-svm, hinge", "classes     4", "6 nodes: 4 terminals (1 for labels of internal nodes)", "sha256"},
 		"info $SET": {"an ingested data set", "instances   5", "features    3", "memory"},
 		"info $DATA --hierarchy $TREE": {"a file of instances", "instances   5", "features    3", "classes     3, 0.80 labels",
 			"2 at leaves, 0 at internal nodes, 1 outside", "memory"},
@@ -308,9 +308,13 @@ func TestModelVerbMistakes(t *testing.T) {
 	}
 	b[40] ^= 1
 	os.WriteFile(shard, b, 0o666)
-	full := t.TempDir()
+	full, half := t.TempDir(), filepath.Join(t.TempDir(), "half")
 	os.WriteFile(filepath.Join(full, "x"), nil, 0o666)
-	vars := map[string]string{"S": good, "BAD": damaged, "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir(), "FULL": full,
+	if err := os.Mkdir(half+".train", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	const unfinished = "half: the training of this model has not ended, and "
+	vars := map[string]string{"S": good, "BAD": damaged, "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir(), "FULL": full, "HALF": half,
 		"BROKEN": writeText(t, "broken.svm", "cat 1:1\ndog 0:1\n"), "SHORT": writeText(t, "short", "cat\n"), "NONE": writeText(t, "none.svm", "cow 7:1\n"), "EMPTY": writeText(t, "empty", "")}
 	for line, want := range map[string]string{
 		"predict --data $DATA":                                                        "--model",
@@ -325,7 +329,15 @@ func TestModelVerbMistakes(t *testing.T) {
 		"predict --model $S --data $DATA --text":                                      "leave out --text",
 		"predict --model $S --data $DATA --top -1":                                    "--top -1",
 		"predict --model $S --data $DATA --json":                                      "--out",
-		"predict --model $S --data $DATA --out $DIR/no/o":                             "no such directory",
+		"predict --model $S --data $DATA --out $DATA/o":                               "test.svm/o",
+		"predict --model $S --data $BROKEN --out $DIR/new/o":                          "broken.svm:2: ",
+		"predict --model $HALF --data $DATA":                                          unfinished,
+		"eval --model $HALF --data $DATA":                                             unfinished,
+		"eval --model $S --data $DATA --compare $HALF":                                unfinished,
+		"explain --model $HALF --data $DATA":                                          unfinished,
+		"export --model $HALF --out $DIR/w":                                           unfinished,
+		"info $HALF":                                                                  unfinished,
+		"train --data $DATA --out $DIR/w --warm-start $HALF":                          unfinished,
 		"predict --model $S --data $DATA --out $DIR":                                  "is a directory",
 		"predict --model $S --data $DATA --thread 2":                                  "did you mean --threads?",
 		"eval --data $DATA":                                                           "--model DIR or --pred FILE",
@@ -369,6 +381,22 @@ func TestModelVerbMistakes(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(vars["DIR"]); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestOutInNewFolders: verbs that write a file make the folders above it, as train does.
+func TestOutInNewFolders(t *testing.T) {
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir()}
+	for line, file := range map[string]string{
+		"predict --model $S --data $DATA --out $DIR/a/b/labels.txt": "a/b/labels.txt",
+		"export --model $S --format npz --out $DIR/c/d/w.npz":       "c/d/labels.txt",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 {
+			t.Errorf("%s: exit %d, %s", line, code, stderr)
+		}
+		if _, err := os.Stat(filepath.Join(vars["DIR"], file)); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
 	}
 }
 

@@ -44,9 +44,7 @@ func TestPathSpellings(t *testing.T) {
 		"worker --dir HDFS:///x --coordinator 127.0.0.1:1": "worker: --dir hdfs:///x: must be a folder of this machine",
 		"info s3://b/m":                                    "info: s3://b/m: s3://",
 		"info hdfs:/x":                                     "hdfs:///x: the path names no host",
-		"info --plan --data s3://b/m":                      "info: s3://b/m",
-		"predict --model $M --data $DATA --out none/x":     "none/x: no such directory as none: make it first",
-		"export --model $M --out none/x":                   "none/x: no such directory as none: make it first",
+		"info --plan --data s3://b/m":                      "info: --data s3://b/m",
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
 		if code != exitUsage || !strings.HasPrefix(stderr, "taxon: "+want) || strings.Count(stderr, "\n") != 1 {

@@ -33,7 +33,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		Short:   "label instances with a model",
 		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. A line of the input is an instance unless it is empty or a comment; one with a blank or tab alone has no features. " +
 			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
-			"if there is none; --top gives the k best, --cutoff chooses another rule, both together at most k labels of it. Instances are read as a stream, and labelled as soon as its input pauses; their labels, if any, are ignored.",
+			"if there is none; --top K gives the K best, --cutoff sets another rule, and both together the K best of the classes by that rule. Instances are read as a stream, and those read are labelled when the input pauses; labels in the input are ignored.",
 		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -140,7 +140,7 @@ func (o *predictOptions) rule(m *model.Model) (*labelRule, error) {
 
 // writeOut gives write a buffered writer for path, or for standard output if it is "-"; a
 // file appears under its name when it is whole.
-func (a *app) writeOut(path string, write func(io.Writer) error) error {
+func (a *app) writeOut(path string, write func(io.Writer) error) (err error) {
 	if path == fs.Stdin {
 		buf := bufio.NewWriterSize(a.stdout, 1<<16)
 		if err := write(buf); err != nil {
@@ -149,6 +149,15 @@ func (a *app) writeOut(path string, write func(io.Writer) error) error {
 		}
 		return buf.Flush()
 	}
+	undo, err := fs.MakeParents(path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
 	f, err := fs.CreateFile(path)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func TestReadyProbes(t *testing.T) {
 	if err != nil || len(r.GetShards()) != 1 {
 		t.Fatalf("%v, %v", r, err)
 	}
-	if s := r.GetShards()[0]; !s.GetEmpty() || s.GetBytes() == 0 {
+	if s := r.GetShards()[0]; !s.GetEmpty() || s.GetFree() == 0 || s.GetReserve() == 0 {
 		t.Errorf("an empty shard on disk says of itself: %v", s)
 	}
 }
@@ -101,7 +101,7 @@ func TestDataIsCollected(t *testing.T) {
 	if code, _, stderr := runWith(t, "", "export", "--job", "j", "--format", "model", "--out", in("model"), "--quiet", "--coordinator", addr); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, _, stderr := runWith(t, "", "cancel", "j", "--discard", "--quiet", "--coordinator", addr); code != 0 {
+	if code, _, stderr := runWith(t, "", "cancel", "j", "--discard", "--yes", "--quiet", "--coordinator", addr); code != 0 {
 		t.Fatal(stderr)
 	}
 	cl, err := (&clientOptions{verb: "test", coordinator: addr, patience: time.Second}).dial()

@@ -32,8 +32,8 @@ func newRestoreCmd(a *app) *cobra.Command {
 		Use:     "restore --from DIR",
 		GroupID: groupCluster,
 		Short:   "put a job from its snapshot onto a cluster",
-		Long: "Puts a job from the snapshot that a coordinator's --snapshots has kept onto a cluster, which goes on with it to the same bytes: the data, the values, and the job. " +
-			"The cluster may be a new one, with any number of shards; on the job's own, where it must have failed, been cancelled, or have lost its weights, it goes on over the shards that are up, in the place of those that are lost.",
+		Long: "Takes a job from a snapshot, as a coordinator's --snapshots makes them, to a cluster: its data, its values and the job itself. The cluster goes on with it, to the same weights byte for byte. " +
+			"It may be a new cluster, with any number of shards, or the job's own, if the job has failed there, been cancelled or lost its weights; then the shards that are up take the place of those that are lost.",
 		Example: "taxon restore --from snapshots --coordinator 127.0.0.1:7070\n" +
 			"taxon restore --from /mnt/backup/snapshots --job nightly --replicas 2",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -37,7 +37,9 @@ type app struct {
 	style  style // for stdout
 	json   bool
 	quiet  bool
-	args   []string // of the command line, without the program's name
+	// terminal: stdin and stderr are one, and somebody there can be asked.
+	terminal bool
+	args     []string // of the command line, without the program's name
 }
 
 // silent is the app for work within work, whose warnings the user has seen already.

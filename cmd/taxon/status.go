@@ -42,7 +42,7 @@ type taskCounts struct {
 func documentOf(st *taxonv1.JobStatus) jobDocument {
 	t := st.GetTasks()
 	d := jobDocument{
-		Job: st.GetJob(), State: stateName(st.GetState()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
+		Job: st.GetJob(), State: stateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
 		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: reportOf(st),
 		CapsBefore: capsBefore(st), WaitsFor: st.GetWaitsFor(),
@@ -84,7 +84,7 @@ func newStatusCmd(a *app) *cobra.Command {
 		Use:     "status JOB",
 		GroupID: groupCluster,
 		Short:   "how far a job is",
-		Long: "Shows a job's state (queued, running, done, failed, cancelled), phase, last committed sweep, gap, tasks of the step under way, " +
+		Long: "Shows a job's state (queued, running, done, failed, cancelled, discarded), phase, last committed sweep, gap, tasks of the step under way, " +
 			"attempts that were repeated, workers lost, and when it will probably be done. --watch follows it to its end. With --json it is one document, with --watch a line a change.",
 		Example: "taxon status job-1 --coordinator 127.0.0.1:7070\n" +
 			"taxon status job-1 --watch",
@@ -147,7 +147,7 @@ func (c *client) status(ctx context.Context, a *app, job string, watch bool) err
 // statusLine is a job's state in one line.
 func statusLine(st *taxonv1.JobStatus) string {
 	t := st.GetTasks()
-	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), stateName(st.GetState()), st.GetSweep(), st.GetPhase(),
+	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), stateOf(st.GetState(), st.GetKept()), st.GetSweep(), st.GetPhase(),
 		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		line += "  gap " + formatGap(c.GetGap())
@@ -170,7 +170,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		title += " (" + st.GetName() + ")"
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(title))
-	state := stateName(st.GetState())
+	state := stateOf(st.GetState(), st.GetKept())
 	if n := st.GetQueuePosition(); n > 0 {
 		state += fmt.Sprintf(", %d in the queue", n)
 	}
@@ -181,13 +181,16 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	if w := st.GetWaitsFor(); w != "" {
 		row("waits for", "%s", oneLine(w))
 	}
+	if k := st.GetKept(); k != nil && !k.GetDiscarded() {
+		row("values", "%s", keptText(k))
+	}
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(), c.GetDual())
 	}
 	t := st.GetTasks()
-	row("tasks", "%d done, %d running, %d waiting; %d repeated, %d twice at once", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
-	row("faults", "%d workers lost, %d rollbacks, %d values made again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
+	row("tasks", "%d done, %d with workers, %d waiting; %d attempts repeated, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
+	row("faults", "%d workers lost, %d rollbacks to an earlier sweep, %d lost values computed again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
 	row("bytes", "%s read, %s written; last sweep %s and %s", formatBytes(int64(st.GetBytesRead())), formatBytes(int64(st.GetBytesWritten())),
 		formatBytes(int64(st.GetSweepBytesRead())), formatBytes(int64(st.GetSweepBytesWritten())))
 	took := formatSeconds(st.GetSeconds()) + ", " + formatSeconds(st.GetCpuSeconds()) + " of CPU"

@@ -94,7 +94,8 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if m.Addr == "" {
 		m.Addr = reachable(p.addr)
 	}
-	m.Held = func() (uint64, bool) { return o.held(ctx, shard) }
+	m.Holding = &cluster.Holding{Shard: shard}
+	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
 		call, done := context.WithTimeout(ctx, clientTimeout)
@@ -109,34 +110,10 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 		if !m.Known() {
 			return errors.New("the coordinator does not know the shard yet")
 		}
-		_, err := hasValues(ctx, shard)
+		_, err := m.Holding.Any(ctx)
 		return err
 	}
 	return p.serveMember(ctx, a, m, repairer, healthy)
-}
-
-// hasValues says whether a shard holds any value; an error: it can't be read.
-func hasValues(ctx context.Context, s store.Shard) (bool, error) {
-	if b, ok := s.(*badger.Store); ok {
-		return b.Any(ctx)
-	}
-	found := errors.New("found")
-	err := s.List(ctx, "", func(store.Info) error { return found })
-	if errors.Is(err, found) {
-		return true, nil
-	}
-	return false, err
-}
-
-// held is what the values take, and whether there are none.
-func (o *storeOptions) held(ctx context.Context, s store.Shard) (bytes uint64, empty bool) {
-	if m, ok := s.(*memory.Store); ok {
-		bytes = m.Bytes()
-	} else {
-		bytes = uint64(cluster.FolderBytes(filepath.Join(o.dir, "values")))
-	}
-	has, err := hasValues(ctx, s)
-	return bytes, err == nil && !has
 }
 
 // reachable is how others may call a bound address: one of all interfaces by the host's name.
@@ -158,6 +135,7 @@ func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member, r 
 		repairing, stop := context.WithCancel(ctx)
 		var rest sync.WaitGroup
 		rest.Go(func() { r.Run(repairing, m.Away) })
+		rest.Go(func() { m.Holding.Run(repairing) })
 		err := m.Run(ctx)
 		stop()
 		rest.Wait()

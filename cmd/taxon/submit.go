@@ -67,7 +67,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	}
 	o.train.inputFlags(cmd)
 	flagGroup(cmd, "Job", func(f *pflag.FlagSet) {
-		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); those of the command line count more")
+		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); flags of the command line override them")
 		f.StringVar(&o.id, "id", "", "`ID` of the job (default: made up); submitting it again finds the job that is there")
 		f.StringVar(&o.name, "name", "", "`NAME` shown in lists")
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
@@ -292,7 +292,7 @@ func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string
 		}
 		printReport(a, title, d.Report)
 		if d.Test != nil {
-			printEval(a, testOptions(&o.train), o.train.test, d.Test)
+			printEval(a, testOptions(&o.train), o.train.out, d.Test)
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {

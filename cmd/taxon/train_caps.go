@@ -50,7 +50,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	case "max_time":
 		what = more("--max-time")
 	case "stationary":
-		what = "more sweeps would change next to nothing; try a smaller C, unit-length instances, or --schedule parity"
+		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C, unit-length instances, or --schedule parity may reach a lower one"
 	}
 	if r.Gap == nil {
 		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)

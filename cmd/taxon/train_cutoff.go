@@ -58,7 +58,7 @@ func (t *training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{training: t, sweeps: report.Sweeps}
 	if !h.split() {
-		t.a.ui.Warn("too few instances to hold some out: label sets are cut at score 0")
+		t.a.ui.Warn("too few instances to fit a cut-off on: each instance gets all classes with a score above 0")
 		return report, nil
 	}
 	c, err := h.fit(ctx)

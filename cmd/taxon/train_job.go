@@ -13,7 +13,7 @@ func newTrainVerb(a *app) *cobra.Command {
 	cmd := newTrainCmd(a)
 	file := ""
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; those of the command line count more")
+		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; flags of the command line override them")
 	})
 	marks := cmd.Flags().Lookup("data").Annotations
 	delete(marks, cobra.BashCompOneRequiredFlag)

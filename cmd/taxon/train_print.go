@@ -28,7 +28,7 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 	}
 	printReport(a, o.out, r)
 	if d.Test != nil {
-		printEval(a, testOptions(o), o.test, d.Test)
+		printEval(a, testOptions(o), o.out, d.Test)
 	}
 	return nil
 }

@@ -331,7 +331,7 @@ func (t *training) checkLengths() error {
 		longest = max(longest, n)
 	}
 	if t.o.c*longest > longRows {
-		t.a.ui.Warn("C ||x||^2 is up to %.3g: training may take long; instances of unit length, or a smaller C, make it faster", t.o.c*longest)
+		t.a.ui.Warn("C times the squared length of an instance is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", t.o.c*longest)
 	}
 	return nil
 }
@@ -397,7 +397,7 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 
 func (t *training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: t.work.checkpoint(),
+		Slots: workers(t.o.threads), Shards: t.o.stores, Checkpoints: func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.set, nil },
 		Failed: func(err error) { t.a.ui.Warn("%v", err) },

@@ -17,8 +17,8 @@ import (
 // warmFlags are train's alone: a cluster does not see the model.
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
-		f.StringVar(&o.warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure: the same optimum within the gap, sooner. Classes and features are matched by name; "+
-			"new ones begin at their parents. On graphs internal nodes alone are carried over")
+		f.StringVar(&o.warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
+			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
 	})
 }
 
@@ -27,7 +27,7 @@ func (t *training) readWarm() error {
 	if t.o.warm == "" {
 		return nil
 	}
-	if !model.IsModel(t.o.warm) {
+	if !isModel(t.o.warm) {
 		return usagef("train: --warm-start %s: is no model", quoteIfOdd(t.o.warm))
 	}
 	m, err := model.ReadManifest(t.o.warm)
@@ -56,7 +56,7 @@ func (t *training) submit(ctx context.Context, e *engine.Engine, job string) err
 	if err != nil {
 		return err
 	}
-	t.a.ui.Note("begins at %s: %d of %s known, %d of them below another parent", t.o.warm, c.known, counted(int64(t.tree.Len()), "node", "nodes"), c.moved)
+	t.a.ui.Note("begins at the weights of %s: it has %d of %s, %d of them under another parent", t.o.warm, c.known, counted(int64(t.tree.Len()), "node", "nodes"), c.moved)
 	return e.Begin(ctx, job, t.spec, t.set, c.weights)
 }
 

@@ -35,7 +35,7 @@ type workDir struct {
 // openWork makes or takes over the working folder of a model. One that holds something else
 // than an unfinished training, and that taxon did not make, is refused and stays as it is.
 func openWork(out string, force bool) (*workDir, error) {
-	w := &workDir{out: out, keep: fs.Clean(out) + ".train"}
+	w := &workDir{out: out, keep: model.Unfinished(out)}
 	err := fs.CheckFolder(out)
 	if err != nil {
 		return nil, err

@@ -44,9 +44,11 @@ func newTuneCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "find C and other options by cross-validation",
 		Long: "Trains every point of a grid of options on the folds of a cross-validation, measures it on the rows left out, and writes the best one as a job file for train and submit. " +
-			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Every point is tried on the first fold, and those that lie three standard errors behind the best one there are left behind. " +
-			"Along ascending C each training begins where the one before it ended, and a path of C ends once it is clearly past its best. Label sets are cut as train would cut them. " +
-			"Finished points stay in --out: after Ctrl-C, or a crash, the same command goes on. The value of a point is measured on the rows of all folds together; ± is the standard error over the folds.",
+			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Every point is trained on the first fold; points whose value there is three standard errors or more below the best are dropped, and the others are trained on the next folds. " +
+			"Points that differ in C alone form a path: each of its trainings begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
+			"A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
+			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
+			"After each point --out/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTune(cmd.Context(), a, &o) },
@@ -73,24 +75,24 @@ func newTuneCmd(a *app) *cobra.Command {
 		listFlag(f, &o.positive, "positive-weight", []string{"1"}, nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
 		f.Var(&floatsValue{&o.inner, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
 		o.shifts = []float64{0}
-		f.Var(&floatsValue{&o.shifts, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (train --prior-shift), which take no trainings of their own: 0,0.05,0.1,0.15 suits data with many small classes")
+		f.Var(&floatsValue{&o.shifts, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (see train --prior-shift), tried on the same trainings: 0,0.05,0.1,0.15 suits data with many small classes")
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
 		intFlag(f, &o.folds, "folds", 5, 2, 100, "`K` of the cross-validation")
-		intFlag(f, &o.first, "first-folds", 0, 0, 100, "try points on the first `N` folds only, for large data; 0: on all")
+		intFlag(f, &o.first, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
 		f.StringVar(&o.goal, "goal", "micro", "`MEASURE` to choose by: micro, macro, or any key of eval --json")
-		f.BoolVar(&o.oneSE, "one-se", false, "choose the smallest C on the best point's path that lies within one standard error of it")
-		intFlag(f, &o.patience, "patience", 2, 0, 100, "end a path of C once `N` points in a row lie far behind its best on the first fold; 0: never")
-		f.BoolVar(&o.exhaustive, "exhaustive", false, "train every point on every fold, however far behind it is")
-		f.BoolVar(&o.cold, "measure-cold", false, "train the whole grid on every fold from nothing as well, to see what the search saves")
+		f.BoolVar(&o.oneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
+		intFlag(f, &o.patience, "patience", 2, 0, 100, "try no larger C once `N` of its values in a row are three standard errors behind a smaller one on the first fold; 0: try all")
+		f.BoolVar(&o.exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
+		f.BoolVar(&o.cold, "measure-cold", false, "afterwards train all points on all folds from nothing as well, to tell what the search has saved; it changes no result")
 		f.Uint64Var(&t.seed, "seed", 0, "seed of the folds and of the sampling order: `N`")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		choiceFlag(f, &t.prune, "prune", "empty", []string{"empty", "none"}, "leaves without instances: drop them, or train them on negatives")
+		choiceFlag(f, &t.prune, "prune", "empty", []string{"empty", "none"}, "leaves of the hierarchy without instances: leave them out, or train them on negatives alone")
 		floatFlag(f, &t.anchor, "anchor", 0.01, "graphs: pull of every class with edges towards zero", above0)
 		floatFlag(f, &t.gap, "gap", 1e-2, "train each point to this certified relative gap (P-D)/P", above0to1)
-		intFlag(f, &t.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop a training after `N` sweeps, 0 for no cap")
-		floatFlag(f, &t.maxTime, "max-time", 0, "stop a training after `S` seconds, 0 for no cap", atLeast0)
+		intFlag(f, &t.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop each training after `N` sweeps, 0 for no cap")
+		floatFlag(f, &t.maxTime, "max-time", 0, "stop each training after `S` seconds, 0 for no cap", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &t.threads)
@@ -198,7 +200,7 @@ func runTune(ctx context.Context, a *app, o *tuneOptions) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	printTuned(a, o, r)
+	printTuned(a, o, s.goal, r)
 	return nil
 }
 

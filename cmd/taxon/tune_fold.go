@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
+	"path/filepath"
 
 	"taxon/internal/engine"
 	"taxon/internal/eval"
@@ -40,33 +41,31 @@ func (s *search) stateDir(p tune.Point, fold int) string {
 
 // fold trains a rung without one fold's rows and measures its points that are in the race
 // on them, unless that has been done. It begins where the training of `before` ended on the
-// same fold; keep leaves behind where it ended itself.
-func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Point, keep bool) ([]*foldResult, error) {
+// same fold; keep leaves behind where it ended itself. old: an earlier run had done it.
+func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Point, keep bool) (results []*foldResult, old bool, err error) {
 	points := g.in()
-	results, err := s.loaded(ctx, points, d.fold)
+	results, err = s.loaded(ctx, points, d.fold)
 	if results != nil || err != nil {
-		return results, err
+		return results, true, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	t, err := s.foldTraining(g.base, d)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var from *engine.Checkpoint
-	if before != nil {
-		if from, err = engine.LoadCheckpoint(s.stateDir(*before, d.fold)); err != nil {
-			return nil, err
-		}
+	begin := "" // or the state left by the training before
+	if before != nil && fs.Exists(s.stateDir(*before, d.fold)) {
+		begin = s.stateDir(*before, d.fold)
 	}
-	job, st, err := s.train(ctx, t, from)
+	job, st, err := s.train(ctx, t, s.stateDir(g.base, d.fold), begin)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for i, p := range points {
 		r := &foldResult{Point: p.point, Fold: d.fold, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}
-		if from != nil {
+		if begin != "" {
 			r.From = &before.C
 		}
 		if i == 0 { // the others take no training
@@ -75,25 +74,26 @@ func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Po
 		results = append(results, r)
 	}
 	if err := s.measure(ctx, t, st, d, results); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if keep {
 		if err := s.engine.Save(ctx, job, s.stateDir(g.base, d.fold)); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if err := s.engine.Discard(ctx, job); err != nil {
-		return nil, plainStatus(err)
+		return nil, false, plainStatus(err)
 	}
 	for _, r := range results { // from now on it counts
 		if err := writeJSON(s.file(r.Point, d.fold, ".json"), r); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	if before != nil {
-		_ = fs.RemoveAll(s.stateDir(*before, d.fold))
+	_ = fs.RemoveAll(s.checkpoint(job))
+	if begin != "" {
+		_ = fs.RemoveAll(begin)
 	}
-	return results, nil
+	return results, false, nil
 }
 
 // loaded reads the results of finished points; nil unless all are there.
@@ -138,22 +138,16 @@ func (s *search) foldTraining(p tune.Point, d *foldData) (*training, error) {
 	return t, t.plant()
 }
 
-// train runs a job to its end.
-func (s *search) train(ctx context.Context, t *training, from *engine.Checkpoint) (job string, _ *taxonv1.JobStatus, err error) {
-	s.mu.Lock()
-	s.jobs++
-	job = "tune-" + strconv.Itoa(s.jobs)
-	s.mu.Unlock()
-	if from != nil {
-		err = s.engine.Branch(ctx, from, job, t.spec)
-	} else {
-		_, err = s.engine.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job})
-	}
-	if err != nil {
+// train runs a training to its end: from nothing, or from the state of another in the folder
+// begin. If an earlier run of the search was stopped in it, it goes on from its checkpoint.
+// The names of both make the job's id, which is the same in every run.
+func (s *search) train(ctx context.Context, t *training, name, begin string) (job string, _ *taxonv1.JobStatus, err error) {
+	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(name)+"\n"+filepath.Base(begin))))
+	if err := s.start(ctx, t, job, begin); err != nil {
 		return "", nil, plainStatus(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
-		_, _ = s.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job, Discard: true})
+		_, _ = s.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
 	})
 	defer stop()
 	stream, err := s.engine.Jobs.Watch(context.WithoutCancel(ctx), &taxonv1.StatusRequest{Job: job})
@@ -178,6 +172,30 @@ func (s *search) train(ctx context.Context, t *training, from *engine.Checkpoint
 		}
 	}
 }
+
+// start submits a training, or goes on with its checkpoint.
+func (s *search) start(ctx context.Context, t *training, job, begin string) error {
+	stopped, err := engine.LoadCheckpoint(s.checkpoint(job))
+	if err != nil {
+		return err
+	}
+	if stopped != nil {
+		_, err = s.engine.Resume(ctx, stopped)
+		return err
+	}
+	if begin == "" {
+		_, err = s.engine.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job})
+		return err
+	}
+	from, err := engine.LoadCheckpoint(begin)
+	if err != nil {
+		return err
+	}
+	return s.engine.Branch(ctx, from, job, t.spec)
+}
+
+// checkpoint is the folder of a training that is under way.
+func (s *search) checkpoint(job string) string { return s.join(statesDir, job) }
 
 // plant builds the tree of a fold's training; its warnings are those of the whole data.
 func (t *training) plant() (err error) {

@@ -29,8 +29,8 @@ type coldResult struct {
 func (s *search) naive(ctx context.Context, race *race, r *tuned) error {
 	n := &naive{search: s}
 	s.line.Done()
-	s.line = s.a.ui.Start("tune: training from nothing, to compare", int64(race.trainings()*s.o.tries()))
-	s.done = 0
+	s.done, s.old, s.total = 0, 0, race.trainings()*s.o.tries()
+	s.line = s.a.ui.Start("tune: training from nothing, to compare", int64(s.total))
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(parallelPaths)
 	for f := range s.o.tries() {
@@ -54,23 +54,23 @@ func (n *naive) path(ctx context.Context, path []*rung, f int) error {
 	d := n.take(f)
 	defer n.release(f)
 	for _, g := range path {
-		seconds, err := n.cold(ctx, d, g)
+		seconds, old, err := n.cold(ctx, d, g)
 		if err != nil {
 			return err
 		}
 		n.mu.Lock()
 		n.sum += seconds
 		n.mu.Unlock()
-		n.advance(1)
+		n.advance(1, old)
 	}
 	return nil
 }
 
-// cold is what a rung costs from nothing on a fold.
-func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (float64, error) {
+// cold is what a rung costs from nothing on a fold; old: it was known.
+func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (seconds float64, old bool, err error) {
 	for _, p := range g.racers {
 		if d.fold < len(p.results) && p.results[d.fold] != nil && p.results[d.fold].From == nil && p.results[d.fold].CPUSeconds > 0 {
-			return p.results[d.fold].CPUSeconds, nil
+			return p.results[d.fold].CPUSeconds, true, nil
 		}
 	}
 	path := n.file(g.base, d.fold, ".cold.json")
@@ -78,21 +78,23 @@ func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (float64, error)
 	data, err := fs.ReadFile(ctx, path)
 	switch {
 	case err == nil && json.Unmarshal(data, c) == nil && c.Point == g.base:
-		return c.CPUSeconds, nil
+		return c.CPUSeconds, true, nil
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return 0, fs.Explain(path, err)
+		return 0, false, fs.Explain(path, err)
 	}
 	t, err := n.foldTraining(g.base, d)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	job, st, err := n.train(ctx, t, nil)
+	job, st, err := n.train(ctx, t, path, "")
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if err := n.engine.Discard(ctx, job); err != nil {
-		return 0, plainStatus(err)
+		return 0, false, plainStatus(err)
 	}
 	*c = coldResult{g.base, d.fold, st.GetCpuSeconds(), st.GetStoppedBy()}
-	return c.CPUSeconds, writeJSON(path, c)
+	err = writeJSON(path, c)
+	_ = fs.RemoveAll(n.checkpoint(job))
+	return c.CPUSeconds, false, err
 }

@@ -23,7 +23,7 @@ func TestColdOfSkipped(t *testing.T) {
 	if err := writeJSON(path, &coldResult{Point: g.base, Fold: 1, CPUSeconds: 7}); err != nil {
 		t.Fatal(err)
 	}
-	if seconds, err := n.cold(context.Background(), &foldData{fold: 1}, g); err != nil || seconds != 7 {
-		t.Errorf("%v s, %v", seconds, err)
+	if seconds, old, err := n.cold(context.Background(), &foldData{fold: 1}, g); err != nil || seconds != 7 || !old {
+		t.Errorf("%v s, old %v, %v", seconds, old, err)
 	}
 }

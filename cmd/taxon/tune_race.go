@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,10 +14,10 @@ import (
 // racer is a point of the grid in the race: see internal/tune.
 type racer struct {
 	point   tune.Point
-	results []*foldResult // of the folds so far
-	jack    *tune.Jackknife
-	out     bool // left behind
-	skipped bool // never tried: its path had passed its best
+	results []*foldResult   // of the folds so far
+	jack    *tune.Jackknife // of the first folds, as many as race.measured; nil: not yet
+	out     bool            // left behind
+	skipped bool            // never tried: its path had passed its best
 }
 
 // rung is a value of C on a path: points that differ in nothing but the shift of rare
@@ -44,12 +45,15 @@ type race struct {
 	paths [][]*rung
 	group []int // row -> group of the jackknife
 	light eval.Options
+
+	measured int        // folds that all points in the race are measured on; on the first, some
+	saving   sync.Mutex // guards jacks and the job file while paths run side by side
 }
 
 func (s *search) newRace() *race {
-	r := &race{search: s, group: tune.Group(len(s.folds), s.o.train.seed), light: s.opts}
-	r.light.Ranked = s.goal.ranked
-	if !s.goal.hierarchical {
+	r := &race{search: s, measured: 1, group: tune.Group(len(s.folds), s.o.train.seed), light: s.opts}
+	r.light.Ranked = s.goal.Ranked
+	if !s.goal.Hierarchical {
 		r.light.Structure = nil
 	}
 	for _, points := range s.o.grid().Paths() {
@@ -164,45 +168,50 @@ func (r *race) runPath(ctx context.Context, in []*rung, f int) error {
 			before = &in[i-1].base
 		}
 		points := g.in()
-		results, err := r.fold(ctx, data, g, before, i+1 < len(in))
+		results, old, err := r.fold(ctx, data, g, before, i+1 < len(in))
 		if err != nil {
 			return err
 		}
 		for k, p := range points {
 			p.results[f] = results[k]
 		}
-		r.advance(1)
-		if f > 0 || r.o.exhaustive {
+		r.advance(1, old)
+		if f > 0 {
 			continue
 		}
 		var own []*tune.Jackknife
 		for _, p := range points {
-			if p.jack, err = r.jackknife(ctx, p, 1); err != nil {
+			j, err := r.jackknife(ctx, p, 1)
+			if err != nil {
 				return err
 			}
-			own = append(own, p.jack)
+			r.saving.Lock()
+			p.jack = j
+			r.saving.Unlock()
+			own = append(own, j)
 		}
-		best := own[tune.Leader(own, r.goal.low)]
+		if err := r.save(); err != nil {
+			return err
+		}
+		best := own[tune.Leader(own, r.goal.Low)]
 		jacks = append(jacks, best)
-		r.show(fmt.Sprintf("%s C %g: %.4f on the first fold", g.base.Method, g.base.C, best[0]))
-		if tune.Past(jacks, r.o.patience, r.goal.low, r.o.oneSE) {
+		r.show(fmt.Sprintf("%s C %g: %s on the first fold", g.base.Method, g.base.C, r.goal.Words(best[0])))
+		if !r.o.exhaustive && tune.Past(jacks, r.o.patience, r.goal.Low, r.o.oneSE) {
 			for _, rest := range in[i+1:] {
 				for _, p := range rest.racers {
 					p.skipped = true
 				}
 			}
-			r.advance((len(in) - i - 1) * r.o.tries())
+			r.spare((len(in) - i - 1) * r.o.tries())
 			return nil
 		}
 	}
 	return nil
 }
 
-// leave takes points out of the race after so many folds.
+// leave measures the points in the race after so many folds, and takes out those that are
+// far behind.
 func (r *race) leave(ctx context.Context, folds int) error {
-	if r.o.exhaustive {
-		return nil
-	}
 	var in []*racer
 	var jacks []*tune.Jackknife
 	err := r.each(func(p *racer) (err error) {
@@ -218,18 +227,44 @@ func (r *race) leave(ctx context.Context, folds int) error {
 	if err != nil {
 		return err
 	}
+	r.measured = folds
+	if err := r.save(); err != nil || r.o.exhaustive {
+		return err
+	}
 	before := r.left()
-	best := tune.Leader(jacks, r.goal.low)
+	best := tune.Leader(jacks, r.goal.Low)
 	limit, gone := tune.Limit(folds, r.o.tries()), 0
 	for _, p := range in {
-		if tune.Out(jacks[best], p.jack, limit, r.goal.low, r.o.oneSE) {
+		if tune.Out(jacks[best], p.jack, limit, r.goal.Low, r.o.oneSE) {
 			p.out = true
 			gone++
 		}
 	}
-	r.advance((before - r.left()) * (r.o.tries() - folds))
-	r.show(fmt.Sprintf("%s left after %s", counted(int64(len(in)-gone), "point", "points"), counted(int64(folds), "fold", "folds")))
+	r.spare((before - r.left()) * (r.o.tries() - folds))
+	r.show(fmt.Sprintf("%s still in the race after %s", counted(int64(len(in)-gone), "point", "points"), counted(int64(folds), "fold", "folds")))
 	return nil
+}
+
+// save writes the job file of the best point so far: of those in the race, by the folds that
+// all of them are measured on.
+func (r *race) save() error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	var in []tune.Point
+	var jacks []*tune.Jackknife
+	tried := 0
+	_ = r.each(func(p *racer) error {
+		if p.jack != nil {
+			tried++
+			if !p.out {
+				in, jacks = append(in, p.point), append(jacks, p.jack)
+			}
+		}
+		return nil
+	})
+	best := tune.Leader(jacks, r.goal.Low)
+	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
+		"# %s on %s", counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]), r.rests(r.measured)))
 }
 
 // left counts the trainings of a fold that are in the race.
@@ -265,7 +300,7 @@ func (r *race) jackknife(ctx context.Context, p *racer, folds int) (*tune.Jackkn
 	j := &tune.Jackknife{}
 	for i := range acc {
 		result := acc[i].Result()
-		v, err := r.goal.of(&result)
+		v, err := measured(r.goal, &result)
 		if err != nil {
 			return nil, err
 		}

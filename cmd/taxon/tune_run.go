@@ -25,18 +25,17 @@ const parallelPaths = 4
 type search struct {
 	a      *app
 	o      *tuneOptions
-	goal   *goal
+	goal   *eval.Measure
 	work   *workDir
 	whole  *training // the data, and its tree as a training on all of it would have
 	folds  []int     // row -> fold
 	opts   eval.Options
 	engine *engine.Engine
 	line   *progress
-	jobs   int
 
-	mu   sync.Mutex // guards what follows
-	sets map[int]*foldData
-	done int
+	mu               sync.Mutex // guards what follows
+	sets             map[int]*foldData
+	done, old, total int // trainings; old: of done, those of an earlier run
 }
 
 // newSearch takes the folder: one process searches in it at a time.
@@ -98,12 +97,7 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	s.engine, err = engine.Start(engine.Config{
-		Slots: workers(s.o.train.threads), Shards: 1, ShardBytes: 1 << 40, // bounded by fits
-		Open:   s.dataOf,
-		Failed: func(err error) { s.a.ui.Warn("%v", err) },
-	})
-	if err != nil {
+	if err := s.startEngine(); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.engine.Close()) }()
@@ -117,6 +111,17 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 	}
 	_ = fs.RemoveAll(s.join(statesDir)) // nothing is left to begin at them
 	return r, nil
+}
+
+// startEngine brings up what runs the trainings.
+func (s *search) startEngine() (err error) {
+	s.engine, err = engine.Start(engine.Config{
+		Slots: workers(s.o.train.threads), Shards: 1, ShardBytes: 1 << 40, // bounded by fits
+		Open:        s.dataOf,
+		Failed:      func(err error) { s.a.ui.Warn("%v", err) },
+		Checkpoints: s.checkpoint,
+	})
+	return err
 }
 
 // open reads structure and data and deals out the folds.
@@ -143,7 +148,7 @@ func (s *search) open(ctx context.Context) error {
 	}
 	s.folds = tune.Folds(t.set.LabelBegin, t.set.LabelIndex, len(t.set.Labels), s.o.folds, t.o.seed)
 	if fewer, single := tune.Thin(t.set.PosBegin, s.o.folds); fewer > 0 {
-		s.a.ui.Note("%s have fewer than %d instances, %d of them one: some folds can't measure them, or can't train them",
+		s.a.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			counted(int64(fewer), "class", "classes"), s.o.folds, single)
 	}
 	return s.measures()
@@ -164,7 +169,7 @@ func (s *search) measures() error {
 		}
 		s.opts.Structure = c
 	}
-	if s.goal.hierarchical && s.opts.Structure == nil {
+	if s.goal.Hierarchical && s.opts.Structure == nil {
 		return usagef("tune: --goal %s needs a class structure: add --hierarchy FILE", s.o.goal)
 	}
 	return nil
@@ -204,16 +209,28 @@ func (s *search) begin(ctx context.Context) error {
 		if old != id {
 			return usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", s.o.train.out)
 		}
-		return nil
+		return s.makeFolders()
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return fs.Explain(path, err)
 	}
-	for _, name := range []string{pointsDir, statesDir} {
-		if err := errors.Join(fs.RemoveAll(s.join(name)), fs.MkdirAll(s.join(name))); err != nil {
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile} { // of the search before
+		if err := fs.RemoveAll(s.join(name)); err != nil {
 			return fs.Explain(s.join(name), err)
 		}
 	}
+	if err := s.makeFolders(); err != nil {
+		return err
+	}
 	return writeJSON(path, id)
+}
+
+func (s *search) makeFolders() error {
+	for _, name := range []string{pointsDir, statesDir} {
+		if err := fs.MkdirAll(s.join(name)); err != nil {
+			return fs.Explain(s.join(name), err)
+		}
+	}
+	return nil
 }
 
 func writeJSON(path string, v any) error {
@@ -227,12 +244,14 @@ func writeJSON(path string, v any) error {
 // searched races the points of the grid, and lists those that were tried.
 func (s *search) searched(ctx context.Context) (*tuned, error) {
 	race := s.newRace()
-	s.line = s.a.ui.Start("tune: training", int64(race.trainings()*s.o.tries()))
+	s.total = race.trainings() * s.o.tries()
+	s.line = s.a.ui.Start("tune: training", int64(s.total))
 	defer s.line.Done()
 	if err := race.run(ctx); err != nil {
 		return nil, s.ended(ctx, err)
 	}
-	r := &tuned{Goal: s.goal.key, Low: s.goal.low, Folds: s.o.tries(), Gap: s.o.train.gap, Instances: len(s.folds)}
+	r := &tuned{Goal: s.goal.Key, Low: s.goal.Low, Folds: s.o.tries(), OfFolds: s.o.folds, Gap: s.o.train.gap,
+		Instances: len(s.folds), Measured: s.rowsOf(s.o.tries())}
 	err := race.each(func(p *racer) error {
 		if p.skipped {
 			r.Skipped++
@@ -246,6 +265,9 @@ func (s *search) searched(ctx context.Context) (*tuned, error) {
 		return nil, err
 	}
 	r.choose(s.o.oneSE)
+	if err := s.writeChosen(r); err != nil {
+		return nil, err
+	}
 	if s.o.cold {
 		if err := s.naive(ctx, race, r); err != nil {
 			return nil, s.ended(ctx, err)
@@ -265,7 +287,7 @@ func (s *search) pool(ctx context.Context, p tune.Point, results []*foldResult) 
 		if err := s.replay(ctx, p, f, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) }); err != nil {
 			return nil, err
 		}
-		v, err := s.goal.of(r.Measures)
+		v, err := measured(s.goal, r.Measures)
 		if err != nil {
 			return nil, err
 		}
@@ -277,19 +299,35 @@ func (s *search) pool(ctx context.Context, p tune.Point, results []*foldResult) 
 		}
 	}
 	whole := acc.Result()
-	if out.Value, err = s.goal.of(&whole); err != nil {
+	if out.Value, err = measured(s.goal, &whole); err != nil {
 		return nil, err
 	}
 	out.MicroF1, out.MacroF1 = whole.MicroF1, whole.MacroF1
-	out.StandardError = tune.NewScore(out.Value, out.FoldValues).Spread
+	if len(results) > 1 {
+		spread := tune.NewScore(out.Value, out.FoldValues).Spread
+		out.StandardError = &spread
+	}
 	return out, nil
 }
 
-func (s *search) advance(n int) {
+// advance counts trainings that are there; old: since before this run.
+func (s *search) advance(n int, old bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.done += n
+	if old {
+		s.old += n
+		s.line.Resume(int64(s.old))
+	}
 	s.line.Set(int64(s.done))
-	s.mu.Unlock()
+}
+
+// spare takes trainings out that are not needed.
+func (s *search) spare(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total -= n
+	s.line.Total(int64(s.total))
 }
 
 func (s *search) show(text string) {
@@ -310,5 +348,9 @@ func (s *search) ended(ctx context.Context, err error) error {
 			done++
 		}
 	}
-	return interruptedf("interrupted after %d trainings; to go on from there: %s", done, s.a.commandLine())
+	best := ""
+	if path := s.join(jobFile); fs.Exists(path) {
+		best = fmt.Sprintf("; the best point so far is in %s", path)
+	}
+	return interruptedf("interrupted after %s%s; to go on from there: %s", counted(int64(done), "training", "trainings"), best, s.a.commandLine())
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/tune"
 )
@@ -16,11 +17,13 @@ import (
 type tuned struct {
 	Goal      string        `json:"goal"` // key of eval --json
 	Low       bool          `json:"lower_is_better"`
-	Folds     int           `json:"folds"` // tried
+	Folds     int           `json:"folds"`    // that points are tried on
+	OfFolds   int           `json:"of_folds"` // of the cross-validation
 	Gap       float64       `json:"gap"`
-	Instances int           `json:"instances"`
-	Rule      string        `json:"rule"` // best, one-se
-	Best      int           `json:"best"` // index in points of the best value
+	Instances int           `json:"instances"` // of the data
+	Measured  int           `json:"measured"`  // of them, those of the folds tried: each is measured once
+	Rule      string        `json:"rule"`      // best, one-se
+	Best      int           `json:"best"`      // index in points of the best value
 	Chosen    int           `json:"chosen"`
 	Options   tune.Point    `json:"options"` // the point chosen
 	Points    []*tunedPoint `json:"points"`
@@ -35,7 +38,7 @@ type tuned struct {
 type tunedPoint struct {
 	tune.Point
 	Value         float64   `json:"value"`          // of the goal, over the rows of the folds tried
-	StandardError float64   `json:"standard_error"` // of the mean of the folds' values
+	StandardError *float64  `json:"standard_error"` // of the mean of the folds' values; null: one fold has none
 	FoldValues    []float64 `json:"fold_values"`
 	MicroF1       float64   `json:"micro_f1"`
 	MacroF1       float64   `json:"macro_f1"`
@@ -45,14 +48,20 @@ type tunedPoint struct {
 	Tried         int       `json:"tried"`       // folds: fewer than all, it was left behind
 }
 
-func (p *tunedPoint) score() tune.Score { return tune.Score{Value: p.Value, Spread: p.StandardError} }
-
-// spread is the standard error as text; one fold has none.
-func (p *tunedPoint) spread() string {
-	if p.Tried < 2 {
-		return "-"
+func (p *tunedPoint) score() tune.Score {
+	s := tune.Score{Value: p.Value}
+	if p.StandardError != nil {
+		s.Spread = *p.StandardError
 	}
-	return figure(p.StandardError)
+	return s
+}
+
+// spread is the standard error as text, or what stands for an unknown one.
+func (p *tunedPoint) spread(goal *eval.Measure, unknown string) string {
+	if p.StandardError == nil {
+		return unknown
+	}
+	return goal.Text(*p.StandardError)
 }
 
 // best is the point with the best value of those that were tried on all folds.
@@ -88,27 +97,49 @@ func (r *tuned) choose(oneSE bool) {
 	}
 }
 
-// finish writes the job file and the table.
+// finish writes the table and the plots.
 func (s *search) finish(r *tuned) error {
-	r.JobFile = s.join(jobFile)
 	for _, ext := range []string{"svg", "png"} {
 		path := s.join("tune." + ext)
-		if err := r.draw(path); err != nil {
+		if err := r.draw(path, s.goal); err != nil {
 			return err
 		}
 		r.Plots = append(r.Plots, path)
 	}
-	if err := fs.WriteFile(r.JobFile, s.jobText(r)); err != nil {
-		return err
-	}
 	return writeJSON(s.join(tableFile), r)
 }
 
-// jobText is the point chosen as lines `flag: value`, for train and submit.
-func (s *search) jobText(r *tuned) []byte {
+// writeChosen writes the job file of the point chosen.
+func (s *search) writeChosen(r *tuned) error {
+	r.JobFile = s.join(jobFile)
+	p := r.Points[r.Chosen]
+	return s.writeJob(p.Point, fmt.Sprintf("chosen by taxon tune, %s: %s (standard error %s) on %s",
+		map[bool]string{false: "the best value", true: "the smallest C within one standard error of the best value"}[s.o.oneSE],
+		s.goal.Words(p.Value), p.spread(s.goal, "unknown: one fold has none"), s.rests(r.Folds)))
+}
+
+// rests says what a value is measured on: the rows of the first folds.
+func (s *search) rests(folds int) string {
+	return fmt.Sprintf("%d of %d folds, %s of %s", folds, s.o.folds, formatCount(int64(s.rowsOf(folds))), counted(int64(len(s.folds)), "instance", "instances"))
+}
+
+// rowsOf counts the rows of the first folds.
+func (s *search) rowsOf(folds int) int {
+	n := 0
+	for _, f := range s.folds {
+		if f < folds {
+			n++
+		}
+	}
+	return n
+}
+
+// writeJob writes a point as lines `flag: value`, for train and submit, under a comment on
+// where it comes from.
+func (s *search) writeJob(p tune.Point, origin string) error {
 	var b strings.Builder
-	p, t := r.Points[r.Chosen], &s.o.train
-	fmt.Fprintf(&b, "# chosen by taxon tune: %s %s over %d folds (standard error %s), rule %s\n", r.Goal, figure(p.Value), r.Folds, figure(p.StandardError), r.Rule)
+	t := &s.o.train
+	fmt.Fprintf(&b, "# %s\n", origin)
 	line := func(flag string, value any) { fmt.Fprintf(&b, "%s: %v\n", flag, value) }
 	b.WriteString("data:\n")
 	for _, d := range t.data {
@@ -142,7 +173,7 @@ func (s *search) jobText(r *tuned) []byte {
 	line("prune", t.prune)
 	line("gap", number(t.gap))
 	line("seed", t.seed)
-	return []byte(b.String())
+	return fs.WriteFile(s.join(jobFile), []byte(b.String()))
 }
 
 // onGraph says whether method is trained on a graph, which alone has an anchor.
@@ -164,15 +195,21 @@ func yamlPath(path string) string {
 }
 
 // printTuned shows the table and a plot of the chosen point's path.
-func printTuned(a *app, o *tuneOptions, r *tuned) {
+func printTuned(a *app, o *tuneOptions, goal *eval.Measure, r *tuned) {
 	w := a.stdout
-	fmt.Fprintf(w, "%s: %s of %d folds, %s\n\n", a.style.bold(o.train.out), r.Goal, r.Folds, counted(int64(r.Instances), "instance", "instances"))
+	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.bold(o.train.out), title(goal),
+		r.Folds, r.OfFolds, formatCount(int64(r.Measured)), counted(int64(r.Instances), "instance", "instances"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	varied := variedColumns(r)
 	for _, c := range varied {
 		fmt.Fprintf(t, "%s\t", c.name)
 	}
-	fmt.Fprintf(t, "C\t%s\t±\tmicro F1\tmacro F1\tsweeps\tCPU\t\t\n", r.Goal)
+	fmt.Fprintf(t, "C\t%s\t±\t", title(goal))
+	for _, f := range bothF1(goal) {
+		fmt.Fprintf(t, "%s\t", f.name)
+	}
+	fmt.Fprint(t, "sweeps\tCPU\t\t\n")
+	dropped := false
 	for i, p := range r.Points {
 		for _, c := range varied {
 			fmt.Fprintf(t, "%s\t", c.value(p))
@@ -184,58 +221,93 @@ func printTuned(a *app, o *tuneOptions, r *tuned) {
 			mark = "< best"
 		}
 		if p.Tried < r.Folds {
-			mark = fmt.Sprintf("left after %s", counted(int64(p.Tried), "fold", "folds"))
+			dropped = true
+			mark = fmt.Sprintf("dropped after %s", counted(int64(p.Tried), "fold", "folds"))
 		}
 		if p.Unfinished > 0 {
-			mark += fmt.Sprintf(" (%d above the gap)", p.Unfinished)
+			mark += fmt.Sprintf(" (%s ended above the gap)", counted(int64(p.Unfinished), "training", "trainings"))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", number(p.C), figure(p.Value), p.spread(), figure(p.MicroF1), figure(p.MacroF1),
-			p.Sweeps, formatSeconds(p.CPUSeconds), mark)
+		fmt.Fprintf(t, "%s\t%s\t%s\t", number(p.C), goal.Text(p.Value), p.spread(goal, "-"))
+		for _, f := range bothF1(goal) {
+			fmt.Fprintf(t, "%s\t", f.value(p))
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t\n", p.Sweeps, formatSeconds(p.CPUSeconds), mark)
 	}
 	t.Flush()
-	if path := r.path(); len(path) > 1 {
-		fmt.Fprintf(w, "\n%s", tune.Sketch(path, r.Goal, r.Points[r.Chosen].C))
+	fmt.Fprintf(w, "\n  ±: the standard error over the folds; - where there is but one, which has none\n")
+	if dropped {
+		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
+	}
+	if path := r.path(goal); len(path) > 1 {
+		fmt.Fprintf(w, "\n%s", tune.Sketch(path, title(goal), r.Points[r.Chosen].C))
 	}
 	fmt.Fprintf(w, "\n  trainings   %s of CPU", formatSeconds(r.CPU))
 	if r.Cold != nil {
-		fmt.Fprintf(w, ", the whole grid one by one %s: %.2f of it", formatSeconds(*r.Cold), r.CPU / *r.Cold)
+		fmt.Fprintf(w, "; all points on all folds, each from nothing: %s, of which this is %.0f %%", formatSeconds(*r.Cold), 100*r.CPU / *r.Cold)
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(w, "; %s past the best left out", counted(int64(r.Skipped), "point", "points"))
+		fmt.Fprintf(w, "; %s not tried, beyond a path's best C", counted(int64(r.Skipped), "point", "points"))
 	}
 	fmt.Fprintf(w, "\n  plot        %s\n", strings.Join(r.Plots, ", "))
 	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", shellWord(r.JobFile))
 }
 
+// title is a measure with its unit.
+func title(m *eval.Measure) string {
+	if m.Percent {
+		return m.Name + " %"
+	}
+	return m.Name
+}
+
+// bothF1 are the columns of the F1 that is not the goal, or of both.
+func bothF1(goal *eval.Measure) (out []variedColumn) {
+	for _, c := range []variedColumn{
+		{"micro F1 %", func(p *tunedPoint) string { return eval.Percent(p.MicroF1) }},
+		{"macro F1 %", func(p *tunedPoint) string { return eval.Percent(p.MacroF1) }},
+	} {
+		if c.name != title(goal) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// mark is a point as it is drawn: in percent where the goal is read so.
+func (p *tunedPoint) mark(goal *eval.Measure) tune.Mark {
+	s := p.score()
+	return tune.Mark{C: p.C, Score: tune.Score{Value: goal.Shown(s.Value), Spread: goal.Shown(s.Spread)}}
+}
+
 // draw makes the picture of all paths, whole or not at all.
-func (r *tuned) draw(path string) error {
+func (r *tuned) draw(path string, goal *eval.Measure) error {
 	var lines []tune.Line
 	for _, p := range r.Points {
 		if n := len(lines); n == 0 || lines[n-1].Name != p.Path() {
 			lines = append(lines, tune.Line{Name: p.Path()})
 		}
 		last := &lines[len(lines)-1]
-		last.Marks = append(last.Marks, tune.Mark{C: p.C, Score: p.score()})
+		last.Marks = append(last.Marks, p.mark(goal))
 	}
 	var b bytes.Buffer
-	if err := tune.Draw(&b, strings.TrimPrefix(filepath.Ext(path), "."), r.Goal, lines, r.Options); err != nil {
+	if err := tune.Draw(&b, strings.TrimPrefix(filepath.Ext(path), "."), title(goal), lines, r.Options); err != nil {
 		return fmt.Errorf("draw %s: %w", path, err)
 	}
 	return fs.WriteFile(path, b.Bytes())
 }
 
 // path is the chosen point's path, for plots.
-func (r *tuned) path() []tune.Mark {
+func (r *tuned) path(goal *eval.Measure) []tune.Mark {
 	var out []tune.Mark
 	for _, p := range r.Points {
 		if p.Path() == r.Options.Path() {
-			out = append(out, tune.Mark{C: p.C, Score: p.score()})
+			out = append(out, p.mark(goal))
 		}
 	}
 	return out
 }
 
-// variedColumn is an option that is not the same at all points.
+// variedColumn is a column of the table, of an option that is not the same at all points.
 type variedColumn struct {
 	name  string
 	value func(p *tunedPoint) string

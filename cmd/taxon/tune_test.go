@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // tuneIn runs tune --json in dir and returns its table.
@@ -120,6 +125,13 @@ func TestTuneRace(t *testing.T) {
 	}
 	if one := tuneIn(t, dir, t.TempDir()+"/one", flags+" --first-folds 1"); one.Folds != 1 || one.Points[one.Chosen].Tried != 1 || one.Options.C < 0.01 {
 		t.Errorf("by one fold %d %+v", one.Folds, one.Options)
+	} else if one.OfFolds != 4 || one.Instances != 600 || one.Measured != 150 || one.Points[one.Chosen].StandardError != nil {
+		t.Errorf("one fold of four: %+v, standard error %v", one, one.Points[one.Chosen].StandardError)
+	} else if job, err := os.ReadFile(one.JobFile); err != nil || !strings.Contains(string(job), "(standard error unknown: one fold has none) on 1 of 4 folds, 150 of 600 instances") {
+		t.Errorf("the job file of one fold: %s (%v)", job, err)
+	}
+	if se := whole.Points[whole.Chosen].StandardError; se == nil || *se <= 0 || whole.Measured != 600 {
+		t.Errorf("standard error %v over four folds, %d measured", se, whole.Measured)
 	}
 	if raced.Cold == nil || *raced.Cold < raced.CPU/2 {
 		t.Errorf("cost %v, naive %v", raced.CPU, raced.Cold)
@@ -177,11 +189,92 @@ func TestTuneInterrupted(t *testing.T) {
 	if code != exitInterrupted || !strings.Contains(stderr.String(), "to go on from there: taxon tune") {
 		t.Skipf("it ended (%d) before it could be interrupted: %s", code, stderr.String())
 	}
+	job := filepath.Join(out, "job.yaml")
+	if text, err := os.ReadFile(job); err != nil || !strings.Contains(string(text), "the best so far of ") ||
+		!strings.Contains(string(text), " of 3 folds, ") || !strings.Contains(stderr.String(), "the best point so far is in "+job) {
+		t.Errorf("the job file of an interrupted search: %s (%v), told as %s", text, err, stderr.String())
+	}
+	stderr.Reset()
+	if code := execute(t.Context(), []string{"train", "--job", job, "--out", t.TempDir() + "/m", "--quiet", "--gap", "0.1"}, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+		t.Errorf("training by the job file of an interrupted search: %s", stderr.String())
+	}
 	r := tuneIn(t, dir, out, flags)
 	for i, p := range r.Points {
 		if w := whole.Points[i]; p.Value != w.Value || p.Sweeps != w.Sweeps || p.Point != w.Point {
 			t.Errorf("point %d: %+v, undisturbed %+v", i, p, w)
 		}
+	}
+}
+
+// TestTuneStopsWithinATraining: a training that is under way when a search is interrupted
+// goes on from there, not from its beginning.
+func TestTuneStopsWithinATraining(t *testing.T) {
+	t.Chdir(noisyFiles(t))
+	out := t.TempDir() + "/tuned"
+	open := func() (*search, *rung, *foldData) {
+		a := &app{ui: newUI(io.Discard)}
+		a.ui.quiet = true
+		o := &tuneOptions{cs: []float64{100}, biases: []float64{1}, methods: []string{"rr-svm"}, losses: []string{"hinge"}, positive: []string{"1"},
+			inner: []float64{1}, shifts: []float64{0}, folds: 2, goal: "micro"}
+		o.train.data, o.train.hierarchy, o.train.out = []string{"train.svm"}, "tree.txt", out
+		o.train.dag, o.train.prune, o.train.anchor, o.train.gap, o.train.maxSweeps = "graph", "empty", 0.01, 1e-12, 1<<20
+		if err := o.check(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSearch(a, o)
+		if err == nil {
+			err = errors.Join(s.open(t.Context()), s.begin(t.Context()), s.startEngine())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.close)
+		return s, s.newRace().paths[0][0], s.take(0)
+	}
+	const reached = 5
+	sweepOf := func(s *search) uint32 {
+		r, err := s.engine.Jobs.ListJobs(t.Context(), &taxonv1.ListJobsRequest{})
+		if err != nil || len(r.GetJobs()) == 0 {
+			return 0
+		}
+		return r.GetJobs()[0].GetSweep()
+	}
+	first, g, d := open()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for sweepOf(first) < reached {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	if _, _, err := first.fold(ctx, d, g, nil, false); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the interrupted training ended with %v", err)
+	}
+	if err := first.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first.close()
+	left, err := filepath.Glob(filepath.Join(out, "states", "*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("checkpoints %v (%v)", left, err)
+	}
+	second, g, d := open()
+	ctx, cancel = context.WithCancel(t.Context())
+	var began uint32
+	go func() {
+		for began == 0 {
+			began = sweepOf(second)
+		}
+		cancel()
+	}()
+	if _, _, err := second.fold(ctx, d, g, nil, false); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if began < reached {
+		t.Errorf("the second run begins at sweep %d, the first had done %d", began, reached)
+	}
+	if err := second.engine.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -140,6 +140,7 @@ type progress struct {
 	mu    sync.Mutex
 	first int64 // what an earlier run had done: the rate must not count it
 	done  int64
+	grown time.Time // when done last changed
 	extra []string
 
 	once        sync.Once
@@ -151,13 +152,16 @@ type progress struct {
 func (p *progress) Set(done int64, extra ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if done != p.done {
+		p.grown = p.ui.now()
+	}
 	p.done, p.extra = done, append(p.extra[:0], extra...)
 }
 
-// Resume says how much was done before this run.
+// Resume says how much was done before this run; it may become known bit by bit.
 func (p *progress) Resume(done int64) {
 	p.mu.Lock()
-	p.first, p.done = done, done
+	p.first, p.done = done, max(done, p.done)
 	p.mu.Unlock()
 }
 
@@ -222,13 +226,22 @@ func (p *progress) line(now time.Time) string {
 		add(p.rate(rate))
 	}
 	parts = append(parts, p.extra...)
-	if rate > 0 && p.total > p.done {
-		if left := formatLeft(float64(p.total-p.done) / rate); left != "" {
-			add("ETA " + left)
-		}
+	if left := formatLeft(p.left(now)); left != "" {
+		add("ETA " + left)
 	}
 	add(formatClock(elapsed))
 	return strings.Join(parts, "  ")
+}
+
+// left estimates the seconds to the end; 0: not known. It is made from the mean time of an
+// item when one has ended, and falls until the next has. An item that takes longer than all
+// that were left should have taken leaves nothing known. The caller holds mu.
+func (p *progress) left(now time.Time) float64 {
+	if p.done <= p.first || p.total <= p.done {
+		return 0
+	}
+	item := p.grown.Sub(p.began).Seconds() / float64(p.done-p.first)
+	return item*float64(p.total-p.done) - now.Sub(p.grown).Seconds()
 }
 
 func (p *progress) rate(perSecond float64) string {

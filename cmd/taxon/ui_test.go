@@ -57,10 +57,12 @@ func (s *screen) beat(p *progress, d time.Duration) {
 func TestProgressPlain(t *testing.T) {
 	s := newScreen(false)
 	p := s.Start("train: sweep", 30)
+	s.time = s.time.Add(12 * time.Second)
 	p.Set(3, "gap 1.2e-01")
-	s.beat(p, 12*time.Second)
+	s.beat(p, 0)
+	s.time = s.time.Add(10 * time.Second)
 	p.Set(6, "gap 4.0e-02")
-	s.beat(p, 10*time.Second)
+	s.beat(p, 0)
 	p.Done()
 	p.Done()
 	want := "train: sweep  3/30  10%  0.25/s  gap 1.2e-01  ETA 1 m 48 s  0:12\n" +
@@ -91,6 +93,36 @@ func TestProgressLive(t *testing.T) {
 	}
 }
 
+// TestTimeLeftFalls: while an item takes long the time left falls, and what an earlier run had
+// done, told bit by bit, is no speed of this one's. Items that are not needed shorten it.
+func TestTimeLeftFalls(t *testing.T) {
+	s := newScreen(false)
+	p := s.Start("tune: training", 20)
+	defer p.Done()
+	left := func(wait time.Duration, want float64) {
+		t.Helper()
+		s.time = s.time.Add(wait)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if got := p.left(s.time); got != want {
+			t.Errorf("%g s left, want %g", got, want)
+		}
+	}
+	for n := range int64(8) {
+		p.Resume(n + 1)
+		p.Set(n + 1)
+	}
+	left(10*time.Second, 0) // nothing is known
+	p.Set(9)
+	left(0, 110)
+	left(30*time.Second, 80)
+	left(30*time.Second, 50)
+	p.Total(17)
+	left(0, 20)
+	p.Set(10)
+	left(0, 35*7)
+}
+
 // A line that has hardly begun guesses years, which no one wants to read.
 func TestNoTimeLeftBeyondDays(t *testing.T) {
 	s := newScreen(false)
@@ -117,6 +149,19 @@ func TestStatusLineReads(t *testing.T) {
 	st.EtaSeconds = 241795777815
 	if got := statusLine(st); strings.Contains(got, "ETA") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestLogLinesHaveTheirDate: jobs last for days.
+func TestLogLinesHaveTheirDate(t *testing.T) {
+	var out strings.Builder
+	a := &app{stdout: &out}
+	at := time.Date(2026, 11, 22, 23, 59, 59, 5e6, time.UTC)
+	if err := a.printLog(&taxonv1.LogLine{UnixMs: at.UnixMilli(), Level: "info", Text: "sweep 3 committed"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "2026-11-22 23:59:59.005  info  sweep 3 committed\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -28,6 +28,7 @@ func verbs() []verb {
 		newRestoreCmd,
 		newWorkersCmd,
 		newDrainCmd,
+		newStoresCmd,
 		newClusterCmd,
 		newYarnCmd,
 		newCoordinatorCmd,

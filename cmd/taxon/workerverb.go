@@ -41,7 +41,7 @@ func newWorkerCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "run a worker: takes tasks from the coordinator and computes",
 		Long: "Runs a worker: it leases tasks, reads what they refer to from the store, computes, and writes what it found. Workers may join and leave at any time; " +
-			"what a worker that is killed had begun is done again elsewhere, with the same bytes. SIGTERM gives its tasks back (after --grace, if given). " +
+			"what a worker that is killed had begun is done again elsewhere, with the same bytes. On SIGTERM it gives its tasks back (after --grace, if given) and ends. " +
 			"Data sets that it has fetched stay in --dir, which several workers of a host may share.",
 		Example: "taxon worker --coordinator coordinator.example:7070 --slots 8 --dir /var/cache/taxon\n" +
 			"TAXON_COORDINATOR=127.0.0.1:7070 taxon worker --slots 2 --memory 4GB --dir cache",
@@ -113,7 +113,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
 		Name: o.name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.grace,
-		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.coordinator), Shards: shards.Learn,
+		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.coordinator), Shards: shards.Replace,
 	}
 	life, err := cluster.TakeLife(o.dir, o.name)
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 // Dialer makes connections and keeps one for each address.
 type Dialer struct {
 	Security secure.Options
-	// Patience is how long a call that does not stream is made again and again while the
-	// other side is away; 0: not at all.
+	// Patience is how long a call of Conn that does not stream is made again and again while
+	// the other side is away; 0: not at all. Callers of shards have a patience of their own.
 	Patience time.Duration
 
 	mu     sync.Mutex
@@ -45,7 +45,11 @@ type Dialer struct {
 func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.conn(&d.conns, addr)
+	var patience []grpc.DialOption
+	if d.Patience > 0 {
+		patience = append(patience, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
+	}
+	return d.conn(&d.conns, addr, patience...)
 }
 
 // Shard is the same for the address of a shard, to which values are carried.
@@ -80,9 +84,6 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...g
 		grpc.WithDisableServiceConfig(),
 	)
 	options = append(options, more...)
-	if d.Patience > 0 {
-		options = append(options, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
-	}
 	target := addr
 	if fs.IsRemote(addr) {
 		target = "coordinator"

@@ -21,7 +21,8 @@ import (
 // DataStore keeps data sets on all shards of a cluster. They outlive jobs and are there
 // before one, so no job's list of shards places them: each value has an order of all
 // shards (by rendezvous hashing), is put on the first ones that are up, and looked for
-// in that order. So shards may join, leave and come back.
+// in that order, with those that are down last. So shards may join, leave and come back,
+// and one that is gone holds up nobody who finds what he looks for elsewhere.
 type DataStore struct {
 	Shards   *Shards
 	Copies   int           // of each value; 0: one
@@ -49,21 +50,38 @@ func (d *DataStore) client(id string) (*storerpc.Client, error) {
 	return c, nil
 }
 
-// order lists the shards in a key's order.
-func (d *DataStore) order(ctx context.Context, k store.Key) ([]*taxonv1.Shard, error) {
+// order lists the ids of the shards in a key's order, those that are down behind the others.
+func (d *DataStore) order(ctx context.Context, k store.Key) ([]string, error) {
 	shards, err := d.Shards.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	draw := map[string][]byte{}
-	for _, s := range shards {
-		sum := sha256.Sum256(store.AppendKey(append([]byte(s.GetId()), 0), k))
-		draw[s.GetId()] = sum[:]
+	ids := make([]string, len(shards))
+	rank := map[string][]byte{}
+	for i, s := range shards {
+		id := s.GetId()
+		sum := sha256.Sum256(store.AppendKey(append([]byte(id), 0), k))
+		down := byte(0)
+		if d.Shards.down(id) {
+			down = 1
+		}
+		ids[i], rank[id] = id, append([]byte{down}, sum[:]...)
 	}
-	slices.SortFunc(shards, func(a, b *taxonv1.Shard) int {
-		return cmp.Or(bytes.Compare(draw[a.GetId()], draw[b.GetId()]), cmp.Compare(a.GetId(), b.GetId()))
-	})
-	return shards, nil
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(bytes.Compare(rank[a], rank[b]), cmp.Compare(a, b)) })
+	return ids, nil
+}
+
+// heard lists the ids of the shards that the coordinator hears, as it knows them now.
+func (d *DataStore) heard(ctx context.Context) ([]string, error) {
+	_ = d.Shards.Refresh(ctx) // else what was known before must do
+	shards, err := d.Shards.Known(ctx)
+	var ids []string
+	for _, s := range shards {
+		if s.GetState() != taxonv1.MemberState_MEMBER_STATE_DOWN {
+			ids = append(ids, s.GetId())
+		}
+	}
+	return ids, err
 }
 
 // Put stores values, several at a time.
@@ -85,26 +103,21 @@ func (d *DataStore) put(ctx context.Context, v store.Value) error {
 		return err
 	}
 	done, errs := 0, []error(nil)
-	for _, down := range []bool{false, true} { // those said to be up first
-		for _, s := range shards {
-			if done == max(d.Copies, 1) {
-				return nil
-			}
-			if (s.GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN) != down {
-				continue
-			}
-			c, err := d.client(s.GetId())
-			if err != nil {
-				return err
-			}
-			switch err := c.Put(ctx, []store.Value{v}); {
-			case err == nil:
-				done++
-			case Away(err), errors.Is(err, store.ErrFull):
-				errs = append(errs, err)
-			default:
-				return err
-			}
+	for _, id := range shards {
+		if done == max(d.Copies, 1) {
+			return nil
+		}
+		c, err := d.client(id)
+		if err != nil {
+			return err
+		}
+		switch err := c.Put(ctx, []store.Value{v}); {
+		case err == nil:
+			done++
+		case store.Passing(err):
+			errs = append(errs, err)
+		default:
+			return err
 		}
 	}
 	if done > 0 {
@@ -137,8 +150,8 @@ func (d *DataStore) get(ctx context.Context, k store.Key) ([]byte, error) {
 		return nil, err
 	}
 	var away error
-	for _, s := range shards {
-		c, err := d.client(s.GetId())
+	for _, id := range shards {
+		c, err := d.client(id)
 		if err != nil {
 			return nil, err
 		}
@@ -157,13 +170,13 @@ func (d *DataStore) get(ctx context.Context, k store.Key) ([]byte, error) {
 
 // Drop drops a data set, or any job, from all shards that answer.
 func (d *DataStore) Drop(ctx context.Context, job string) error {
-	shards, err := d.Shards.Known(ctx)
+	shards, err := d.heard(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, s := range shards {
-		c, err := d.client(s.GetId())
+	for _, id := range shards {
+		c, err := d.client(id)
 		if err != nil {
 			return err
 		}
@@ -178,12 +191,12 @@ func (d *DataStore) Drop(ctx context.Context, job string) error {
 // on several shards comes several times.
 func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	return Insist(ctx, d.Patience, func() error {
-		shards, err := d.Shards.Known(ctx)
+		shards, err := d.heard(ctx)
 		if err != nil {
 			return err
 		}
-		for _, s := range shards {
-			c, err := d.client(s.GetId())
+		for _, id := range shards {
+			c, err := d.client(id)
 			if err != nil {
 				return err
 			}

@@ -19,9 +19,8 @@ type Member struct {
 	ID, Addr string
 	Capacity uint64 // bytes; 0: not told
 	Members  taxonv1.MembersClient
-	// Held tells the bytes of the values, and whether there are none at all; nil: not told.
-	Held   func() (bytes uint64, empty bool)
-	Joined func() // called once, when the coordinator first knows the shard
+	Holding  *Holding // what it holds; nil: not told
+	Joined   func()   // called once, when the coordinator first knows the shard
 	// Away gets a token whenever the shard may have missed writes: when it has started,
 	// and when it was out of reach, or stopped, for longer than a heartbeat. It holds one.
 	Away   chan struct{}
@@ -95,8 +94,8 @@ func (m *Member) join(ctx context.Context) (*taxonv1.JoinStoreResult, error) {
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	r := &taxonv1.JoinStoreRequest{Id: m.ID, Addr: m.Addr, Capacity: m.Capacity}
-	if m.Held != nil {
-		r.Bytes, r.Empty = m.Held()
+	if m.Holding != nil {
+		m.Holding.Tell(ctx, r)
 	}
 	return m.Members.JoinStore(call, r)
 }

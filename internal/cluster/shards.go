@@ -27,6 +27,7 @@ type Shards struct {
 
 	mu     sync.Mutex
 	known  []*taxonv1.Shard // in order of joining
+	silent map[string]bool  // ids of shards that the last call did not get through to
 	asked  time.Time
 	asking sync.Mutex
 }
@@ -34,16 +35,17 @@ type Shards struct {
 // askEvery is the least time between two questions that failed calls cause.
 const askEvery = 100 * time.Millisecond
 
-// Learn takes over news about shards that came with another answer.
+// Learn takes over news about some shards that came with another answer.
 func (s *Shards) Learn(shards []*taxonv1.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range shards {
 		i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == n.GetId() })
 		switch {
+		case n.GetAddr() == "": // nobody knows where it is
 		case i < 0:
 			s.known = append(s.known, n)
-		case n.GetAddr() != "":
+		default:
 			s.known[i] = n
 		}
 	}
@@ -61,8 +63,15 @@ func (s *Shards) Refresh(ctx context.Context) error {
 		return fmt.Errorf("list of store shards: %w", err)
 	}
 	s.asked = time.Now()
-	s.Learn(r.GetShards())
+	s.Replace(r.GetShards())
 	return nil
+}
+
+// Replace takes over the list of all shards: one that is not listed was forgotten.
+func (s *Shards) Replace(shards []*taxonv1.Shard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = slices.Clone(shards)
 }
 
 // Known lists the shards, in order of joining. It asks if it knows none.
@@ -86,19 +95,44 @@ func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
 
 // Endpoint is the shard of an id, wherever it runs.
 func (s *Shards) Endpoint(id string) storerpc.Endpoint {
-	return storerpc.Endpoint{Name: id, Conn: &shardConn{shards: s, id: id}}
+	return storerpc.Endpoint{Name: id, Conn: &shardConn{shards: s, id: id}, Down: func() bool { return s.down(id) }}
+}
+
+// shard is what is known of a shard; nil: nothing. The caller holds mu.
+func (s *Shards) shard(id string) *taxonv1.Shard {
+	if i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == id }); i >= 0 {
+		return s.known[i]
+	}
+	return nil
 }
 
 // addr is where a shard was last seen.
 func (s *Shards) addr(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range s.known {
-		if k.GetId() == id {
-			return k.GetAddr()
-		}
+	return s.shard(id).GetAddr()
+}
+
+// down says that a call to a shard would most likely wait in vain: the coordinator does not
+// hear it, or the last call did not get through.
+func (s *Shards) down(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent[id] || s.shard(id).GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN
+}
+
+// heard notes whether a call got through to a shard.
+func (s *Shards) heard(id string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok {
+		delete(s.silent, id)
+		return
 	}
-	return ""
+	if s.silent == nil {
+		s.silent = map[string]bool{}
+	}
+	s.silent[id] = true
 }
 
 // shardConn is a connection to a shard that follows it when it moves.
@@ -121,10 +155,15 @@ func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 	return c.shards.Dialer.Shard(addr)
 }
 
-// failed asks anew where the shard is after a call that did not get through.
-func (c *shardConn) failed(ctx context.Context, err error) {
-	if status.Code(err) == codes.Unavailable {
+// ended notes whether a call got through, and asks anew where the shard is if it did not.
+func (c *shardConn) ended(ctx context.Context, err error) {
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded: // who knows
+	case codes.Unavailable:
+		c.shards.heard(c.id, false)
 		_ = c.shards.Refresh(ctx) // the caller meets the same error again, and says it
+	default:
+		c.shards.heard(c.id, true)
 	}
 }
 
@@ -135,7 +174,7 @@ func (c *shardConn) Invoke(ctx context.Context, method string, args, reply any, 
 		return err
 	}
 	err = conn.Invoke(ctx, method, args, reply, options...)
-	c.failed(ctx, err)
+	c.ended(ctx, err)
 	return err
 }
 
@@ -147,7 +186,7 @@ func (c *shardConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 	}
 	stream, err := conn.NewStream(ctx, desc, method, options...)
 	if err != nil {
-		c.failed(ctx, err)
+		c.ended(ctx, err)
 		return nil, err
 	}
 	return &shardStream{ClientStream: stream, conn: c, ctx: ctx}, nil
@@ -162,7 +201,7 @@ type shardStream struct {
 
 func (s *shardStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
-	s.conn.failed(s.ctx, err)
+	s.conn.ended(s.ctx, err)
 	return err
 }
 

@@ -23,9 +23,9 @@ const (
 	valuesFile = "values"
 )
 
-// checkpointer writes checkpoints for the coordinator, the newest in place of the last.
+// checkpointer writes checkpoints for the coordinator, a job's newest in place of its last.
 type checkpointer struct {
-	dir   string
+	dir   func(job string) string
 	store store.Store
 	spent func() float64 // nil: not kept
 }
@@ -42,7 +42,8 @@ func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, sta
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	out, err := fs.CreateDir(c.dir, true)
+	dir := c.dir(job)
+	out, err := fs.CreateDir(dir, true)
 	if err != nil {
 		return err
 	}
@@ -56,10 +57,10 @@ func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, sta
 		spent = c.spent()
 	}
 	if err := writeState(out.Join(stateFile), state, spent); err != nil {
-		return fs.Explain(c.dir, err)
+		return fs.Explain(dir, err)
 	}
 	if err := c.writeValues(ctx, out.Join(valuesFile), keys); err != nil {
-		return fs.Explain(c.dir, err)
+		return fs.Explain(dir, err)
 	}
 	return out.Commit()
 }

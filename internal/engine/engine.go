@@ -2,7 +2,7 @@
 // and a worker, joined by the same gRPC services as a cluster of processes, over an
 // in-memory transport. `taxon train` is a client of it.
 //
-// The caller's duties: Close after use; one Engine a checkpoint folder.
+// The caller's duties: Close after use; one job a checkpoint folder.
 package engine
 
 import (
@@ -27,11 +27,12 @@ import (
 
 // Config of an engine.
 type Config struct {
-	Slots       int    // tasks that run at a time
-	Shards      int    // store shards
-	ShardBytes  uint64 // memory that a shard's values may take; 0: the store's default
-	BadgerDir   string // durable shards in this folder; empty: in memory
-	Checkpoints string // folder of the checkpoint; empty: none
+	Slots      int    // tasks that run at a time
+	Shards     int    // store shards
+	ShardBytes uint64 // memory that a shard's values may take; 0: the store's default
+	BadgerDir  string // durable shards in this folder; empty: in memory
+	// Checkpoints gives the folder of a job's checkpoint; nil: none is written.
+	Checkpoints func(job string) (dir string)
 	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
 	CheckpointEvery time.Duration
 	// Spent gives the CPU seconds that the training has taken, for checkpoints; nil: they don't tell.
@@ -74,6 +75,10 @@ type Engine struct {
 	err     error // the agent's, after agent.Wait
 }
 
+// maxOutage is how long a store that has no room is waited for: nobody else makes room in
+// this process's memory, and who trains on a full disk wants to hear of it.
+const maxOutage = coordinator.Tick(4 * time.Second)
+
 // Start brings up the cluster.
 func Start(c Config) (*Engine, error) {
 	e := &Engine{failed: c.Failed}
@@ -88,11 +93,14 @@ func Start(c Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	config := coordinator.Config{Store: keeper{e.Store}, Show: c.Show, Failed: e.failed}
+	if c.Backend == nil {
+		config.Limits.MaxOutage = maxOutage
+	}
 	switch {
 	case c.Backend != nil: // its checkpoints are cheap: each sweep is one
 		config.Checkpointer = c.Backend
 		config.Limits.CheckpointEvery, config.Limits.CheckpointSweeps, config.Limits.KeepInputs = 1, 1, true
-	case c.Checkpoints != "":
+	case c.Checkpoints != nil:
 		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store, spent: c.Spent}
 		config.Limits.CheckpointEvery = coordinator.Tick(c.CheckpointEvery)
 	}

@@ -173,7 +173,7 @@ func TestSeeds(t *testing.T) {
 func interrupted(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "checkpoint")
-	e := start(t, j, Config{Slots: 2, Shards: 3, Checkpoints: dir, CheckpointEvery: 1, Spent: func() float64 { return 12.5 }})
+	e := start(t, j, Config{Slots: 2, Shards: 3, Checkpoints: func(string) string { return dir }, CheckpointEvery: 1, Spent: func() float64 { return 12.5 }})
 	submit(t, e, spec)
 	cancelled := false
 	st := follow(t, e, "j", func(st *taxonv1.JobStatus) {

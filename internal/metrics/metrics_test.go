@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func full() (*Process, store.Shard, worker.Executor) {
 	p := NewProcess("store", "v0")
 	p.GRPC()
+	p.Room(func() (free, reserve uint64) { return 7, 8 })
 	p.Cluster(func() ClusterState {
 		return ClusterState{
 			Jobs: map[string]int{"running": 2}, Tasks: map[string]int{"waiting": 3}, Workers: 4, Lost: 5,

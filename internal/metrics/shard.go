@@ -41,6 +41,18 @@ func (p *Process) Shard(s store.Shard) store.Shard {
 	return m
 }
 
+// Room adds figures of the room that a shard has, in bytes; read is called at each scrape.
+func (p *Process) Room(read func() (free, reserve uint64)) {
+	p.Gauge("taxon_store_free_bytes", "Bytes that are free on the shard's disk, or of its memory.", func() float64 {
+		free, _ := read()
+		return float64(free)
+	})
+	p.Gauge("taxon_store_reserve_bytes", "The shard refuses writes while fewer bytes are free.", func() float64 {
+		_, reserve := read()
+		return float64(reserve)
+	})
+}
+
 // shard is a store.Shard that counts.
 type shard struct {
 	store.Shard

@@ -85,10 +85,19 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
+// Unfinished is the folder beside a model's place that holds its training until it has ended.
+func Unfinished(dir string) string { return fs.Clean(dir) + ".train" }
+
+// IsUnfinished says that dir is the place of a model whose training has not ended.
+func IsUnfinished(dir string) bool { return !fs.Exists(dir) && fs.Exists(Unfinished(dir)) }
+
 // missingManifest explains why dir has no manifest to open.
 func missingManifest(dir string, err error) error {
 	st, e := fs.Stat(dir)
 	switch {
+	case IsUnfinished(dir):
+		return &fs.InputError{Path: dir, Msg: "the training of this model has not ended, and " + Unfinished(dir) + " holds what it has reached: " +
+			"wait for it or, if it was interrupted, give its command again, which goes on from there"}
 	case errors.Is(e, iofs.ErrNotExist):
 		return &fs.InputError{Path: dir, Msg: "no such model"}
 	case e == nil && !st.IsDir():

@@ -42,6 +42,8 @@ func DefaultPolicy() Policy {
 		"Describe": {Submit, ReadOnly, Store},
 		"Stores":   anyRole, // whoever reads or writes values must find them
 		"Drain":    {Admin}, // it takes a worker from everybody's jobs
+
+		"ForgetStore": {Admin},
 	})
 	p.add("taxon.v1.Members", methods{
 		"JoinStore":  {Store},

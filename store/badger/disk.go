@@ -29,6 +29,15 @@ func (s *Store) roomToDelete() error { return s.must(s.reserve / reserveTables *
 // twice, to the log and to a table.
 func (s *Store) room(n uint64) error { return s.must(s.reserve + 2*n) }
 
+// Room is what the disk has left for the shard, in bytes, with the files that wait to be
+// written over; with less than reserve free it refuses writes.
+func (s *Store) Room() (free, reserve uint64, err error) {
+	free, err = s.free(s.dir)
+	s.spares.mu.Lock()
+	defer s.spares.mu.Unlock()
+	return max(free, free+uint64(s.spares.bytes)), s.reserve, err // free may be all there is
+}
+
 // must reports ErrFull unless need bytes are free; callers say which store it is.
 func (s *Store) must(need uint64) error {
 	free, err := s.free(s.dir)

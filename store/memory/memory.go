@@ -71,6 +71,15 @@ func (s *Store) Bytes() uint64 {
 	return s.bytes
 }
 
+// Room is what of the budget is left, in bytes; with less than reserve no write is taken.
+// Zeros: there is no budget.
+func (s *Store) Room() (free, reserve uint64, err error) {
+	if s.maxBytes == 0 {
+		return 0, 0, nil
+	}
+	return s.maxBytes - min(s.Bytes(), s.maxBytes), 1, nil
+}
+
 // Put stores the values' slices themselves; see store.Store.
 func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	if err := s.limits.CheckPut(values); err != nil {

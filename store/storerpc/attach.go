@@ -42,7 +42,7 @@ func (s *shard) attached(ctx context.Context) string {
 	if a := s.files.Load(); a != nil && (a.folder != "" || a.passed.Add(1) < askAgain) {
 		return a.folder
 	}
-	r, err := s.stub().Attach(ctx, &taxonv1.AttachRequest{})
+	r, err := s.rpc.Attach(ctx, &taxonv1.AttachRequest{})
 	a := &attachment{}
 	switch {
 	case err != nil && (away(fromStatus(s.name, "attach", err)) || ctx.Err() != nil):
@@ -95,7 +95,7 @@ func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []in
 		return false, nil
 	}
 	req.File = filepath.Base(f.path)
-	_, err = s.stub().Adopt(ctx, req)
+	_, err = s.rpc.Adopt(ctx, req)
 	switch status.Code(err) {
 	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // it saw another file, or none
 		s.detach()
@@ -163,7 +163,7 @@ func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, o
 	if folder == "" {
 		return positions
 	}
-	at, err := s.stub().Locate(ctx, getRequest(keys, positions))
+	at, err := s.rpc.Locate(ctx, getRequest(keys, positions))
 	n := len(positions)
 	if err != nil || len(at.File) != n || len(at.Offset) != n || len(at.Bytes) != n || len(at.Crc32C) != n {
 		return positions

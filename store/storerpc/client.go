@@ -20,6 +20,7 @@ import (
 type Endpoint struct {
 	Name string
 	Conn grpc.ClientConnInterface
+	Down func() bool // says that it is down: not read from where a copy elsewhere will do; nil: never
 }
 
 // Options of a client; the zero value means the defaults.
@@ -35,10 +36,11 @@ type Options struct {
 // shards of a value are away than it has copies:
 //
 //   - Put is acknowledged when all copies are written. One on a shard that is away for a
-//     fifth of the patience, or said to be down, is left out if another one is written;
-//     Behind then names the shard, and Repair brings it up to date.
-//   - Get tries the copies in the order of placement, goes on to the next if one is
-//     missing, damaged or away, and writes the value to where it was missing or damaged.
+//     fifth of the patience is left out if another one is written; Behind then names the
+//     shard, and Repair brings it up to date.
+//   - Get tries the copies in the order of placement, those on shards that are said to be
+//     down last, goes on to the next if one is missing, damaged or away, and writes the
+//     value to where it was missing or damaged.
 //     A value is missing (nil) or corrupt (store.LostError) only if all copies are.
 //     The copies of a value are the same only if its writer writes nothing else under its
 //     key, which is the rule for all writers: each attempt has one.
@@ -74,7 +76,7 @@ func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
 func New(endpoints []Endpoint, o Options) (*Client, error) {
 	nodes := make([]*node, len(endpoints))
 	for i, e := range endpoints {
-		nodes[i] = newNode(e.Name, e.Conn)
+		nodes[i] = newNode(e)
 	}
 	return newClient(nodes, o)
 }
@@ -181,7 +183,7 @@ func (c *Client) Commit(ctx context.Context, job string, step uint32, attempts [
 	}
 	req := &taxonv1.CommitRequest{Job: job, Step: step, Attempts: attempts}
 	return c.tell(ctx, func(ctx context.Context, s *shard) error {
-		_, err := s.stub().Commit(ctx, req)
+		_, err := s.rpc.Commit(ctx, req)
 		return fromStatus(s.name, "commit", err)
 	})
 }
@@ -195,7 +197,7 @@ func (c *Client) Drop(ctx context.Context, what store.DropSpec) (uint64, error) 
 	var mu sync.Mutex
 	var values uint64
 	err := c.tell(ctx, func(ctx context.Context, s *shard) error {
-		res, err := s.stub().Drop(ctx, req)
+		res, err := s.rpc.Drop(ctx, req)
 		mu.Lock()
 		defer mu.Unlock()
 		values += res.GetValues()

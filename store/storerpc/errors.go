@@ -83,9 +83,6 @@ func fromStatus(shard, op string, err error) error {
 	if out.cause == store.ErrClosed { // by its owner, who most likely starts it again
 		out.cause = errors.Join(store.ErrClosed, store.ErrUnavailable)
 	}
-	if st.Code() == codes.Canceled && strings.Contains(st.Message(), "client connection is closing") {
-		out.cause = store.ErrUnavailable // the shard has moved: Fleet closed the way to its old place
-	}
 	if out.cause == store.ErrFull && !strings.Contains(st.Message(), store.ErrFull.Error()) {
 		out.cause = store.ErrTooLarge // gRPC's own word, on a message over its bounds
 	}

@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	taxonv1 "taxon/proto/taxon/v1"
@@ -71,13 +69,8 @@ func TestExportMemory(t *testing.T) {
 	var bytes atomic.Uint64
 	var wg sync.WaitGroup
 	for i := range clients {
+		conn := dial(t, addr)
 		wg.Go(func() {
-			conn, err := grpc.NewClient(addr, append(storerpc.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stream, err := taxonv1.NewStoreClient(conn).Get(ctx, &taxonv1.GetRequest{Keys: keys})
@@ -120,11 +113,7 @@ func TestExportMemory(t *testing.T) {
 // TestStalledStreams: clients that begin and then do nothing lose their slots.
 func TestStalledStreams(t *testing.T) {
 	addr, _ := listen(t, &endless{data: make([]byte, 1<<20)}, "", storerpc.ServerOptions{Streams: 2, Stall: 50 * time.Millisecond})
-	conn, err := grpc.NewClient(addr, append(storerpc.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, addr)
 	client := taxonv1.NewStoreClient(conn)
 	key := &taxonv1.Key{Job: "j", Attempt: 1, Name: "v"}
 	var keys []*taxonv1.Key

@@ -15,7 +15,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -200,7 +199,7 @@ func TestRandomBytesAtThePort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := grpc.NewServer(storerpc.ServerGRPCOptions()...)
+	srv := grpc.NewServer(storerpc.BulkServerOptions()...)
 	storerpc.NewServer(memory.New(memory.Options{})).Register(srv)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
@@ -220,12 +219,7 @@ func TestRandomBytesAtThePort(t *testing.T) {
 		}
 		throw(t, lis.Addr().String(), noise)
 	}
-	conn, err := grpc.NewClient(lis.Addr().String(), append(storerpc.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	c, err := storerpc.NewClient([]storerpc.Endpoint{{Name: "s", Conn: conn}}, store.Limits{})
+	c, err := storerpc.NewClient([]storerpc.Endpoint{{Name: "s", Conn: dial(t, lis.Addr().String())}}, store.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

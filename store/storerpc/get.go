@@ -124,7 +124,7 @@ func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 			continue
 		}
 		s := c.shardOf(p, copy)
-		if up && c.shards[s].down.Load() {
+		if up && c.shards[s].down() {
 			continue
 		}
 		if parts[s] == nil {

@@ -111,7 +111,7 @@ func (h *listHead) next(ctx context.Context) error {
 func (h *listHead) receive(ctx context.Context) (message *taxonv1.KeyInfos, err error) {
 	err = h.client.insist(ctx, func() error {
 		if h.stream == nil {
-			stream, err := h.shard.stub().List(ctx, &taxonv1.ListRequest{Job: h.job})
+			stream, err := h.shard.rpc.List(ctx, &taxonv1.ListRequest{Job: h.job})
 			if err != nil {
 				return fromStatus(h.shard.name, "list", err)
 			}

@@ -3,17 +3,14 @@ package storerpc
 import (
 	"sync/atomic"
 
-	"google.golang.org/grpc"
-
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// node is a shard as all clients of a process know it: its id for good, and the way to
-// it at the moment.
+// node is a shard as a client knows it: its id for good, and the way to it.
 type node struct {
 	name string
-	rpc  atomic.Pointer[link]
-	down atomic.Bool // said to be down: not tried where a copy elsewhere will do
+	rpc  taxonv1.StoreClient
+	down func() bool // said to be down: not read from where a copy elsewhere will do
 	// failing: the last write gave up on it. Until one succeeds, others don't wait for
 	// it if a copy elsewhere will do.
 	failing atomic.Bool
@@ -21,19 +18,10 @@ type node struct {
 	scratch atomic.Pointer[scratch]    // that waits to be written over; nil: none does
 }
 
-// link is a connection's stub.
-type link struct{ taxonv1.StoreClient }
-
-func newNode(name string, conn grpc.ClientConnInterface) *node {
-	n := &node{name: name}
-	n.connect(conn)
+func newNode(e Endpoint) *node {
+	n := &node{name: e.Name, rpc: taxonv1.NewStoreClient(e.Conn), down: e.Down}
+	if n.down == nil {
+		n.down = func() bool { return false }
+	}
 	return n
 }
-
-// connect sets the connection for calls that begin from now on.
-func (n *node) connect(conn grpc.ClientConnInterface) {
-	n.rpc.Store(&link{taxonv1.NewStoreClient(conn)})
-	n.files.Store(nil)
-}
-
-func (n *node) stub() taxonv1.StoreClient { return n.rpc.Load().StoreClient }

@@ -2,7 +2,6 @@ package storerpc
 
 import (
 	"context"
-	"slices"
 
 	"taxon/store"
 )
@@ -58,8 +57,8 @@ func (c *Client) put(ctx context.Context, values []store.Summed) error {
 // away and each of their values has another copy.
 func (c *putCall) run(ctx context.Context) error {
 	p := newPatience(c.patience)
-	for first := true; ; first = false {
-		if err := c.try(ctx, first); err != nil {
+	for {
+		if err := c.try(ctx); err != nil {
 			return err
 		}
 		if len(c.left) == 0 {
@@ -72,9 +71,6 @@ func (c *putCall) run(ctx context.Context) error {
 			}
 			return nil
 		}
-		if c.untried() {
-			continue // what is said to be down is needed after all
-		}
 		if p.spent(1) {
 			return c.errs[c.left[0]]
 		}
@@ -84,30 +80,21 @@ func (c *putCall) run(ctx context.Context) error {
 	}
 }
 
-// try sends to the shards that are left; the error is one that ends the call. The
-// first time it passes over shards that are said to be down, if there are copies.
-func (c *putCall) try(ctx context.Context, first bool) error {
-	var now []int
-	for _, s := range c.left {
-		if !first || c.done == nil || !c.shards[s].down.Load() {
-			now = append(now, s)
+// try sends to the shards that are left; the error is one that ends the call.
+func (c *putCall) try(ctx context.Context) error {
+	err := c.each(ctx, c.left, func(ctx context.Context, s int) error {
+		c.errs[s] = c.shards[s].put(ctx, c.values, c.parts[s])
+		if !away(c.errs[s]) {
+			return c.errs[s]
 		}
-	}
-	if len(now) > 0 {
-		err := c.each(ctx, now, func(ctx context.Context, s int) error {
-			c.errs[s] = c.shards[s].put(ctx, c.values, c.parts[s])
-			if !away(c.errs[s]) {
-				return c.errs[s]
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	left := c.left[:0]
 	for _, s := range c.left {
-		if c.errs[s] != nil || !slices.Contains(now, s) {
+		if c.errs[s] != nil {
 			left = append(left, s)
 			continue
 		}
@@ -120,16 +107,6 @@ func (c *putCall) try(ctx context.Context, first bool) error {
 	}
 	c.left = left
 	return nil
-}
-
-// untried tells whether a shard that is left was only passed over.
-func (c *putCall) untried() bool {
-	for _, s := range c.left {
-		if c.errs[s] == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // covered tells whether each value of the shards that are left has a copy.
@@ -150,7 +127,7 @@ func (c *putCall) covered() bool {
 // hopeless tells whether all shards that are left are not worth waiting for.
 func (c *putCall) hopeless() bool {
 	for _, s := range c.left {
-		if n := c.shards[s]; !n.down.Load() && !n.failing.Load() {
+		if !c.shards[s].failing.Load() {
 			return false
 		}
 	}

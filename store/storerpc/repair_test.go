@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"taxon/store"
-	"taxon/store/memory"
 	"taxon/store/storerpc"
 )
 
@@ -164,35 +163,5 @@ func TestRepairBesideTheJob(t *testing.T) {
 	}
 	if len(c.Behind()) != 0 {
 		t.Errorf("behind: %v", c.Behind())
-	}
-}
-
-// TestMoveUnderACall: a call that waits at the place that a shard has left is made again
-// at its new one.
-func TestMoveUnderACall(t *testing.T) {
-	whole := memory.New(memory.Options{})
-	k := store.Key{Job: "j", Attempt: 1, Name: "v"}
-	if err := whole.Put(t.Context(), []store.Value{{Key: k, Data: []byte("x")}}); err != nil {
-		t.Fatal(err)
-	}
-	stuck := blockedShard{memory.New(memory.Options{}), make(chan struct{})}
-	before, _ := listen(t, stuck, "", storerpc.ServerOptions{})
-	after, _ := listen(t, whole, "", storerpc.ServerOptions{})
-	f := newFleet(t)
-	if err := f.Update([]storerpc.Member{{ID: "a", Addr: before}}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := f.Client([]string{"a"}, storerpc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		<-stuck.entered
-		if err := f.Update([]storerpc.Member{{ID: "a", Addr: after}}); err != nil {
-			t.Error(err)
-		}
-	}()
-	if got, err := c.Get(t.Context(), []store.Key{k}); err != nil || string(got[0]) != "x" {
-		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -22,7 +22,7 @@ func (s *shard) put(ctx context.Context, values []store.Summed, positions []int3
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.stub().Put(ctx)
+	stream, err := s.rpc.Put(ctx)
 	if err != nil {
 		return fromStatus(s.name, "put", err)
 	}
@@ -112,7 +112,7 @@ func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, ou
 func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64, bad *[]badCopy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.stub().Get(ctx, getRequest(keys, positions))
+	stream, err := s.rpc.Get(ctx, getRequest(keys, positions))
 	if err != nil {
 		return fromStatus(s.name, "get", err)
 	}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -51,8 +52,8 @@ func fill(t *testing.T, dir string) (release func()) {
 	}
 }
 
-// A disk that is full in the middle of a job costs time, or ends the job so that it can
-// go on; it does not cost a byte of the result.
+// A disk that is full in the middle of a job costs time, not a byte of the result. Where it
+// is a store's, the job says what it waits for, and goes on by itself when there is room.
 func TestFullDisk(t *testing.T) {
 	thorough(t)
 	_, gap := settings(t)
@@ -73,14 +74,16 @@ func TestFullDisk(t *testing.T) {
 				w.Signal(syscall.SIGCONT)
 			}
 			saw := troubled(t, c, job)
-			release()
-			if s := c.Try(t, "status", job, "--json"); s.Code == 0 {
-				var st cluster.Status
-				cluster.Decode(t, s.Stdout, &st)
-				if st.State == "failed" {
-					c.Taxon(t, "resume", job)
+			var stores []struct {
+				Refuses bool `json:"refuses_writes"`
+			}
+			if d.process == "store-0" {
+				cluster.Decode(t, c.Taxon(t, "stores", "--json").Stdout, &stores)
+				if !strings.HasPrefix(saw, waited) || !strings.Contains(saw, "store is full") || !stores[0].Refuses {
+					t.Errorf("while the store had no room: %s, stores %v", saw, stores)
 				}
 			}
+			release()
 			c.Done(t, job, want, nil)
 			if saw == done {
 				t.Error("the full disk was not noticed")
@@ -90,12 +93,19 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-const done = "it was done before"
+const (
+	done   = "it was done before"
+	waited = "the job waited"
+)
 
-// troubled waits a little for a job that can't go on, and says what is told of it.
+// failedBefore is more than the time in which a job failed whose store had no room.
+const failedBefore = 10 * time.Second
+
+// troubled waits a little for a job that can't go on, and says what is told of it last.
 func troubled(t *testing.T, c *cluster.Cluster, job string) string {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	saw := waited
+	for end := time.Now().Add(failedBefore); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		r := c.Quick(t, time.Second, "status", job, "--json")
 		if r.Code != 0 {
 			return "status: " + r.Stderr
@@ -108,6 +118,9 @@ func troubled(t *testing.T, c *cluster.Cluster, job string) string {
 		case "done":
 			return done
 		}
+		if st.WaitsFor != "" {
+			saw = waited + " for " + st.WaitsFor
+		}
 	}
-	return "the job waited"
+	return saw
 }

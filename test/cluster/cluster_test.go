@@ -85,7 +85,7 @@ func TestSubmitToExport(t *testing.T) {
 	} else {
 		c.Await(t, other, nil)
 	}
-	if r := c.Taxon(t, "cancel", done.Job, "--discard"); !strings.Contains(r.Stderr+r.Stdout, "its values are dropped") {
+	if r := c.Taxon(t, "cancel", done.Job, "--discard", "--yes"); !strings.Contains(r.Stderr+r.Stdout, "its values are dropped") {
 		t.Errorf("cancel --discard says %+v", r)
 	}
 	if r := c.Try(t, "export", "--job", done.Job, "--out", filepath.Join(dir, "gone")); r.Code != 2 || !strings.Contains(r.Stderr, "discarded") {
@@ -93,7 +93,7 @@ func TestSubmitToExport(t *testing.T) {
 	}
 	var jobs []struct{ Job, State string }
 	Decode(t, c.Taxon(t, "jobs", "--json").Stdout, &jobs)
-	if len(jobs) != 2 || jobs[0].Job != done.Job || jobs[0].State != "done" {
+	if len(jobs) != 2 || jobs[0].Job != done.Job || jobs[0].State != "discarded" {
 		t.Errorf("jobs %v", jobs)
 	}
 	if logs := c.Taxon(t, "logs", done.Job, "--follow").Stdout; len(logs) == 0 {

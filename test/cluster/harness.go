@@ -327,6 +327,7 @@ type Status struct {
 	Tasks                    struct{ Done, Running, Waiting, Retried uint32 }
 	Lost                     uint32   `json:"workers_lost"`
 	ETA                      *float64 `json:"eta_seconds"`
+	WaitsFor                 string   `json:"waits_for"`
 	Report                   *struct {
 		SHA   string `json:"weights_sha256"`
 		Nodes int

@@ -93,7 +93,7 @@ func TestLostWeightsWithoutSnapshots(t *testing.T) {
 	}
 	c.Taxon(t, "resume", job)
 	c.Done(t, job, want, nil)
-	c.Taxon(t, "cancel", job, "--discard")
+	c.Taxon(t, "cancel", job, "--discard", "--yes")
 	if r := c.Try(t, append([]string{"submit", "--id", job}, c.Job(gap)...)...); r.Code != 2 || !strings.Contains(r.Stderr, "was discarded") {
 		t.Errorf("a discarded job submitted again: %+v", r)
 	}

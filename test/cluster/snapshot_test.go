@@ -152,9 +152,9 @@ func TestSnapshotsOfOthers(t *testing.T) {
 		t.Errorf("restore: %+v", r)
 	}
 	b.Await(t, "nightly", nil)
-	a.Taxon(t, "cancel", "nightly", "--discard")
+	a.Taxon(t, "cancel", "nightly", "--discard", "--yes")
 	a.Await(t, a.Submit(t, "1e-2", "--id", "own"), nil)
-	a.Taxon(t, "cancel", "own", "--discard")
+	a.Taxon(t, "cancel", "own", "--discard", "--yes")
 	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(dir, "own")); err != nil {
 			break

@@ -249,6 +249,48 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
+// TestRecipe: the lines of docs/formats.md run as they stand, on data with names for labels and
+// a feature that the model does not know.
+func TestRecipe(t *testing.T) {
+	interpreter := python(t)
+	document, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(document), "```python\n")
+	recipe, _, ok := strings.Cut(recipe, "```")
+	if !ok {
+		t.Fatal("docs/formats.md has no recipe in Python")
+	}
+	p := &problem{random: rand.New(rand.NewPCG(4, 2)), nodes: 40, dense: 0.4, meta: model.Meta{Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
+		Data: model.DataInfo{Instances: 1, Positives: 1}, Feature: []uint32{7, 2, 30, 5, 1}}}
+	p.grow(func(i int) string { return "c" + strconv.Itoa(i) + "é" })
+	m := p.write(t)
+	dir := t.TempDir()
+	exportAll(t, m, dir, 0)
+	p.rows(t, m, dir, 200)
+	expected, err := os.ReadFile(filepath.Join(dir, "expected.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "test.svm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named bytes.Buffer
+	truth := strings.Fields(string(expected))
+	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		fmt.Fprintf(&named, "%s,other%s 31:1\n", truth[i], strings.TrimPrefix(line, "0"))
+	}
+	put(t, dir, "test.svm", named.Bytes())
+	run := exec.CommandContext(t.Context(), interpreter, "-c", recipe)
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	if err != nil || string(out) != string(expected) {
+		t.Errorf("%v\n%s\nwant\n%s", err, out, expected)
+	}
+}
+
 func prune(t *testing.T, m *model.Model, threshold float64) *model.Model {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pruned")

@@ -1209,6 +1209,7 @@ type JobInfo struct {
 	Name            string                 `protobuf:"bytes,13,opt,name=name,proto3" json:"name,omitempty"`
 	Resumable       bool                   `protobuf:"varint,14,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
+	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1348,6 +1349,82 @@ func (x *JobInfo) GetExportable() bool {
 	return false
 }
 
+func (x *JobInfo) GetKept() *Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+// Kept says what the coordinator keeps of a job that has ended.
+type Kept struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dropped       bool                   `protobuf:"varint,1,opt,name=dropped,proto3" json:"dropped,omitempty"`                              // its values are gone from the store
+	Discarded     bool                   `protobuf:"varint,2,opt,name=discarded,proto3" json:"discarded,omitempty"`                          // a user asked for that
+	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // its values are dropped then, at the latest; 0: it has not ended, or they are gone
+	Jobs          uint32                 `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"`                                    // with until: the values go when so many more jobs have ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Kept) Reset() {
+	*x = Kept{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Kept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Kept) ProtoMessage() {}
+
+func (x *Kept) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Kept.ProtoReflect.Descriptor instead.
+func (*Kept) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Kept) GetDropped() bool {
+	if x != nil {
+		return x.Dropped
+	}
+	return false
+}
+
+func (x *Kept) GetDiscarded() bool {
+	if x != nil {
+		return x.Discarded
+	}
+	return false
+}
+
+func (x *Kept) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
+func (x *Kept) GetJobs() uint32 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
 type ListJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -1357,7 +1434,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1446,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1459,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListJobsResult) GetJobs() []*JobInfo {
@@ -1403,7 +1480,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1492,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1505,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1470,7 +1547,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1559,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1572,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogLine) GetNumber() uint64 {
@@ -1570,7 +1647,7 @@ type LogLines struct {
 
 func (x *LogLines) Reset() {
 	*x = LogLines{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1659,7 @@ func (x *LogLines) String() string {
 func (*LogLines) ProtoMessage() {}
 
 func (x *LogLines) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1672,7 @@ func (x *LogLines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLines.ProtoReflect.Descriptor instead.
 func (*LogLines) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogLines) GetLines() []*LogLine {
@@ -1613,7 +1690,7 @@ type WorkersRequest struct {
 
 func (x *WorkersRequest) Reset() {
 	*x = WorkersRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1702,7 @@ func (x *WorkersRequest) String() string {
 func (*WorkersRequest) ProtoMessage() {}
 
 func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1715,7 @@ func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersRequest.ProtoReflect.Descriptor instead.
 func (*WorkersRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 type WorkerInfo struct {
@@ -1646,7 +1723,7 @@ type WorkerInfo struct {
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Slots         uint32                 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
-	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"` // tasks
+	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"` // slots that compute
 	State         MemberState            `protobuf:"varint,5,opt,name=state,proto3,enum=taxon.v1.MemberState" json:"state,omitempty"`
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
 	MemoryBytes   uint64                 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // as registered; 0: not told
@@ -1657,7 +1734,7 @@ type WorkerInfo struct {
 
 func (x *WorkerInfo) Reset() {
 	*x = WorkerInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1746,7 @@ func (x *WorkerInfo) String() string {
 func (*WorkerInfo) ProtoMessage() {}
 
 func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1759,7 @@ func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerInfo.ProtoReflect.Descriptor instead.
 func (*WorkerInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WorkerInfo) GetWorker() string {
@@ -1750,7 +1827,7 @@ type WorkersResult struct {
 
 func (x *WorkersResult) Reset() {
 	*x = WorkersResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1839,7 @@ func (x *WorkersResult) String() string {
 func (*WorkersResult) ProtoMessage() {}
 
 func (x *WorkersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1852,7 @@ func (x *WorkersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersResult.ProtoReflect.Descriptor instead.
 func (*WorkersResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkersResult) GetWorkers() []*WorkerInfo {
@@ -1794,7 +1871,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1883,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1896,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DrainRequest) GetWorker() string {
@@ -1838,14 +1915,18 @@ type Shard struct {
 	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                           // that its values take
 	Capacity      uint64                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`                     // 0: not told
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
-	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"` // joined without values, though jobs have placed some on it
+	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"`      // joined without values, though jobs have placed some on it
+	Values        uint64                 `protobuf:"varint,8,opt,name=values,proto3" json:"values,omitempty"`    // that lie on it
+	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`        // bytes of its disk, or of its memory; 0 with reserve 0: not told
+	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"` // with fewer bytes free it refuses writes
+	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`        // that have values on it, at most 100; in lists for users (Stores) only
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1938,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1951,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Shard) GetId() string {
@@ -1922,6 +2003,34 @@ func (x *Shard) GetEmpty() bool {
 	return false
 }
 
+func (x *Shard) GetValues() uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *Shard) GetFree() uint64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *Shard) GetReserve() uint64 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
+
+func (x *Shard) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
 type StoresRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1930,7 +2039,7 @@ type StoresRequest struct {
 
 func (x *StoresRequest) Reset() {
 	*x = StoresRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2051,7 @@ func (x *StoresRequest) String() string {
 func (*StoresRequest) ProtoMessage() {}
 
 func (x *StoresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2064,59 @@ func (x *StoresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
 func (*StoresRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+}
+
+type ForgetStoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // though jobs have values on it: they wait for it as for one that is down
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetStoreRequest) Reset() {
+	*x = ForgetStoreRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetStoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetStoreRequest) ProtoMessage() {}
+
+func (x *ForgetStoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetStoreRequest.ProtoReflect.Descriptor instead.
+func (*ForgetStoreRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ForgetStoreRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ForgetStoreRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // StoresResult: version rises whenever a shard joins, moves, goes down or comes back.
@@ -1969,7 +2130,7 @@ type StoresResult struct {
 
 func (x *StoresResult) Reset() {
 	*x = StoresResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2142,7 @@ func (x *StoresResult) String() string {
 func (*StoresResult) ProtoMessage() {}
 
 func (x *StoresResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2155,7 @@ func (x *StoresResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
 func (*StoresResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StoresResult) GetShards() []*Shard {
@@ -2018,13 +2179,16 @@ type JoinStoreRequest struct {
 	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	Capacity      uint64                 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	Empty         bool                   `protobuf:"varint,5,opt,name=empty,proto3" json:"empty,omitempty"` // it holds no value at all
+	Values        uint64                 `protobuf:"varint,6,opt,name=values,proto3" json:"values,omitempty"`
+	Free          uint64                 `protobuf:"varint,7,opt,name=free,proto3" json:"free,omitempty"` // as in Shard
+	Reserve       uint64                 `protobuf:"varint,8,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2200,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2213,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2087,6 +2251,27 @@ func (x *JoinStoreRequest) GetEmpty() bool {
 	return false
 }
 
+func (x *JoinStoreRequest) GetValues() uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *JoinStoreRequest) GetFree() uint64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *JoinStoreRequest) GetReserve() uint64 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
+
 type JoinStoreResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	HeartbeatMs   uint32                 `protobuf:"varint,1,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
@@ -2098,7 +2283,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2295,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2308,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2156,7 +2341,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2353,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2366,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2199,7 +2384,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2396,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2409,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2245,7 +2430,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2442,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2455,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2349,7 +2534,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2546,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2559,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2419,7 +2604,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2616,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2629,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -2495,7 +2680,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2692,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2705,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -2593,14 +2778,15 @@ type JobStatus struct {
 	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
 	CapsBefore        []*PastCaps            `protobuf:"bytes,39,rep,name=caps_before,json=capsBefore,proto3" json:"caps_before,omitempty"`          // that it went on with others than, oldest first
 	WaitsFor          string                 `protobuf:"bytes,41,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                // what keeps a running job from going on: store shards that are away, or that no worker is there; empty: nothing
-	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"`                                    // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
+	Kept              *Kept                  `protobuf:"bytes,42,opt,name=kept,proto3" json:"kept,omitempty"`
+	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"` // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +2798,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +2811,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -2908,6 +3094,13 @@ func (x *JobStatus) GetWaitsFor() string {
 	return ""
 }
 
+func (x *JobStatus) GetKept() *Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
 func (x *JobStatus) GetBetter() *SweepRecord {
 	if x != nil {
 		return x.Better
@@ -2928,7 +3121,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3133,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3146,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -2996,7 +3189,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3201,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +3214,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3064,7 +3257,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3269,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3282,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3129,7 +3322,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3334,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3347,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3172,7 +3365,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3184,7 +3377,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3197,7 +3390,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 type JobRequest struct {
@@ -3209,7 +3402,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3414,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3427,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3258,7 +3451,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3463,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3476,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3325,7 +3518,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3530,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3543,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3383,7 +3576,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3588,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3601,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3450,7 +3643,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3462,7 +3655,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3475,7 +3668,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3512,7 +3705,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3524,7 +3717,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3537,7 +3730,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Input) GetValue() string {
@@ -3589,7 +3782,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3794,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3807,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Lease) GetJob() string {
@@ -3719,7 +3912,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3924,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3937,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -3781,7 +3974,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3986,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3999,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -3854,7 +4047,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3866,7 +4059,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3879,7 +4072,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -3906,7 +4099,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +4111,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +4124,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -3958,7 +4151,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4163,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4176,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Sums) GetValues() []float64 {
@@ -4006,7 +4199,7 @@ type ReportRequest struct {
 	Returned      bool                   `protobuf:"varint,9,opt,name=returned,proto3" json:"returned,omitempty"`        // the worker gives the task back undone (it is leaving); error is ignored
 	Next          bool                   `protobuf:"varint,10,opt,name=next,proto3" json:"next,omitempty"`               // lease another task with the answer if one waits
 	Lost          []*Ref                 `protobuf:"bytes,11,rep,name=lost,proto3" json:"lost,omitempty"`                // with an error: values that must be there and are missing or corrupt
-	Unavailable   bool                   `protobuf:"varint,12,opt,name=unavailable,proto3" json:"unavailable,omitempty"` // with an error: a store shard was away; never counted against the task
+	Unavailable   bool                   `protobuf:"varint,12,opt,name=unavailable,proto3" json:"unavailable,omitempty"` // with an error: a store shard was away, or full; never counted against the task
 	Most          uint32                 `protobuf:"varint,13,opt,name=most,proto3" json:"most,omitempty"`               // with next: as in LeaseRequest
 	More          []*ReportRequest       `protobuf:"bytes,14,rep,name=more,proto3" json:"more,omitempty"`                // of tasks that were leased together; worker, next, most and more are unset
 	Unfit         bool                   `protobuf:"varint,15,opt,name=unfit,proto3" json:"unfit,omitempty"`             // with an error: this worker can't do the job's tasks, others may
@@ -4017,7 +4210,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4029,7 +4222,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4042,7 +4235,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4168,7 +4361,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4180,7 +4373,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4193,7 +4386,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4308,7 +4501,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\xf1\x03\n" +
+	"\x0fListJobsRequest\"\x95\x04\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4329,7 +4522,13 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\tresumable\x18\x0e \x01(\bR\tresumable\x12\x1e\n" +
 	"\n" +
 	"exportable\x18\x0f \x01(\bR\n" +
-	"exportable\"7\n" +
+	"exportable\x12\"\n" +
+	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\"v\n" +
+	"\x04Kept\x12\x18\n" +
+	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
+	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
+	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\x12\x12\n" +
+	"\x04jobs\x18\x04 \x01(\rR\x04jobs\"7\n" +
 	"\x0eListJobsResult\x12%\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x11.taxon.v1.JobInfoR\x04jobs\"M\n" +
 	"\vLogsRequest\x12\x10\n" +
@@ -4364,7 +4563,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rWorkersResult\x12.\n" +
 	"\aworkers\x18\x01 \x03(\v2\x14.taxon.v1.WorkerInfoR\aworkers\"&\n" +
 	"\fDrainRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xc2\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\x9c\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12+\n" +
@@ -4373,17 +4572,28 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bcapacity\x18\x05 \x01(\x04R\bcapacity\x12 \n" +
 	"\fseen_unix_ms\x18\x06 \x01(\x03R\n" +
 	"seenUnixMs\x12\x14\n" +
-	"\x05empty\x18\a \x01(\bR\x05empty\"\x0f\n" +
-	"\rStoresRequest\"Q\n" +
+	"\x05empty\x18\a \x01(\bR\x05empty\x12\x16\n" +
+	"\x06values\x18\b \x01(\x04R\x06values\x12\x12\n" +
+	"\x04free\x18\t \x01(\x04R\x04free\x12\x18\n" +
+	"\areserve\x18\n" +
+	" \x01(\x04R\areserve\x12\x12\n" +
+	"\x04jobs\x18\v \x03(\tR\x04jobs\"\x0f\n" +
+	"\rStoresRequest\":\n" +
+	"\x12ForgetStoreRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"Q\n" +
 	"\fStoresResult\x12'\n" +
 	"\x06shards\x18\x01 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"~\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"\xc4\x01\n" +
 	"\x10JoinStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x1a\n" +
 	"\bcapacity\x18\x04 \x01(\x04R\bcapacity\x12\x14\n" +
-	"\x05empty\x18\x05 \x01(\bR\x05empty\"w\n" +
+	"\x05empty\x18\x05 \x01(\bR\x05empty\x12\x16\n" +
+	"\x06values\x18\x06 \x01(\x04R\x06values\x12\x12\n" +
+	"\x04free\x18\a \x01(\x04R\x04free\x12\x18\n" +
+	"\areserve\x18\b \x01(\x04R\areserve\"w\n" +
 	"\x0fJoinStoreResult\x12!\n" +
 	"\fheartbeat_ms\x18\x01 \x01(\rR\vheartbeatMs\x12'\n" +
 	"\x06shards\x18\x02 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
@@ -4419,7 +4629,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x93\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xb7\v\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4469,7 +4679,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\x123\n" +
 	"\vcaps_before\x18' \x03(\v2\x12.taxon.v1.PastCapsR\n" +
 	"capsBefore\x12\x1b\n" +
-	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12-\n" +
+	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12\"\n" +
+	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
@@ -4586,7 +4797,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x11JOB_STATE_RUNNING\x10\x02\x12\x12\n" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
-	"\x13JOB_STATE_CANCELLED\x10\x052\xb9\x05\n" +
+	"\x13JOB_STATE_CANCELLED\x10\x052\xf7\x05\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
@@ -4598,7 +4809,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04Logs\x12\x15.taxon.v1.LogsRequest\x1a\x12.taxon.v1.LogLines0\x01\x12<\n" +
 	"\aWorkers\x12\x18.taxon.v1.WorkersRequest\x1a\x17.taxon.v1.WorkersResult\x125\n" +
 	"\x05Drain\x12\x16.taxon.v1.DrainRequest\x1a\x14.taxon.v1.WorkerInfo\x129\n" +
-	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x125\n" +
+	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x12<\n" +
+	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x125\n" +
 	"\bDescribe\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult2\x94\x01\n" +
 	"\aMembers\x12B\n" +
 	"\tJoinStore\x12\x1a.taxon.v1.JoinStoreRequest\x1a\x19.taxon.v1.JoinStoreResult\x12E\n" +
@@ -4625,65 +4837,67 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
-	(MemberState)(0),          // 0: taxon.v1.MemberState
-	(JobState)(0),             // 1: taxon.v1.JobState
-	(*Options)(nil),           // 2: taxon.v1.Options
-	(*Data)(nil),              // 3: taxon.v1.Data
-	(*Structure)(nil),         // 4: taxon.v1.Structure
-	(*JobSpec)(nil),           // 5: taxon.v1.JobSpec
-	(*Plan)(nil),              // 6: taxon.v1.Plan
-	(*Items)(nil),             // 7: taxon.v1.Items
-	(*Sum)(nil),               // 8: taxon.v1.Sum
-	(*Family)(nil),            // 9: taxon.v1.Family
-	(*SubmitRequest)(nil),     // 10: taxon.v1.SubmitRequest
-	(*SubmitResult)(nil),      // 11: taxon.v1.SubmitResult
-	(*StatusRequest)(nil),     // 12: taxon.v1.StatusRequest
-	(*CancelRequest)(nil),     // 13: taxon.v1.CancelRequest
-	(*ResumeRequest)(nil),     // 14: taxon.v1.ResumeRequest
-	(*RestoreRequest)(nil),    // 15: taxon.v1.RestoreRequest
-	(*ListJobsRequest)(nil),   // 16: taxon.v1.ListJobsRequest
-	(*JobInfo)(nil),           // 17: taxon.v1.JobInfo
-	(*ListJobsResult)(nil),    // 18: taxon.v1.ListJobsResult
-	(*LogsRequest)(nil),       // 19: taxon.v1.LogsRequest
-	(*LogLine)(nil),           // 20: taxon.v1.LogLine
-	(*LogLines)(nil),          // 21: taxon.v1.LogLines
-	(*WorkersRequest)(nil),    // 22: taxon.v1.WorkersRequest
-	(*WorkerInfo)(nil),        // 23: taxon.v1.WorkerInfo
-	(*WorkersResult)(nil),     // 24: taxon.v1.WorkersResult
-	(*DrainRequest)(nil),      // 25: taxon.v1.DrainRequest
-	(*Shard)(nil),             // 26: taxon.v1.Shard
-	(*StoresRequest)(nil),     // 27: taxon.v1.StoresRequest
-	(*StoresResult)(nil),      // 28: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),  // 29: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),   // 30: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil), // 31: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),  // 32: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),        // 33: taxon.v1.FailedTask
-	(*TaskCounts)(nil),        // 34: taxon.v1.TaskCounts
-	(*Certificate)(nil),       // 35: taxon.v1.Certificate
-	(*SweepRecord)(nil),       // 36: taxon.v1.SweepRecord
-	(*JobStatus)(nil),         // 37: taxon.v1.JobStatus
-	(*PastCaps)(nil),          // 38: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),   // 39: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),    // 40: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),      // 41: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),       // 42: taxon.v1.LeaveResult
-	(*JobRequest)(nil),        // 43: taxon.v1.JobRequest
-	(*JobResult)(nil),         // 44: taxon.v1.JobResult
-	(*LeaseRequest)(nil),      // 45: taxon.v1.LeaseRequest
-	(*Refs)(nil),              // 46: taxon.v1.Refs
-	(*Ref)(nil),               // 47: taxon.v1.Ref
-	(*Input)(nil),             // 48: taxon.v1.Input
-	(*Lease)(nil),             // 49: taxon.v1.Lease
-	(*LeaseResult)(nil),       // 50: taxon.v1.LeaseResult
-	(*LeaseId)(nil),           // 51: taxon.v1.LeaseId
-	(*RenewRequest)(nil),      // 52: taxon.v1.RenewRequest
-	(*RenewResult)(nil),       // 53: taxon.v1.RenewResult
-	(*Sums)(nil),              // 54: taxon.v1.Sums
-	(*ReportRequest)(nil),     // 55: taxon.v1.ReportRequest
-	(*ReportResult)(nil),      // 56: taxon.v1.ReportResult
+	(MemberState)(0),           // 0: taxon.v1.MemberState
+	(JobState)(0),              // 1: taxon.v1.JobState
+	(*Options)(nil),            // 2: taxon.v1.Options
+	(*Data)(nil),               // 3: taxon.v1.Data
+	(*Structure)(nil),          // 4: taxon.v1.Structure
+	(*JobSpec)(nil),            // 5: taxon.v1.JobSpec
+	(*Plan)(nil),               // 6: taxon.v1.Plan
+	(*Items)(nil),              // 7: taxon.v1.Items
+	(*Sum)(nil),                // 8: taxon.v1.Sum
+	(*Family)(nil),             // 9: taxon.v1.Family
+	(*SubmitRequest)(nil),      // 10: taxon.v1.SubmitRequest
+	(*SubmitResult)(nil),       // 11: taxon.v1.SubmitResult
+	(*StatusRequest)(nil),      // 12: taxon.v1.StatusRequest
+	(*CancelRequest)(nil),      // 13: taxon.v1.CancelRequest
+	(*ResumeRequest)(nil),      // 14: taxon.v1.ResumeRequest
+	(*RestoreRequest)(nil),     // 15: taxon.v1.RestoreRequest
+	(*ListJobsRequest)(nil),    // 16: taxon.v1.ListJobsRequest
+	(*JobInfo)(nil),            // 17: taxon.v1.JobInfo
+	(*Kept)(nil),               // 18: taxon.v1.Kept
+	(*ListJobsResult)(nil),     // 19: taxon.v1.ListJobsResult
+	(*LogsRequest)(nil),        // 20: taxon.v1.LogsRequest
+	(*LogLine)(nil),            // 21: taxon.v1.LogLine
+	(*LogLines)(nil),           // 22: taxon.v1.LogLines
+	(*WorkersRequest)(nil),     // 23: taxon.v1.WorkersRequest
+	(*WorkerInfo)(nil),         // 24: taxon.v1.WorkerInfo
+	(*WorkersResult)(nil),      // 25: taxon.v1.WorkersResult
+	(*DrainRequest)(nil),       // 26: taxon.v1.DrainRequest
+	(*Shard)(nil),              // 27: taxon.v1.Shard
+	(*StoresRequest)(nil),      // 28: taxon.v1.StoresRequest
+	(*ForgetStoreRequest)(nil), // 29: taxon.v1.ForgetStoreRequest
+	(*StoresResult)(nil),       // 30: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),   // 31: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),    // 32: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil),  // 33: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),   // 34: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),         // 35: taxon.v1.FailedTask
+	(*TaskCounts)(nil),         // 36: taxon.v1.TaskCounts
+	(*Certificate)(nil),        // 37: taxon.v1.Certificate
+	(*SweepRecord)(nil),        // 38: taxon.v1.SweepRecord
+	(*JobStatus)(nil),          // 39: taxon.v1.JobStatus
+	(*PastCaps)(nil),           // 40: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),    // 41: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),     // 42: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),       // 43: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),        // 44: taxon.v1.LeaveResult
+	(*JobRequest)(nil),         // 45: taxon.v1.JobRequest
+	(*JobResult)(nil),          // 46: taxon.v1.JobResult
+	(*LeaseRequest)(nil),       // 47: taxon.v1.LeaseRequest
+	(*Refs)(nil),               // 48: taxon.v1.Refs
+	(*Ref)(nil),                // 49: taxon.v1.Ref
+	(*Input)(nil),              // 50: taxon.v1.Input
+	(*Lease)(nil),              // 51: taxon.v1.Lease
+	(*LeaseResult)(nil),        // 52: taxon.v1.LeaseResult
+	(*LeaseId)(nil),            // 53: taxon.v1.LeaseId
+	(*RenewRequest)(nil),       // 54: taxon.v1.RenewRequest
+	(*RenewResult)(nil),        // 55: taxon.v1.RenewResult
+	(*Sums)(nil),               // 56: taxon.v1.Sums
+	(*ReportRequest)(nil),      // 57: taxon.v1.ReportRequest
+	(*ReportResult)(nil),       // 58: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	2,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
@@ -4695,84 +4909,88 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	9,  // 6: taxon.v1.Plan.families:type_name -> taxon.v1.Family
 	5,  // 7: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
 	1,  // 8: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	35, // 9: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
-	17, // 10: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
-	20, // 11: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
-	0,  // 12: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
-	23, // 13: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
-	0,  // 14: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	26, // 15: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	26, // 16: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	35, // 17: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 18: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	35, // 19: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	34, // 20: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	36, // 21: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	33, // 22: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	2,  // 23: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	38, // 24: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	36, // 25: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	26, // 26: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	5,  // 27: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	6,  // 28: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	26, // 29: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	46, // 30: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
-	48, // 31: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
-	49, // 32: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	49, // 33: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	51, // 34: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	51, // 35: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	51, // 36: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	54, // 37: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	47, // 38: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	55, // 39: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	49, // 40: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	49, // 41: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	10, // 42: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	12, // 43: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	12, // 44: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	13, // 45: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	14, // 46: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	15, // 47: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	16, // 48: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	19, // 49: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	22, // 50: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	25, // 51: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	27, // 52: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	43, // 53: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	29, // 54: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	31, // 55: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	39, // 56: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	43, // 57: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	45, // 58: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	52, // 59: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	55, // 60: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	41, // 61: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	11, // 62: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	37, // 63: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	37, // 64: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	37, // 65: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	37, // 66: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	37, // 67: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	18, // 68: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	21, // 69: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	24, // 70: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	23, // 71: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	28, // 72: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	44, // 73: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	30, // 74: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	32, // 75: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	40, // 76: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	44, // 77: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	50, // 78: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	53, // 79: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	56, // 80: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	42, // 81: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	62, // [62:82] is the sub-list for method output_type
-	42, // [42:62] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	37, // 9: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	18, // 10: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
+	17, // 11: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	21, // 12: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	0,  // 13: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
+	24, // 14: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	0,  // 15: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	27, // 16: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	27, // 17: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	37, // 18: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 19: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	37, // 20: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	36, // 21: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	38, // 22: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	35, // 23: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	2,  // 24: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	40, // 25: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	18, // 26: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
+	38, // 27: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	27, // 28: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	5,  // 29: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	6,  // 30: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	27, // 31: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	48, // 32: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
+	50, // 33: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
+	51, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	51, // 35: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	53, // 36: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	53, // 37: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	53, // 38: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	56, // 39: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	49, // 40: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	57, // 41: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	51, // 42: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	51, // 43: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	10, // 44: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	12, // 45: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	12, // 46: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	13, // 47: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	14, // 48: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	15, // 49: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	16, // 50: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	20, // 51: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	23, // 52: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	26, // 53: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	28, // 54: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	29, // 55: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
+	45, // 56: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	31, // 57: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	33, // 58: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	41, // 59: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	45, // 60: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	47, // 61: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	54, // 62: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	57, // 63: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	43, // 64: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	11, // 65: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	39, // 66: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	39, // 67: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	39, // 68: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	39, // 69: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	39, // 70: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	19, // 71: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	22, // 72: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	25, // 73: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	24, // 74: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	30, // 75: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	27, // 76: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
+	46, // 77: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	32, // 78: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	34, // 79: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	42, // 80: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	46, // 81: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	52, // 82: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	55, // 83: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	58, // 84: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	44, // 85: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	65, // [65:86] is the sub-list for method output_type
+	44, // [44:65] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -4787,7 +5005,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   55,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

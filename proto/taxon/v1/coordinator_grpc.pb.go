@@ -26,18 +26,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Jobs_Submit_FullMethodName   = "/taxon.v1.Jobs/Submit"
-	Jobs_Status_FullMethodName   = "/taxon.v1.Jobs/Status"
-	Jobs_Watch_FullMethodName    = "/taxon.v1.Jobs/Watch"
-	Jobs_Cancel_FullMethodName   = "/taxon.v1.Jobs/Cancel"
-	Jobs_Resume_FullMethodName   = "/taxon.v1.Jobs/Resume"
-	Jobs_Restore_FullMethodName  = "/taxon.v1.Jobs/Restore"
-	Jobs_ListJobs_FullMethodName = "/taxon.v1.Jobs/ListJobs"
-	Jobs_Logs_FullMethodName     = "/taxon.v1.Jobs/Logs"
-	Jobs_Workers_FullMethodName  = "/taxon.v1.Jobs/Workers"
-	Jobs_Drain_FullMethodName    = "/taxon.v1.Jobs/Drain"
-	Jobs_Stores_FullMethodName   = "/taxon.v1.Jobs/Stores"
-	Jobs_Describe_FullMethodName = "/taxon.v1.Jobs/Describe"
+	Jobs_Submit_FullMethodName      = "/taxon.v1.Jobs/Submit"
+	Jobs_Status_FullMethodName      = "/taxon.v1.Jobs/Status"
+	Jobs_Watch_FullMethodName       = "/taxon.v1.Jobs/Watch"
+	Jobs_Cancel_FullMethodName      = "/taxon.v1.Jobs/Cancel"
+	Jobs_Resume_FullMethodName      = "/taxon.v1.Jobs/Resume"
+	Jobs_Restore_FullMethodName     = "/taxon.v1.Jobs/Restore"
+	Jobs_ListJobs_FullMethodName    = "/taxon.v1.Jobs/ListJobs"
+	Jobs_Logs_FullMethodName        = "/taxon.v1.Jobs/Logs"
+	Jobs_Workers_FullMethodName     = "/taxon.v1.Jobs/Workers"
+	Jobs_Drain_FullMethodName       = "/taxon.v1.Jobs/Drain"
+	Jobs_Stores_FullMethodName      = "/taxon.v1.Jobs/Stores"
+	Jobs_ForgetStore_FullMethodName = "/taxon.v1.Jobs/ForgetStore"
+	Jobs_Describe_FullMethodName    = "/taxon.v1.Jobs/Describe"
 )
 
 // JobsClient is the client API for Jobs service.
@@ -66,8 +67,11 @@ type JobsClient interface {
 	Workers(ctx context.Context, in *WorkersRequest, opts ...grpc.CallOption) (*WorkersResult, error)
 	// Drain takes a worker out: it finishes its tasks and gets no more.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*WorkerInfo, error)
-	// Stores lists the store shards that ever joined, in order of joining.
+	// Stores lists the store shards that have joined and are not forgotten, in order of joining.
 	Stores(ctx context.Context, in *StoresRequest, opts ...grpc.CallOption) (*StoresResult, error)
+	// ForgetStore takes a shard that is down out of the list. FAILED_PRECONDITION if it is up,
+	// or if values of jobs lie on it and force is not set.
+	ForgetStore(ctx context.Context, in *ForgetStoreRequest, opts ...grpc.CallOption) (*Shard, error)
 	// Describe returns a job's specification, plan and shards: what an export needs.
 	Describe(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*JobResult, error)
 }
@@ -208,6 +212,16 @@ func (c *jobsClient) Stores(ctx context.Context, in *StoresRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *jobsClient) ForgetStore(ctx context.Context, in *ForgetStoreRequest, opts ...grpc.CallOption) (*Shard, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Shard)
+	err := c.cc.Invoke(ctx, Jobs_ForgetStore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobsClient) Describe(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*JobResult, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(JobResult)
@@ -244,8 +258,11 @@ type JobsServer interface {
 	Workers(context.Context, *WorkersRequest) (*WorkersResult, error)
 	// Drain takes a worker out: it finishes its tasks and gets no more.
 	Drain(context.Context, *DrainRequest) (*WorkerInfo, error)
-	// Stores lists the store shards that ever joined, in order of joining.
+	// Stores lists the store shards that have joined and are not forgotten, in order of joining.
 	Stores(context.Context, *StoresRequest) (*StoresResult, error)
+	// ForgetStore takes a shard that is down out of the list. FAILED_PRECONDITION if it is up,
+	// or if values of jobs lie on it and force is not set.
+	ForgetStore(context.Context, *ForgetStoreRequest) (*Shard, error)
 	// Describe returns a job's specification, plan and shards: what an export needs.
 	Describe(context.Context, *JobRequest) (*JobResult, error)
 	mustEmbedUnimplementedJobsServer()
@@ -290,6 +307,9 @@ func (UnimplementedJobsServer) Drain(context.Context, *DrainRequest) (*WorkerInf
 }
 func (UnimplementedJobsServer) Stores(context.Context, *StoresRequest) (*StoresResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stores not implemented")
+}
+func (UnimplementedJobsServer) ForgetStore(context.Context, *ForgetStoreRequest) (*Shard, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetStore not implemented")
 }
 func (UnimplementedJobsServer) Describe(context.Context, *JobRequest) (*JobResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
@@ -499,6 +519,24 @@ func _Jobs_Stores_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Jobs_ForgetStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).ForgetStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_ForgetStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).ForgetStore(ctx, req.(*ForgetStoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Jobs_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(JobRequest)
 	if err := dec(in); err != nil {
@@ -559,6 +597,10 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stores",
 			Handler:    _Jobs_Stores_Handler,
+		},
+		{
+			MethodName: "ForgetStore",
+			Handler:    _Jobs_ForgetStore_Handler,
 		},
 		{
 			MethodName: "Describe",

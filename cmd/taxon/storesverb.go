@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/cluster"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// storeLine is a shard in `taxon stores --json`.
+type storeLine struct {
+	ID      string   `json:"id"`
+	Address string   `json:"address"`
+	State   string   `json:"state"` // up, down
+	Values  uint64   `json:"values"`
+	Bytes   uint64   `json:"bytes"`
+	Free    *uint64  `json:"free_bytes"`    // null: not told
+	Reserve *uint64  `json:"reserve_bytes"` // with less free it refuses writes
+	Refuses bool     `json:"refuses_writes"`
+	Jobs    []string `json:"jobs"` // that have values on it, at most 100
+}
+
+func storeLineOf(s *taxonv1.Shard) storeLine {
+	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: memberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(),
+		Refuses: cluster.Refuses(s), Jobs: append([]string{}, s.GetJobs()...)}
+	if s.GetReserve() > 0 {
+		l.Free, l.Reserve = &s.Free, &s.Reserve
+	}
+	return l
+}
+
+// row is the line in the table.
+func (l storeLine) row() []string {
+	free, writes := "-", "yes"
+	if l.Free != nil {
+		free = formatBytes(int64(*l.Free))
+	}
+	switch {
+	case l.State != "up":
+		writes = "-"
+	case l.Refuses:
+		writes = "refused: less than " + formatBytes(int64(*l.Reserve)) + " free"
+	}
+	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), formatBytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs))}
+}
+
+func newStoresCmd(a *app) *cobra.Command {
+	cmd := clientVerb(a, &cobra.Command{
+		Use:   "stores",
+		Short: "list a cluster's store shards",
+		Long: "Lists the store shards of a cluster in order of joining, those that are down too: what lies on each, what room it has, whether it takes writes, and how many jobs have values on it. " +
+			"Values and bytes are counted now and then, and what a shard that is down told last is shown. `taxon stores forget` takes out one that is gone for good.",
+		Example: "taxon stores --coordinator 127.0.0.1:7070\ntaxon stores --json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, c *client, _ []string) error {
+		r, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{})
+		if err != nil {
+			return err
+		}
+		lines := []storeLine{}
+		rows := [][]string{{"STORE", "ADDRESS", "STATE", "VALUES", "BYTES", "FREE", "WRITES", "JOBS"}}
+		for _, s := range r.GetShards() {
+			lines = append(lines, storeLineOf(s))
+			rows = append(rows, lines[len(lines)-1].row())
+		}
+		if a.json {
+			return a.printJSON(lines)
+		}
+		if len(lines) == 0 {
+			a.ui.Note("no stores")
+			return nil
+		}
+		a.table(rows)
+		return nil
+	})
+	cmd.AddCommand(newStoresForget(a))
+	return cmd
+}
+
+func newStoresForget(a *app) *cobra.Command {
+	var yes bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:   "forget STORE",
+		Short: "take a store shard that is gone out of the list",
+		Long: "Takes a store shard that is down, and stays down, out of a cluster's list: nobody asks it for values any more. Where jobs have values on it, it asks first, or needs --yes: " +
+			"these jobs go on waiting for the shard. Should it come back with its folder, it joins again with all that it holds.",
+		Example: "taxon stores forget shard-1a2b --coordinator 127.0.0.1:7070\ntaxon stores forget shard-1a2b --yes",
+		Args:    oneArg("STORE"),
+	}, func(ctx context.Context, c *client, args []string) error {
+		list, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{})
+		if err != nil {
+			return err
+		}
+		shards := list.GetShards()
+		i := slices.IndexFunc(shards, func(s *taxonv1.Shard) bool { return s.GetId() == args[0] })
+		force := i >= 0 && shards[i].GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN && len(shards[i].GetJobs()) > 0
+		if force {
+			if err := a.confirm(yes, fmt.Sprintf("stores forget: jobs have values on store %s: %s", args[0], strings.Join(shards[i].GetJobs(), ", ")), "Forget it?"); err != nil {
+				return err
+			}
+		}
+		s, err := c.jobs.ForgetStore(ctx, &taxonv1.ForgetStoreRequest{Id: args[0], Force: force})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(storeLineOf(s))
+		}
+		a.ui.Note("%s: forgotten", s.GetId())
+		return nil
+	})
+	cmd.GroupID = "" // of a verb's verb
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+// yesFlag defines --yes, which confirm takes for an answer.
+func yesFlag(cmd *cobra.Command, yes *bool) {
+	flagGroup(cmd, "Safety", func(f *pflag.FlagSet) {
+		f.BoolVar(yes, "yes", false, "do not ask")
+	})
+}

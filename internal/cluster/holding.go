@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// Holding knows what a store shard holds, and what room it has.
+type Holding struct {
+	Shard store.Shard
+
+	values, bytes atomic.Uint64 // as counted last
+}
+
+// What shards tell beside store.Shard, each as far as it can.
+type (
+	roomy interface { // bytes that are free, and how many must be for it to take writes
+		Room() (free, reserve uint64, err error)
+	}
+	weighed interface{ Bytes() uint64 } // of its values
+	asked   interface {                 // whether it holds any value; an error: it can't be read
+		Any(ctx context.Context) (bool, error)
+	}
+)
+
+// Any says whether the shard holds a value; an error: it can't be read.
+func (h *Holding) Any(ctx context.Context) (bool, error) {
+	if s, ok := h.Shard.(asked); ok {
+		return s.Any(ctx)
+	}
+	found := errors.New("found")
+	err := h.Shard.List(ctx, "", func(store.Info) error { return found })
+	if errors.Is(err, found) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Room is the number of bytes that are free, and how many must be for the shard to take
+// writes; zeros: not known.
+func (h *Holding) Room() (free, reserve uint64) {
+	s, ok := h.Shard.(roomy)
+	if !ok {
+		return 0, 0
+	}
+	free, reserve, err := s.Room()
+	if err != nil {
+		return 0, 0
+	}
+	return free, reserve
+}
+
+// Tell writes all that into what the shard tells the coordinator.
+func (h *Holding) Tell(ctx context.Context, r *taxonv1.JoinStoreRequest) {
+	has, err := h.Any(ctx)
+	r.Empty = err == nil && !has
+	r.Free, r.Reserve = h.Room()
+	r.Values, r.Bytes = h.values.Load(), h.bytes.Load()
+	if s, ok := h.Shard.(weighed); ok {
+		r.Bytes = s.Bytes()
+	}
+}
+
+// countSeldom and countShare bound what counting takes of a shard's time.
+const (
+	countSeldom = 5 * time.Second
+	countShare  = 200
+)
+
+// Run counts the values again and again until ctx ends: a shard keeps no number of them.
+func (h *Holding) Run(ctx context.Context) {
+	for {
+		began := time.Now()
+		h.count(ctx)
+		if Pause(ctx, max(countSeldom, countShare*time.Since(began))) != nil {
+			return
+		}
+	}
+}
+
+func (h *Holding) count(ctx context.Context) {
+	var values, bytes uint64
+	err := h.Shard.List(ctx, "", func(i store.Info) error {
+		values++
+		bytes += i.Bytes
+		return nil
+	})
+	if err == nil { // else the last count stays
+		h.values.Store(values)
+		h.bytes.Store(bytes)
+	}
+}
+
+// Refuses says that a shard takes no writes for want of room.
+func Refuses(s *taxonv1.Shard) bool { return s.GetFree() < s.GetReserve() }

@@ -1,0 +1,92 @@
+package eval
+
+import "strconv"
+
+// Measure is one figure of a Result.
+type Measure struct {
+	Key  string // in JSON
+	Name string // for people; empty: equal to another one, not shown to them
+	Note string // what it is, where the name does not tell
+	Low  bool   // the lower the better
+	// Percent says that the figure is a share of at most 1, which people read in percent.
+	Percent      bool
+	Ranked       bool // needs rankings
+	Hierarchical bool // needs a class structure
+
+	of func(r *Result) float64
+}
+
+// Measures lists all figures in the order of eval --json.
+func Measures() []Measure {
+	flat := func(key, name string, of func(r *Result) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, of: of}
+	}
+	ranked := func(key, name string, of func(r *Ranking) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, Ranked: true, of: func(r *Result) float64 { return of(r.Ranking) }}
+	}
+	loss := func(key, name, note string, of func(h *Hierarchy) float64) Measure {
+		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+	}
+	share := func(key, name string, of func(h *Hierarchy) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+	}
+	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne })
+	zeroOne.Low = true
+	return []Measure{
+		flat("micro_f1", "micro F1", func(r *Result) float64 { return r.MicroF1 }),
+		flat("macro_f1", "macro F1", func(r *Result) float64 { return r.MacroF1 }),
+		flat("micro_precision", "micro precision", func(r *Result) float64 { return r.MicroPrecision }),
+		flat("micro_recall", "micro recall", func(r *Result) float64 { return r.MicroRecall }),
+		zeroOne,
+		ranked("p@1", "P@1", func(r *Ranking) float64 { return r.P1 }),
+		ranked("p@3", "P@3", func(r *Ranking) float64 { return r.P3 }),
+		ranked("p@5", "P@5", func(r *Ranking) float64 { return r.P5 }),
+		ranked("ndcg@5", "nDCG@5", func(r *Ranking) float64 { return r.NDCG5 }),
+		loss("tree_loss", "tree loss", "half the steps in the hierarchy from the class given to the true one", func(h *Hierarchy) float64 { return h.TreeLoss }),
+		loss("sym_diff", "symmetric difference", "classes given but not true, or true but not given, ancestors counted", func(h *Hierarchy) float64 { return h.SymDiff }),
+		loss("l_H_unif", "H-loss, uniform", "mistaken classes whose ancestors are all right, each counted as 1", func(h *Hierarchy) float64 { return h.HUnif }),
+		loss("l_H_sibl", "H-loss, siblings", "the same, each divided by the number of siblings at every level down to it", func(h *Hierarchy) float64 { return h.HSibl }),
+		loss("l_H_subtree", "H-loss, subtree", "the same, each counted as the share of all classes in its subtree", func(h *Hierarchy) float64 { return h.HSubtree }),
+		loss("l_Htilde_unif", "", "", func(h *Hierarchy) float64 { return h.HtildeUnif }),
+		loss("l_Htilde_sibl", "", "", func(h *Hierarchy) float64 { return h.HtildeSibl }),
+		loss("l_Htilde_subtree", "", "", func(h *Hierarchy) float64 { return h.HtildeSubtree }),
+		share("hier_precision", "hierarchical precision", func(h *Hierarchy) float64 { return h.Precision }),
+		share("hier_recall", "hierarchical recall", func(h *Hierarchy) float64 { return h.Recall }),
+		share("hier_f1", "hierarchical F1", func(h *Hierarchy) float64 { return h.F1 }),
+	}
+}
+
+// Of is the measure's value in a result; false: it was not measured.
+func (m *Measure) Of(r *Result) (value float64, ok bool) {
+	if m.Ranked && r.Ranking == nil || m.Hierarchical && r.Hierarchy == nil {
+		return 0, false
+	}
+	return m.of(r), true
+}
+
+// Shown is a value, or a difference of two, as people read it: in percent, or as it is.
+func (m *Measure) Shown(x float64) float64 {
+	if m.Percent {
+		return 100 * x
+	}
+	return x
+}
+
+// Text is a value as it is printed for people: percent with two decimals, else four.
+func (m *Measure) Text(x float64) string {
+	if m.Percent {
+		return Percent(x)
+	}
+	return strconv.FormatFloat(x, 'f', 4, 64)
+}
+
+// Words names a value with its unit.
+func (m *Measure) Words(x float64) string {
+	if m.Percent {
+		return m.Name + " " + m.Text(x) + " %"
+	}
+	return m.Name + " " + m.Text(x)
+}
+
+// Percent is a share as it is printed for people.
+func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }
