@@ -22,7 +22,6 @@ import (
 )
 
 func main() {
-	slacken(os.Args)
 	ctx, stop := withSignals(context.Background(), func() { os.Exit(exitInterrupted) })
 	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

@@ -32,8 +32,6 @@ type workerOptions struct {
 	memory      int64
 	cache       int64
 	grace       time.Duration
-	pin         bool
-	cores       *cores // nil: it runs on any
 }
 
 func newWorkerCmd(a *app) *cobra.Command {
@@ -58,7 +56,6 @@ func newWorkerCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.slots, "slots", 0, 0, 4096, "`N` tasks at a time (default: all cores)")
-		f.BoolVar(&o.pin, "pin", true, "with fewer slots than the host has cores, keep to as many that no other worker keeps to (Linux, outside of containers)")
 		bytesFlag(f, &o.memory, "memory", 0, "`SIZE` that it may take: told to the coordinator, which gives it no tasks of jobs that need more; garbage is collected in time (default: not told)")
 		bytesFlag(f, &o.cache, "cache", 64<<30, "`SIZE` on disk that the fetched data sets may take; the one used longest ago goes first")
 	})
@@ -160,7 +157,7 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 	trimming, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() {
-		for o.keepCores(p); cluster.Pause(trimming, trimEvery) == nil; o.keepCores(p) {
+		for cluster.Pause(trimming, trimEvery) == nil {
 			trainer.Trim(trimAfter)
 		}
 	})
@@ -173,16 +170,6 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 		return nil
 	}
 	return err
-}
-
-// keepCores takes cores for the slots, unless it has them: others may have ended.
-func (o *workerOptions) keepCores(p *process) {
-	if !o.pin || o.cores != nil || !seesHost() {
-		return
-	}
-	if o.cores = takeCores(workers(o.slots)); o.cores != nil {
-		p.log.Info("keeps to cores of its own", "cores", workers(o.slots))
-	}
 }
 
 // trainer computes on data from the cache and values from each job's shards.
