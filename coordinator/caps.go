@@ -122,7 +122,7 @@ func (j *job) recap(c Caps) (changed string, err error) {
 	if err := method.Violations(method.CheckCriteria(options)); err != nil {
 		return "", err
 	}
-	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven(), Drifting: j.spec.GetDrifting()}
+	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven()}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", j.ID, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,8 +95,10 @@ type evaluation struct {
 	first  *model.Model // nil: predictions from a file
 	second *model.Model // nil: none to compare with, or from a file
 	opts   eval.Options
-	known  map[string]bool // labels of the training data and of --data
-	truth  map[string]bool // labels of --data
+	known  map[string]bool     // labels of the training data and of --data
+	truth  map[string]bool     // labels of --data
+	given  *taxonomy.Structure // --hierarchy; nil: the model's, if any
+	warned map[string]bool
 	files  []predicted
 }
 
@@ -125,7 +129,7 @@ func runEval(ctx context.Context, a *app, o evalOptions) error {
 
 // evaluate opens what there is to open and measures.
 func evaluate(ctx context.Context, a *app, o evalOptions) (*eval.Result, error) {
-	e := &evaluation{a: a, o: o, known: map[string]bool{}, truth: map[string]bool{}}
+	e := &evaluation{a: a, o: o, known: map[string]bool{}, truth: map[string]bool{}, warned: map[string]bool{}}
 	defer e.close()
 	var err error
 	if o.model != "" {
@@ -152,6 +156,9 @@ func evaluate(ctx context.Context, a *app, o evalOptions) (*eval.Result, error) 
 	}
 	if r.Instances == 0 {
 		return nil, fs.Inputf(o.rows.path, 0, "no instance to measure")
+	}
+	if err := e.given.CheckLabels(o.hierarchy, append(slices.Sorted(maps.Keys(e.truth)), e.opts.Classes...)); err != nil {
+		return nil, err
 	}
 	e.warnStrange()
 	return &r, nil
@@ -181,9 +188,10 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	}
 	if e.o.hierarchy != "" {
 		var err error
-		if s, err = e.a.readHierarchy(ctx, e.o.hierarchy); err != nil {
+		if e.given, err = e.a.readHierarchy(ctx, e.o.hierarchy); err != nil {
 			return err
 		}
+		s = e.given
 	}
 	if s != nil {
 		c, err := taxonomy.NewClosure(s)

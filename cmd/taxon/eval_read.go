@@ -68,7 +68,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	idOf := number(nil, m.Tree.Name) // node -> label id
 	var truth []int32
 	var out eval.Output
-	return e.a.score(ctx, what, p, rows, o.threads, func(b *model.Batch, r *model.Result) error {
+	err = e.a.score(ctx, what, p, rows, o.threads, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
 			labels := b.RowLabels(i)
 			for _, name := range labels {
@@ -84,6 +84,20 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 		}
 		return nil
 	})
+	if err == nil {
+		e.warn(rows.warnings())
+	}
+	return err
+}
+
+// warn tells what no other reading of the same data has told.
+func (e *evaluation) warn(warnings []string) {
+	for _, w := range warnings {
+		if !e.warned[w] {
+			e.warned[w] = true
+			e.a.ui.Warn("%s", w)
+		}
+	}
 }
 
 func appendIDs(dst []int32, terminals []model.Scored, idOf []int32) []int32 {
@@ -120,6 +134,7 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 	for {
 		x, err := r.Read()
 		if errors.Is(err, io.EOF) {
+			e.warn(warnEmpty(r.File.Name(), r.Counts().EmptyLines))
 			return truth, nil
 		}
 		if err == nil {

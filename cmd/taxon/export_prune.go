@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"math"
 	"strings"
 
@@ -85,11 +84,11 @@ const pruneSteps = 40
 const pruneFar = 2
 
 func (s *pruneSearch) run(ctx context.Context) (err error) {
-	line := s.a.ui.Start("prune: thresholds tried", 0)
-	defer line.Done()
-	if s.whole, err = s.microF1(ctx, s.m.Dir); err != nil {
+	if s.whole, err = s.microF1(ctx, s.a, s.m.Dir); err != nil {
 		return err
 	}
+	line := s.a.ui.Start("prune: thresholds tried", 0)
+	defer line.Done()
 	tried := int64(0)
 	excess := func(t float64) (float64, error) { // points lost beyond those allowed
 		s.best = t
@@ -142,14 +141,11 @@ func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
 	if _, err := s.m.WritePruned(ctx, s.trial, p, workers(s.o.threads)); err != nil {
 		return 0, err
 	}
-	return s.microF1(ctx, s.trial)
+	return s.microF1(ctx, s.a.silent(), s.trial)
 }
 
-func (s *pruneSearch) microF1(ctx context.Context, dir string) (float64, error) {
-	quiet := *s.a
-	quiet.ui = newUI(io.Discard)
-	quiet.ui.quiet = true
-	r, err := evaluate(ctx, &quiet, evalOptions{model: dir, rows: s.o.rows})
+func (s *pruneSearch) microF1(ctx context.Context, a *app, dir string) (float64, error) {
+	r, err := evaluate(ctx, a, evalOptions{model: dir, rows: s.o.rows})
 	if err != nil {
 		return 0, err
 	}

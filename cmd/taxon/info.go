@@ -369,6 +369,9 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 		if s, err = a.readHierarchy(ctx, o.hierarchy); err != nil {
 			return err
 		}
+		if err := s.CheckLabels(o.hierarchy, names); err != nil {
+			return err
+		}
 		shape := s.Shape(names)
 		i.Structure = &shape
 		if s.IsDAG() {

@@ -106,6 +106,12 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	if err != nil {
 		return err
 	}
+	log, _ := os.ReadFile(d.Log) // the driver has read the data by now
+	for line := range strings.Lines(string(log)) {
+		if w, ok := strings.CutPrefix(line, warningLead); ok {
+			a.ui.Warn("%s", w)
+		}
+	}
 	if a.json {
 		return a.printJSON(d)
 	}

@@ -63,20 +63,24 @@ func TestExportExistingFolder(t *testing.T) {
 // What is left out of labels and measures is counted, once.
 func TestModelVerbWarnings(t *testing.T) {
 	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", "car 7:1\nemu,ant 2:2\n\n\ndog 7:2\nemu,bee 2:1\n"),
+		"BARE": writeText(t, "bare.svm", "dog 2:1\n \ncat 1:1\n\n"),
 		"FINE": writeText(t, "fine.svm", "dog 2:1\n"), "GOOD": writeText(t, "good.txt", "dog\n"), "FOREIGN": writeText(t, "foreign.txt", "horse\n"),
-		"TREE": writeText(t, "tree.txt", "root dog\n")}
+		"TREE": writeText(t, "tree.txt", "root dog\n"), "THREE": writeText(t, "three.txt", "dog\n\ncat\n")}
 	for line, want := range map[string][]string{
-		"predict --model $S --data $DATA": {"warning: 2 empty lines skipped"},
-		"predict --model $S --data $FINE": nil,
-		"eval --model $S --data $DATA":    {"3 labels unknown to the model: it can never predict them (ant, bee, ...)", "4 labels outside the class structure"},
-		"eval --model $S --data $FINE":    nil,
+		"predict --model $S --data $DATA":           {"test.svm: 2 empty lines skipped"},
+		"predict --model $S --data $BARE":           {"bare.svm: 1 empty line skipped", "bare.svm: 2 instances have no feature that the model knows"},
+		"predict --model $S --data $FINE":           nil,
+		"eval --model $S --data $DATA":              {"test.svm: 2 empty lines skipped", "3 labels unknown to the model: it can never predict them (ant, bee, ...)", "4 labels outside the class structure"},
+		"eval --model $S --data $BARE --compare $S": {"bare.svm: 1 empty line skipped", "bare.svm: 2 instances have no feature that the model knows"},
+		"eval --pred $THREE --data $BARE":           {"bare.svm: 1 empty line skipped"},
+		"eval --model $S --data $FINE":              nil,
 
 		"eval --pred $GOOD --data $FINE":                      nil,
 		"eval --pred $FOREIGN --data $FINE":                   {"foreign.txt: 1 label not in", "are both of the same classes? (horse)"},
 		"eval --pred $FOREIGN --data $FINE --hierarchy $TREE": {"foreign.txt: 1 label not in", "foreign.txt: 1 label outside the class structure"},
 		"eval --model $S --compare $FOREIGN --data $FINE":     {"foreign.txt: 1 label unknown to the training data: never right (horse)", "foreign.txt: 1 label outside the class structure"},
 	} {
-		code, _, stderr := runTaxon(t, "", line, vars)
+		code, _, stderr := runTaxon(t, "", line+" --quiet", vars) // which leaves warnings
 		if n := strings.Count(stderr, "warning: "); code != 0 || n > len(want) || n == 0 && want != nil {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}

@@ -31,7 +31,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		Use:     "predict --model DIR --data FILE --out FILE",
 		GroupID: groupModel,
 		Short:   "label instances with a model",
-		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. " +
+		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. A line of the input is an instance unless it is empty or a comment; one with a blank or tab alone has no features. " +
 			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
 			"if there is none; --top gives the k best, --cutoff chooses another rule, both together at most k labels of it. Instances are read as a stream, and labelled as soon as its input pauses; their labels, if any, are ignored.",
 		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
@@ -118,8 +118,8 @@ func runPredict(cmd *cobra.Command, a *app, o predictOptions) error {
 	}); err != nil {
 		return err
 	}
-	if f, ok := rows.(*fileRows); ok && f.emptyLines() > 0 {
-		a.ui.Warn("%s skipped, without a line in the output", counted(f.emptyLines(), "empty line", "empty lines"))
+	for _, w := range rows.warnings() {
+		a.ui.Warn("%s", w)
 	}
 	r := predictReport{Out: o.out, Instances: w.rows, Labels: w.labels, Seconds: time.Since(began).Seconds()}
 	if a.json {

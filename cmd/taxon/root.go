@@ -40,6 +40,14 @@ type app struct {
 	args   []string // of the command line, without the program's name
 }
 
+// silent is the app for work within work, whose warnings the user has seen already.
+func (a *app) silent() *app {
+	s := *a
+	s.ui = newUI(io.Discard)
+	s.ui.quiet = true
+	return &s
+}
+
 // commandLine is what was typed, quoted for a shell: for hints to go on with it.
 func (a *app) commandLine() string {
 	words := []string{"taxon"}
@@ -118,7 +126,7 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 	)
 	global := root.PersistentFlags()
 	global.BoolVar(&a.json, "json", false, "print the result as one JSON document")
-	global.BoolVar(&a.quiet, "quiet", false, "no progress and no notes, only errors")
+	global.BoolVar(&a.quiet, "quiet", false, "no progress and no notes; warnings and errors stay")
 	root.Flags().BoolVar(&version, "version", false, "same as `taxon version`")
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

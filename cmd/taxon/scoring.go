@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"time"
@@ -44,6 +45,7 @@ func openModel(path string) (*model.Model, error) {
 type rowSource interface {
 	fill(b *model.Batch) error // io.EOF with or after the last rows
 	progress() (done, total int64)
+	warnings() []string // about the data, once all are read
 	Close() error
 }
 
@@ -73,7 +75,7 @@ func (a *app) openRows(ctx context.Context, m *model.Model, o rowOptions) (rowSo
 	if err != nil {
 		return nil, err
 	}
-	rows := &fileRows{file: f, p: p, keepLabels: o.labels, names: map[string]string{}}
+	rows := &fileRows{ui: a.ui, file: f, p: p, keepLabels: o.labels, names: map[string]string{}}
 	options := dataset.ReaderOptions{Name: f.Name(), Text: o.text, ZeroBased: zero}
 	if !o.live || !f.Waits() {
 		rows.r = dataset.NewReader(f, options)
@@ -98,6 +100,8 @@ const longestWait = 100 * time.Millisecond
 
 // fileRows reads a stream of instances.
 type fileRows struct {
+	ui         *ui
+	unknown    int64 // instances without a feature of the model
 	r          *dataset.Reader
 	file       *fs.File
 	waits      *cancelReader // what r reads from if a pause ends a batch; nil: it does not
@@ -105,6 +109,7 @@ type fileRows struct {
 	began      time.Time     // when it got its first
 	p          *dataset.Projection
 	v          dataset.Vector
+	told       bool // that an empty line gets no answer
 	keepLabels bool
 	names      map[string]string // one string for each label, however often it occurs
 	row        []string
@@ -123,6 +128,9 @@ func (f *fileRows) fill(b *model.Batch) error {
 			f.began = time.Now()
 		}
 		f.p.Row(row, &f.v)
+		if len(f.v.Index) == 0 {
+			f.unknown++
+		}
 		b.Add(f.v.Index, f.v.Value)
 		if f.keepLabels {
 			b.AddLabels(f.intern(row.Labels)...)
@@ -131,8 +139,13 @@ func (f *fileRows) fill(b *model.Batch) error {
 	return nil
 }
 
-// paused says whether the rows read so far should wait no longer for more.
+// paused says whether the rows read so far should wait no longer for more. Who waits for
+// the answer to an empty line is told at once that there is none.
 func (f *fileRows) paused() bool {
+	if f.batch == 0 && !f.told && f.r.Counts().EmptyLines > 0 && !f.waits.within(longestWait) {
+		f.told = true
+		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
+	}
 	return f.batch > 0 && !f.waits.within(longestWait-time.Since(f.began))
 }
 
@@ -153,8 +166,27 @@ func (f *fileRows) progress() (done, total int64) {
 	return f.file.BytesRead(), max(0, f.file.Size())
 }
 
-// emptyLines is how many lines were skipped because nothing stands in them.
-func (f *fileRows) emptyLines() int64 { return f.r.Counts().EmptyLines }
+const blankRow = "an instance without labels and features is a line with a blank or tab"
+
+func (f *fileRows) warnings() []string {
+	return append(warnEmpty(f.file.Name(), f.r.Counts().EmptyLines), warnUnknown(f.file.Name(), f.unknown)...)
+}
+
+// warnEmpty tells of lines that are no instances: who sets files side by side must know.
+func warnEmpty(path string, lines int64) []string {
+	if lines == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", path, counted(lines, "empty line", "empty lines"), blankRow)}
+}
+
+// warnUnknown tells of instances that a model can say nothing about.
+func warnUnknown(path string, rows int64) []string {
+	if rows == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s no feature that the model knows: the bias alone decides", path, counted(rows, "instance has", "instances have"))}
+}
 
 func (f *fileRows) Close() error {
 	if f.waits == nil || f.waits.settled() {
@@ -169,6 +201,8 @@ func (f *fileRows) Close() error {
 
 // setRows reads an ingested data set.
 type setRows struct {
+	path       string
+	unknown    int64 // instances without a feature of the model
 	set        *dataset.Set
 	p          *dataset.Projection // nil: the set's columns are the model's
 	v          dataset.Vector
@@ -185,7 +219,7 @@ func openSetRows(m *model.Model, o rowOptions) (rowSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setRows{set: set, keepLabels: o.labels}
+	s := &setRows{path: o.path, set: set, keepLabels: o.labels}
 	if set.Fingerprint == m.Data.Fingerprint && set.Matrix.Cols == len(m.Feature) {
 		return s, nil
 	}
@@ -212,6 +246,9 @@ func (s *setRows) fill(b *model.Batch) error {
 			s.p.Row(&s.row, &s.v)
 			columns, values = s.v.Index, s.v.Value
 		}
+		if len(columns) == 0 {
+			s.unknown++
+		}
 		b.Add(columns, values)
 		if s.keepLabels {
 			s.names = s.names[:0]
@@ -226,10 +263,12 @@ func (s *setRows) fill(b *model.Batch) error {
 
 func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Matrix.Rows) }
 
+func (s *setRows) warnings() []string { return warnUnknown(s.path, s.unknown) }
+
 func (s *setRows) Close() error { return s.set.Close() }
 
 // score predicts all instances of rows and hands them to emit in input order, with a
-// progress line.
+// progress line. The caller has the warnings about them to tell.
 func (a *app) score(ctx context.Context, what string, p *model.Predictor, rows rowSource, threads int, emit func(*model.Batch, *model.Result) error) error {
 	_, total := rows.progress()
 	start := a.ui.StartBytes

@@ -263,7 +263,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if report.Drift == nil && report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
+	if report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
 		a.ui.Warn("%s", aboveGap(report, o.gap, o.moreOf))
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {

@@ -49,8 +49,6 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		what = more("--max-sweeps")
 	case "max_time":
 		what = more("--max-time")
-	case "drift":
-		what = "the objective has no least value: give --anchor 0.01, or another above 0"
 	case "stationary":
 		what = "more sweeps would change next to nothing; try a smaller C, unit-length instances, or --schedule parity"
 	}

@@ -18,7 +18,6 @@ func TestAboveGap(t *testing.T) {
 		{model.Report{StoppedBy: "max_sweeps", Gap: &gap}, 0, "raise --max-sweeps, add --warm-start m", "sweep 20"},
 		{model.Report{StoppedBy: "max_sweeps", Gap: &gap}, 0.1, "raise --max-sweeps and add --force", "--warm-start"},
 		{model.Report{StoppedBy: "max_time", Gap: &gap, Better: &model.Better{Sweep: 20, Gap: 2.5e-5}}, 0, "sweep 20 had 2.5e-05, and the time was up", "--max-sweeps"},
-		{model.Report{StoppedBy: "drift"}, 0, "give --anchor", "gap"},
 	} {
 		o := &trainOptions{out: "m", threshold: test.threshold}
 		if got := aboveGap(&test.r, 1e-6, o.moreOf); !strings.Contains(got, test.want) || strings.Contains(got, test.not) {

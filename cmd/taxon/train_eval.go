@@ -82,12 +82,9 @@ func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error 
 	if _, err := t.writeModel(ctx, dir, s.engine, st, nil); err != nil {
 		return err
 	}
-	quiet := *t.a
-	quiet.ui = newUI(io.Discard) // the training's line is on the screen
-	quiet.ui.quiet = true
 	o := testOptions(t.o)
 	o.model = dir
-	r, err := evaluate(ctx, &quiet, o)
+	r, err := evaluate(ctx, t.a.silent(), o) // the training's line is on the screen
 	if err != nil {
 		return err
 	}

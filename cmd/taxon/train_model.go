@@ -155,7 +155,7 @@ func (t *training) reportGraph(r *model.Report) {
 	if !t.tree.IsGraph() {
 		return
 	}
-	r.Anchor, r.Drift = &t.o.anchor, t.drift
+	r.Anchor = &t.o.anchor
 	if t.o.schedule == jobspec.ScheduleColour {
 		_, sets := jobspec.NodeSets(t.tree, t.spec.GetOptions())
 		r.Colours = int(sets)

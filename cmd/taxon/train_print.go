@@ -59,9 +59,6 @@ func printReport(a *app, out string, r *model.Report) {
 		row("before", "%s", capsThen(c))
 	}
 	row("stopped by", "%s, after %s", r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"))
-	if d := r.Drift; d != nil {
-		row("drifts", "%s: the weights are those of the moment it stopped; give --anchor", drifting(d))
-	}
 	row("time", "%s, %s of CPU, %s at most", formatSeconds(r.Seconds), formatSeconds(r.CPUSeconds), formatBytes(r.PeakRSSBytes))
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }

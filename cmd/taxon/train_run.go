@@ -37,7 +37,6 @@ type training struct {
 	told      string // what a checkpoint goes on from
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
-	drift     *model.Drift       // nil: P has a least value, as far as is known
 	mr        *mapreduce.Backend // nil: the training runs in this process
 	driving   *driving           // nil: nobody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
@@ -146,8 +145,15 @@ func (t *training) openData(ctx context.Context) (err error) {
 		}
 	}
 	t.dir = dir
-	t.set, err = dataset.Open(dir)
-	return err
+	if t.set, err = dataset.Open(dir); err != nil {
+		return err
+	}
+	if t.set.Stats.LabelEntries > 0 { // else an error follows, which says all that warnings would
+		for _, w := range t.set.Warnings {
+			t.a.ui.Warn("%s", w)
+		}
+	}
+	return nil
 }
 
 // scratch is the folder that ingested data goes to.
@@ -169,18 +175,8 @@ func (t *training) ingest(ctx context.Context) (string, error) {
 	if t.o.memory > 0 {
 		o.MemoryBytes = max(t.o.memory/4, 1<<20)
 	}
-	rep, err := dataset.Ingest(ctx, o)
-	p.end()
-	if err != nil {
-		return "", err
-	}
-	if rep.Stats.LabelEntries == 0 {
-		return dir, nil // an error follows, which says all that warnings would
-	}
-	for _, w := range rep.Warnings {
-		t.a.ui.Warn("%s", w)
-	}
-	return dir, nil
+	_, err := dataset.Ingest(ctx, o)
+	return dir, err
 }
 
 // specify makes the job's specification and the tree, which checks structure and
@@ -191,6 +187,12 @@ func (t *training) specify() error {
 		return err
 	}
 	tree, warnings, err := jobspec.Tree(t.spec)
+	if err == nil {
+		err = jobspec.Learnable(t.spec.Data, t.set.Vocabulary != nil)
+		if err != nil && t.o.warm != "" && t.set.Matrix.Cols > 0 {
+			err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.warm)
+		}
+	}
 	if err != nil {
 		return fs.Inputf(t.o.data[0], 0, "%w", err)
 	}
@@ -201,7 +203,9 @@ func (t *training) specify() error {
 		t.a.ui.Warn("%s", w)
 	}
 	t.tree = tree
-	t.findDrift()
+	if t.o.loss == "logistic" && t.tree.IsGraph() && jobspec.Uncertified(t.spec) {
+		t.a.ui.Warn("with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate")
+	}
 	return nil
 }
 
@@ -212,6 +216,12 @@ func (o *trainOptions) flat() bool { return o.method == "bsvm" || o.method == "b
 // specifyStructure puts the structure into the specification, in the way it is read.
 func (t *training) specifyStructure() error {
 	s := t.structure
+	if err := s.CheckLabels(t.o.hierarchy, t.set.Labels); err != nil {
+		return err
+	}
+	if err := t.edges.CheckLabels(t.o.graph, t.set.Labels); err != nil {
+		return err
+	}
 	switch {
 	case t.o.flat():
 		return nil

@@ -135,7 +135,7 @@ func TestWarmStartMistakes(t *testing.T) {
 	if err := os.WriteFile("other.svm", []byte("x 1:1\ny 2:1\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("text.txt", []byte("c0\tone two\nc1\ttwo one\n"), 0o666); err != nil {
+	if err := os.WriteFile("text.txt", []byte("c0\tone two\nc1\ttwo one\nc1\tnone\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for flags, want := range map[string]string{

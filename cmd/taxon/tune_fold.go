@@ -129,7 +129,7 @@ func (s *search) load(ctx context.Context, p tune.Point, fold int) (*foldResult,
 // foldTraining is the training of a point on a fold's rows. Its tree is that of all the
 // data: a class without instances among the rows stays, with negatives alone.
 func (s *search) foldTraining(p tune.Point, d *foldData) (*training, error) {
-	t := &training{a: s.quiet(), usage: new(usage), o: s.o.at(p), work: s.work, set: d.set, structure: s.whole.structure, edges: s.whole.edges}
+	t := &training{a: s.a.silent(), usage: new(usage), o: s.o.at(p), work: s.work, set: d.set, structure: s.whole.structure, edges: s.whole.edges}
 	t.spec = &taxonv1.JobSpec{Options: t.o.proto(), Data: describeData(s.whole.set)}
 	t.spec.Data.Fingerprint = d.set.Fingerprint
 	if err := t.specifyStructure(); err != nil {

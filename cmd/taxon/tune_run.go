@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -312,12 +311,4 @@ func (s *search) ended(ctx context.Context, err error) error {
 		}
 	}
 	return interruptedf("interrupted after %d trainings; to go on from there: %s", done, s.a.commandLine())
-}
-
-// quiet is the app without a voice: what a fold's training would say, the whole one has said.
-func (s *search) quiet() *app {
-	a := *s.a
-	a.ui = newUI(io.Discard)
-	a.ui.quiet = true
-	return &a
 }

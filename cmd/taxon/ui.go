@@ -11,8 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// ui writes progress, notes and warnings to stderr. On a terminal there is one live
-// line, redrawn in place; elsewhere a plain line every 10 s; with quiet nothing.
+// ui writes progress, notes and warnings to stderr. Progress is one live line on a
+// terminal, redrawn in place, and elsewhere a plain line every 10 s. quiet leaves out
+// progress and notes, but no warning.
 //
 // Its methods may be called from several goroutines.
 type ui struct {
@@ -92,15 +93,18 @@ func (u *ui) start(what string, total int64, format func(int64) string) *progres
 }
 
 // Note prints a line for the person who watches: what was done, what to try next.
-func (u *ui) Note(format string, args ...any) { u.say("", format, args...) }
+func (u *ui) Note(format string, args ...any) {
+	if !u.quiet {
+		u.say("", format, args...)
+	}
+}
 
-// Warn prints a line about something that the user may want to change.
-func (u *ui) Warn(format string, args ...any) { u.say("taxon: warning: ", format, args...) }
+const warningLead = "taxon: warning: "
+
+// Warn prints a line about something that the user may want to change, also if quiet.
+func (u *ui) Warn(format string, args ...any) { u.say(warningLead, format, args...) }
 
 func (u *ui) say(lead, format string, args ...any) {
-	if u.quiet {
-		return
-	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()

@@ -237,7 +237,6 @@ const (
 	StoppedByMaxSweeps  = "max_sweeps"
 	StoppedByMaxTime    = "max_time"
 	StoppedByStationary = "stationary"
-	StoppedByDrift      = "drift"
 	StoppedByCancelled  = "cancelled"
 )
 

@@ -19,8 +19,15 @@ func fuzzReader(t *testing.T, in []byte, o ReaderOptions) {
 	for {
 		row, err := r.Read()
 		if err == io.EOF {
-			if r.Counts().Rows == 0 {
-				t.Error("an empty file was read without an error")
+			c, lines := r.Counts(), int64(bytes.Count(in, []byte("\n")))
+			if in[len(in)-1] != '\n' {
+				lines++
+			}
+			if r.Form() == "xmc" {
+				lines--
+			}
+			if c.Rows == 0 || c.Rows+c.EmptyLines+c.Comments != lines {
+				t.Errorf("%+v of %d lines", c, lines)
 			}
 			return
 		}
@@ -49,14 +56,14 @@ func fuzzReader(t *testing.T, in []byte, o ReaderOptions) {
 }
 
 func FuzzLibsvm(f *testing.F) {
-	for _, s := range []string{"a,b 3:1 1:-2e3 # c\n 7:1\n\n", "1:2\r\n+1 2147483647:.5\n", "\xef\xbb\xbfa", "a 1:1.00000005960464477539 1:2", "\xff\xfea"} {
+	for _, s := range []string{"a,b 3:1 1:-2e3 # c\n 7:1\n\n", "1:2\r\n+1 2147483647:.5\n", "\xef\xbb\xbfa", "a 1:1.00000005960464477539 1:2", "\xff\xfea", " \n\t\r\n\n# c\n\ra"} {
 		f.Add([]byte(s), false)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, zeroBased bool) { fuzzReader(t, in, ReaderOptions{ZeroBased: zeroBased}) })
 }
 
 func FuzzXMC(f *testing.F) {
-	for _, s := range []string{"2 5 3\n0,2 0:1 4:2\n 3:1\n", "1 2147483648 1\n0 2147483647:1\n", "3 1 1\n\n0\n"} {
+	for _, s := range []string{"2 5 3\n0,2 0:1 4:2\n 3:1\n", "1 2147483648 1\n0 2147483647:1\n", "3 1 1\n\n0\n", "2 1 1\n\n0\n\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) { fuzzReader(t, in, ReaderOptions{}) })
@@ -65,6 +72,7 @@ func FuzzXMC(f *testing.F) {
 func FuzzText(f *testing.F) {
 	f.Add([]byte(smallText))
 	f.Add([]byte("a\tÉ２ ½\r\n\tx"))
+	f.Add([]byte("\t\n\n \na\tb\rc"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		fuzzReader(t, in, ReaderOptions{Text: true})
 		words := newWords()

@@ -67,7 +67,8 @@ func TestGrammar(t *testing.T) {
 		{"comment at the end", "a 1:1 # b 2:2\nc #\nd\t#x\n1:1 #\n", ReaderOptions{}, "a|1:1;c|;d|;|1:1"},
 		{"comment line", "# x\na 1:1\n#y\n  # z\n", ReaderOptions{}, "a|1:1"},
 		{"no comment within a token", "a#b 1:1\n", ReaderOptions{}, "a#b|1:1"},
-		{"empty lines", "\n\na 1:1\n \n\t\n\r\nb 1:1\n\n", ReaderOptions{}, "a|1:1;b|1:1"},
+		{"empty lines", "\n\na 1:1\n\r\nb 1:1\n\n", ReaderOptions{}, "a|1:1;b|1:1"},
+		{"blanks alone", " \na 1:1\n\t\n \t \r\n ", ReaderOptions{}, "|;a|1:1;|;|;|"},
 		{"byte order mark", "\xef\xbb\xbfa 1:1\n", ReaderOptions{}, "a|1:1"},
 		{"byte order mark, no label", "\xef\xbb\xbf1:1\n", ReaderOptions{}, "|1:1"},
 		{"CRLF", "a 1:1\r\nb\r\n", ReaderOptions{}, "a|1:1;b|"},
@@ -84,11 +85,14 @@ func TestGrammar(t *testing.T) {
 		{"XMC, short names", "1 5 30\n007,+3 0:1\n", ReaderOptions{}, "7,3|1:1"},
 		{"XMC with CRLF and mark", "\xef\xbb\xbf1 1 1 \r\n0 0:1\r\n", ReaderOptions{}, "0|1:1"},
 		{"XMC, zero-based anyway", "1 1 1\n0 0:1\n", zero, "0|1:1"},
-		{"XMC, empty line for a row", "3 1 1\n0 0:1\n\n0 0:1\n", ReaderOptions{}, "0|1:1;0|1:1"},
+		{"XMC, empty line for a row", "4 1 1\n0 0:1\n\n# c\n0 0:1\n\r\n", ReaderOptions{}, "0|1:1;|;0|1:1;|"},
+		{"XMC, blanks for a row", "3 1 1\n \n0 0:1\n\t", ReaderOptions{}, "|;0|1:1;|"},
+		{"XMC, empty lines behind the last row", "2 1 1\n0 0:1\n\n\n\n# c\n \n", ReaderOptions{}, "0|1:1;|"},
 		{"text", "a,b\tSome text, 1:1 # no comment\n", text, "a,b|Some text, 1:1 # no comment"},
 		{"text without label", "\tSome text\n", text, "|Some text"},
 		{"text with tabs", "a\tx\ty\r\n", text, "a|x\ty"},
-		{"empty text", "a\t\n\n \nb\tx", text, "a|;b|x"},
+		{"empty text", "a\t\n\n\nb\tx\n\t\n\t \t\n", text, "a|;b|x;|;|"},
+		{"blanks alone for a text", "a\tx\n \n\t\n", text, "a|x;|;|"},
 		{"text that looks like a header", "1 2 3\n", ReaderOptions{}, "error"},
 	} {
 		rows, _, err := readAll(c.in, c.o)
@@ -105,10 +109,14 @@ func TestGrammar(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	_, c, err := readAll("\n# c\na,a 1:0\n 2:1\n\n\n 3:1 4:0\nb\n", ReaderOptions{})
-	want := Counts{Rows: 4, EmptyLines: 3, Comments: 1, Unlabelled: 2, ZeroRows: 2, RepeatedLabels: 1, ExplicitZeros: 2}
-	if err != nil || c != want {
-		t.Errorf("got %+v, %v; want %+v", c, err, want)
+	for in, want := range map[string]Counts{
+		"\n# c\na,a 1:0\n 2:1\n\n\n 3:1 4:0\nb\n \n":    {Rows: 5, EmptyLines: 3, Comments: 1, Unlabelled: 3, ZeroRows: 3, RepeatedLabels: 1, ExplicitZeros: 2},
+		"4 5 1\n\n# c\n0,0 1:0\n 2:1\n0 2:1\n\n\n# c\n": {Rows: 4, EmptyLines: 2, Comments: 2, Unlabelled: 2, ZeroRows: 2, RepeatedLabels: 1, ExplicitZeros: 1},
+	} {
+		_, c, err := readAll(in, ReaderOptions{})
+		if err != nil || c != want {
+			t.Errorf("%q: got %+v, %v; want %+v", in, c, err, want)
+		}
 	}
 }
 
@@ -180,7 +188,12 @@ func TestBroken(t *testing.T) {
 		{"mark in a later line", ok + "\ufeffb 1:1\n", ReaderOptions{}, 2, "byte order mark"},
 		{"mark in a later line, no label", ok + "\ufeff1:1\n", ReaderOptions{}, 2, "byte order mark"},
 		{"Latin-1 label", ok + "caf\xe9 1:1\n", ReaderOptions{}, 2, "not UTF-8"},
-		{"CR line ends", "a 1:1\rb 2:1\r", ReaderOptions{}, 1, "not a number"},
+		{"CR line ends", "a 1:1\rb 2:1\r", ReaderOptions{}, 1, "carriage return inside a line"},
+		{"CR line ends, text", "a\tdog\rb\tcat\r", text, 1, `(convert the file: tr '\r' '\n')`},
+		{"CR line ends, XMC", "2 5\r3\n0 0:1\n", ReaderOptions{}, 1, "carriage return"},
+		{"CR line ends, labels alone", "a\rb\n", ReaderOptions{}, 1, "carriage return"},
+		{"CR line ends behind a comment", "# a\rb 1:1\n", ReaderOptions{}, 1, "carriage return"},
+		{"two carriage returns", ok + "b 1:1\r\r\n", ReaderOptions{}, 2, "carriage return"},
 		{"NUL", ok + "b 1:1\x00\n", ReaderOptions{}, 2, "NUL byte"},
 		{"NUL in a comment", ok + "b 1:1 # \x00\n", ReaderOptions{}, 2, "NUL byte"},
 		{"NUL in text", "a\tb\x00c\n", text, 1, "NUL byte"},
@@ -194,7 +207,8 @@ func TestBroken(t *testing.T) {
 		{"only a mark", "\xef\xbb\xbf", ReaderOptions{}, 0, "no instance"},
 		{"empty text file", "", text, 0, "no instance"},
 		{"header alone", "0 5 3\n", ReaderOptions{}, 0, "no instance"},
-		{"XMC, too few rows", "3 5 3\n0 0:1\n", ReaderOptions{}, 1, "announces 3 instances, the file has 1"},
+		{"XMC, too few rows", "3 5 3\n0 0:1\n\n", ReaderOptions{}, 1, "announces 3 instances, the file has 2"},
+		{"XMC, one more behind an empty line", "2 5 3\n0 0:1\n\n0 0:1\n", ReaderOptions{}, 4, "an empty one too"},
 		{"XMC, too many rows", "1 5 3\n0 0:1\n0 0:1\n", ReaderOptions{}, 3, "one instance more than the 1"},
 		{"XMC, index too large", "1 5 3\n0 5:1\n", ReaderOptions{}, 2, "announces 5 features"},
 		{"XMC, label too large", "1 5 3\n3 0:1\n", ReaderOptions{}, 2, "announces 3 labels"},
@@ -250,7 +264,7 @@ func TestLongLine(t *testing.T) {
 		in string
 		ok bool
 	}{{"12345678\n", true}, {"12345678\r\n", true}, {"12345678", true}, {"123456789\n", false}, {"123456789", false}, {"12345678\r\r\n", false}} {
-		if _, err := newLines(strings.NewReader(c.in), 8).next(); (err == nil) != c.ok {
+		if _, err := newSplitter(strings.NewReader(c.in), 8).next(); (err == nil) != c.ok {
 			t.Errorf("limit 8, %q: %v", c.in, err)
 		}
 	}

@@ -231,8 +231,11 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	labels, entries := 0, 0
 	for i, row := range b.rows {
 		if s.header != nil {
-			if err := s.header.checkRoom(s.counts.Rows + int64(i)); err != nil {
+			if taken, err := s.header.take(s.counts.Rows+int64(i), row.labels-labels+row.entries-entries); err != nil {
 				return fs.Inputf(s.o.Name, s.line+row.line, "%w", err)
+			} else if !taken {
+				b.counts.add(Counts{Rows: -1, Unlabelled: -1, ZeroRows: -1, EmptyLines: 1})
+				continue
 			}
 		}
 		if err := f(row, b.labels[labels:row.labels], b.index[entries:row.entries], b.bits[entries:row.entries]); err != nil {

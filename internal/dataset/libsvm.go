@@ -16,7 +16,7 @@ type lineKind int
 
 const (
 	instance lineKind = iota
-	blank
+	empty
 	comment
 )
 
@@ -28,20 +28,13 @@ type svmParser struct {
 	pairs     []uint64
 }
 
-// parse reads one line into row (Labels, Index, Value). Messages name no file.
+// parse reads one line into row (Labels, Index, Value), which is reset. Messages name no file.
 func (p *svmParser) parse(line []byte, row *Row) (lineKind, error) {
-	row.reset()
-	if bytes.IndexByte(line, 0) >= 0 {
-		return 0, errNUL
-	}
 	rest := skipBlanks(line)
-	if len(rest) == 0 {
-		return blank, nil
-	}
-	if rest[0] == '#' {
+	if len(rest) > 0 && rest[0] == '#' {
 		return comment, nil
 	}
-	if len(rest) == len(line) { // a leading blank says: no label
+	if len(rest) > 0 && len(rest) == len(line) { // a leading blank says: no label
 		token := rest[:tokenLen(rest)]
 		if !isFeature(token) {
 			if err := parseLabels(token, row); err != nil {

@@ -14,8 +14,8 @@ const maxLineBytes = 64 << 20
 // firstBufferBytes holds some hundred usual lines; the buffer grows only for longer ones.
 const firstBufferBytes = 128 << 10
 
-// lines cuts a stream into lines without copying them.
-type lines struct {
+// splitter cuts a stream into lines without copying them.
+type splitter struct {
 	r     io.Reader
 	buf   []byte
 	a, b  int   // unread bytes: buf[a:b]
@@ -25,13 +25,13 @@ type lines struct {
 	pause func() bool
 }
 
-func newLines(r io.Reader, limit int) *lines {
-	return &lines{r: r, limit: limit, buf: make([]byte, min(firstBufferBytes, limit+2))}
+func newSplitter(r io.Reader, limit int) *splitter {
+	return &splitter{r: r, limit: limit, buf: make([]byte, min(firstBufferBytes, limit+2))}
 }
 
 // next returns the next line without its LF or CRLF, valid until the next call, or
 // io.EOF, or the stream's error with the line it happened in.
-func (l *lines) next() ([]byte, error) {
+func (l *splitter) next() ([]byte, error) {
 	seen := 0 // bytes of buf[a:b] known to hold no line end
 	for {
 		if i := bytes.IndexByte(l.buf[l.a+seen:l.b], '\n'); i >= 0 {
@@ -62,7 +62,7 @@ func (l *lines) next() ([]byte, error) {
 	return l.take(line)
 }
 
-func (l *lines) take(line []byte) ([]byte, error) {
+func (l *splitter) take(line []byte) ([]byte, error) {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
 	}
@@ -76,10 +76,10 @@ func (l *lines) take(line []byte) ([]byte, error) {
 // errTooLong has no line yet.
 var errTooLong = &fs.InputError{Msg: "the line is longer than 64 MiB: is this a text file with one instance a line?"}
 
-func (l *lines) tooLong() error { return fs.AtLine(errTooLong, l.line+1) }
+func (l *splitter) tooLong() error { return fs.AtLine(errTooLong, l.line+1) }
 
 // fill reads once, after making room.
-func (l *lines) fill() {
+func (l *splitter) fill() {
 	if l.a > 0 {
 		copy(l.buf, l.buf[l.a:l.b])
 		l.a, l.b = 0, l.b-l.a

@@ -9,9 +9,13 @@ import (
 	"slices"
 
 	"taxon/internal/fs"
+	"taxon/internal/lines"
 )
 
-var errNUL = errors.New("the line holds a NUL byte: is this a UTF-8 text file? (convert UTF-16 with iconv -t UTF-8)")
+var (
+	errNUL = errors.New("the line holds a NUL byte: is this a UTF-8 text file? (convert UTF-16 with iconv -t UTF-8)")
+	errCR  = errors.New(lines.CarriageReturn)
+)
 
 // Row is one instance. The slices belong to the Reader and hold until the next Read.
 type Row struct {
@@ -42,7 +46,7 @@ var ErrPause = errors.New("the stream pauses")
 // Counts is what a Reader met besides plain instances. None of it is an error.
 type Counts struct {
 	Rows           int64 `json:"rows"`            // instances
-	EmptyLines     int64 `json:"empty_lines"`     // skipped
+	EmptyLines     int64 `json:"empty_lines"`     // without a single character, skipped
 	Comments       int64 `json:"comments"`        // lines with a comment only, skipped
 	Unlabelled     int64 `json:"unlabelled"`      // rows without a label
 	ZeroRows       int64 `json:"zero_rows"`       // rows without a feature
@@ -53,7 +57,7 @@ type Counts struct {
 // Reader yields the instances of a stream in input order. It holds one line in memory.
 type Reader struct {
 	o      ReaderOptions
-	lines  *lines
+	lines  *splitter
 	parser svmParser
 	header *xmcHeader // nil: no XMC form
 	row    Row
@@ -65,7 +69,7 @@ type Reader struct {
 
 // NewReader reads r, which must be free of compression (fs.Open sees to that).
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
-	l := newLines(r, maxLineBytes)
+	l := newSplitter(r, maxLineBytes)
 	l.pause = o.Pause
 	return &Reader{
 		o:      o,
@@ -79,9 +83,9 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 // it, whose header is then known.
 func (r *Reader) restart(text []byte, first bool, header *xmcHeader) {
 	if r.lines == nil {
-		r.lines = &lines{limit: maxLineBytes}
+		r.lines = &splitter{limit: maxLineBytes}
 	}
-	*r.lines = lines{buf: text, b: len(text), limit: r.lines.limit, err: io.EOF}
+	*r.lines = splitter{buf: text, b: len(text), limit: r.lines.limit, err: io.EOF}
 	r.parser.zeroBased, r.parser.limit = r.o.ZeroBased, maxIndex
 	r.counts, r.first, r.err = Counts{}, first, nil
 	if r.header = header; header != nil {
@@ -149,12 +153,14 @@ func (r *Reader) next() error {
 			return r.fail(err)
 		}
 		switch kind {
-		case blank:
+		case empty:
 			r.counts.EmptyLines++
 		case comment:
 			r.counts.Comments++
 		default:
-			return r.finish()
+			if taken, err := r.finish(); taken || err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -166,7 +172,7 @@ func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 		return false, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
 	}
 	*line = bytes.TrimPrefix(*line, byteOrderMark)
-	if r.o.Text {
+	if r.o.Text || bytes.IndexByte(*line, '\r') >= 0 {
 		return false, nil
 	}
 	r.header, err = parseXMCHeader(*line)
@@ -177,24 +183,33 @@ func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	return true, err
 }
 
+// parse tells what a line is, by one rule for all forms and all who read rows. Nothing on
+// it: no row, save in the XMC form, whose header counts its lines. A comment alone, where
+// the form has comments: no row. Everything else is a row; blanks alone are one without
+// labels and features.
 func (r *Reader) parse(line []byte) (lineKind, error) {
-	if r.o.Text {
-		return parseTextLine(line, &r.row)
+	r.row.reset()
+	switch {
+	case len(line) == 0 && r.header == nil:
+		return empty, nil
+	case bytes.IndexByte(line, 0) >= 0:
+		return 0, errNUL
+	case bytes.IndexByte(line, '\r') >= 0:
+		return 0, errCR
+	case r.o.Text:
+		return instance, parseTextLine(line, &r.row)
 	}
 	return r.parser.parse(line, &r.row)
 }
 
-// finish checks and tidies the row just parsed and counts it.
-func (r *Reader) finish() error {
+// finish checks and tidies the row just parsed and counts it. It is not taken if it is an
+// empty line behind an XMC file's last row.
+func (r *Reader) finish() (taken bool, err error) {
 	row := &r.row
 	row.Line = r.lines.line
 	if r.header != nil {
-		err := r.header.checkLabels(row)
-		if err == nil && !r.part {
-			err = r.header.checkRoom(r.counts.Rows)
-		}
-		if err != nil {
-			return r.fail(err)
+		if err := r.header.checkLabels(row); err != nil {
+			return false, r.fail(err)
 		}
 	}
 	if n := len(row.Labels); n > 1 {
@@ -202,6 +217,14 @@ func (r *Reader) finish() error {
 		r.counts.RepeatedLabels += int64(n - len(row.Labels))
 	}
 	r.counts.ExplicitZeros += dropZeros(row)
+	if r.header != nil && !r.part {
+		if taken, err := r.header.take(r.counts.Rows, len(row.Labels)+len(row.Index)); err != nil {
+			return false, r.fail(err)
+		} else if !taken {
+			r.counts.EmptyLines++
+			return false, nil
+		}
+	}
 	r.counts.Rows++
 	if len(row.Labels) == 0 {
 		r.counts.Unlabelled++
@@ -209,7 +232,7 @@ func (r *Reader) finish() error {
 	if len(row.Index) == 0 && !r.o.Text {
 		r.counts.ZeroRows++
 	}
-	return nil
+	return true, nil
 }
 
 // checkEnd judges a stream as a whole; all is well with io.EOF.

@@ -24,7 +24,7 @@ func refParse(text string) (rows []refRow) {
 	for _, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line = strings.TrimSuffix(line, "\r")
 		fields := strings.Fields(line)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+		if line == "" || len(fields) > 0 && strings.HasPrefix(fields[0], "#") {
 			continue
 		}
 		row := refRow{values: map[uint32]float32{}}

@@ -8,33 +8,29 @@ import (
 	"unicode/utf8"
 )
 
-// parseTextLine reads label[,label...]<TAB>text. A line that begins with the tab has no
-// label. Text has no comments.
-func parseTextLine(line []byte, row *Row) (lineKind, error) {
-	row.reset()
+// parseTextLine reads label[,label...]<TAB>text. A line that begins with the tab, or holds
+// blanks alone, has no label. Text has no comments.
+func parseTextLine(line []byte, row *Row) error {
 	if len(skipBlanks(line)) == 0 {
-		return blank, nil
-	}
-	if bytes.IndexByte(line, 0) >= 0 {
-		return 0, errNUL
+		return nil
 	}
 	labels, text, ok := bytes.Cut(line, []byte{'\t'})
 	if !ok {
-		return 0, errors.New("no tab in the line: want LABEL[,LABEL...]<TAB>TEXT (begin with the tab where there is no label)")
+		return errors.New("no tab in the line: want LABEL[,LABEL...]<TAB>TEXT (begin with the tab where there is no label)")
 	}
 	if bytes.IndexByte(labels, ' ') >= 0 {
-		return 0, fmt.Errorf("label %s holds a blank: names hold neither blanks nor commas", show(labels))
+		return fmt.Errorf("label %s holds a blank: names hold neither blanks nor commas", show(labels))
 	}
 	if len(labels) > 0 {
 		if err := parseLabels(labels, row); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if !utf8.Valid(text) {
-		return 0, errors.New("the text is not UTF-8: convert the file (iconv -t UTF-8)")
+		return errors.New("the text is not UTF-8: convert the file (iconv -t UTF-8)")
 	}
 	row.Text = text
-	return instance, nil
+	return nil
 }
 
 // eachWord calls f with each word of the text: a longest run of letters and numbers

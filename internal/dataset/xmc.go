@@ -6,7 +6,9 @@ import (
 	"strconv"
 )
 
-// xmcHeader is line 1 of the XMC form: the instances, features and labels of the file.
+// xmcHeader is line 1 of the XMC form: the instances, features and labels of the file. The
+// lines behind it are its instances, also the empty ones: some writers leave an instance
+// without label and feature so.
 type xmcHeader struct {
 	rows, features, labels int64
 }
@@ -42,12 +44,14 @@ func (h *xmcHeader) rule(p *svmParser) {
 	p.limit = uint32(h.features - 1)
 }
 
-// checkRoom refuses a row that has before rows before it, if the header announces no more.
-func (h *xmcHeader) checkRoom(before int64) error {
-	if before >= h.rows {
-		return fmt.Errorf("one instance more than the %d that the header on line 1 announces", h.rows)
+// take says whether a row is one of the instances announced, given the rows before it and
+// its labels and features together. Behind the last one, a row without any is an empty
+// line, and another is an error.
+func (h *xmcHeader) take(before int64, content int) (bool, error) {
+	if before >= h.rows && content > 0 {
+		return false, fmt.Errorf("one instance more than the %d that the header on line 1 announces (each line counts, an empty one too)", h.rows)
 	}
-	return nil
+	return before < h.rows, nil
 }
 
 // checkLabels holds a row against the header and writes its labels in their shortest form.
@@ -64,10 +68,9 @@ func (h *xmcHeader) checkLabels(row *Row) error {
 	return nil
 }
 
-// checkEnd compares the number of instances. Empty lines may be rows without label and
-// feature, which some writers of this form leave so; they are skipped all the same.
+// checkEnd compares the number of instances.
 func (h *xmcHeader) checkEnd(c Counts) error {
-	if c.Rows+c.EmptyLines < h.rows {
+	if c.Rows < h.rows {
 		return fmt.Errorf("the header announces %d instances, the file has %d: it is incomplete", h.rows, c.Rows)
 	}
 	return nil

@@ -22,6 +22,10 @@ import (
 // MaxBytes is the longest line that is read; the contract of the file formats says so.
 const MaxBytes = 64 << 20
 
+// CarriageReturn is the error for a CR that ends no line: old Mac files end theirs so, and
+// read as one line they would lose all but the first.
+const CarriageReturn = `carriage return inside a line: lines end with LF or CRLF (convert the file: tr '\r' '\n')`
+
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // Reader hands out lines. It reads ahead, so its source should not be read elsewhere.
@@ -101,7 +105,7 @@ func (r *Reader) check(b []byte) error {
 		return r.Errorf("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
 	}
 	if bytes.IndexByte(b, '\r') >= 0 {
-		return r.Errorf("carriage return inside a line: lines end with LF or CRLF")
+		return r.Errorf("%s", CarriageReturn)
 	}
 	if bytes.HasPrefix(b, byteOrderMark) { // it would be an unseen part of a name
 		return r.Errorf("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")

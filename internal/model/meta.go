@@ -68,7 +68,6 @@ type Report struct {
 	Gap           *float64 `json:"gap"`  // relative, (P-D)/P; nil as Dual
 	StoppedBy     string   `json:"stopped_by"`
 	Anchor        *float64 `json:"anchor,omitempty"`  // graphs
-	Drift         *Drift   `json:"drift,omitempty"`   // graphs without an anchor, logistic loss; nil: none found
 	Colours       int      `json:"colours,omitempty"` // graphs, schedule colour: independent sets of a sweep
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`
@@ -96,15 +95,6 @@ type PastCaps struct {
 	Gap        float64 `json:"gap"`
 	MaxSweeps  int     `json:"max_sweeps"`  // 0: no cap
 	MaxSeconds float64 `json:"max_seconds"` // 0: no cap
-}
-
-// Drift says which parts of a graph P has no least value along: all classes of such a
-// component may shift together by one vector, which lowers P for ever.
-type Drift struct {
-	Components int      `json:"components"` // that drift
-	Of         int      `json:"of"`         // components with edges and classes
-	Classes    int      `json:"classes"`    // in those that drift
-	First      []string `json:"first"`      // a class of each of them, the first few
 }
 
 // TraceRow is one sweep of trace.jsonl; nil where a figure was not computed.

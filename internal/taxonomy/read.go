@@ -19,7 +19,8 @@ const askGraph = " (is this an undirected graph? then use --graph)"
 const maxNodes = math.MaxInt32/2 - 1
 
 // Read reads a hierarchy: "parent child" a line, separated by blanks or tabs; '#' opens
-// a comment at a line's start or after a blank; empty lines are skipped. source names the
+// a comment at a line's start or after a blank; a name may stand as a JSON string, and must
+// if it begins with '#' or a quote; empty lines are skipped. source names the
 // input in errors and warnings. Errors are *fs.InputError with the line to blame, save
 // failures of r itself. Repeated edges are dropped and counted in a warning.
 func Read(r io.Reader, source string) (*Structure, []string, error) {
@@ -124,26 +125,34 @@ type builder struct {
 func (b *builder) line(in *lines.Reader, text []byte) error {
 	var name [2][]byte
 	count := 0
-	for f := range bytes.FieldsFuncSeq(text, isBlank) {
-		if f[0] == '#' {
-			break
+	rest := bytes.TrimLeft(text, blanks)
+	for ; len(rest) > 0 && rest[0] != '#'; rest = bytes.TrimLeft(rest, blanks) {
+		n, behind, err := lines.CutName(rest)
+		if err != nil {
+			return in.Errorf("%v", err)
 		}
 		if count < 2 {
-			name[count] = f
+			name[count] = n
 		}
-		count++
+		count, rest = count+1, behind
 	}
 	if count == 0 {
 		return nil
 	}
 	if count != 2 {
-		form := "parent child"
+		form, hint := "parent child", ""
 		if b.graph {
 			form = "a b"
 		}
-		return in.Errorf("%s where two are expected: `%s`, separated by a blank", plural(count, "name"), form)
+		if count == 1 && len(rest) > 0 {
+			hint = ` (a name that begins with # stands in quotes: "#b")`
+		}
+		return in.Errorf("%s where two are expected: `%s`, separated by a blank%s", plural(count, "name"), form, hint)
 	}
 	for _, n := range name {
+		if len(n) == 0 || bytes.ContainsFunc(n, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+			return in.Errorf("the name %s: names have no blanks and no control characters, and are not empty", shorten(n))
+		}
 		if bytes.IndexByte(n, ',') >= 0 {
 			return in.Errorf("comma in the name %s: names have no commas, as labels are separated by them", shorten(n))
 		}
@@ -196,8 +205,8 @@ func (b *builder) add(line int, parent, child uint32) {
 	b.lineOf = append(b.lineOf, line)
 }
 
-// isBlank tells the separators of names; other white space belongs to a name.
-func isBlank(r rune) bool { return r == ' ' || r == '\t' }
+// blanks separate names; other white space belongs to a name.
+const blanks = " \t"
 
 // plural renders "1 name", "3 names".
 func plural(n int, what string) string {

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"taxon/internal/fs"
+	"taxon/internal/lines"
 )
 
 // edges renders a structure as "a>b a>c".
@@ -30,6 +31,7 @@ func TestRead(t *testing.T) {
 		{"repeats", "a b\na c\na b\na b\n", "a>b a>c", "f: repeated edges dropped: 2 (the first in line 3)"},
 		{"names of any text", "münchen 日本\nα:β x=y\n", "münchen>日本 α:β>x=y", ""},
 		{"two parents", "a c\nb c\n", "a>c b>c", ""},
+		{"names as JSON strings", "\"a\" \"#b\" # why\n\t\"#b\"\tc\n#c d\n\"\\\"q\\\"\" \"\\u00fc\\\\\"\r\na c\"d\"\n", `a>#b #b>c "q">ü\ a>c"d"`, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,6 +71,14 @@ func TestReadRefuses(t *testing.T) {
 		{"one name", "a b\nc\n", "f:2: 1 name where two are expected"},
 		{"three names", "a b\n\na b c\n", "f:3: 3 names where two"},
 		{"self-loop", "a b\nb b\n", `f:2: self-loop: "b"`},
+		{"comment for a child", "a b\na #b\n", "f:2: 1 name where two are expected"},
+		{"quote that is not closed", "a \"b\n", "f:1: a name that begins with a quote must be a JSON string"},
+		{"quote in a name", "a \"b\"c\n", "f:1: a name that begins with a quote"},
+		{"broken escape", "a \"b\\x\"\n", "f:1: a name that begins with a quote"},
+		{"blank in a name", "a \"b c\"\n", `f:1: the name "b c": names have no blanks`},
+		{"line end in a name", "a \"b\\nc\"\n", `f:1: the name "b\nc": names have no blanks`},
+		{"empty name", "a b\n\"\" c\n", `f:2: the name "": names have`},
+		{"comma in a quoted name", "a \"b,c\"\n", `f:1: comma in the name "b,c"`},
 		{"comma", "a b,c\n", `f:1: comma in the name "b,c"`},
 		{"comma in a long name", "a b," + long + "\n", `..."`},
 		{"NUL", "a b\na \x00\n", "f:2: NUL byte"},
@@ -147,6 +157,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("a b\na c # x\n"))
 	f.Add([]byte("\xef\xbb\xbfa b\r\nb a\n"))
 	f.Add([]byte("a a\n"))
+	f.Add([]byte("\"#a\" b # c\n\tb \"\\\"c\\u00e9\"\n"))
 	f.Add([]byte("\xef\xbb\xbf\xef\xbb\xbf>a b\n")) // once read as a name
 	f.Add([]byte(" \ufeff 0"))                      // this, too
 	f.Add([]byte("\xff\xfea\x00"))
@@ -163,7 +174,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var b strings.Builder
 		for i, p := range s.Parents {
-			fmt.Fprintf(&b, "%s %s\n", s.Names[p], s.Names[s.Children[i]])
+			fmt.Fprintf(&b, "%s %s\n", lines.AppendName(nil, s.Names[p]), lines.AppendName(nil, s.Names[s.Children[i]]))
 		}
 		again, _, err := Read(strings.NewReader(b.String()), "f")
 		if err != nil || edges(again) != edges(s) {

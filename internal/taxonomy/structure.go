@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"taxon/internal/fs"
 )
 
 // Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG.
@@ -69,6 +71,23 @@ func (s *Structure) Check() error {
 		return errors.New(s.describeCycle(cycle))
 	}
 	return nil
+}
+
+// CheckLabels refuses a structure, read from source, that holds none of the labels: it is
+// of other data, or names its classes otherwise. No structure (nil) and no labels pass.
+// O(names + labels).
+func (s *Structure) CheckLabels(source string, labels []string) error {
+	if s == nil || len(labels) == 0 {
+		return nil
+	}
+	own := make(map[string]bool, len(s.Names))
+	for _, name := range s.Names {
+		own[name] = true
+	}
+	if slices.ContainsFunc(labels, func(l string) bool { return own[l] }) {
+		return nil
+	}
+	return fs.Inputf(source, 0, "no label of the data is in it: they are %s, its names %s; is it of other data, or are the names written otherwise?", quoteSome(labels), quoteSome(s.Names))
 }
 
 // index checks all but cycles and returns the node of each name.

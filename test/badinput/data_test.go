@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,7 +52,10 @@ func TestInstances(t *testing.T) {
 		bad("binary junk", junk(4096), "bad.svm", ""),
 		bad("an executable", "\x7fELF\x02\x01\x01\x00\x00\x00\x00", "bad.svm:1: ", ""),
 		bad("empty file", "", "bad.svm: ", ""),
-		bad("empty lines only", "\n\n  \n", "bad.svm: ", ""),
+		bad("empty lines only", "\n\n\r\n", "bad.svm: no instance in it", ""),
+		bad("lines of blanks only", "  \n\t\n", "bad.svm: no instance has a label", ""),
+		bad("CR line ends", "a 1:1\rb 2:1\r", "bad.svm:1: carriage return", "tr '\\r' '\\n'"),
+		bad("XMC, an empty line too many", "2 4 2\n0 0:1\n\n1 1:1\n", "bad.svm:4: ", "an empty one too"),
 		bad("comments only", "# one\n# two\n", "bad.svm: ", ""),
 		bad("no positive at all", " 1:1\n 2:1\n", "bad.svm: ", "label"),
 		bad("XMC header with too few rows", "3 4 2\n0 0:1\n1 1:1\n", "bad.svm", ""),
@@ -72,8 +76,49 @@ func TestInstances(t *testing.T) {
 		{name: "a line of 100 MB to predict", stdin: longLine(100 << 20), args: "predict --model model --data - --out p.txt --quiet", at: "stdin:2: ", says: "64 MiB"},
 		{name: "text without a tab", files: map[string]string{"bad.svm": "a\tone two\nb three\n"}, args: train + " --text", at: "bad.svm:2: ", says: "tab"},
 		{name: "text not UTF-8", files: map[string]string{"bad.svm": "a\tone two\nb\tthree \xfe\xff\n"}, args: train + " --text", at: "bad.svm:2: ", says: "UTF-8"},
+		{name: "text with CR line ends", files: map[string]string{"bad.svm": "a\tone two\rb\tthree two\r"}, args: train + " --text", at: "bad.svm:1: carriage return", says: "tr"},
+		{name: "CR line ends to predict", files: map[string]string{"bad.svm": "a 1:1\rb 2:1\r"}, args: "predict --model model --data bad.svm --out p.txt", at: "bad.svm:1: carriage return"},
+		{name: "CR line ends in predictions", files: map[string]string{"bad.txt": "a\rb\r"}, args: "eval --pred bad.txt --data good.svm", at: "bad.txt:1: carriage return"},
 		{name: "text with NUL", files: map[string]string{"bad.svm": "a\tone two\nb\tthree \x00\n"}, args: train + " --text", at: "bad.svm:2: ", says: "NUL"},
 	})
+}
+
+// TestNothingToLearn: data that no two instances can be told apart by. One class is enough
+// where some instances are without it.
+func TestNothingToLearn(t *testing.T) {
+	one, bare, all := "x 1:1\nx 2:1\nx 1:1 2:1\n", "a\nb\n \n", "x,y 1:1\ny,x 2:1\n"
+	oneText, bareText := "x\tone two\nx\tone three\nx\ttwo three\n", "x\tone two\ny\tthree four\n"
+	var trials []trial
+	add := func(what, text, flags, says string) {
+		for _, verb := range []string{"train --out m", "tune --out t --folds 2", "train --out m --method bsvm", "train --out m --engine mapreduce --runner processes", "train --out m --hierarchy xy.txt", "train --out m --graph xy.txt"} {
+			trials = append(trials, trial{name: what + ", " + verb, files: map[string]string{"bad.svm": text, "xy.txt": "r x\nr y\nr a\n"}, args: verb + " --data bad.svm" + flags, at: "bad.svm: ", says: says})
+		}
+	}
+	add("one class", one, "", "every instance has the one label \"x\"")
+	add("one class of text", oneText, " --text", "every instance has the one label \"x\"")
+	add("all classes everywhere", all, "", "every instance has all 2 labels")
+	add("no feature", bare, "", "no instance has a feature")
+	add("no feature of text", bareText, " --text", "no word stands in two instances or more and not in all")
+	runAll(t, append(trials,
+		trial{name: "new instances alone, from a model", files: map[string]string{"bad.svm": one}, args: "train --data bad.svm --warm-start model --out m", at: "bad.svm: every instance", says: "--warm-start takes weights from model, not instances"},
+		trial{name: "ingested", files: map[string]string{"bad.svm": one}, prep: func(t *testing.T, dir string) {
+			cmd := exec.Command(binary, "ingest", "--data", "bad.svm", "--out", "badset")
+			if cmd.Dir = dir; cmd.Run() != nil {
+				t.Fatal("ingest failed")
+			}
+		}, args: "train --data badset --out m", at: "badset: every instance"},
+	))
+	for name, text := range map[string]string{"negatives": one + " 3:1\n", "one with less": "x,y 1:1\nx 2:1\n", "two": "x 1:1\ny 2:1\n"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "fine.svm"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(binary, "train", "--data", "fine.svm", "--out", "m")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v, %s", name, err, out)
+		}
+	}
 }
 
 func TestCompression(t *testing.T) {

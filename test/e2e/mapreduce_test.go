@@ -74,8 +74,19 @@ func TestMapReduceInterrupted(t *testing.T) {
 // TestSubmitMapReduce: a driver stays behind, answers, and makes the model.
 func TestSubmitMapReduce(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
-	args := append([]string{"submit", "--data", data, "--hierarchy", tree, "--out", out, "--id", "mine", "--json", "--quiet"}, append(few, mapReduce...)...)
+	text, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := filepath.Join(t.TempDir(), "odd.svm") // the same data and an empty line
+	if err := os.WriteFile(odd, append(text, '\n'), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"submit", "--data", odd, "--hierarchy", tree, "--out", out, "--id", "mine", "--json", "--quiet"}, append(few, mapReduce...)...)
 	r := taxon(t, args...)
+	if !strings.Contains(r.stderr, "taxon: warning: 1 empty line skipped\n") {
+		t.Errorf("the driver's warnings are lost: %q", r.stderr)
+	}
 	var d struct {
 		Job, Coordinator string
 		PID              int

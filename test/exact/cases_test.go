@@ -134,16 +134,18 @@ var kinds = []kind{
 		p.Rows[2].Labels, p.Rows[5].Labels = nil, nil
 		return p
 	}},
-	{"one instance, one class, a chain", func(r *rand.Rand) *Problem {
-		return &Problem{Edges: edges("r s", "s t"), Rows: draw(r, 1, 2, "t")}
+	{"one instance with the one class, one without, a chain", func(r *rand.Rand) *Problem {
+		p := &Problem{Edges: edges("r s", "s t"), Rows: draw(r, 2, 2, "t")}
+		p.Rows[1].Labels = nil
+		return p
 	}},
 	{"only the root has a label", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("root a", "a b"), Rows: draw(r, 8, 3, "root")}
 		p.Rows[1].Labels, p.Rows[6].Labels = nil, nil
 		return p
 	}},
-	{"labels outside the structure only", func(r *rand.Rand) *Problem {
-		return &Problem{Edges: edges("root a", "root b"), Rows: draw(r, 12, 4, "p", "q", "s")}
+	{"labels outside the structure but one", func(r *rand.Rand) *Problem {
+		return &Problem{Edges: edges("root a", "root b"), Rows: draw(r, 12, 4, "p", "q", "s", "b")}
 	}},
 	{"identical rows in all classes", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("root g", "root z", "g x", "g y"), Rows: draw(r, 9, 5, "x", "y", "z")}
@@ -279,11 +281,9 @@ func randomProblem(r *rand.Rand) *Problem {
 		case 0:
 			row.Index, row.Value = nil, nil
 		case 1:
-			if i > 0 && len(row.Index) > 0 {
-				row.Labels = nil
-			}
+			row.Labels = nil
 		case 2:
-			if l := names[r.IntN(len(names))]; row.Labels[0] != l {
+			if l := names[r.IntN(len(names))]; len(row.Labels) > 0 && row.Labels[0] != l {
 				row.Labels = append(row.Labels, l)
 			}
 		case 3:
@@ -296,5 +296,12 @@ func randomProblem(r *rand.Rand) *Problem {
 			}
 		}
 	}
+	learnable(p)
 	return p
+}
+
+// learnable gives a problem what train asks of data: a label of the structure, and a row
+// without it.
+func learnable(p *Problem) {
+	p.Rows[0].Labels, p.Rows[1].Labels = []string{p.Edges[0].Parent}, nil
 }

@@ -23,7 +23,7 @@ var graphKinds = []kind{
 		return p
 	}},
 	{"only isolated terminals", func(r *rand.Rand) *Problem {
-		p := &Problem{Edges: edges("x y")}
+		p := &Problem{Edges: edges("x y", "a a")} // the loop is dropped, and a is known
 		p.Rows = draw(r, 12, 4, "a", "b", "c")
 		return p
 	}},
@@ -136,5 +136,6 @@ func randomGraph(r *rand.Rand) *Problem {
 	}
 	r.Shuffle(len(names), func(a, b int) { names[a], names[b] = names[b], names[a] })
 	p.Rows = draw(r, 6+r.IntN(16), 2+r.IntN(5), names[:1+r.IntN(min(len(names), 8))]...)
+	learnable(p)
 	return p
 }

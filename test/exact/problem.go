@@ -89,7 +89,7 @@ func (p *Problem) Data() string {
 		for k, f := range r.Index {
 			fmt.Fprintf(&b, " %d:%s", f, strconv.FormatFloat(float64(r.Value[k]), 'g', -1, 32))
 		}
-		b.WriteByte('\n')
+		b.WriteString(" \n") // an empty line would be no row
 	}
 	return b.String()
 }

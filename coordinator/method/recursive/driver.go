@@ -1,6 +1,7 @@
 package recursive
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,167 +13,38 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Constants of the iteration. They change the path, never the optimum.
-const (
-	// innerShare: inner solves aim at this share of the last certified gap, spread evenly
-	// over the terminals. Shrinking makes further inner epochs cheap against a sweep's fixed
-	// costs, and 0.1 held the outer gap up (569 classes, C = 1: 40 sweeps to 1e-3, not 36).
-	innerShare = 0.02
-	// defaultEpochs is the least number of inner epochs of a sweep when the options name
-	// none: one stalls at a gap of 5e-2, two or three do not (methods.md 1).
-	defaultEpochs = 3
-	// squaredRough: of the squared hinge one is enough in the first sweeps, while its working
-	// sets are guesses. Fewer than three later cost sweeps (clef, C = 10: 40 to 1e-3, not 12).
-	squaredRough = 1
-	// maxEpochs bounds an inner solve that does not reach its aim; the next sweep goes on.
-	// Where the inner gaps stay above slowShare of the whole one (unnormalised data, large
-	// C), the bound doubles, up to mostEpochs.
-	maxEpochs  = 50
-	mostEpochs = 6400
-	slowShare  = 0.3
-	// preciseBelow and preciseFrom: float32 descents leave gaps of 1e-5 to 2e-4 on problems
-	// with C = 100, as duals move in steps of their rounding. A job that asks for less than
-	// preciseBelow descends in float64 once its gap is below preciseFrom; so does one whose
-	// gap has not fallen by a fifth in standSweeps, below preciseFrom in closeSweeps (to 1e-4,
-	// C = 1, sweeps and CPU s: news20 32 and 8, clef 31 and 19; with 60 for both 216 and 27, 44 and 32).
-	preciseBelow = 5e-5
-	preciseFrom  = 1e-2
-	standSweeps  = 16
-	closeSweeps  = 8
-	// driftShare, driftBelow: and one below that gap whose terminals make up that share of it, as float32
-	// drifts from y + v unseen (clef to 1e-4 17 sweeps, not 32); flatRise: a flat one whose D rises by less of it.
-	driftShare = 0.9
-	driftBelow = 1e-3
-	flatRise   = 1e-3
-	// A job whose gap has not fallen by a fifth in cycleSweeps and was meanwhile cycleWorse
-	// times the best runs in circles between steps that are too bold and working sets that
-	// miss what they stir up (seen on tiny problems); one that has not in patience sweeps is
-	// stuck somehow. Both go on in earnest: full stiffness, which always majorises, and every
-	// row in the working sets.
-	cycleSweeps = 40
-	cycleWorse  = 1.5
-	patience    = 300
-	// A job ends as stationary if its gap has not fallen by a fifth over giveUpSweeps and
-	// half of all its sweeps.
-	giveUpSweeps = 1000
-	// roughSweeps: the first sweeps do the least number of epochs, as the internals are still
-	// far from where they will be.
-	roughSweeps = 2
-	// aimFrom, aimShare: from this sweep on a sweep is also priced if the gap, falling as it
-	// did, would reach this share of the tolerance there.
-	aimFrom  = 8
-	aimShare = 0.95
-	// begunEpochs: a job that begins at another model's weights has duals that were drawn from
-	// margins. Their small errors add up over the rows, so its first sweep solves longer; what
-	// it solves at, the internals, is nearly right.
-	begunEpochs = 20
-	// begunShare and begunPriced: its inner solves aim at this share of the gap, not innerShare, as
-	// few sweeps are left in which coarse ones could hold the gap up, and its sweeps up to
-	// this one are all priced: it may be done after any. Momentum begins at once, as working sets
-	// and biases are settled (news20, C = 0.1, 1, 10, each from the one before, to 1e-2: 6, 6, 4 sweeps
-	// and 2.2 G visits without these, now 4, 5, 4 and 1.8 G; from nothing 6, 6, 8 and 2.7 G).
-	begunShare  = 0.08
-	begunPriced = 8
-	// riseTolerance is the relative rise of P that is not taken for rounding.
-	riseTolerance = 1e-12
-	// A job whose P and D both move by less than stillTolerance of P over stillSweeps pricing
-	// sweeps in a row has come to rest above its tolerance, for want of digits:
-	// more sweeps change nothing.
-	stillTolerance = 1e-12
-	stillSweeps    = 8
-	// flatShare is that share for flat problems, of the gap asked for: rows outside the
-	// working sets and the estimate's lag take the rest. news20 to 1e-2 .. 1e-3, hinge, five gaps:
-	// 1.50, 1.42, 1.42 CPU s with 0.8, 0.9, 1; clef 2.15, 2.17, 2.30; 0.5 takes a tenth longer.
-	flatShare = 0.9
-	// A smooth loss's Newton steps get there in one sweep, each terminal to that share of its own loss.
-	// flatEpochs bounds a flat problem's first solve, before any gap is known: the
-	// certificate behind it costs about as much as an epoch and says how much is left.
-	flatEpochs = 6
-	// flatMost bounds its later solves: where they are slow (dense data) they cost less than the
-	// passes over all rows between them (clef to 4e-3 and 1e-3: 5 % less than with 50).
-	flatMost = 400
-	// flatPreciseFrom: a flat problem aims at its gap in its second sweep, which float32 often
-	// reaches at half the cost; only those behind it are precise.
-	flatPreciseFrom = 2
-	// momentumFrom: sweeps before this one take plain steps. Working sets and biases are
-	// still unsettled there, and momentum carries their errors on (wordnet-freq, C = 1:
-	// gap 1e-2 after 28 sweeps instead of 48). Where the squared hinge's C is at most softC its
-	// duals and biases move less, and momentum may begin at once (C = 0.15, positives weighted
-	// 8: gap 3.8e-2 after 12 sweeps instead of 6.6e-2; at C = 1 it would cost 12 sweeps of 36).
-	momentumFrom     = 4
-	softMomentumFrom = 2
-	softC            = 0.3
-	// stallShare: support-aware steps that shrink the gap by less than this in stallEvery
-	// sweeps have done what they can: momentum carries on what their bold metric overlooks.
-	// From then on every step takes the stiffness of whole families, under which momentum
-	// may build up (wordnet-freq, C = 1: gap 1e-4 after 88 sweeps, not 240).
-	stallShare = 0.7
-	stallEvery = 4
-	// stallFrom: not before this sweep.
-	stallFrom = 16
-	// familyAfter and fullAfter: from this many pricing sweeps in a row above the best
-	// accepted P on, every sweep uses the stiffness of whole families, then of all terminals,
-	// until P is below it. Full stiffness always majorises, but makes the internals dense:
-	// gigabytes on 17 k classes.
-	familyAfter = 2
-	fullAfter   = 4
-	// workingBand: rows within this of their margin's bound join the working sets that a
-	// pricing pass draws; at 0 unpriced sweeps diverge, 0.3 visits three times the rows of
-	// 0.15 for the same gaps. firstBand is the first sweep's: half of all rows lie within
-	// 0.15 of their margin before the hierarchy's bias has settled. The squared hinge holds many
-	// more then, so its first sweep stays on its sample and narrowSweeps draw by firstBand
-	// (wordnet-freq, C = 0.15, positives weighted 8: 18 CPU s for 12 sweeps instead of 22). Without a hierarchy every
-	// sweep is priced and nothing moves but a block's own duals: no band (wordnet-freq, C = 1:
-	// 5.2 CPU s for a gap of 4e-3; 6.0, 7.4, 11.6 with 0.005, 0.02, 0.15). Behind them the squared
-	// hinge does with squaredBand: half the working sets of 0.15, the same gaps.
-	workingBand  = 0.15
-	squaredBand  = 0.05
-	firstBand    = 0.02
-	narrowSweeps = 3
-	// jacobiDamping: share of the way to the mean that jacobi's internals go.
-	jacobiDamping = 0.8
-)
-
 // priced says whether a sweep passes over all data in float64 and yields a certificate:
 // the first ones often, as their working sets are guesses, then every fourth, and the one
-// that is expected to reach the tolerance. Large data's first guesses of the squared hinge
-// foresee the biases (mapper/sample.go): the third and sixth sweep do without.
+// that is expected to reach the tolerance.
 func (o *driver) priced(sweep uint32) bool {
-	if sweep == o.Aim {
+	switch {
+	case sweep == o.Aim:
 		return true
+	case o.WarmStarted:
+		return sweep <= o.p.WarmPriced || regular(sweep)
+	case sweep < o.p.FirstPriced:
+		return false
+	case o.p.SparsePricing && o.sampled:
+		return sweep == 2 || sweep%4 == 0
 	}
-	if o.squared && !o.Begun {
-		if sweep == 1 {
-			return false
-		}
-		if o.sampled {
-			return sweep == 2 || sweep%4 == 0
-		}
-	}
-	if o.Begun && sweep <= begunPriced {
-		return true
-	}
+	return regular(sweep)
+}
+
+// regular says whether a job from nothing prices the sweep, whatever its gap.
+func regular(sweep uint32) bool {
 	return sweep <= 4 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
 }
 
 // band is the width of the working sets that the sweep's pricing draws.
 func (o *driver) band() float64 {
 	switch {
-	case o.Earnest:
+	case o.Safeguarded:
 		return math.MaxFloat64
-	case o.flat:
-		return 0
-	case o.Sweep == 1, o.squared && o.Sweep <= narrowSweeps:
-		return firstBand
-	case o.squared:
-		return squaredBand
+	case o.Sweep <= o.p.FirstBands:
+		return o.p.FirstBand
 	}
-	return workingBand
+	return o.p.Band
 }
-
-// SampledFrom is the number of instances from which on fresh blocks begin on at most half
-// of them: twice mapper.StartRows.
-const SampledFrom = 2 * 8192
 
 // stage is the place of a step within its sweep.
 type stage uint8
@@ -194,34 +66,34 @@ var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify"
 
 // state is the iteration between two steps: what a checkpoint holds of it.
 type state struct {
-	Sweep     uint32  // under way, from 1
-	Stage     stage   // of the step under way
-	Set       uint32  // independent set, in stageSet
-	Price     bool    // the sweep under way is priced
-	TimeUp    bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see timeup.go
-	T         float64 // FISTA's t
-	Beta      float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
-	Rises     uint32  // pricing sweeps in a row whose P lay above Accepted
-	Accepted  float64 // P of the last accepted pricing sweep
-	MaxInner  uint32  // bound on inner epochs, maxEpochs or more
-	Precise   bool    // descend in float64
-	Best      float64 // smallest gap that was a fifth below the one before it
-	BestSweep uint32
-	Mark      float64 // gap that stalled compares with
-	MarkSweep uint32
-	Worst     float64 // largest gap since BestSweep
-	Earnest   bool    // full stiffness and all rows: see cycleSweeps
-	Begun     bool    `json:",omitempty"` // at another model's weights, terminals and all
-	Family    bool    // steps take the stiffness of whole families: see stallShare
-	Primal    float64 // running sums of the certificate under way
-	Dual      float64
-	Inner     float64 // and of the inner gaps
-	Certified bool    // Last is set
-	LastSweep uint32  `json:",omitempty"` // the sweep that Last is of
-	Aim       uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
-	Last      method.Certificate
-	Still     uint32 // pricing sweeps in a row that changed neither P nor D
-	StoppedBy string
+	Sweep       uint32  // under way, from 1
+	Stage       stage   // of the step under way
+	Set         uint32  // independent set, in stageSet
+	Price       bool    // the sweep under way is priced
+	TimeUp      bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see timeup.go
+	T           float64 // FISTA's t
+	Beta        float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
+	Rises       uint32  // pricing sweeps in a row whose P lay above Accepted
+	Accepted    float64 // P of the last accepted pricing sweep
+	MaxInner    uint32  // bound on inner epochs, once it has been raised
+	Precise     bool    // descend in float64
+	Best        float64 // smallest gap that was a fifth below the one before it
+	BestSweep   uint32
+	Mark        float64 // gap that stalled compares with
+	MarkSweep   uint32
+	Worst       float64 // largest gap since BestSweep
+	Safeguarded bool    `json:",omitempty"` // steps use the full curvature, whose model bounds P from above, and working sets hold every row: slower, but it cannot cycle
+	WarmStarted bool    `json:",omitempty"` // the terminals began at duals that were given
+	Family      bool    // steps take the curvature of whole families: see Policy.StallShare
+	Primal      float64 // running sums of the certificate under way
+	Dual        float64
+	Inner       float64 // and of the inner gaps
+	Certified   bool    // Last is set
+	LastSweep   uint32  `json:",omitempty"` // the sweep that Last is of
+	Aim         uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
+	Last        method.Certificate
+	Stationary  uint32 // priced sweeps in a row that changed neither P nor D
+	StoppedBy   string
 }
 
 // driver is the scalar part of the iteration: which step is next and with what parameters.
@@ -229,49 +101,36 @@ type driver struct {
 	state
 	plan      *Plan
 	schedule  string
-	flat      bool // no internals: terminals are independent problems
-	squared   bool // squared hinge
-	smooth    bool // logistic loss
-	soft      bool // and C at most softC
+	p         Policy
+	internals bool // else terminals are independent problems, and a sweep is one step
 	sampled   bool // fresh blocks begin on a sample of the rows
-	primal    bool // no certificate: see jobspec.Uncertified
-	drift     bool // P has no least value: see JobSpec.drifting
+	smooth    bool // logistic loss: the blocks' state is v, not duals
+	noBound   bool // of P no lower bound is known: see jobspec.Uncertified
 	support   bool // support-aware stiffness
 	momentum  bool
 	terminals uint32
 	gap       float64
 	maxSweeps uint32
-	epochs    uint32
-	rough     uint32 // epochs of the first sweeps; 0: as many
 	evalEvery uint32 // sweeps between two evaluations; 0: none
 }
 
 // newDriver stands before the first sweep.
-func newDriver(spec *taxonv1.JobSpec, plan *Plan, flat bool) *driver {
+func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 	o := spec.GetOptions()
 	d := &driver{
 		plan:      plan,
 		schedule:  o.GetSchedule(),
-		flat:      flat,
-		squared:   o.GetLoss() == "squared-hinge",
-		smooth:    o.GetLoss() == "logistic",
-		soft:      o.GetLoss() == "squared-hinge" && o.GetC() <= softC,
+		p:         policyOf(o, internals),
+		internals: internals,
 		sampled:   spec.GetData().GetInstances() >= SampledFrom,
-		primal:    !flat && jobspec.Uncertified(spec),
+		smooth:    o.GetLoss() == "logistic",
+		noBound:   internals && jobspec.Uncertified(spec),
 		support:   o.GetStiffness() != "full",
 		momentum:  o.GetMomentum() != "none",
 		terminals: uint32(len(plan.BlockTerminals)),
 		gap:       o.GetGap(),
 		maxSweeps: o.GetMaxSweeps(),
-		epochs:    o.GetInnerEpochs(),
 		evalEvery: o.GetEvalEvery(),
-	}
-	d.drift = d.primal && len(spec.GetDrifting()) > 0
-	if d.epochs == 0 {
-		d.epochs = defaultEpochs
-		if d.squared {
-			d.rough = squaredRough
-		}
 	}
 	d.T = 1
 	d.openSweep(1)
@@ -313,7 +172,7 @@ func (o *driver) openSweep(sweep uint32) {
 	o.Primal, o.Dual, o.Inner = 0, 0, 0
 	o.Price = o.mustPrice()
 	o.Stage = stageSet
-	if o.flat || o.twoblock() {
+	if !o.internals || o.twoblock() {
 		o.Stage = stageSolve
 	}
 	if o.state.TimeUp {
@@ -321,17 +180,17 @@ func (o *driver) openSweep(sweep uint32) {
 	}
 }
 
-// WarmStart implements method.Driver. Terminals of a smooth loss have no duals: they begin
-// as if from nothing.
+// WarmStart implements method.Driver. What the terminals of a smooth loss begin with are no
+// duals: such a job goes on as if from nothing.
 func (o *driver) WarmStart(families []string) {
-	o.Begun = !o.smooth && slices.Contains(families, Dual)
+	o.WarmStarted = !o.smooth && slices.Contains(families, Dual)
 	o.openSweep(1)
 }
 
 // mustPrice says whether the sweep under way is priced. A job always ends on a priced
 // sweep: the last one allowed is, and so is the one after time ran out.
 func (o *driver) mustPrice() bool {
-	return o.flat || o.state.TimeUp || o.shows() || o.maxSweeps > 0 && o.Sweep >= o.maxSweeps || o.priced(o.Sweep)
+	return !o.internals || o.state.TimeUp || o.shows() || o.maxSweeps > 0 && o.Sweep >= o.maxSweeps || o.priced(o.Sweep)
 }
 
 // Next implements method.Driver.
@@ -352,7 +211,7 @@ func (o *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "family"})}
 	case stageSet:
 		if o.schedule == jobspec.ScheduleJacobi {
-			s.Tasks = []method.Tasks{o.mapTasks(allSets, false), o.reduceTasks(Reduce{Rule: "jacobi", Damping: jacobiDamping})}
+			s.Tasks = []method.Tasks{o.mapTasks(allSets, false), o.reduceTasks(Reduce{Rule: "jacobi", Damping: o.p.JacobiDamping})}
 		} else {
 			s.Tasks = []method.Tasks{o.mapTasks(int(o.Set), false), o.reduceTasks(Reduce{Rule: "mean", Set: o.Set})}
 		}
@@ -365,7 +224,7 @@ func (o *driver) Step() (method.Step, bool) {
 		emit := o.tasks(OpEmitMap, allSets, Emit{Beta: o.Beta})
 		emit.Writes = nil
 		s.Tasks = []method.Tasks{emit}
-		if !o.flat {
+		if o.internals {
 			s.Tasks = append(s.Tasks, method.Tasks{Op: OpEmitReduce, Items: Ranges, Count: o.ranges(), Params: method.Encode(Emit{Beta: o.Beta}),
 				Reads: []method.Read{{Value: X}, {Value: X, Back: 1}}, Timed: true})
 		}
@@ -395,19 +254,18 @@ func (o *driver) tasks(op string, set int, params any) method.Tasks {
 
 // mapTasks solve the blocks of a set, and price them.
 func (o *driver) mapTasks(set int, price bool) method.Tasks {
-	m := Map{Epochs: o.epochs, MaxEpochs: max(o.MaxInner, maxEpochs, o.epochs), InnerGap: o.innerGap(), Price: price,
+	m := Map{Epochs: o.p.Epochs, MaxEpochs: max(o.MaxInner, o.p.MaxEpochs, o.p.LeastMaxEpochs, o.p.Epochs), InnerGap: o.innerGap(), Price: price,
 		Precise: o.Precise, Band: o.band(), Beta: o.Beta}
 	switch {
-	case o.flat && !o.Certified && o.smooth:
-		m.InnerShare = float64(flatShare * o.gap)
-	case o.flat && !o.Certified:
-		m.MaxEpochs = max(flatEpochs, o.epochs)
-	case o.flat && !o.smooth: // Newton's steps are few, and dear where float32 can't get there
-		m.MaxEpochs = max(m.MaxEpochs, flatMost)
-	case o.Begun && o.Sweep == 1:
-		m.MaxEpochs = max(begunEpochs, o.epochs)
-	case o.Sweep <= roughSweeps && !o.flat && !o.Begun:
-		m.Epochs, m.MaxEpochs = o.roughEpochs(), o.roughEpochs()
+	case !o.Certified && o.p.FirstInnerShare:
+		m.InnerShare = float64(o.p.ToleranceShare * o.gap)
+	case !o.Certified && o.p.FirstEpochs > 0:
+		m.MaxEpochs = max(o.p.FirstEpochs, o.p.Epochs)
+	case o.WarmStarted && o.Sweep == 1 && o.p.WarmEpochs > 0:
+		m.MaxEpochs = max(o.p.WarmEpochs, o.p.Epochs)
+	case !o.WarmStarted && o.Sweep <= o.p.RoughSweeps:
+		m.Epochs = cmp.Or(o.p.RoughEpochs, o.p.Epochs)
+		m.MaxEpochs = m.Epochs
 	}
 	t := o.tasks(OpMap, set, m)
 	t.Timed = m.Epochs > 0
@@ -432,7 +290,7 @@ func (o *driver) reduceTasks(r Reduce) method.Tasks {
 // Ahead implements method.Lookahead: the exact solve behind the blocks' step does not depend
 // on what they report. A priced one may be done again, with more caution.
 func (o *driver) Ahead() (next method.Step, again, known bool) {
-	if o.Stage != stageSolve || o.flat {
+	if o.Stage != stageSolve || !o.internals {
 		return method.Step{}, false, false
 	}
 	after := *o
@@ -443,39 +301,31 @@ func (o *driver) Ahead() (next method.Step, again, known bool) {
 	return next, after.Price, after.Stage == stageReduce
 }
 
-// roughEpochs is the number of inner epochs of the first sweeps.
-func (o *driver) roughEpochs() uint32 {
-	if o.rough > 0 {
-		return o.rough
-	}
-	return o.epochs
-}
-
 // rule is the stiffness of twoblock's exact solve.
 func (o *driver) rule() string {
 	switch {
-	case !o.support || o.Rises >= fullAfter || o.Earnest:
+	case !o.support || o.Rises >= o.p.FullAfter || o.Safeguarded:
 		return "full"
-	case o.Rises >= familyAfter || o.Family:
+	case o.Rises >= o.p.FamilyAfter || o.Family:
 		return "family"
 	}
 	return "support"
 }
 
 // innerGap is the absolute gap per terminal that inner solves aim at; 0: none known yet.
-// Below innerShare of the tolerance itself there is nothing to gain.
+// Below that share of the tolerance itself there is nothing to gain.
 func (o *driver) innerGap() float64 {
 	if !o.Certified || o.terminals == 0 {
 		return 0
 	}
-	if o.flat { // nothing but the inner gaps make up the gap
-		return flatShare * o.gap * o.Last.Objective / float64(o.terminals)
+	if share := o.p.ToleranceShare; share > 0 { // nothing but the inner gaps make up the gap
+		return share * o.gap * o.Last.Objective / float64(o.terminals)
 	}
 	total := max(o.Last.Objective-o.Last.Dual, o.gap*o.Last.Objective)
-	if o.Begun {
-		return begunShare * total / float64(o.terminals)
+	if o.WarmStarted {
+		return o.p.WarmInnerShare * total / float64(o.terminals)
 	}
-	return innerShare * total / float64(o.terminals)
+	return o.p.InnerShare * total / float64(o.terminals)
 }
 
 // errNotFinite is a training that left the range of numbers.
@@ -547,7 +397,7 @@ func (o *driver) shows() bool { return o.evalEvery > 0 && o.Sweep%o.evalEvery ==
 // measured goes on from the pricing of the terminals.
 func (o *driver) measured() (method.Outcome, error) {
 	switch {
-	case o.flat:
+	case !o.internals:
 		return o.endPriced()
 	case o.twoblock() && o.Stage != stagePrice:
 		o.Stage = stageReduce
@@ -569,7 +419,7 @@ func (o *driver) endPriced() (method.Outcome, error) {
 		o.openSweep(o.Sweep + 1)
 	}
 	out := method.Outcome{SweepDone: true, Certified: true}
-	if shown { // flat: the sweep itself was over before
+	if shown { // without internals: the sweep itself was over before
 		out.Phase = phases[stageSolve]
 	}
 	return out, nil
@@ -628,7 +478,7 @@ func (o *driver) commitSet() method.Outcome {
 // they account for is no fault of the internals' step.
 func (o *driver) judge() bool {
 	low := o.Last.Objective - o.Inner
-	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+float64(riseTolerance*math.Abs(o.Accepted)) {
+	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+float64(o.p.RiseTolerance*math.Abs(o.Accepted)) {
 		if o.Accepted == 0 || o.Last.Objective < o.Accepted {
 			o.Accepted = o.Last.Objective
 		}
@@ -644,14 +494,11 @@ func (o *driver) judge() bool {
 // FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+;
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
 func (o *driver) advance(restart bool) {
-	from := uint32(momentumFrom)
-	switch {
-	case o.Begun:
-		from = 1
-	case o.soft:
-		from = softMomentumFrom
+	from, unsettled := o.p.MomentumFrom, false
+	if o.WarmStarted { // while D is below zero what is new has not settled
+		from, unsettled = o.p.WarmMomentumFrom, o.Last.Dual < 0
 	}
-	if restart || !o.momentum || o.Sweep < from {
+	if restart || unsettled || !o.momentum || o.Sweep < from {
 		o.T, o.Beta = 1, 0
 	} else {
 		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2

@@ -18,7 +18,7 @@ func testDriver(change func(*taxonv1.Options)) *driver {
 	if change != nil {
 		change(o)
 	}
-	return newDriver(&taxonv1.JobSpec{Options: o}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
+	return newDriver(&taxonv1.JobSpec{Options: o}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
 }
 
 // figures are a task's sums by name.
@@ -168,7 +168,7 @@ func TestMomentum(t *testing.T) {
 		}
 		next := (1 + math.Sqrt(1+4*tk*tk)) / 2
 		tk, beta = next, (tk-1)/next
-		if restart > 0 || sweep < momentumFrom {
+		if restart > 0 || sweep < joint.MomentumFrom {
 			tk, beta = 1, 0
 		}
 	}
@@ -186,7 +186,7 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("certificate %+v, want %+v", o.Last, want)
 	}
 	// The inner solves aim at innerShare of P - D, spread over ten terminals.
-	if got, want := mapOf(t, o).InnerGap, innerShare*2/10; math.Abs(got-want) > 1e-15 {
+	if got, want := mapOf(t, o).InnerGap, joint.InnerShare*2/10; math.Abs(got-want) > 1e-15 {
 		t.Errorf("inner gap %g, want %g", got, want)
 	}
 	if mapOf(t, testDriver(nil)).InnerGap != 0 {
@@ -210,8 +210,8 @@ func TestCertificate(t *testing.T) {
 // At the end of a twoblock job the internals of the last REDUCE are dropped: EMIT is at
 // the y that the certificate is about.
 func TestStopKeepsTheCertifiedPoint(t *testing.T) {
-	o := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = momentumFrom + 2 })
-	for range momentumFrom + 1 {
+	o := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = joint.MomentumFrom + 2 })
+	for range joint.MomentumFrom + 1 {
 		commitOK(t, o, figures{Primal: 2, Dual: 1})
 		commitOK(t, o, figures{Restart: -1})
 	}
@@ -257,7 +257,7 @@ func TestDriftTurnsPrecise(t *testing.T) {
 		gap, share float64
 		flat, want bool
 	}{{9e-4, 0.95, false, true}, {9e-4, 0.5, false, false}, {2e-3, 0.95, false, false}, {9e-4, 1, true, false}} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, c.flat)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, !c.flat)
 		o.Sweep, o.Primal, o.Dual, o.Inner = 5, 1, 1-c.gap, c.share*c.gap
 		if err := o.certify(); err != nil {
 			t.Fatal(err)
@@ -271,7 +271,7 @@ func TestDriftTurnsPrecise(t *testing.T) {
 // A flat job whose duals stand still above its tolerance descends in float64 from there on.
 func TestFlatStandstillTurnsPrecise(t *testing.T) {
 	for rise, want := range map[float64]bool{1e-9: true, 1e-2: false} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, true)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, false)
 		for sweep, dual := range []float64{0.9, 0.9 + rise} {
 			if o.Precise {
 				t.Fatalf("precise before sweep %d", sweep+1)
@@ -290,9 +290,9 @@ func TestFlatStandstillTurnsPrecise(t *testing.T) {
 // end with it; others learn the gap first.
 func TestFlatLogisticAims(t *testing.T) {
 	gap := 1e-3
-	for loss, want := range map[string]float64{"logistic": flatShare * gap, "hinge": 0} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}}, &Plan{BlockTerminals: make([]uint32, 3)}, true)
-		if s := mapOf(t, o); s.InnerShare != want || (s.MaxEpochs == flatEpochs) != (loss == "hinge") {
+	for loss, want := range map[string]float64{"logistic": flat.ToleranceShare * gap, "hinge": 0} {
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}}, &Plan{BlockTerminals: make([]uint32, 3)}, false)
+		if s := mapOf(t, o); s.InnerShare != want || (s.MaxEpochs == flat.FirstEpochs) != (loss == "hinge") {
 			t.Errorf("%s: first step %+v", loss, s)
 		}
 		if _, err := commit(o, figures{Primal: 2, Dual: 1}); err != nil {
@@ -312,7 +312,7 @@ func TestEveryJobEnds(t *testing.T) {
 			Schedule: rapid.SampledFrom([]string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleJacobi}).Draw(t, "schedule"),
 			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
 		}
-		o := newDriver(&taxonv1.JobSpec{Options: options}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, flat)
+		o := newDriver(&taxonv1.JobSpec{Options: options}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, !flat)
 		sweeps := uint32(0)
 		for steps := 0; o.Stage != stageEnd; steps++ {
 			if steps > 500 {
@@ -345,14 +345,14 @@ func TestEveryJobEnds(t *testing.T) {
 
 // TestRestsAboveTheTolerance checks that a job whose sums no longer move ends, and says so.
 func TestRestsAboveTheTolerance(t *testing.T) {
-	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
+	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
 	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
-		if sweep > 3+stillSweeps {
+		if sweep > 3+flat.StillSweeps {
 			t.Fatalf("no end after %d sweeps", sweep)
 		}
 		commitOK(t, o, figures{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // rises until sweep 3
 	}
-	if o.StoppedBy != method.StoppedByStationary || o.Sweep != 3+stillSweeps || o.Last.Gap == 0 {
+	if o.StoppedBy != method.StoppedByStationary || o.Sweep != 3+flat.StillSweeps || o.Last.Gap == 0 {
 		t.Errorf("stopped by %q after sweep %d with %+v", o.StoppedBy, o.Sweep, o.Last)
 	}
 }
@@ -368,7 +368,7 @@ func TestBegunPace(t *testing.T) {
 	}
 	o.Certified, o.Last = true, method.Certificate{Objective: 10, Dual: 5, Gap: 0.5}
 	begun := o.innerGap()
-	if o.Begun = false; !(begun > o.innerGap()) {
+	if o.WarmStarted = false; !(begun > o.innerGap()) {
 		t.Errorf("inner solves aim at %g, as from nothing", begun)
 	}
 }

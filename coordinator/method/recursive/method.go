@@ -88,7 +88,7 @@ func (n named) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) 
 	if err != nil {
 		return nil, err
 	}
-	d := newDriver(spec, detail, plan.Internals == 0)
+	d := newDriver(spec, detail, plan.Internals > 0)
 	if s == nil {
 		return d, nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // certify closes the sums of a pricing sweep.
 func (o *driver) certify() error {
-	if o.primal { // what the inner solves aim at follows from their own gaps
+	if o.noBound { // what the inner solves aim at follows from their own gaps
 		o.Dual = o.Primal - max(o.Inner, float64(o.gap*o.Primal))
 	}
 	gap := 0.0
@@ -19,12 +19,12 @@ func (o *driver) certify() error {
 	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
 		return errNotFinite
 	}
-	now := method.Certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.primal}
-	if limit := stillTolerance * math.Abs(now.Objective); o.Certified &&
+	now := method.Certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.noBound}
+	if limit := o.p.StillTolerance * math.Abs(now.Objective); o.Certified &&
 		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
-		o.Still++
+		o.Stationary++
 	} else {
-		o.Still = 0
+		o.Stationary = 0
 	}
 	o.aim(gap)
 	rise := math.Inf(1)
@@ -42,7 +42,7 @@ func (o *driver) certify() error {
 // they are rounded alike everywhere; what fell over three sweeps is taken to have over four.
 func (o *driver) aim(gap float64) {
 	o.Aim = 0
-	if !o.Certified || o.LastSweep == 0 || !(gap < o.Last.Gap) || o.Sweep < aimFrom {
+	if !o.Certified || o.LastSweep == 0 || !(gap < o.Last.Gap) || o.Sweep < o.p.AimFrom {
 		return
 	}
 	ratio := gap / o.Last.Gap
@@ -50,7 +50,7 @@ func (o *driver) aim(gap float64) {
 		ratio = math.Sqrt(ratio)
 	}
 	for n := uint32(1); n <= 3; n++ {
-		if gap *= ratio; gap <= float64(aimShare*o.gap) {
+		if gap *= ratio; gap <= float64(o.p.AimShare*o.gap) {
 			o.Aim = o.Sweep + n
 			return
 		}
@@ -59,30 +59,31 @@ func (o *driver) aim(gap float64) {
 
 // adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
 func (o *driver) adapt(rise float64) {
-	if o.primal {
-		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
+	if o.noBound {
+		o.Precise = o.Precise || o.gap < o.p.PreciseBelow && o.Sweep > o.p.RestSweeps || o.Stationary > 0
 		return
 	}
-	often := o.Begun && o.Sweep%stallEvery != 0 // its first sweeps are all priced: the bound would run away
-	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps && !often {
-		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
+	// A warm start prices more sweeps than others: the bound would run away.
+	if o.Inner > o.p.SlowShare*(o.Primal-o.Dual) && o.Sweep > o.p.SlowFrom && (regular(o.Sweep) || !o.WarmStarted) {
+		o.MaxInner = min(2*max(o.MaxInner, o.p.MaxEpochs), o.p.EpochLimit)
 	}
 	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {
 		o.Best, o.BestSweep, o.Worst = o.Last.Gap, o.Sweep, 0
 	}
 	o.Worst = max(o.Worst, o.Last.Gap)
 	since := o.Sweep - o.BestSweep
-	if !o.Earnest && (since >= cycleSweeps && o.Worst > cycleWorse*o.Best || since >= patience) {
-		o.Earnest, o.BestSweep = true, o.Sweep
+	if !o.Safeguarded && (since >= o.p.CycleSweeps && o.Worst > o.p.CycleWorse*o.Best || since >= o.p.Patience) {
+		o.Safeguarded, o.BestSweep = true, o.Sweep
 	}
-	wanted := o.gap < preciseBelow && o.Last.Gap <= preciseFrom && (!o.flat || o.Sweep >= flatPreciseFrom)
-	patience := uint32(standSweeps)
-	if o.Best <= preciseFrom {
-		patience = closeSweeps
+	wanted := o.gap < o.p.PreciseBelow && o.Last.Gap <= o.p.PreciseFrom && o.Sweep >= o.p.PreciseSweep
+	patience := o.p.StandSweeps
+	if o.Best <= o.p.PreciseFrom {
+		patience = o.p.CloseSweeps
 	}
 	gap := o.Primal - o.Dual
-	drifted := !o.smooth && (o.flat && rise < float64(flatRise*gap) || !o.flat && o.Last.Gap <= driftBelow && o.Inner > driftShare*gap)
-	if wanted || drifted || o.Still > 0 || o.Sweep >= o.BestSweep+patience {
+	stands := o.p.StandRise > 0 && rise < float64(o.p.StandRise*gap)
+	drifted := o.p.DriftBelow > 0 && o.Last.Gap <= o.p.DriftBelow && o.Inner > o.p.DriftShare*gap
+	if wanted || stands || drifted || o.Stationary > 0 || o.Sweep >= o.BestSweep+patience {
 		o.Precise = true
 	}
 }
@@ -90,54 +91,39 @@ func (o *driver) adapt(rise float64) {
 // stop applies the stopping rules to a priced sweep, the tolerance first.
 func (o *driver) stop() bool {
 	switch {
-	case o.primal && o.rests():
-		o.StoppedBy = o.atRest()
-	case !o.primal && o.Last.Gap <= o.gap:
+	case o.noBound && o.primalRests():
+		o.StoppedBy = method.StoppedByStationary
+	case !o.noBound && o.Last.Gap <= o.gap:
 		o.StoppedBy = method.StoppedByGap
 	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
 		o.StoppedBy = method.StoppedByMaxSweeps
 	case o.state.TimeUp:
 		o.StoppedBy = method.StoppedByMaxTime
-	case o.Still >= stillSweeps, o.Sweep >= o.BestSweep+giveUpSweeps && o.Sweep >= 2*o.BestSweep:
-		o.StoppedBy = o.atRest()
+	case o.Stationary >= o.p.StillSweeps, o.Sweep >= o.BestSweep+o.p.GiveUpSweeps && o.Sweep >= 2*o.BestSweep:
+		o.StoppedBy = method.StoppedByStationary
 	default:
 		return false
 	}
 	return true
 }
 
-// atRest is the reason why a job ends that more sweeps would hardly change. Where P has no least value it only falls ever more slowly, while a component's weights grow.
-func (o *driver) atRest() string {
-	if o.drift {
-		return method.StoppedByDrift
-	}
-	return method.StoppedByStationary
-}
-
-// restSweeps and restShare: a job without a certificate ends when P moved by less than
-// this share of the tolerance over so many sweeps.
-const (
-	restSweeps = 10
-	restShare  = 0.01
-)
-
-// rests says so of a job without a certificate, at its priced sweeps.
-func (o *driver) rests() bool {
-	if o.Sweep < o.MarkSweep+restSweeps {
+// primalRests says, where no bound is known, whether P has all but stopped moving.
+func (o *driver) primalRests() bool {
+	if o.Sweep < o.MarkSweep+o.p.RestSweeps {
 		return false
 	}
 	moved := math.Abs(o.Mark - o.Last.Objective)
 	o.Mark, o.MarkSweep = o.Last.Objective, o.Sweep
-	return moved < float64(restShare*o.gap*o.Last.Objective)
+	return moved < float64(o.p.RestShare*o.gap*o.Last.Objective)
 }
 
-// stalled compares the gap with the one that was priced stallEvery sweeps ago, or a little
+// stalled compares the gap with the one that was priced o.p.StallEvery sweeps ago, or a little
 // earlier: sweeps that are priced for an evaluation do not hasten the verdict.
 func (o *driver) stalled() bool {
-	if o.primal || o.Sweep < o.MarkSweep+stallEvery {
+	if o.noBound || o.Sweep < o.MarkSweep+o.p.StallEvery {
 		return false
 	}
 	mark := o.Mark
 	o.Mark, o.MarkSweep = o.Last.Gap, o.Sweep
-	return mark > 0 && o.Last.Gap > stallShare*mark && o.Sweep >= stallFrom
+	return mark > 0 && o.Last.Gap > o.p.StallShare*mark && o.Sweep >= o.p.StallFrom
 }

@@ -74,7 +74,7 @@ func (o *driver) Reopen(retarget bool) {
 	if o.StoppedBy = ""; o.stop() {
 		return
 	}
-	if o.flat || !o.twoblock() {
+	if !o.internals || !o.twoblock() {
 		o.openSweep(o.Sweep + 1)
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"taxon/internal/lines"
 )
 
 // roots are the subtrees that the demo is made of: things that anyone can judge.
@@ -216,7 +218,7 @@ func hierarchy(c *choice) []byte {
 	var b bytes.Buffer
 	for _, id := range c.nodes {
 		if h := c.byID[id].hypernyms; len(h) > 0 {
-			fmt.Fprintf(&b, "%s %s\n", c.name[h[0]], c.name[id])
+			fmt.Fprintf(&b, "%s %s\n", lines.AppendName(nil, c.name[h[0]]), lines.AppendName(nil, c.name[id]))
 		}
 	}
 	return b.Bytes()

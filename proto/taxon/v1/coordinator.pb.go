@@ -515,9 +515,8 @@ type JobSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Options       *Options               `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	Data          *Data                  `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
-	Structure     *Structure             `protobuf:"bytes,3,opt,name=structure,proto3" json:"structure,omitempty"`       // unset: flat
-	Given         *Structure             `protobuf:"bytes,4,opt,name=given,proto3" json:"given,omitempty"`               // as the user gave it, where that is something else: it goes into the model
-	Drifting      []uint32               `protobuf:"varint,5,rep,packed,name=drifting,proto3" json:"drifting,omitempty"` // a node of each component along which P has no least value: the job ends as "drift", not "stationary"
+	Structure     *Structure             `protobuf:"bytes,3,opt,name=structure,proto3" json:"structure,omitempty"` // unset: flat
+	Given         *Structure             `protobuf:"bytes,4,opt,name=given,proto3" json:"given,omitempty"`         // as the user gave it, where that is something else: it goes into the model
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -576,13 +575,6 @@ func (x *JobSpec) GetStructure() *Structure {
 func (x *JobSpec) GetGiven() *Structure {
 	if x != nil {
 		return x.Given
-	}
-	return nil
-}
-
-func (x *JobSpec) GetDrifting() []uint32 {
-	if x != nil {
-		return x.Drifting
 	}
 	return nil
 }
@@ -4268,13 +4260,12 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\aparents\x18\x02 \x03(\rR\aparents\x12\x1a\n" +
 	"\bchildren\x18\x03 \x03(\rR\bchildren\x12\x14\n" +
-	"\x05graph\x18\x04 \x01(\bR\x05graph\"\xd4\x01\n" +
+	"\x05graph\x18\x04 \x01(\bR\x05graph\"\xbe\x01\n" +
 	"\aJobSpec\x12+\n" +
 	"\aoptions\x18\x01 \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\"\n" +
 	"\x04data\x18\x02 \x01(\v2\x0e.taxon.v1.DataR\x04data\x121\n" +
 	"\tstructure\x18\x03 \x01(\v2\x13.taxon.v1.StructureR\tstructure\x12)\n" +
-	"\x05given\x18\x04 \x01(\v2\x13.taxon.v1.StructureR\x05given\x12\x1a\n" +
-	"\bdrifting\x18\x05 \x03(\rR\bdrifting\"\x9c\x01\n" +
+	"\x05given\x18\x04 \x01(\v2\x13.taxon.v1.StructureR\x05givenJ\x04\b\x05\x10\x06\"\x9c\x01\n" +
 	"\x04Plan\x12%\n" +
 	"\x05items\x18\b \x03(\v2\x0f.taxon.v1.ItemsR\x05items\x12!\n" +
 	"\x04sums\x18\t \x03(\v2\r.taxon.v1.SumR\x04sums\x12\x16\n" +
