@@ -1,8 +1,7 @@
-// Package worker runs the tasks of training jobs: it leases them (Agent), reads what
-// they refer to from the parameter store, lets mapper and reducer compute, and writes
-// the results under the lease's attempt (Trainer).
+// Package worker runs the tasks of training jobs: it leases them (Agent), has the program of
+// the job's method run them (Trainer, worker/program), and sees that what they write is in the
+// store before it is reported. It knows tasks, values and stores, and no method.
 //
-// It is the only package that ties data, store and maths together. What it writes
-// depends on the lease alone, never on which worker ran it or what it ran before:
-// caches hold only values that the store would give again.
+// What a task writes depends on the lease alone, never on which worker ran it or what it ran
+// before.
 package worker

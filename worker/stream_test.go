@@ -225,7 +225,7 @@ func TestStreamWeightsTwice(t *testing.T) {
 func TestStreamWeightsMemory(t *testing.T) {
 	nodes, ranges, entries := 1000, 250, 150
 	if os.Getenv("TAXON_TEST_MEMORY") != "" {
-		nodes, entries = 18000, 230
+		nodes, entries = 10000, 230
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	e, st := newEmitted(nodes, ranges, entries)
