@@ -65,7 +65,7 @@ const (
 	// begunShare and begunPriced: its inner solves aim at this share of the gap, not innerShare, as
 	// few sweeps are left in which coarse ones could hold the gap up, and its sweeps up to
 	// this one are all priced: it may be done after any. Momentum begins at once, as working sets
-	// and biases are settled (news20, C = 0.1, 1, 10, each from the one before, to 1e-2: 6, 6, 4 sweeps
+	// and biases are settled; while D is below zero they are not, as where classes are new (news20, C = 0.1, 1, 10, each from the one before, to 1e-2: 6, 6, 4 sweeps
 	// and 2.2 G visits without these, now 4, 5, 4 and 1.8 G; from nothing 6, 6, 8 and 2.7 G).
 	begunShare  = 0.08
 	begunPriced = 8
@@ -145,9 +145,11 @@ func (o *outer) priced(sweep uint32) bool {
 			return sweep == 2 || sweep%4 == 0
 		}
 	}
-	if o.Begun && sweep <= begunPriced {
-		return true
-	}
+	return o.Begun && sweep <= begunPriced || regular(sweep)
+}
+
+// regular says whether a job from nothing prices the sweep, whatever its gap.
+func regular(sweep uint32) bool {
 	return sweep <= 4 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
 }
 
@@ -589,7 +591,8 @@ func (o *outer) advance(restart bool) {
 	case o.soft:
 		from = softMomentumFrom
 	}
-	if restart || !o.momentum || o.Sweep < from {
+	unsettled := o.Begun && o.Last.Dual < 0
+	if restart || unsettled || !o.momentum || o.Sweep < from {
 		o.T, o.Beta = 1, 0
 	} else {
 		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2

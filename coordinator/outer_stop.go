@@ -59,8 +59,8 @@ func (o *outer) adapt(rise float64) {
 		o.Precise = o.Precise || o.gap < preciseBelow && o.Sweep > restSweeps || o.Still > 0
 		return
 	}
-	often := o.Begun && o.Sweep%stallEvery != 0 // its first sweeps are all priced: the bound would run away
-	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps && !often {
+	// A begun job prices more sweeps than others: the bound would run away.
+	if o.Inner > slowShare*(o.Primal-o.Dual) && o.Sweep > roughSweeps && (regular(o.Sweep) || !o.Begun) {
 		o.MaxInner = min(2*max(o.MaxInner, maxEpochs), mostEpochs)
 	}
 	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {

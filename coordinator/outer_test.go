@@ -379,3 +379,43 @@ func TestBegunPace(t *testing.T) {
 		t.Errorf("inner solves aim at %g, as from nothing", begun)
 	}
 }
+
+// A begun job whose D is below zero takes plain steps: what was new has not settled.
+func TestBegunUnsettled(t *testing.T) {
+	o := testOuter(nil)
+	o.begin(true)
+	for range 4 {
+		o.Last = certificate{Objective: 10, Dual: -1, Gap: 1.1}
+		if o.advance(false); o.Beta != 0 || o.T != 1 {
+			t.Fatalf("sweep %d has momentum %g while D is below zero", o.Sweep, o.Beta)
+		}
+	}
+	o.Last = certificate{Objective: 10, Dual: 1, Gap: 0.9}
+	o.advance(false)
+	if o.advance(false); !(o.Beta > 0) {
+		t.Error("no momentum once D is above zero")
+	}
+}
+
+// Where inner solves are slow their bound rises as fast in a begun job as in one from nothing,
+// however many more of its sweeps are priced.
+func TestBegunSlowTerminals(t *testing.T) {
+	var bound [2][]uint32
+	for k, begun := range []bool{false, true} {
+		o := testOuter(nil)
+		o.begin(begun)
+		for sweep := uint32(1); sweep <= 12; sweep++ {
+			o.openSweep(sweep)
+			if o.Price {
+				o.Primal, o.Dual, o.Inner = 2, 1, 0.9
+				if err := o.certify(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bound[k] = append(bound[k], o.MaxInner)
+		}
+	}
+	if !slices.Equal(bound[0], bound[1]) || bound[0][7] != 16*maxEpochs {
+		t.Errorf("bounds from nothing %v, begun %v", bound[0], bound[1])
+	}
+}
