@@ -65,10 +65,12 @@ const (
 	// begunShare and begunPriced: its inner solves aim at this share of the gap, not innerShare, as
 	// few sweeps are left in which coarse ones could hold the gap up, and its sweeps up to
 	// this one are all priced: it may be done after any. Momentum begins at once, as working sets
-	// and biases are settled; while D is below zero they are not, as where classes are new (news20, C = 0.1, 1, 10, each from the one before, to 1e-2: 6, 6, 4 sweeps
+	// and biases are settled; above a gap of unsettled they are not, as where classes are new (decision 16), and
+	// working sets are wide from the start, as internals that are right but for what is new move little (news20, C = 0.1, 1, 10, each from the one before, to 1e-2: 6, 6, 4 sweeps
 	// and 2.2 G visits without these, now 4, 5, 4 and 1.8 G; from nothing 6, 6, 8 and 2.7 G).
 	begunShare  = 0.08
 	begunPriced = 8
+	unsettled   = 0.25
 	// riseTolerance is the relative rise of P that is not taken for rounding.
 	riseTolerance = 1e-12
 	// A job whose P and D both move by less than stillTolerance of P over stillSweeps pricing
@@ -160,6 +162,8 @@ func (o *outer) band() float64 {
 		return math.MaxFloat64
 	case o.flat:
 		return 0
+	case o.Begun && o.Sweep <= narrowSweeps:
+		return workingBand
 	case o.Sweep == 1, o.squared && o.Sweep <= narrowSweeps:
 		return firstBand
 	case o.squared:
@@ -591,8 +595,8 @@ func (o *outer) advance(restart bool) {
 	case o.soft:
 		from = softMomentumFrom
 	}
-	unsettled := o.Begun && o.Last.Dual < 0
-	if restart || unsettled || !o.momentum || o.Sweep < from {
+	wait := o.Begun && o.Last.Gap > unsettled
+	if restart || wait || !o.momentum || o.Sweep < from {
 		o.T, o.Beta = 1, 0
 	} else {
 		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2

@@ -380,20 +380,25 @@ func TestBegunPace(t *testing.T) {
 	}
 }
 
-// A begun job whose D is below zero takes plain steps: what was new has not settled.
+// A begun job takes plain steps until what was new has settled, and draws wide working sets at once.
 func TestBegunUnsettled(t *testing.T) {
-	o := testOuter(nil)
-	o.begin(true)
-	for range 4 {
-		o.Last = certificate{Objective: 10, Dual: -1, Gap: 1.1}
-		if o.advance(false); o.Beta != 0 || o.T != 1 {
-			t.Fatalf("sweep %d has momentum %g while D is below zero", o.Sweep, o.Beta)
+	for _, loss := range []string{"hinge", "squared-hinge"} {
+		o := testOuter(func(o *taxonv1.Options) { o.Loss = loss })
+		o.begin(true)
+		for range 3 {
+			if o.band() != workingBand {
+				t.Errorf("%s, sweep %d: band %g", loss, o.Sweep, o.band())
+			}
+			o.Last = certificate{Objective: 10, Dual: 6, Gap: 0.4}
+			if o.advance(false); o.Beta != 0 || o.T != 1 {
+				t.Errorf("%s, sweep %d: momentum %g above a large gap", loss, o.Sweep, o.Beta)
+			}
 		}
-	}
-	o.Last = certificate{Objective: 10, Dual: 1, Gap: 0.9}
-	o.advance(false)
-	if o.advance(false); !(o.Beta > 0) {
-		t.Error("no momentum once D is above zero")
+		o.Last = certificate{Objective: 10, Dual: 8, Gap: 0.2}
+		o.advance(false)
+		if o.advance(false); !(o.Beta > 0) {
+			t.Errorf("%s: no momentum below a small gap", loss)
+		}
 	}
 }
 
