@@ -65,7 +65,7 @@ const (
 	// begunShare and begunPriced: its inner solves aim at this share of the gap, not innerShare, as
 	// few sweeps are left in which coarse ones could hold the gap up, and its sweeps up to
 	// this one are all priced: it may be done after any. Momentum begins at once, as working sets
-	// and biases are settled; above a gap of unsettled they are not, as where classes are new (decision 16), and
+	// and biases are settled; above a gap of unsettled they are not, as where classes are new (decision 18), and
 	// working sets are wide from the start, as internals that are right but for what is new move little (news20, C = 0.1, 1, 10, each from the one before, to 1e-2: 6, 6, 4 sweeps
 	// and 2.2 G visits without these, now 4, 5, 4 and 1.8 G; from nothing 6, 6, 8 and 2.7 G).
 	begunShare  = 0.08
