@@ -33,6 +33,30 @@ func (o *outer) certify() error {
 	return nil
 }
 
+// priced says whether a sweep passes over all data in float64 and yields a certificate:
+// the first ones often, as their working sets are guesses, then every fourth, and the one
+// that is expected to reach the tolerance. Large data's first guesses of the squared hinge
+// foresee the biases (mapper/sample.go): the third and sixth sweep do without.
+func (o *outer) priced(sweep uint32) bool {
+	if sweep == o.Aim {
+		return true
+	}
+	if o.squared && !o.Begun {
+		if sweep == 1 {
+			return false
+		}
+		if o.sampled {
+			return sweep == 2 || sweep%4 == 0
+		}
+	}
+	return o.Begun && sweep <= begunPriced || regular(sweep)
+}
+
+// regular says whether a job from nothing prices the sweep, whatever its gap.
+func regular(sweep uint32) bool {
+	return sweep <= 4 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
+}
+
 // aim expects the gap to go on falling as it fell since the last certificate, and notes the
 // sweep, one of the next three, at which it would be below the tolerance. Roots alone, as
 // they are rounded alike everywhere; what fell over three sweeps is taken to have over four.
