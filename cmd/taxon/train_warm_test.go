@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/demo"
 	"taxon/internal/model"
 )
 
@@ -57,6 +58,66 @@ func TestWarmStart(t *testing.T) {
 			if same := strings.HasPrefix(flags, "--data train.svm --hierarchy tree.txt --method"); same && warm.Sweeps > cold.Sweeps/2+1 {
 				t.Errorf("%s: %d sweeps from its own optimum", flags, warm.Sweeps)
 			}
+		}
+	}
+}
+
+// TestWarmStartGrown: a training on a grown hierarchy, begun at a model that lacks every third
+// class, takes no more sweeps than one from nothing, reaches its optimum, and gives the same
+// bytes for any number of workers.
+func TestWarmStartGrown(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rows, _, tree, _, err := demo.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now, before bytes.Buffer
+	number, n := map[string]int{}, 0
+	for line := range bytes.Lines(rows) {
+		if n++; n%3 != 0 { // a third of them will do
+			continue
+		}
+		now.Write(line)
+		label, _, _ := strings.Cut(string(line), "\t")
+		if _, ok := number[label]; !ok {
+			number[label] = len(number) + 1
+		}
+		if number[label]%3 != 0 {
+			before.Write(line)
+		}
+	}
+	for name, text := range map[string][]byte{"now.txt": now.Bytes(), "before.txt": before.Bytes(), "tree.txt": tree} {
+		if err := os.WriteFile(name, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(out, flags string) *model.Report {
+		t.Helper()
+		code, stdout, stderr := runWith(t, "", append(strings.Fields("train --json --quiet --text --hierarchy tree.txt "+flags), "--out", out)...)
+		if code != exitDone {
+			t.Fatalf("%s: exit status %d: %s", flags, code, stderr)
+		}
+		var r model.Report
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			t.Fatal(err)
+		}
+		return &r
+	}
+	for _, loss := range []string{"hinge", "squared-hinge"} {
+		flags := " --loss " + loss
+		run("base-"+loss, "--data before.txt"+flags)
+		cold := run("cold-"+loss, "--data now.txt"+flags)
+		flags += " --warm-start base-" + loss
+		warm, other := run("warm-"+loss, "--data now.txt --threads 1"+flags), run("other-"+loss, "--data now.txt --threads 3"+flags)
+		t.Logf("%s: %d sweeps, from nothing %d", loss, warm.Sweeps, cold.Sweeps)
+		if warm.Sweeps > cold.Sweeps {
+			t.Errorf("%s: %d sweeps, from nothing %d", loss, warm.Sweeps, cold.Sweeps)
+		}
+		if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
+			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", loss, warm.Objective, *warm.Dual, cold.Objective, *cold.Dual)
+		}
+		if warm.WeightsSHA256 != other.WeightsSHA256 {
+			t.Errorf("%s: other weights by three workers than by one", loss)
 		}
 	}
 }

@@ -40,6 +40,8 @@ func (o *driver) band() float64 {
 	switch {
 	case o.Safeguarded:
 		return math.MaxFloat64
+	case o.WarmStarted && o.Sweep <= o.p.WarmBands:
+		return o.p.WarmBand
 	case o.Sweep <= o.p.FirstBands:
 		return o.p.FirstBand
 	}
@@ -495,8 +497,8 @@ func (o *driver) judge() bool {
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
 func (o *driver) advance(restart bool) {
 	from, unsettled := o.p.MomentumFrom, false
-	if o.WarmStarted { // while D is below zero what is new has not settled
-		from, unsettled = o.p.WarmMomentumFrom, o.Last.Dual < 0
+	if o.WarmStarted {
+		from, unsettled = o.p.WarmMomentumFrom, o.Last.Gap > o.p.WarmSettled
 	}
 	if restart || unsettled || !o.momentum || o.Sweep < from {
 		o.T, o.Beta = 1, 0

@@ -372,3 +372,50 @@ func TestBegunPace(t *testing.T) {
 		t.Errorf("inner solves aim at %g, as from nothing", begun)
 	}
 }
+
+// A begun job takes plain steps until what was new has settled, and draws wide working sets at once.
+func TestBegunUnsettled(t *testing.T) {
+	for _, loss := range []string{"hinge", "squared-hinge"} {
+		o := testDriver(func(o *taxonv1.Options) { o.Loss = loss })
+		o.WarmStart([]string{Dual, X})
+		for range 3 {
+			if o.band() != joint.WarmBand {
+				t.Errorf("%s, sweep %d: band %g", loss, o.Sweep, o.band())
+			}
+			o.Last = method.Certificate{Objective: 10, Dual: 6, Gap: 0.4}
+			if o.advance(false); o.Beta != 0 || o.T != 1 {
+				t.Errorf("%s, sweep %d: momentum %g above a large gap", loss, o.Sweep, o.Beta)
+			}
+		}
+		o.Last = method.Certificate{Objective: 10, Dual: 8, Gap: 0.2}
+		o.advance(false)
+		if o.advance(false); !(o.Beta > 0) {
+			t.Errorf("%s: no momentum below a small gap", loss)
+		}
+	}
+}
+
+// Where inner solves are slow their bound rises as fast in a begun job as in one from nothing,
+// however many more of its sweeps are priced.
+func TestBegunSlowTerminals(t *testing.T) {
+	var bound [2][]uint32
+	for k, begun := range []bool{false, true} {
+		o := testDriver(nil)
+		if begun {
+			o.WarmStart([]string{Dual, X})
+		}
+		for sweep := uint32(1); sweep <= 12; sweep++ {
+			o.openSweep(sweep)
+			if o.Price {
+				o.Primal, o.Dual, o.Inner = 2, 1, 0.9
+				if err := o.certify(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bound[k] = append(bound[k], o.MaxInner)
+		}
+	}
+	if !slices.Equal(bound[0], bound[1]) || bound[0][7] != 16*joint.MaxEpochs {
+		t.Errorf("bounds from nothing %v, begun %v", bound[0], bound[1])
+	}
+}

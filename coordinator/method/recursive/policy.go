@@ -16,6 +16,8 @@ type Policy struct {
 	FirstBand  float64 // of the first sweeps, while the hierarchy's biases have not settled
 	FirstBands uint32  // so many
 	Band       float64 // of later ones
+	WarmBand   float64 // of the first sweeps of a warm start: internals that are right but for what is new move little
+	WarmBands  uint32  // so many
 
 	// Inner solves.
 	Epochs          uint32  // least number of epochs, where the options name none
@@ -45,7 +47,8 @@ type Policy struct {
 
 	// Momentum.
 	MomentumFrom     uint32  // sweeps before this one take plain steps
-	WarmMomentumFrom uint32  // of a warm start
+	WarmMomentumFrom uint32  // of a warm start,
+	WarmSettled      float64 // those above this gap, too: what is new has not settled
 	JacobiDamping    float64 // share of the way to the mean that jacobi's internals go
 
 	// Curvature of the exact solve: on the support, of whole families, full.
@@ -76,10 +79,10 @@ const softC = 0.3
 
 var joint = Policy{
 	FirstPriced: 1, WarmPriced: 8, AimFrom: 8, AimShare: 0.95,
-	FirstBand: 0.02, FirstBands: 1, Band: 0.15,
+	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, StandSweeps: 16, CloseSweeps: 8, DriftBelow: 1e-3, DriftShare: 0.9,
-	MomentumFrom: 4, WarmMomentumFrom: 1, JacobiDamping: 0.8,
+	MomentumFrom: 4, WarmMomentumFrom: 1, WarmSettled: 0.25, JacobiDamping: 0.8,
 	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
 	CycleSweeps: 40, CycleWorse: 1.5, Patience: 300, GiveUpSweeps: 1000, StillSweeps: 8, StillTolerance: 1e-12,
 	RestSweeps: 10, RestShare: 0.01, RiseTolerance: 1e-12,
@@ -87,7 +90,7 @@ var joint = Policy{
 
 // flat is joint's where there are no internals: terminals are problems of their own.
 var flat = joint.with(func(p *Policy) {
-	p.FirstBand, p.Band = 0, 0 // every sweep is priced, and nothing moves but a block's own duals
+	p.FirstBand, p.Band, p.WarmBand = 0, 0, 0 // every sweep is priced, and nothing moves but a block's own duals
 	p.RoughSweeps, p.WarmEpochs, p.FirstEpochs, p.LeastMaxEpochs = 0, 0, 6, 400
 	p.ToleranceShare = 0.9
 	p.PreciseSweep, p.DriftBelow, p.StandRise = 2, 0, 1e-3

@@ -5,7 +5,8 @@
 //
 // The model begun at is trained with C = 1 on what there was before: nine tenths of the
 // documents, nine tenths of the classes (at least one is missing), or a tree in which every
-// tenth node hung elsewhere, below its grandparent. Both sides train what there is now, taking
+// tenth node hung elsewhere, below its grandparent, or which has grown since by every third class,
+// or by every third inner node. Both sides train what there is now, taking
 // turns; CPU seconds are medians, without ingest, those for reading the model counted.
 // Each side's certificate must hold for the other's objective.
 package main
