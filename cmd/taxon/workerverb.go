@@ -171,7 +171,7 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 		fmt.Fprintf(a.stdout, "taxon worker: drained\n")
 		return nil
 	}
-	return err
+	return denied("worker", o.coordinator, err)
 }
 
 // keepCores takes cores for the slots, unless it has them: others may have ended.
