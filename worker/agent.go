@@ -11,6 +11,8 @@ import (
 	"taxon/worker/program"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Executor runs one task: it reads what the lease refers to, computes, and writes the
@@ -75,9 +77,10 @@ type Agent struct {
 	held     map[uint64]*heldLease // by epoch
 	jobs     jobCache
 
-	drained     func()     // ends the leasing
-	registering sync.Mutex // held by the slot that registers
-	registered  signal     // raised for the renewer
+	end         func(error) // ends the leasing, and is what Run returns
+	known       bool        // it has been registered once
+	registering sync.Mutex  // held by the slot that registers
+	registered  signal      // raised for the renewer
 }
 
 // identity is a registration.
@@ -97,12 +100,16 @@ var ErrDrained = errors.New("the worker was drained")
 
 // Run works until ctx ends, then gives back what is not done (see Grace), or until the
 // coordinator takes it out (drain), then finishes what it has begun; it leaves and
-// returns nil, or ErrDrained. It survives outages of the coordinator. An error means that the agent is
-// not set up rightly. When it returns all of its goroutines have ended.
+// returns nil, or ErrDrained. It survives outages of the coordinator. Any other error means
+// that the agent is not set up rightly: one that is denied access from the beginning ends
+// with that; once registered it asks on, as its files, or the coordinator's, may be being
+// changed. When it returns all of its goroutines have ended.
 func (a *Agent) Run(ctx context.Context) error {
-	leasing, stopLeasing := context.WithCancelCause(ctx)
-	defer stopLeasing(nil)
-	a.drained = func() { stopLeasing(ErrDrained) }
+	leasing, stopLeasing := context.WithCancel(ctx)
+	defer stopLeasing()
+	var why error
+	var once sync.Once
+	a.end = func(err error) { once.Do(func() { why = err; stopLeasing() }) }
 	if a.Slots < 1 || a.Tasks == nil || a.Executor == nil {
 		return fmt.Errorf("worker %s: needs a coordinator, an executor and at least one slot, has %d", a.Name, a.Slots)
 	}
@@ -130,10 +137,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	rest.Wait()
 	endTasks(nil)
 	a.leave(ctx)
-	if errors.Is(context.Cause(leasing), ErrDrained) {
-		return ErrDrained
-	}
-	return nil
+	return why
+}
+
+// denied says whether the coordinator and this process do not accept each other.
+func denied(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unauthenticated || code == codes.PermissionDenied
 }
 
 // outlive is a context that ends a time after ctx does.

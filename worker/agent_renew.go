@@ -44,9 +44,16 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	me = &identity{worker: r.Worker, lease: time.Duration(max(r.LeaseMs, 1)) * time.Millisecond}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.identity = me
+	a.identity, a.known = me, true
 	a.registered.signal()
 	return me, nil
+}
+
+// wasKnown says whether the agent has been registered once.
+func (a *Agent) wasKnown() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.known
 }
 
 // forgetIfUnknown drops a registration that the coordinator no longer knows, and all

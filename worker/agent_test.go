@@ -299,6 +299,26 @@ func TestAgentRegistersAgain(t *testing.T) {
 }
 
 // Leases are renewed while their tasks run; a lost one ends its task without a report.
+// TestAgentDenied: access that is denied from the beginning ends the agent; denied to one
+// that was registered it is asked for again, as files may be being changed.
+func TestAgentDenied(t *testing.T) {
+	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied} {
+		f := newFakeTasks()
+		f.refuse["register"], f.code = 1<<30, code
+		if err := (&Agent{Name: "test", Slots: 3, Tasks: f, Executor: double}).Run(t.Context()); status.Code(err) != code {
+			t.Errorf("from the beginning: %v", err)
+		}
+		f = newFakeTasks()
+		stop := start(t, f, 2, 0, double)
+		f.eventually(t, "a registration", func() bool { return f.workers == 1 })
+		f.mu.Lock()
+		f.unknown, f.refuse["register"], f.code = "w1", 5, code
+		f.mu.Unlock()
+		f.eventually(t, "a second registration", func() bool { return f.workers == 2 })
+		stop()
+	}
+}
+
 func TestAgentStopsLostWork(t *testing.T) {
 	f := newFakeTasks()
 	f.leases <- testLease(0)

@@ -65,7 +65,7 @@ func (s *slot) lease() *batch {
 			r, err = s.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker, Most: s.Batch})
 			done()
 			if err == nil && r.GetDrain() {
-				s.drained()
+				s.end(ErrDrained)
 				return nil
 			}
 			if err == nil && r.GetLease() != nil {
@@ -76,6 +76,10 @@ func (s *slot) lease() *batch {
 		if err == nil {
 			wait = firstWait
 			continue
+		}
+		if me == nil && denied(err) && !s.wasKnown() {
+			s.end(err)
+			return nil
 		}
 		s.tell(ctx, fmt.Errorf("lease: %w", err))
 		if pause(ctx, wait) != nil {

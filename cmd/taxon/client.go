@@ -14,7 +14,6 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/store/storerpc"
 )
 
 // clientOptions are the flags of the verbs that call a cluster.
@@ -104,9 +103,9 @@ func (c *client) fail(err error) error {
 	case codes.NotFound, codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition:
 		return usagef("%s: %s", c.verb, s.Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return usagef("%s: the coordinator at %s refuses: %s", c.verb, c.addr, s.Message())
+		return usagef("%s: %w", c.verb, cluster.Explain(c.addr, err))
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return &awayError{fmt.Errorf("%s: the coordinator at %s does not answer: %s: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.verb, c.addr, storerpc.Plain(s.Message()))}
+		return &awayError{fmt.Errorf("%s: %w: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.verb, cluster.Explain(c.addr, err))}
 	}
 	return fmt.Errorf("%s: %w", c.verb, errors.New(s.Message()))
 }

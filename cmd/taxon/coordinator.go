@@ -115,6 +115,11 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	if err != nil {
 		return err
 	}
+	if o.announce != "" {
+		if err := o.security.CheckServes(reachable(p.addr)); err != nil {
+			return errors.Join(usagef("coordinator: %w", err), p.listen.Close())
+		}
+	}
 	journal, snapshot, records, err := o.openJournal(ctx, o.dir)
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), p.listen.Close())

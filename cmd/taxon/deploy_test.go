@@ -41,14 +41,22 @@ func TestDeployedCommandLines(t *testing.T) {
 	found := 0
 	args := regexp.MustCompile(`(?m)^ +args:\n((?: +- .*\n)+)`)
 	exec := regexp.MustCompile(`(?m)^ExecStart=\S*/taxon (.*)$`)
-	verbLine := regexp.MustCompile(`\btaxon (certs token|certs|submit|jobs|status|logs|export)\b([^|>\n]*(?:\\\n[^|>\n]*)*)`)
+	verbLine := regexp.MustCompile(`\btaxon (certs token|certs|submit|jobs|status|logs|cancel|restore|export)\b([^|>\n]*(?:\\\n[^|>\n]*)*)`)
 	process := regexp.MustCompile(`(?m)^\t+(coordinator|store|worker) (--.*)$`)
 	flagName := regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 	files, err := filepath.Glob(filepath.Join(deploy, "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	deeper, err := filepath.Glob(filepath.Join(deploy, "*", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, deeper...)
 	for _, file := range files {
+		if filepath.Ext(file) == "" { // a folder
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -6,17 +6,30 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/store/storerpc"
+	"taxon/internal/cluster"
+	"taxon/internal/secure"
 )
 
 // plainly words what a process's calls to the coordinator fail on, before warn logs it.
 func plainly(warn func(error), coordinator string) func(error) {
 	return func(err error) {
-		if status.Code(err) == codes.Unavailable {
-			err = fmt.Errorf("the coordinator at %s does not answer, it is called again and again: %s", coordinator, storerpc.Plain(err.Error()))
+		if plain := cluster.Explain(coordinator, err); plain != err {
+			err = fmt.Errorf("%w: it is called again and again", plain)
 		}
 		warn(err)
 	}
+}
+
+// denied ends a process that the coordinator and it do not accept each other, or whose
+// place another one has.
+func denied(role, coordinator string, err error) error {
+	if secure.Denied(err) {
+		return usagef("%s: %w", role, cluster.Explain(coordinator, err))
+	}
+	if status.Code(err) == codes.AlreadyExists {
+		return usagef("%s: %s", role, status.Convert(err).Message())
+	}
+	return err
 }
 
 // sizeFrom refuses a size that can't be meant: 4 where 4GiB was.

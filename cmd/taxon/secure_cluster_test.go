@@ -104,7 +104,7 @@ func TestSecureCluster(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "done") {
 		t.Errorf("jobs by role read-only: exit status %d: %s %s", code, stdout, stderr)
 	}
-	for role, want := range map[string]string{"read-only": "not for role read-only", "worker": "not for role worker", "store": "not for role store"} {
+	for role, want := range map[string]string{"read-only": "the token has role read-only", "worker": "the token has role worker", "store": "needs role submit or admin"} {
 		code, _, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--quiet"}, caller(role, addr)...)...)
 		if code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("submit by role %s: exit status %d: %s", role, code, stderr)
@@ -159,6 +159,121 @@ func checkPage(t *testing.T, url, tokenFile string) {
 		}
 		if strings.Contains(string(text), "\ntaxon_sweeps_total 0\n") || strings.Contains(string(text), "\ntaxon_task_bytes_total{direction=\"written\"} 0\n") {
 			t.Errorf("the job is not counted:\n%s", text)
+		}
+	}
+}
+
+// TestDeniedProcessesEnd: a store or worker that will never be let in ends with what is
+// wrong and what to do, instead of asking on; so does a store that nobody could call.
+func TestDeniedProcessesEnd(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, line := range [][]string{
+		{"certs", "--dir", in("ours"), "--host", "127.0.0.1", "--name", "node"},
+		{"certs", "--dir", in("ours"), "--host", "node-1", "--name", "elsewhere"},
+		{"certs", "--dir", in("ours"), "--role", "submit", "--name", "user"},
+		{"certs", "--dir", in("theirs"), "--host", "127.0.0.1", "--name", "node"},
+	} {
+		if code, _, stderr := runWith(t, "", line...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	tls := func(authority, name string) []string {
+		return []string{"--tls-ca", in("ours/ca.crt"), "--tls-cert", in(authority + "/" + name + ".crt"), "--tls-key", in(authority + "/" + name + ".key")}
+	}
+	addr := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"}, tls("ours", "node")...)...).ready(t, `ready on (\S+),`)[1]
+	plain := run(t, "coordinator", "--dir", in("plain"), "--listen", "127.0.0.1:0").ready(t, `ready on (\S+),`)[1]
+	store, worker := []string{"store", "--dir", in("s"), "--coordinator"}, []string{"worker", "--slots", "1", "--dir", in("w"), "--coordinator"}
+	for _, c := range []struct {
+		name string
+		line []string
+		want string
+	}{
+		{"a store whose certificate lacks its name", append(append(store, addr), tls("ours", "elsewhere")...), "elsewhere.crt is for node-1, not for 127.0.0.1: make one for that name"},
+		{"a store that advertises another name", append(append(store, addr, "--advertise", "node-2:7071"), tls("ours", "node")...), "nobody could call it at node-2:7071"},
+		{"a store without a certificate of its own", append(store, addr, "--tls-ca", in("ours/ca.crt")), "give --tls-cert and --tls-key"},
+		{"a store of another authority", append(append(store, addr), tls("theirs", "node")...), "is issued by taxon CA"},
+		{"a store that speaks no TLS", append(store, addr, "--insecure"), "no access to the coordinator at " + addr + ": it speaks TLS: give --tls-ca"},
+		{"a store that speaks TLS to one that does not", append(append(store, plain), tls("ours", "node")...), "does not speak TLS"},
+		{"a worker without identity", append(worker, addr, "--tls-ca", in("ours/ca.crt")), "a certificate is needed: give --tls-cert"},
+		{"a worker of another role", append(append(worker, addr), tls("ours", "user")...), "needs role worker or admin, and the certificate user has role submit"},
+		{"a worker of another authority", append(append(worker, addr), tls("theirs", "node")...), "takes certificates of another authority"},
+		{"a worker that speaks no TLS", append(worker, addr), "no access to the coordinator at " + addr + ": it speaks TLS"},
+		{"a verb that speaks no TLS", []string{"jobs", "--coordinator", addr, "--insecure"}, "no access to the coordinator at " + addr + ": it speaks TLS"},
+	} {
+		m := run(t, c.line...)
+		code := <-m.ended
+		m.ended <- code
+		if said := m.err.String(); code != exitUsage || !strings.Contains(said, c.want) || m.out.String() != "" {
+			t.Errorf("%s: exit status %d: %s%s, want %q", c.name, code, m.out.String(), said, c.want)
+		}
+	}
+}
+
+// TestRotationKeepsTheFleet: a coordinator that is started again with certificates of
+// another authority loses no worker and no store that it knew: they say what is wrong, and
+// go on when they have the new files, too.
+func TestRotationKeepsTheFleet(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, authority := range []string{"old", "new"} {
+		if code, _, stderr := runWith(t, "", "certs", "--dir", in(authority), "--role", "coordinator", "--role", "store", "--role", "worker", "--role", "submit", "--host", "127.0.0.1", "--name", "node"); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	// install puts an authority's files where a process looks for them.
+	install := func(authority, process string) []string {
+		if err := os.MkdirAll(in(process), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		flags := []string{}
+		for flag, name := range map[string]string{"--tls-ca": "ca.crt", "--tls-cert": "node.crt", "--tls-key": "node.key"} {
+			data, err := os.ReadFile(filepath.Join(in(authority), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(in(process), name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			flags = append(flags, flag, filepath.Join(in(process), name))
+		}
+		return flags
+	}
+	addr := freeAddr(t)
+	coordinator := func(authority string) *member {
+		m := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", addr, "--lease", "300ms"}, install(authority, "c")...)...)
+		m.ready(t, "ready on")
+		return m
+	}
+	first := coordinator("old")
+	w := run(t, append([]string{"worker", "--dir", in("wd"), "--slots", "1", "--coordinator", addr}, install("old", "w")...)...)
+	w.ready(t, "ready on")
+	s := run(t, append([]string{"store", "--dir", in("sd"), "--coordinator", addr}, install("old", "s")...)...)
+	s.ready(t, "ready on")
+	first.stop()
+	first.ended <- <-first.ended
+	coordinator("new")
+	for _, m := range []*member{w, s} {
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(m.err.String(), "no access to the coordinator"); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("it does not say that it is denied: %s", m.err.String())
+			}
+		}
+	}
+	install("new", "w")
+	install("new", "s")
+	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	line := append([]string{"submit", "--data", in("data.svm"), "--wait", "--quiet", "--coordinator", addr}, install("new", "user")...)
+	// The coordinator may still take the shard for away: then it asks to submit again.
+	for tries := 0; ; tries++ {
+		code, _, stderr := runWith(t, "", line...)
+		if code == 0 {
+			return
+		}
+		if tries == 10 {
+			t.Fatalf("the job does not run: exit status %d: %s", code, stderr)
 		}
 	}
 }

@@ -75,6 +75,12 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.advertise == "" {
+		o.advertise = reachable(p.addr)
+	}
+	if err := o.security.CheckServes(o.advertise); err != nil {
+		return errors.Join(usagef("store: %w", err), p.listen.Close())
+	}
 	shard, err := o.open(ctx)
 	if err != nil {
 		return errors.Join(fs.Explain(o.dir, err), p.listen.Close())
@@ -90,10 +96,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	}
 	warn := metrics.Warner(p.log, "failed")
 	m := &cluster.Member{ID: o.name, Addr: o.advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.memory, 0)),
-		Failed: warn, Away: make(chan struct{}, 1)}
-	if m.Addr == "" {
-		m.Addr = reachable(p.addr)
-	}
+		Failed: plainly(warn, o.coordinator), Away: make(chan struct{}, 1)}
 	m.Holding = &cluster.Holding{Shard: shard}
 	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)
@@ -113,7 +116,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 		_, err := m.Holding.Any(ctx)
 		return err
 	}
-	return p.serveMember(ctx, a, m, repairer, healthy)
+	return p.serveMember(ctx, a, o.coordinator, m, repairer, healthy)
 }
 
 // reachable is how others may call a bound address: one of all interfaces by the host's name.
@@ -129,14 +132,14 @@ func reachable(addr string) string {
 
 // serveMember serves, keeps the shard known to the coordinator, and repairs it when it
 // was away. It is ready when the coordinator knows it.
-func (p *process) serveMember(ctx context.Context, a *app, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
+func (p *process) serveMember(ctx context.Context, a *app, coordinator string, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
 	m.Joined = func() { p.ready(a, ", shard "+m.ID) }
 	return p.serve(ctx, a, healthy, func(ctx context.Context) error {
 		repairing, stop := context.WithCancel(ctx)
 		var rest sync.WaitGroup
 		rest.Go(func() { r.Run(repairing, m.Away) })
 		rest.Go(func() { m.Holding.Run(repairing) })
-		err := m.Run(ctx)
+		err := denied("store", coordinator, m.Run(ctx))
 		stop()
 		rest.Wait()
 		return err

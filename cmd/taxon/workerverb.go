@@ -169,7 +169,7 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 		fmt.Fprintf(a.stdout, "taxon worker: drained\n")
 		return nil
 	}
-	return err
+	return denied("worker", o.coordinator, err)
 }
 
 // trainer computes on data from the cache and values from each job's shards.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,6 +75,9 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...g
 	wait := maxWait
 	if d.Patience > 0 { // a user waits, once; processes are many and try for ever
 		wait = patientWait
+	}
+	if d.Patience > 0 { // first, so that it sees what the security makes of errors
+		options = slices.Insert(options, 0, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
 	}
 	options = append(options,
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/fs"
+	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/store/storerpc"
 )
 
 // Member keeps a store shard known to the coordinator.
@@ -36,7 +35,8 @@ func (m *Member) Known() bool { return m.known.Load() }
 const callTimeout = 5 * time.Second
 
 // Run joins, and says again and again that the shard lives, until ctx ends; then it
-// leaves. It ends with an error where another process is the shard.
+// leaves. It ends with an error where another process is the shard, and where it is denied
+// access before it has joined; later its files, or the coordinator's, may be being changed.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	asked := time.Now()
@@ -55,13 +55,13 @@ func (m *Member) Run(ctx context.Context) error {
 				m.known.Store(true)
 				m.Joined()
 			}
-		} else if status.Code(err) == codes.AlreadyExists {
-			return fs.Inputf("", 0, "%s", status.Convert(err).Message())
+		} else if status.Code(err) == codes.AlreadyExists || secure.Denied(err) && !joined {
+			return err
 		} else {
 			missed = true
 			wait = min(2*wait, maxWait)
 			if m.Failed != nil && ctx.Err() == nil {
-				m.Failed(fmt.Errorf("join the cluster: is the coordinator up? it is tried again and again: %s", storerpc.Plain(status.Convert(err).Message())))
+				m.Failed(fmt.Errorf("join the cluster: %w", err))
 			}
 		}
 		if Pause(ctx, wait) != nil {

@@ -159,7 +159,7 @@ func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 func (c *shardConn) ended(ctx context.Context, err error) {
 	switch status.Code(err) {
 	case codes.Canceled, codes.DeadlineExceeded: // who knows
-	case codes.Unavailable:
+	case codes.Unavailable, codes.Unauthenticated: // somebody else may be there now
 		c.shards.heard(c.id, false)
 		_ = c.shards.Refresh(ctx) // the caller meets the same error again, and says it
 	default:

@@ -249,7 +249,7 @@ func (r Request) FileName() string {
 	if len(r.Hosts) > 0 {
 		return strings.ReplaceAll(strings.ReplaceAll(r.Hosts[0], "*", "any"), ":", "_")
 	}
-	return strings.ReplaceAll(joinRoles(r.Roles), ", ", "-")
+	return strings.ReplaceAll(strings.Join(roleNames(r.Roles), ", "), ", ", "-")
 }
 
 func (r Request) check() error {

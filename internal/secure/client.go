@@ -3,7 +3,6 @@ package secure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 
 	"google.golang.org/grpc"
@@ -12,7 +11,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// DialOptions gives what a connection to another process is made with.
+// DialOptions gives what a connection to another process is made with. Calls over a
+// connection that one side refuses for good fail with code Unauthenticated (Denied).
 func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	if o.CACert == "" && o.Cert != "" {
 		return nil, errors.New("--tls-cert needs --tls-ca, to know whom it is shown to")
@@ -32,10 +32,11 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, grpc.WithTransportCredentials(&clientCreds{files: files}))
+		opts = append(opts, grpc.WithTransportCredentials(&clientCreds{o: o, files: files}))
 	} else {
 		opts = append(opts, grpc.WithTransportCredentials(&plainCreds{TransportCredentials: insecure.NewCredentials(), anywhere: o.Insecure}))
 	}
+	opts = append(opts, denials()...)
 	if o.ServerName != "" {
 		opts = append(opts, grpc.WithAuthority(o.ServerName))
 	}
@@ -57,11 +58,11 @@ func (o Options) Reaches(addr string) error {
 	if err != nil || ip == nil || ip.IsLoopback() || o.Insecure || o.CACert != "" {
 		return nil
 	}
-	return beyond(addr)
+	return errors.New(string(beyond(addr)))
 }
 
-func beyond(addr string) error {
-	return fmt.Errorf("%s lies beyond loopback: give --tls-ca, or --insecure to send in the clear", addr)
+func beyond(addr string) refusal {
+	return refusal(addr + " lies beyond loopback: give --tls-ca, or --insecure to send in the clear")
 }
 
 // plainCreds is plaintext that stays on this machine, unless anywhere.
@@ -74,7 +75,11 @@ func (c *plainCreds) ClientHandshake(ctx context.Context, authority string, conn
 	if !c.anywhere && !isLoopback(conn.RemoteAddr()) {
 		return nil, nil, beyond(conn.RemoteAddr().String())
 	}
-	return c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	plain, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	return greet(plain, func(err error) error { return explainPlain(err, conn.RemoteAddr()) }), info, nil
 }
 
 func (c *plainCreds) Clone() credentials.TransportCredentials {

@@ -78,7 +78,7 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 			http.Error(w, status.Convert(err).Message(), http.StatusForbidden)
 			return
 		case !id.May(allowed):
-			http.Error(w, "not for role "+joinRoles(id.Roles), http.StatusForbidden)
+			http.Error(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
 			return
 		}
 	}

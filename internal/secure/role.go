@@ -25,13 +25,7 @@ const (
 var roles = []Role{Submit, Worker, Store, ReadOnly, Coordinator, Admin}
 
 // Roles gives the names of all roles.
-func Roles() []string {
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = string(r)
-	}
-	return names
-}
+func Roles() []string { return roleNames(roles) }
 
 // ParseRole checks the name of a role.
 func ParseRole(name string) (Role, error) {
@@ -59,7 +53,7 @@ func certificateRoles(cert *x509.Certificate) []Role {
 
 // Identity is who makes a call.
 type Identity struct {
-	Name  string // the certificate's common name, or "token"; for logs
+	Name  string // who it is, in an error: the token, or the certificate of a name
 	Roles []Role
 }
 

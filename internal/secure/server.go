@@ -70,6 +70,7 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 type guard struct {
 	policy       Policy
 	identified   bool // callers need an identity
+	mutual       bool // a certificate is one
 	requireToken bool
 	tokens       *watched[[]tokenEntry] // nil: none
 	refused      func(codes.Code)       // nil: not told
@@ -77,7 +78,7 @@ type guard struct {
 
 // newGuard makes the guard of a policy; own is the role of tokens that name none.
 func (o Options) newGuard(p Policy, own Role) (*guard, error) {
-	g := &guard{policy: p.clone(), identified: o.identified(), requireToken: o.RequireToken, refused: o.Refused}
+	g := &guard{policy: p.clone(), identified: o.identified(), mutual: o.mutual(), requireToken: o.RequireToken, refused: o.Refused}
 	if o.TokenFile != "" {
 		var err error
 		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) { return serverTokens(o.TokenFile, own) })
@@ -99,7 +100,7 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	}
 	id, err := g.identify(ctx, info.Header)
 	if err == nil && !id.May(allowed) {
-		err = status.Errorf(codes.PermissionDenied, "%s is not for role %s", info.FullMethodName, joinRoles(id.Roles))
+		err = roleError(info.FullMethodName, id, allowed)
 	}
 	if err != nil {
 		if g.refused != nil {
@@ -126,41 +127,50 @@ func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, err
 	return g.known(values, tls)
 }
 
+// roleError names the roles that something needs.
+func roleError(what string, id Identity, allowed []Role) error {
+	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or token of a role that may",
+		what, strings.Join(append(roleNames(allowed), string(Admin)), " or "), id.Name, strings.Join(roleNames(id.Roles), ", "))
+}
+
 // known is identify on what was sent.
 func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity, error) {
+	unknown := func(why string) (Identity, error) { return Identity{}, status.Error(codes.Unauthenticated, why) }
 	if len(authorization) > 1 {
-		return Identity{}, status.Error(codes.Unauthenticated, "more than one authorization")
+		return unknown("more than one authorization")
 	}
 	if len(authorization) == 1 && g.tokens != nil {
 		scheme, token, _ := strings.Cut(authorization[0], " ")
 		if roles := lookUp(g.tokens.get(), token); strings.EqualFold(scheme, "bearer") && len(roles) > 0 {
-			return Identity{Name: "token", Roles: roles}, nil
+			return Identity{Name: "the token", Roles: roles}, nil
 		}
-		return Identity{}, status.Error(codes.Unauthenticated, "the token is not known here")
+		return unknown("the token is not known here: give a ROLE.token of this cluster, or its newest ROLE.tokens to the server (`taxon certs token`)")
 	}
-	if g.requireToken {
-		return Identity{}, status.Error(codes.Unauthenticated, "a token is needed: give --token-file")
-	}
-	if chains := tls.State.VerifiedChains; len(chains) > 0 {
+	if chains := tls.State.VerifiedChains; len(chains) > 0 && !g.requireToken {
 		cert := chains[0][0]
 		roles := certificateRoles(cert)
 		if len(roles) == 0 {
-			return Identity{}, status.Error(codes.PermissionDenied, "the certificate has no role: make it with `taxon certs --role`")
+			return Identity{}, status.Errorf(codes.PermissionDenied, "the certificate %s has no role: make it with `taxon certs --role`", cert.Subject.CommonName)
 		}
-		return Identity{Name: cert.Subject.CommonName, Roles: roles}, nil
+		return Identity{Name: "the certificate " + cert.Subject.CommonName, Roles: roles}, nil
 	}
-	if g.tokens != nil {
-		return Identity{}, status.Error(codes.Unauthenticated, "a token is needed: give --token-file")
+	switch {
+	case g.tokens != nil && g.mutual && !g.requireToken:
+		return unknown("a token or a certificate is needed: give --token-file, or --tls-cert and --tls-key")
+	case g.tokens != nil:
+		return unknown("a token is needed: give --token-file")
+	case len(authorization) == 1:
+		return unknown("no tokens are taken here: give --tls-cert and --tls-key")
 	}
-	return Identity{}, status.Error(codes.Unauthenticated, "a certificate is needed: give --tls-cert and --tls-key")
+	return unknown("a certificate is needed: give --tls-cert and --tls-key")
 }
 
-func joinRoles(roles []Role) string {
+func roleNames(roles []Role) []string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = string(r)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // Register adds the health service, with the named services and the server as a whole

@@ -78,31 +78,50 @@ func serverConfig(files *watched[pair], protocols []string) *tls.Config {
 
 // clientCreds makes each connection with the files as they are then.
 type clientCreds struct {
+	o     Options
 	files *watched[pair]
 	name  string // overrides the server's name; "" as dialled
 }
 
-func (c *clientCreds) current() credentials.TransportCredentials {
-	p := c.files.get()
-	t := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: p.pool, ServerName: c.name, VerifyConnection: checkServerRole}
+func (c *clientCreds) current(p pair) credentials.TransportCredentials {
+	t := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: p.pool, ServerName: c.name, VerifyConnection: func(s tls.ConnectionState) error {
+		if why := wrongRole(s.PeerCertificates[0]); why != "" {
+			return refusal("its certificate " + why)
+		}
+		return nil
+	}}
 	if p.cert != nil {
-		t.Certificates = []tls.Certificate{*p.cert}
+		t.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if err := r.SupportsCertificate(p.cert); err == nil {
+				return p.cert, nil
+			}
+			if c.o.TokenFile != "" { // the token may do
+				return new(tls.Certificate), nil
+			}
+			return nil, refusal(fmt.Sprintf("it takes certificates of another authority than %s, which has issued %s: give one of its cluster's (`taxon certs`)", p.cert.Leaf.Issuer.CommonName, c.o.Cert))
+		}
 	}
 	return credentials.NewTLS(t)
 }
 
 func (c *clientCreds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return c.current().ClientHandshake(ctx, authority, conn)
+	p := c.files.get()
+	explain := func(err error) error { return c.o.explainTLS(err, p.cert) }
+	safe, info, err := c.current(p).ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		return nil, nil, explain(err)
+	}
+	return greet(safe, explain), info, nil
 }
 
 func (c *clientCreds) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("secure: credentials of a client can't serve")
 }
 
-func (c *clientCreds) Info() credentials.ProtocolInfo { return c.current().Info() }
+func (c *clientCreds) Info() credentials.ProtocolInfo { return c.current(c.files.get()).Info() }
 
 func (c *clientCreds) Clone() credentials.TransportCredentials {
-	return &clientCreds{files: c.files, name: c.name}
+	return &clientCreds{o: c.o, files: c.files, name: c.name}
 }
 
 func (c *clientCreds) OverrideServerName(name string) error {
@@ -110,16 +129,13 @@ func (c *clientCreds) OverrideServerName(name string) error {
 	return nil
 }
 
-// checkServerRole refuses a server whose certificate is meant for something else: a
-// worker of our own authority must not pass for the coordinator. A certificate without
-// roles, from elsewhere, counts by its name alone.
-func checkServerRole(s tls.ConnectionState) error {
-	if len(s.PeerCertificates) == 0 {
-		return errors.New("the server shows no certificate")
-	}
-	have := certificateRoles(s.PeerCertificates[0])
+// wrongRole says why a certificate makes no server, as the rest of a sentence about it: it
+// is meant for something else, and a worker of our own authority must not pass for the
+// coordinator. A certificate without roles, from elsewhere, counts by its name alone.
+func wrongRole(cert *x509.Certificate) string {
+	have := certificateRoles(cert)
 	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool { return r == Coordinator || r == Store || r == Admin }) {
-		return nil
+		return ""
 	}
-	return fmt.Errorf("the server's certificate is one of role %s, not of a coordinator or store", have[0])
+	return fmt.Sprintf("is one of role %s, not of a coordinator or store: check the address, or make one by `taxon certs --role`", have[0])
 }

@@ -57,9 +57,9 @@ func TestCertificatesGiveRoles(t *testing.T) {
 		{"worker", issue(t, ours, Request{Roles: []Role{Worker}}), codes.PermissionDenied, codes.Unimplemented, codes.OK},
 		{"both", issue(t, ours, Request{Name: "both", Roles: []Role{Worker, Submit}}), codes.Unimplemented, codes.Unimplemented, codes.OK},
 		{"no certificate", Options{CACert: ours.CertFile()}, codes.Unauthenticated, codes.Unauthenticated, codes.OK},
-		{"certificate of another authority", stranger, codes.Unauthenticated, codes.Unauthenticated, codes.OK},
-		{"another authority's idea of the server", issue(t, theirs, Request{Roles: []Role{Submit}}), codes.Unavailable, codes.Unavailable, codes.Unavailable},
-		{"plaintext", Options{}, codes.Unavailable, codes.Unavailable, codes.Unavailable},
+		{"certificate of another authority", stranger, codes.Unauthenticated, codes.Unauthenticated, codes.Unauthenticated},
+		{"another authority's idea of the server", issue(t, theirs, Request{Roles: []Role{Submit}}), codes.Unauthenticated, codes.Unauthenticated, codes.Unauthenticated},
+		{"plaintext", Options{}, codes.Unauthenticated, codes.Unauthenticated, codes.Unauthenticated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, ctx := dial(t, c.o, addr), callContext(t)
@@ -101,7 +101,7 @@ func TestAWorkerIsNoCoordinator(t *testing.T) {
 	a := authority(t)
 	addr := serve(t, issue(t, a, Request{Hosts: []string{"127.0.0.1"}, Roles: []Role{Worker}}))
 	_, err := healthpb.NewHealthClient(dial(t, issue(t, a, Request{Roles: []Role{Submit}}), addr)).Check(callContext(t), &healthpb.HealthCheckRequest{})
-	want(t, "health of a false coordinator", err, codes.Unavailable)
+	want(t, "health of a false coordinator", err, codes.Unauthenticated)
 	if err != nil && !strings.Contains(err.Error(), "of role worker") {
 		t.Error(err)
 	}

@@ -25,6 +25,7 @@ var meanings = []struct {
 	{store.ErrFull, codes.ResourceExhausted},
 	{store.ErrClosed, codes.FailedPrecondition},
 	{store.ErrUnavailable, codes.Unavailable},
+	{store.ErrUnavailable, codes.Unauthenticated}, // certificates or tokens are being changed
 	{context.Canceled, codes.Canceled},
 	{context.DeadlineExceeded, codes.DeadlineExceeded},
 }

@@ -15,7 +15,7 @@ import (
 func main() {
 	root := flag.String("root", ".", "the repository")
 	flag.Parse()
-	problems, checked := check(filepath.Join(*root, "deploy"))
+	problems, checked := check(*root)
 	for _, p := range problems {
 		fmt.Fprintln(os.Stderr, p)
 	}
@@ -25,13 +25,36 @@ func main() {
 	fmt.Printf("deploy: %d objects and files are as they should be\n", checked)
 }
 
-// check gives the problems of a deploy folder, and how many things it looked at.
-func check(dir string) (problems []string, checked int) {
-	objects, err := build(filepath.Join(dir, "kubernetes"))
+// check gives the problems of a repository's deploy folder, and of what its documents say
+// about that, and how many things it looked at.
+func check(root string) (problems []string, checked int) {
+	dir := filepath.Join(root, "deploy")
+	var objects []object
+	for _, folder := range []string{"kubernetes", "kubernetes/client"} {
+		more, err := build(filepath.Join(dir, folder))
+		if err != nil {
+			return []string{err.Error()}, 0
+		}
+		objects = append(objects, more...)
+	}
+	secrets, err := runSecrets(filepath.Join(dir, "kubernetes"))
 	if err != nil {
 		return []string{err.Error()}, 0
 	}
-	problems = append(problems, checkObjects(objects)...)
+	problems = append(problems, checkObjects(objects, secrets)...)
+	documents := []string{filepath.Join(root, "docs", "deploy.md"), filepath.Join(root, "docs", "observability.md")}
+	for _, d := range documents {
+		shown, err := checkDocument(d)
+		if err != nil {
+			return []string{err.Error()}, 0
+		}
+		problems = append(problems, shown...)
+	}
+	compaction, err := checkCompaction(filepath.Join(root, "coordinator", "server.go"), append(documents, filepath.Join(dir, "kubernetes", "coordinator.yaml")))
+	if err != nil {
+		return []string{err.Error()}, 0
+	}
+	problems = append(problems, compaction...)
 	unlisted, err := notListed(filepath.Join(dir, "kubernetes"))
 	if err != nil {
 		problems = append(problems, err.Error())

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -32,6 +33,9 @@ var types = map[string]func() any{
 	"v1 Service":                             func() any { return new(corev1.Service) },
 	"v1 Secret":                              func() any { return new(corev1.Secret) },
 	"v1 ConfigMap":                           func() any { return new(corev1.ConfigMap) },
+	"v1 Pod":                                 func() any { return new(corev1.Pod) },
+	"v1 PersistentVolumeClaim":               func() any { return new(corev1.PersistentVolumeClaim) },
+	"batch/v1 Job":                           func() any { return new(batchv1.Job) },
 	"apps/v1 StatefulSet":                    func() any { return new(appsv1.StatefulSet) },
 	"apps/v1 Deployment":                     func() any { return new(appsv1.Deployment) },
 	"autoscaling/v2 HorizontalPodAutoscaler": func() any { return new(autoscalingv2.HorizontalPodAutoscaler) },

@@ -25,7 +25,7 @@ type workload struct {
 }
 
 // checkObjects applies all rules.
-func checkObjects(objects []object) []string {
+func checkObjects(objects []object, secrets made) []string {
 	var problems []string
 	say := func(o object, format string, args ...any) {
 		problems = append(problems, "kubernetes: "+o.String()+": "+fmt.Sprintf(format, args...))
@@ -57,18 +57,30 @@ func checkObjects(objects []object) []string {
 			workloads = append(workloads, workload{object: o, selector: v.Spec.Selector.MatchLabels, pod: v.Spec.Template})
 		}
 	}
+	clients := slices.Clone(workloads)
+	for _, o := range objects {
+		if pod, ok := podOf(o); ok {
+			clients = append(clients, workload{object: o, pod: pod})
+		}
+	}
+	for _, w := range clients {
+		say := func(format string, args ...any) { say(w.object, format, args...) }
+		checkRestricted(w.pod.Spec, say)
+		secrets.checkNames(w, say)
+	}
+	problems = append(problems, checkTraffic(objects, clients)...)
 	for _, w := range workloads {
 		say := func(format string, args ...any) { say(w.object, format, args...) }
 		checkWorkload(w, services, accounts, say)
 	}
 	for _, o := range objects {
 		say := func(format string, args ...any) { say(o, format, args...) }
-		checkReferences(o, workloads, seen, say)
+		checkReferences(o, clients, seen, say)
 	}
 	return problems
 }
 
-// checkWorkload: selectors, names, and the restrictions that the namespace enforces.
+// checkWorkload: selectors, names, and what the processes ask for beyond the restricted policy.
 func checkWorkload(w workload, services map[string]*corev1.Service, accounts map[string]bool, say func(string, ...any)) {
 	if len(w.selector) == 0 || !selects(w.selector, w.pod.Labels) {
 		say("its selector does not select its own pods")
@@ -83,9 +95,6 @@ func checkWorkload(w workload, services map[string]*corev1.Service, accounts map
 	if s.AutomountServiceAccountToken == nil || *s.AutomountServiceAccountToken {
 		say("mounts a token for the API server, which it does not talk to")
 	}
-	if p := s.SecurityContext; p == nil || p.RunAsNonRoot == nil || !*p.RunAsNonRoot || p.SeccompProfile == nil {
-		say("pods must run without root and with the runtime's seccomp profile")
-	}
 	volumes := slices.Clone(w.claims)
 	for _, v := range s.Volumes {
 		volumes = append(volumes, v.Name)
@@ -99,10 +108,8 @@ func checkWorkload(w workload, services map[string]*corev1.Service, accounts map
 }
 
 func checkContainer(c corev1.Container, volumes []string, say func(string, ...any)) {
-	p := c.SecurityContext
-	if p == nil || p.AllowPrivilegeEscalation == nil || *p.AllowPrivilegeEscalation || p.ReadOnlyRootFilesystem == nil ||
-		!*p.ReadOnlyRootFilesystem || p.Capabilities == nil || !slices.Contains(p.Capabilities.Drop, "ALL") {
-		say("container %s: must drop all capabilities, escalation and a writable root", c.Name)
+	if p := c.SecurityContext; p == nil || p.ReadOnlyRootFilesystem == nil || !*p.ReadOnlyRootFilesystem {
+		say("container %s: must do without a writable root", c.Name)
 	}
 	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
 		say("container %s: needs requests of CPU and memory and a limit of memory", c.Name)

@@ -17,6 +17,13 @@ var hardening = []string{
 	"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "DynamicUser=yes", "Restart=always",
 }
 
+// together is what units must say to be one user, that may open the store's files: the
+// worker on a store's host reads and writes values by way of them.
+var together = map[string][]string{
+	"taxon-store.service":  {"User=taxon", "StateDirectory=taxon-store"},
+	"taxon-worker.service": {"User=taxon", "StateDirectory=taxon-store"},
+}
+
 // checkUnits checks the systemd units of a folder.
 func checkUnits(dir string) (problems []string, checked int, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.service"))
@@ -31,7 +38,7 @@ func checkUnits(dir string) (problems []string, checked int, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, p := range checkUnit(text) {
+		for _, p := range checkUnit(text, together[filepath.Base(f)]) {
 			problems = append(problems, f+": "+p)
 		}
 	}
@@ -39,7 +46,7 @@ func checkUnits(dir string) (problems []string, checked int, err error) {
 }
 
 // checkUnit checks one unit's text.
-func checkUnit(text []byte) (problems []string) {
+func checkUnit(text []byte, more []string) (problems []string) {
 	section := ""
 	lines := map[string][]string{}
 	for number, line := range bytes.Split(text, []byte("\n")) {
@@ -56,7 +63,13 @@ func checkUnit(text []byte) (problems []string) {
 			lines[section] = append(lines[section], l)
 		}
 	}
-	for _, want := range hardening {
+	if !slices.Contains(lines["Unit"], "StartLimitIntervalSec=0") {
+		problems = append(problems, "no line StartLimitIntervalSec=0: after a few quick failures it would stay down")
+	}
+	if bytes.Contains(text, []byte("%d")) {
+		problems = append(problems, "%d needs systemd 250: use ${CREDENTIALS_DIRECTORY}")
+	}
+	for _, want := range slices.Concat(hardening, more) {
 		if !slices.Contains(lines["Service"], want) {
 			problems = append(problems, "no line "+want)
 		}
