@@ -21,6 +21,7 @@ type yarnOptions struct {
 	verb    string
 	name    string
 	dir     string
+	guessed bool // dir was not given
 	manager string
 	command string
 	wait    time.Duration
@@ -48,7 +49,7 @@ func (o *yarnOptions) flags(cmd *cobra.Command) {
 	o.verb = cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
 		f.StringVar(&o.name, "name", defaultYarnName, "`NAME` of the service")
-		f.StringVar(&o.dir, "dir", "", "the cluster's `FOLDER` in HDFS (default hdfs:///user/USER/taxon/NAME)")
+		f.StringVar(&o.dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")
 	})
 }
 
@@ -81,7 +82,7 @@ func (o *yarnOptions) prepare() error {
 		}
 		o.user = u.Username
 	}
-	if o.dir == "" {
+	if o.guessed = o.dir == ""; o.guessed {
 		o.dir = fs.Scheme + "/user/" + o.user + "/taxon/" + o.name
 	}
 	if !fs.IsRemote(o.dir) {
@@ -89,6 +90,15 @@ func (o *yarnOptions) prepare() error {
 	}
 	o.dir = fs.Clean(o.dir)
 	return nil
+}
+
+// status describes the service, which also tells the cluster's folder, if that was not given.
+func (o *yarnOptions) status(ctx context.Context, services yarn.Services) (*yarn.Service, error) {
+	s, err := services.Status(ctx, o.name)
+	if err == nil && o.guessed && s.Folder() != "" {
+		o.dir = s.Folder()
+	}
+	return s, err
 }
 
 // confDir is the folder of Hadoop's configuration; "": none.
