@@ -19,7 +19,7 @@ func newYarnScale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --workers K --name NAME",
 		Short: "change the number of workers of a cluster on YARN",
-		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. " +
+		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. More than the cluster's memory holds are refused; if some have to wait for room, that is said at once. " +
 			"Workers that end give their tasks back.",
 		Example: "taxon yarn scale --workers 32 --name wiki\ntaxon yarn scale --workers 0 --name wiki --json",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.scale(cmd.Context(), a, workers) },
