@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/user"
@@ -93,12 +94,31 @@ func (o *yarnOptions) prepare() error {
 }
 
 // status describes the service, which also tells the cluster's folder, if that was not given.
+// While the service has no master YARN's own file of it tells.
 func (o *yarnOptions) status(ctx context.Context, services yarn.Services) (*yarn.Service, error) {
 	s, err := services.Status(ctx, o.name)
-	if err == nil && o.guessed && s.Folder() != "" {
-		o.dir = s.Folder()
+	if errors.Is(err, yarn.ErrNoService) || !o.guessed {
+		return s, err
+	}
+	from := s
+	if err != nil {
+		from = o.kept(ctx)
+	}
+	if dir := from.Folder(); dir != "" {
+		o.dir, o.guessed = fs.Clean(dir), false
 	}
 	return s, err
+}
+
+// kept reads YARN's own file of the service, which lies in its user's home; one that can't be
+// read tells nothing.
+func (o *yarnOptions) kept(ctx context.Context) *yarn.Service {
+	s := &yarn.Service{}
+	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+o.user+"/.yarn/services/"+o.name+"/"+o.name+".json")
+	if err != nil || json.Unmarshal(data, s) != nil {
+		return &yarn.Service{}
+	}
+	return s
 }
 
 // confDir is the folder of Hadoop's configuration; "": none.
