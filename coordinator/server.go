@@ -110,7 +110,9 @@ func NewServer(config Config) (*Server, error) {
 		return nil, err
 	}
 	s.joined.Go(func() { s.repeat(s.keepTime) })
-	s.joined.Go(func() { s.repeat(s.keepJournal) })
+	if config.Journal != nil {
+		s.joined.Go(func() { s.repeat(s.keepJournal) })
+	}
 	return s, nil
 }
 
@@ -259,9 +261,14 @@ func (s *Server) beat(e Event) reply {
 }
 
 // happen is step without any wait.
-func (s *Server) happen(events ...Event) (r reply) {
+func (s *Server) happen(events ...Event) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.take(events...)
+}
+
+// take is happen for a caller that holds mu.
+func (s *Server) take(events ...Event) (r reply) {
 	if s.broken != nil {
 		return reply{err: s.broken}
 	}
@@ -375,9 +382,8 @@ func (s *Server) repeat(do func()) {
 // the journal is, who is silent is missed.
 func (s *Server) keepTime() {
 	s.mu.Lock()
-	e := Time{Pending: s.written - s.durable}
-	s.mu.Unlock()
-	s.happen(e)
+	defer s.mu.Unlock()
+	s.take(Time{Pending: s.written - s.durable})
 }
 
 // keepJournal makes durable what no call waits for, and keeps the journal short.
@@ -396,7 +402,7 @@ func (s *Server) keepJournal() {
 // is written.
 func (s *Server) compact() {
 	j := s.config.Journal
-	if j == nil || j.Size() < max(compactBytes, s.compacted) {
+	if j.Size() < max(compactBytes, s.compacted) {
 		return
 	}
 	err := j.Compact(func(cut func()) []byte {
