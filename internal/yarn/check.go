@@ -167,14 +167,21 @@ func (k *Cluster) CheckMore(c Component, n int) (wait string, err error) {
 		free += h.FreeMiB
 		cores += h.FreeCores
 	}
-	size := fmt.Sprintf("containers of %d MiB and %d vcores", each, c.Resource.CPUs)
+	size := fmt.Sprintf("containers of %d MiB and %s", each, vcores(c.Resource.CPUs))
 	if n > c.Number && int64(n) > most {
 		return "", fmt.Errorf("%d %s are too much for the cluster: %s %d MiB, which is room for %d at most; ask for fewer", n, size, k.nodesHave(), k.AllMiB, most)
 	}
 	if more := n - len(c.Containers); int64(more) > now {
-		wait = fmt.Sprintf("%d more %s are wanted; %s %d MiB and %d vcores free, which is room for %d now: the others wait until something else ends", more, size, k.nodesHave(), free, cores, now)
+		wait = fmt.Sprintf("%d more %s are wanted; %s %d MiB and %s free, which is room for %d now: the others wait until something else ends", more, size, k.nodesHave(), free, vcores(cores), now)
 	}
 	return wait, nil
+}
+
+func vcores(n int) string {
+	if n == 1 {
+		return "1 vcore"
+	}
+	return fmt.Sprintf("%d vcores", n)
 }
 
 // sameQueue compares a queue's short name or path with what was asked for.

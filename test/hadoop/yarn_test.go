@@ -302,6 +302,7 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	wantRefused(t, y.taxon, "yarn.webapp.api-service.enable", "yarn", "down", "--name", "gw", "--yarn-command", "no-yarn")
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	y.settle(t, "gw", 1, 2) // status by the command
+	wantRefused(t, y.taxon, "which is room for", "yarn", "scale", "--name", "gw", "--workers", "4000")
 	wantRefused(t, y.taxon, "outside the data roots", append([]string{"submit", "--in-place"}, replaced(y.job, set, y.c.URL("/other"))...)...)
 	y.taxon.run(t, 0, append([]string{"submit", "--id", "second", "--in-place"}, y.job...)...)
 	y.reach(t, "second", 4)
