@@ -69,7 +69,8 @@ func (o *yarnOptions) scale(ctx context.Context, a *app, workers int) error {
 }
 
 // flexEvery is how often the number of workers is told again while it is waited for: a
-// service's master that takes the place of one that has died may forget it.
+// service's master that takes the place of one that has died forgets what it is told before
+// it has found the containers.
 const flexEvery = 10 * time.Second
 
 // flex tells the service's master how many workers are wanted, and returns the number of
