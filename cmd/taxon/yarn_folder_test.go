@@ -53,6 +53,7 @@ func TestFolderOfService(t *testing.T) {
 		{"", "hdfs://nn:8020/x/gw/run.json", yarn.ErrNoService, "hdfs:///user/alice/taxon/gw"},
 	} {
 		t.Setenv("HADOOP_USER_NAME", "alice")
+		t.Setenv("HADOOP_CONF_DIR", t.TempDir()) // there is no HDFS
 		o := yarnOptions{verb: "scale", name: "gw", dir: c.given}
 		if err := o.prepare(); err != nil {
 			t.Fatal(err)

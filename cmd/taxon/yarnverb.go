@@ -100,11 +100,14 @@ func (o *yarnOptions) status(ctx context.Context, services yarn.Services) (*yarn
 	if errors.Is(err, yarn.ErrNoService) || !o.guessed {
 		return s, err
 	}
-	from := s
-	if err != nil {
-		from = o.kept(ctx)
+	dir := ""
+	if err == nil {
+		dir = s.Folder()
 	}
-	if dir := from.Folder(); dir != "" {
+	if dir == "" {
+		dir = o.kept(ctx).Folder()
+	}
+	if dir != "" {
 		o.dir, o.guessed = fs.Clean(dir), false
 	}
 	return s, err
