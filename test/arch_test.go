@@ -37,10 +37,12 @@ var imports = map[string][]string{
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
 	"internal/labelset": {},
-	"internal/model":    {"internal/fs", "internal/labelset", "internal/taxonomy"},
-	"internal/export":   {"internal/model"},
+	"internal/model":    {"internal/fs", "internal/labelset", "internal/modelform", "internal/taxonomy"},
+	"internal/export":   {"internal/model", "internal/modelform"},
 	"internal/generate": {"internal/fs"},
 	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "proto/taxon/v1"},
+
+	"internal/modelform": {},
 
 	"store":           {},
 	"store/memory":    {"store"},

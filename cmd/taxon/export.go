@@ -209,9 +209,12 @@ func formatOf(name string, m *model.Model, s *export.Source, threshold float64) 
 
 // exportWeights writes every format but a model.
 func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
-	s, err := export.NewSource(m, o.threshold.at)
-	if err != nil {
-		return err
+	var s *export.Source // of text there is none
+	if o.format != "text" {
+		var err error
+		if s, err = export.NewSource(m, o.threshold.at); err != nil {
+			return err
+		}
 	}
 	f, err := formatOf(o.format, m, s, o.threshold.at)
 	if err != nil {

@@ -196,7 +196,7 @@ func (l *labelWriter) write(b *model.Batch, r *model.Result) error {
 			}
 			l.line = append(l.line, l.names[s.Node]...)
 			if l.scores {
-				l.line = strconv.AppendFloat(append(l.line, ':'), s.Score, 'g', -1, 64)
+				l.line = strconv.AppendFloat(append(l.line, ':'), r.Shown(i, s.Score), 'g', -1, 64)
 			}
 			l.labels++
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
@@ -119,7 +120,7 @@ func (t *training) identity() identity {
 func (t *training) meta() model.Meta {
 	s := t.set
 	m := model.Meta{
-		Options: t.modelOptions(), Tree: t.tree, Structure: t.structure, Labels: s.Labels,
+		Options: t.modelOptions(), Form: registry.Form(t.spec.GetOptions()), Tree: t.tree, Structure: t.structure, Labels: s.Labels,
 		LabelCounts: t.spec.GetData().GetLabelInstances(), Feature: s.Feature,
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
@@ -139,7 +140,7 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		Instances: t.set.Matrix.Rows, Features: t.set.Matrix.Cols, Nonzeros: t.set.Matrix.NNZ,
 		Nodes: t.tree.Len(), Terminals: len(t.tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
-		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(), CapsBefore: capsBefore(st), Better: betterOf(st),
+		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(), CapsBefore: capsBefore(st), Better: betterOf(st), Own: ownKeys(st),
 	}
 	t.reportGraph(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
@@ -148,6 +149,12 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
 	}
 	return r
+}
+
+// ownKeys are the method's own keys of a report.
+func ownKeys(st *taxonv1.JobStatus) (own map[string]json.RawMessage) {
+	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has none
+	return own
 }
 
 // reportGraph adds what only a training on a graph has.

@@ -10,6 +10,7 @@ import (
 
 	"taxon/internal/engine"
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -81,6 +82,9 @@ func newCarryOver(m *model.Model, t *training) (*carryOver, error) {
 	}
 	if m.Manifest.Pruned != nil {
 		return nil, usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
+	}
+	if (m.Form != modelform.Form{}) {
+		return nil, usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
 	c := &carryOver{m: m, tree: t.tree, width: t.set.Matrix.Cols}
 	c.mapColumns(t)

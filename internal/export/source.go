@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 )
 
 // Source is what all formats read: a model, thresholded, its columns in input order.
@@ -22,6 +23,9 @@ type Source struct {
 // NewSource prepares the weights of m; weights smaller than threshold in absolute value
 // are left out, the bias never.
 func NewSource(m *model.Model, threshold float64) (*Source, error) {
+	if p := m.Form.Predictor; p != modelform.Linear {
+		return nil, fmt.Errorf("export: the classes of a model that predicts by %s have no vectors to be compared: use --format text, or --format model", p)
+	}
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
 
@@ -16,12 +17,15 @@ import (
 //	KIND NAME idx:val ... [bias:val]
 //
 // KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual
-// (NAME is -). Indices are those of the input, counted from 1, ascending; only nonzero
+// (NAME is -). By descent the weights are those of edges: KIND is edge, NAME is PARENT,CHILD
+// (a spawned leaf has its parent's name; a root's parent is -), and an only root has no line.
+// Indices are those of the input, counted from 1, ascending; only nonzero
 // weights are written, as the shortest decimals that read back to the same float32.
 type TextExporter struct {
 	m         *Model
 	threshold float32
 	order     []uint32 // columns by ascending input index
+	children  []int32  // by descent: see childCounts; nil: lines are nodes
 }
 
 // NewTextExporter prepares an export that leaves out weights below threshold in
@@ -31,6 +35,9 @@ func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
 	}
 	e := &TextExporter{m: m, threshold: float32(threshold), order: make([]uint32, len(m.Feature))}
+	if m.Form.Predictor == modelform.Descent {
+		e.children = childCounts(m.Tree)
+	}
 	for c := range e.order {
 		e.order[c] = uint32(c)
 	}
@@ -45,6 +52,16 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 	name := t.Name[n]
 	if t.Kind[n] == taxonomy.Virtual {
 		name = "-"
+	}
+	if e.children != nil {
+		parent := "-"
+		switch p := t.Parent[n]; {
+		case p >= 0:
+			parent = e.m.NodeName(int(p))
+		case e.children[0] == 1:
+			return b
+		}
+		kind, name = "edge", parent+","+name
 	}
 	b = append(append(append(b, kind...), ' '), name...)
 	for _, c := range e.order {

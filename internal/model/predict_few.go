@@ -52,7 +52,7 @@ func (s *Scorer) scoreFew(b *Batch) {
 	f.current = append(f.current[:0], make([]float32, len(f.columns))...)
 	f.frames = f.frames[:0]
 	for n := range m.Tree.Len() {
-		f.leaveTo(m.Tree.Parent[n])
+		f.leaveTo(m.above(int32(n)))
 		level := len(f.frames)
 		scores := s.level(level, rows)
 		if level == 0 {
@@ -65,9 +65,7 @@ func (s *Scorer) scoreFew(b *Batch) {
 			frame = f.push(int32(n))
 		}
 		s.addFew(records[n], scores, frame)
-		if frame == nil {
-			s.offer(int32(n), scores)
-		}
+		s.scored(int32(n), scores)
 	}
 }
 

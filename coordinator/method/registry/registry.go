@@ -9,6 +9,7 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
 	"taxon/internal/jobspec"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -38,6 +39,27 @@ func Lookup(name string) (method.Method, error) {
 		}
 	}
 	return nil, fmt.Errorf("method %q: use one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Form is that of the models of a job with such options.
+func Form(o *taxonv1.Options) modelform.Form {
+	if m, err := Lookup(o.GetMethod()); err == nil {
+		if f, ok := m.(method.Former); ok {
+			return f.Form(o)
+		}
+	}
+	return modelform.Form{}
+}
+
+// Taking lists the methods that an option of the command line means something to.
+func Taking(option string) []string {
+	var out []string
+	for _, m := range methods {
+		if c, ok := m.(method.Choosy); !ok || c.Takes(option) {
+			out = append(out, m.Name())
+		}
+	}
+	return out
 }
 
 // Job is a specification, and what follows from it alone.
