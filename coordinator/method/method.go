@@ -186,8 +186,8 @@ type Former interface {
 
 // Choosy is a Method that takes some of the command line's options only.
 type Choosy interface {
-	// Takes says whether the option of a name changes anything.
-	Takes(option string) bool
+	// Refuses names those that mean nothing to it.
+	Refuses() []string
 }
 
 // Late says what becomes of tasks that nobody has when the time is up.

@@ -8,6 +8,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
+	"taxon/coordinator/method/td"
 	"taxon/internal/jobspec"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
@@ -17,6 +18,7 @@ import (
 // methods are all of them: a new one is a line here.
 var methods = slices.Concat(
 	recursive.Methods,
+	[]method.Method{td.Method},
 )
 
 // All lists the methods, in the order in which help texts name them.
@@ -51,15 +53,19 @@ func Form(o *taxonv1.Options) modelform.Form {
 	return modelform.Form{}
 }
 
-// Taking lists the methods that an option of the command line means something to.
-func Taking(option string) []string {
-	var out []string
-	for _, m := range methods {
-		if c, ok := m.(method.Choosy); !ok || c.Takes(option) {
-			out = append(out, m.Name())
+// Refused names the options of the command line that mean nothing to a method.
+func Refused(name string) []string {
+	if m, err := Lookup(name); err == nil {
+		if c, ok := m.(method.Choosy); ok {
+			return c.Refuses()
 		}
 	}
-	return out
+	return nil
+}
+
+// Taking lists the methods that an option of the command line means something to.
+func Taking(option string) []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return slices.Contains(Refused(name), option) })
 }
 
 // Job is a specification, and what follows from it alone.

@@ -6,6 +6,7 @@ import (
 
 	"taxon/worker/program"
 	"taxon/worker/program/recursive"
+	"taxon/worker/program/td"
 )
 
 var methods = []program.Method{
@@ -13,6 +14,7 @@ var methods = []program.Method{
 	recursive.Method("rr-lr"),
 	recursive.Method("bsvm"),
 	recursive.Method("blr"),
+	td.Method{},
 }
 
 // Lookup finds a method by its name. The error is marked by program.Unfit.
