@@ -69,8 +69,15 @@ func TestReplayChecks(t *testing.T) {
 // recorded trains on an engine and returns the tasks and the weights' hash.
 func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, string) {
 	t.Helper()
+	r, _, nodes := trained(t, j, spec, 2)
+	return r, nodes.Hash()
+}
+
+// trained trains on an engine and returns the tasks, the last status and the weights.
+func trained(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int) (*Recorder, *taxonv1.JobStatus, *jobs.Nodes) {
+	t.Helper()
 	r := &Recorder{}
-	e, err := engine.Start(engine.Config{Slots: 2, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
+	e, err := engine.Start(engine.Config{Slots: slots, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -107,5 +114,5 @@ func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, stri
 	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
 		t.Fatal(err, st.GetError())
 	}
-	return r, n.Hash()
+	return r, st, &n
 }
