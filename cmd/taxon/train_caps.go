@@ -63,10 +63,15 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 
 // moreOf says how to go on with a finished model: the duals that it had reached are gone.
 func (o *trainOptions) moreOf(flag string) string {
-	if o.threshold > 0 {
+	if o.threshold > 0 || !o.startsWarm() {
 		return "to train anew raise " + flag + " and add --force"
 	}
 	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.out)
+}
+
+// startsWarm says whether the method can begin at a model's weights.
+func (o *trainOptions) startsWarm() bool {
+	return !slices.Contains(registry.Refused(o.method), "warm-start")
 }
 
 // goOn takes over what a checkpoint says, with the caps that are given now, and tells what
@@ -106,7 +111,7 @@ func (t *training) otherCaps(m *model.Manifest, dir string) error {
 	switch {
 	case dir != t.o.out:
 		how = "use the same, for its cut-offs are still to be fitted"
-	case t.o.warm != "" || m.Pruned != nil:
+	case t.o.warm != "" || m.Pruned != nil || !t.o.startsWarm():
 		how = "choose another --out"
 	}
 	return usagef("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use --force to train anew",
