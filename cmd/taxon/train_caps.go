@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"taxon/coordinator"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/engine"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
