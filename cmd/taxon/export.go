@@ -209,12 +209,9 @@ func formatOf(name string, m *model.Model, s *export.Source, threshold float64) 
 
 // exportWeights writes every format but a model.
 func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
-	var s *export.Source // of text there is none
-	if o.format != "text" {
-		var err error
-		if s, err = export.NewSource(m, o.threshold.at); err != nil {
-			return err
-		}
+	s, err := export.NewSource(m, o.threshold.at)
+	if err != nil {
+		return err
 	}
 	f, err := formatOf(o.format, m, s, o.threshold.at)
 	if err != nil {
@@ -227,6 +224,9 @@ func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions
 	}
 	beside := map[string][]byte{}
 	if f.matrix {
+		if err := s.CheckMatrix(); err != nil {
+			return err
+		}
 		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
 		if words := s.Words(); words != nil {
 			beside["features.txt"] = words

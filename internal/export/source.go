@@ -23,9 +23,6 @@ type Source struct {
 // NewSource prepares the weights of m; weights smaller than threshold in absolute value
 // are left out, the bias never.
 func NewSource(m *model.Model, threshold float64) (*Source, error) {
-	if p := m.Form.Predictor; p != modelform.Linear {
-		return nil, fmt.Errorf("export: the classes of a model that predicts by %s have no vectors to be compared: use --format text, or --format model", p)
-	}
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
 	}
@@ -47,6 +44,15 @@ func (s *Source) columns() int {
 		return s.width + 1
 	}
 	return s.width
+}
+
+// CheckMatrix refuses a model whose classes' vectors are no rows of one matrix, as the class
+// with the greatest product with an instance is not the one predicted.
+func (s *Source) CheckMatrix() error {
+	if p := s.m.Form.Predictor; p != modelform.Linear {
+		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use --format text, parquet or model", p)
+	}
+	return nil
 }
 
 // keeps says whether weight v of a feature is exported.

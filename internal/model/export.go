@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
 )
 
 // TextExporter writes effective weights as text, a line a node:
@@ -25,7 +24,7 @@ type TextExporter struct {
 	m         *Model
 	threshold float32
 	order     []uint32 // columns by ascending input index
-	children  []int32  // by descent: see childCounts; nil: lines are nodes
+	first     int      // node with a line; by descent 1 if node 0 is the only root
 }
 
 // NewTextExporter prepares an export that leaves out weights below threshold in
@@ -35,8 +34,8 @@ func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
 	}
 	e := &TextExporter{m: m, threshold: float32(threshold), order: make([]uint32, len(m.Feature))}
-	if m.Form.Predictor == modelform.Descent {
-		e.children = childCounts(m.Tree)
+	if m.Form.Predictor == modelform.Descent && childCounts(m.Tree)[0] == 1 {
+		e.first = 1
 	}
 	for c := range e.order {
 		e.order[c] = uint32(c)
@@ -47,22 +46,10 @@ func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 
 // appendNode appends the line of node n, whose effective weights are w.
 func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
-	t := e.m.Tree
-	kind, _ := kindName(t.Kind[n])
-	name := t.Name[n]
-	if t.Kind[n] == taxonomy.Virtual {
-		name = "-"
+	if n < e.first {
+		return b
 	}
-	if e.children != nil {
-		parent := "-"
-		switch p := t.Parent[n]; {
-		case p >= 0:
-			parent = e.m.NodeName(int(p))
-		case e.children[0] == 1:
-			return b
-		}
-		kind, name = "edge", parent+","+name
-	}
+	kind, name := e.m.VectorName(n)
 	b = append(append(append(b, kind...), ' '), name...)
 	for _, c := range e.order {
 		v := w[c]

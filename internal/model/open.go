@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
 
@@ -259,6 +260,19 @@ func (m *Model) NodeName(n int) string {
 func (m *Model) NodeKind(n int) string {
 	kind, _ := kindName(m.Tree.Kind[n])
 	return kind
+}
+
+// VectorName is what exports call the weights of node n: kind and name of the node, or by
+// descent edge and PARENT,CHILD: - above the roots.
+func (m *Model) VectorName(n int) (kind, name string) {
+	kind, name = m.NodeKind(n), m.NodeName(n)
+	if m.Form.Predictor != modelform.Descent {
+		return kind, name
+	}
+	if p := m.Tree.Parent[n]; p >= 0 {
+		return "edge", m.NodeName(int(p)) + "," + name
+	}
+	return "edge", "-," + name
 }
 
 // Terminals is the number of nodes that bear a loss: the classes to choose from.
