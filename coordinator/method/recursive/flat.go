@@ -10,5 +10,5 @@ import (
 // Solves of a block that other methods make part of theirs thus end as a flat job does.
 func Flat(o *taxonv1.Options, terminals int, instances uint64) method.Driver {
 	spec := &taxonv1.JobSpec{Options: o, Data: &taxonv1.Data{Instances: instances}}
-	return newDriver(spec, &Plan{BlockTerminals: make([]uint32, terminals), BlockSet: []uint32{0}}, true)
+	return newDriver(spec, &Plan{BlockTerminals: make([]uint32, terminals), BlockSet: []uint32{0}}, false)
 }
