@@ -16,63 +16,80 @@ type problem struct {
 	positive [][]uint32 // of each child: its rows, ascending
 }
 
-// below gathers the problem of a node, -1 the root that is not written, for some of its children.
+// places are where rows and columns of the data stand in a problem, from 1; 0: not in it.
+type places struct{ row, column []uint32 }
+
+// rows are the instances with a label at or below node n, ascending; n = -1: those with any
+// label of the tree.
+func (j *job) rows(n int32) []uint32 {
+	first, end := int32(0), int32(j.tree.Len())
+	if n >= 0 {
+		first, end = n, j.end[n]
+	}
+	var out []uint32
+	for m := first; m < end; m++ {
+		if l := j.tree.Label[m]; j.tree.Leaf[m] && l >= 0 {
+			out = append(out, j.set.PosRows[j.set.PosBegin[l]:j.set.PosBegin[l+1]]...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// below gathers the problem of a node, -1 the root that is not written, for some of its
+// children. Its cost is that of the rows below the node, whatever else the data holds.
 func (j *job) below(node int32, children []uint32) *problem {
-	x := j.set.Matrix
-	row := make([]int32, x.Rows) // of the data -> of the problem, 1 more
-	for n, parent := range j.tree.Parent {
-		if parent == node {
-			j.leaves(uint32(n), func(rows []uint32) {
-				for _, i := range rows {
-					row[i] = 1
-				}
-			})
-		}
-	}
-	count := int32(0)
-	for i, in := range row {
-		if in != 0 {
-			count++
-			row[i] = count
-		}
-	}
+	x, at := j.set.Matrix, j.free.Get().(*places)
 	p := &problem{solver: j.whole, width: uint32(x.Cols)}
+	rows := j.rows(node)
+	for k, i := range rows {
+		at.row[i] = uint32(k) + 1
+	}
 	for _, c := range children {
-		rows := j.rows(c)
-		for k, i := range rows {
-			rows[k] = uint32(row[i] - 1)
+		positive := j.rows(int32(c))
+		for k, i := range positive {
+			positive[k] = at.row[i] - 1
 		}
-		p.positive = append(p.positive, rows)
+		p.positive = append(p.positive, positive)
 	}
-	if int(count) == x.Rows {
-		return p
+	for _, i := range rows {
+		at.row[i] = 0
 	}
-	column := make([]uint32, x.Cols)
-	index, value := make([][]uint32, 0, count), make([][]float32, 0, count)
-	for i, in := range row {
-		if in != 0 {
-			f, v := x.Row(i)
-			index, value = append(index, slices.Clone(f)), append(value, v)
-			for _, c := range f {
+	if len(rows) < x.Rows {
+		p.gather(j, rows, at.column)
+	}
+	j.free.Put(at)
+	return p
+}
+
+// gather copies the rows. column is all zero, and so it is left.
+func (p *problem) gather(j *job, rows []uint32, column []uint32) {
+	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
+	p.features = []uint32{}
+	for k, i := range rows {
+		index[k], value[k] = j.set.Matrix.Row(int(i))
+		for _, c := range index[k] {
+			if column[c] == 0 {
 				column[c] = 1
+				p.features = append(p.features, c)
 			}
 		}
 	}
-	p.features = []uint32{}
-	for c, in := range column {
-		if in != 0 {
-			column[c] = uint32(len(p.features))
-			p.features = append(p.features, uint32(c))
+	slices.Sort(p.features)
+	for k, c := range p.features {
+		column[c] = uint32(k)
+	}
+	for k := range index {
+		index[k] = slices.Clone(index[k])
+		for e, c := range index[k] {
+			index[k][e] = column[c]
 		}
 	}
-	for _, f := range index {
-		for k, c := range f {
-			f[k] = column[c]
-		}
+	for _, c := range p.features {
+		column[c] = 0
 	}
 	p.solver = mapper.NewSolver(sparse.FromRows(len(p.features), index, value), j.loss, j.options.GetC(), float32(j.options.GetBias()))
 	p.solver.Kernel = j.whole.Kernel
-	return p
 }
 
 // columnsOf turns columns of the problem, the bias last, into those of the data.

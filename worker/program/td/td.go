@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
+	"sync"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
@@ -34,6 +34,7 @@ type job struct {
 	options *taxonv1.Options
 	loss    mapper.Loss
 	whole   *mapper.Solver // of all rows
+	free    sync.Pool      // *places, all zero
 }
 
 // Open implements program.Method.
@@ -54,6 +55,9 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	j := &job{plan: plan, set: p.Set, tree: p.Tree, end: p.Tree.SubtreeEnd(), options: o, loss: loss}
 	j.whole = mapper.NewSolver(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
 	j.whole.Kernel = kernel
+	j.free.New = func() any {
+		return &places{row: make([]uint32, p.Set.Matrix.Rows), column: make([]uint32, p.Set.Matrix.Cols)}
+	}
 	return j, j.whole.Check()
 }
 
@@ -142,21 +146,4 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 		return err
 	}
 	return t.Put(ctx, []store.Value{{Key: t.Key(program.WeightsName), Data: v[0]}}, nil)
-}
-
-// leaves visits the rows of each leaf at or below node n.
-func (j *job) leaves(n uint32, visit func(rows []uint32)) {
-	for m := n; m < uint32(j.end[n]); m++ {
-		if l := j.tree.Label[m]; j.tree.Leaf[m] && l >= 0 {
-			visit(j.set.PosRows[j.set.PosBegin[l]:j.set.PosBegin[l+1]])
-		}
-	}
-}
-
-// rows are the instances with a label at or below node n, ascending.
-func (j *job) rows(n uint32) []uint32 {
-	var out []uint32
-	j.leaves(n, func(rows []uint32) { out = append(out, rows...) })
-	slices.Sort(out)
-	return slices.Compact(out)
 }
