@@ -179,13 +179,13 @@ type Lookahead interface {
 	Ahead() (next Step, again, known bool)
 }
 
-// Former is a Method whose models are not of the zero Form.
-type Former interface {
+// Modeller is a Method whose models are not of the zero Form.
+type Modeller interface {
 	Form(*taxonv1.Options) modelform.Form
 }
 
-// Choosy is a Method that takes some of the command line's options only.
-type Choosy interface {
+// Refuser is a Method that takes some of the command line's options only.
+type Refuser interface {
 	// Refuses names those that mean nothing to it.
 	Refuses() []string
 }

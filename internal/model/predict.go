@@ -220,7 +220,7 @@ func (s *Scorer) score(b *Batch) {
 			copy(scores, s.levels[level-1])
 		}
 		s.add(records[n], scores)
-		if !m.Tree.Leaf[n] {
+		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
 			s.path.enter(int32(n), records[n])
 		}
 		s.scored(int32(n), scores)

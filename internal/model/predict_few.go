@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"taxon/internal/modelform"
+)
 
 // fewColumns: a batch with at most this many different columns is scored by looking each
 // of them up in every record, which reads a small part of the weights; beyond it one
@@ -61,7 +65,7 @@ func (s *Scorer) scoreFew(b *Batch) {
 			copy(scores, s.levels[level-1])
 		}
 		var frame *fewFrame
-		if !m.Tree.Leaf[n] {
+		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
 			frame = f.push(int32(n))
 		}
 		s.addFew(records[n], scores, frame)

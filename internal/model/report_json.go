@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -35,9 +33,6 @@ func (r *Report) UnmarshalJSON(b []byte) error {
 	}
 	return nil
 }
-
-// Keys are the names of the method's own keys, sorted.
-func (r *Report) Keys() []string { return slices.Sorted(maps.Keys(r.Own)) }
 
 // JoinObjects writes the members of values that are JSON objects as one object, in their order.
 func JoinObjects(values ...any) ([]byte, error) {

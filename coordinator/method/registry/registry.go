@@ -46,7 +46,7 @@ func Lookup(name string) (method.Method, error) {
 // Form is that of the models of a job with such options.
 func Form(o *taxonv1.Options) modelform.Form {
 	if m, err := Lookup(o.GetMethod()); err == nil {
-		if f, ok := m.(method.Former); ok {
+		if f, ok := m.(method.Modeller); ok {
 			return f.Form(o)
 		}
 	}
@@ -56,7 +56,7 @@ func Form(o *taxonv1.Options) modelform.Form {
 // Refused names the options of the command line that mean nothing to a method.
 func Refused(name string) []string {
 	if m, err := Lookup(name); err == nil {
-		if c, ok := m.(method.Choosy); ok {
+		if c, ok := m.(method.Refuser); ok {
 			return c.Refuses()
 		}
 	}

@@ -36,13 +36,13 @@ type td struct{}
 // Name implements method.Method.
 func (td) Name() string { return Name }
 
-// Form implements method.Former: each node but the root has a vector of its own, of the edge
+// Form implements method.Modeller: each node but the root has a vector of its own, of the edge
 // above it.
 func (td) Form(*taxonv1.Options) modelform.Form {
 	return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent}
 }
 
-// Refuses implements method.Choosy: what steers the path of a joint problem.
+// Refuses implements method.Refuser: what steers the path of a joint problem.
 func (td) Refuses() []string {
 	return []string{"anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum", "epochs", "eval-every", "prior-shift", "warm-start"}
 }
