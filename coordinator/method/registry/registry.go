@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/mlr"
 	"taxon/coordinator/method/recursive"
 	"taxon/coordinator/method/td"
 	"taxon/internal/jobspec"
@@ -19,6 +20,7 @@ import (
 var methods = slices.Concat(
 	recursive.Methods,
 	[]method.Method{td.Method},
+	[]method.Method{mlr.Method{}},
 )
 
 // All lists the methods, in the order in which help texts name them.

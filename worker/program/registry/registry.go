@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"taxon/worker/program"
+	"taxon/worker/program/mlr"
 	"taxon/worker/program/recursive"
 	"taxon/worker/program/td"
 )
@@ -15,6 +16,7 @@ var methods = []program.Method{
 	recursive.Method("bsvm"),
 	recursive.Method("blr"),
 	td.Method{},
+	mlr.Method{},
 }
 
 // Lookup finds a method by its name. The error is marked by program.Unfit.
