@@ -77,6 +77,23 @@ func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, stri
 func trained(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int) (*Recorder, *taxonv1.JobStatus, *jobs.Nodes) {
 	t.Helper()
 	r := &Recorder{}
+	var n jobs.Nodes
+	st := watched(t, j, spec, slots, r, &n)
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		t.Fatal(st.GetError())
+	}
+	return r, st, &n
+}
+
+// failed trains on an engine and returns why the job failed.
+func failed(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
+	t.Helper()
+	return watched(t, j, spec, 1, &Recorder{}, nil).GetError()
+}
+
+// watched runs a job to its end; nodes takes the weights if it is done.
+func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Recorder, n *jobs.Nodes) *taxonv1.JobStatus {
+	t.Helper()
 	e, err := engine.Start(engine.Config{Slots: slots, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
 	if err != nil {
@@ -110,9 +127,11 @@ func trained(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int) (*Reco
 	if err != nil {
 		t.Fatal(err)
 	}
-	var n jobs.Nodes
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		return st
+	}
 	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
 		t.Fatal(err, st.GetError())
 	}
-	return r, st, &n
+	return st
 }

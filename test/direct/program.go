@@ -48,8 +48,7 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 
 // Programs runs the recorded tasks of a job of any method again, dealt out to so many
 // programs of the job as if each were another worker's, without coordinator, store and
-// messages. It checks the sums of every task and returns the final weights. A node must be
-// the emitted value of one task.
+// messages. It checks the sums of every task and returns the final weights.
 func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task, workers int) (*jobs.Nodes, error) {
 	tree, _, err := jobspec.Tree(job.GetSpec())
 	if err != nil {
@@ -88,11 +87,13 @@ func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, ste
 			}
 			for len(words) > 0 {
 				n, k := words[0], words[1]
-				nodes.Columns[n] = words[2 : 2+k]
-				nodes.Values[n] = nil
+				var values []float32
 				for _, bits := range words[2+k : 2+2*k] {
-					nodes.Values[n] = append(nodes.Values[n], math.Float32frombits(bits))
+					values = append(values, math.Float32frombits(bits))
 				}
+				// Tasks run from the last to the first, and columns ascend from task to task.
+				nodes.Columns[n] = append(slices.Clone(words[2:2+k]), nodes.Columns[n]...)
+				nodes.Values[n] = append(values, nodes.Values[n]...)
 				words = words[2+2*k:]
 			}
 		}
