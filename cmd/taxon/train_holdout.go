@@ -95,7 +95,7 @@ func (h *holdOut) split() bool {
 		}
 	}
 	if h.large() {
-		_, part := caps(h.o.flat(), h.sweeps)
+		_, part := caps(h.o.oneVersusRest(), h.sweeps)
 		for _, r := range labelset.HoldOut(rows, func(row int) []uint32 {
 			if out[row] {
 				return nil
@@ -123,7 +123,7 @@ func (h *holdOut) options() *taxonv1.Options {
 		o.MaxSweeps = uint32(max(h.sweeps, 1))
 		return o
 	}
-	sweeps, _ := caps(h.o.flat(), h.sweeps)
+	sweeps, _ := caps(h.o.oneVersusRest(), h.sweeps)
 	o.MaxSweeps = uint32(sweeps)
 	o.C /= math.Sqrt(float64(h.rest.Matrix.Rows) / float64(h.set.Matrix.Rows))
 	return o

@@ -27,7 +27,7 @@ const denseFrom = 512 << 20
 // processBytes is what the program takes by itself.
 const processBytes = 32 << 20
 
-// smoothBytes is what a training with logistic loss takes, by its plan.
+// smoothBytes is what a training with a smooth loss takes, by its plan.
 func (t *training) smoothBytes() int64 {
 	p, err := registry.Prepare(t.spec)
 	if err != nil {
@@ -41,9 +41,12 @@ func (t *training) smoothBytes() int64 {
 	return max(processBytes+live+live*overDense/100, denseFrom)
 }
 
+// smooth says whether the training's vectors are dense.
+func (t *training) smooth() bool { return t.o.loss == "logistic" || t.o.loss == "softmax" }
+
 // needs estimates the memory of a training.
 func (t *training) needs() int64 {
-	if t.o.loss == "logistic" {
+	if t.smooth() {
 		return t.smoothBytes()
 	}
 	counts := make([]int64, len(t.set.Labels))
@@ -80,7 +83,7 @@ func (t *training) fits() error {
 // freed pages back in time to stay within --memory, or what the plan says, unless the user
 // has said how much may gather. What it returns ends that.
 func (t *training) collectOften() func() {
-	if t.o.loss != "logistic" && !t.tree.IsGraph() || os.Getenv("GOGC") != "" {
+	if !t.smooth() && !t.tree.IsGraph() || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	need := t.needs()

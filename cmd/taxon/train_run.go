@@ -209,9 +209,11 @@ func (t *training) specify() error {
 	return nil
 }
 
-// flat says whether the method trains each class for itself; a structure is then for
-// evaluation only.
-func (o *trainOptions) flat() bool { return o.method == "bsvm" || o.method == "blr" }
+// flat says whether the method trains without a structure, which is then for evaluation only.
+func (o *trainOptions) flat() bool { return o.oneVersusRest() || o.method == "mlr" }
+
+// oneVersusRest says whether the method trains each class for itself.
+func (o *trainOptions) oneVersusRest() bool { return o.method == "bsvm" || o.method == "blr" }
 
 // specifyStructure puts the structure into the specification, in the way it is read.
 func (t *training) specifyStructure() error {
