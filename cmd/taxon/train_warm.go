@@ -83,7 +83,7 @@ func newCarryOver(m *model.Model, t *training) (*carryOver, error) {
 	if m.Manifest.Pruned != nil {
 		return nil, usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
 	}
-	if (m.Form != modelform.Form{}) {
+	if f := (modelform.Form{Link: m.Form.Link}); m.Form != f { // a link is about scores alone
 		return nil, usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
 	c := &carryOver{m: m, tree: t.tree, width: t.set.Matrix.Cols}

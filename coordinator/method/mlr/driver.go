@@ -224,9 +224,13 @@ func (d *driver) giveUp(reason string) method.Outcome {
 func (d *driver) certify(norm, gradient float64) error {
 	d.Norm = norm // of the start it was not known
 	p := d.objective()
-	gap := 0.0
+	dual, gap := p-0.5*gradient, 0.0
 	if gradient > 0 {
 		gap = 0.5 * gradient / p
+	}
+	if d.Certified && d.Last.Dual > dual { // a bound once found holds
+		dual = d.Last.Dual
+		gap = max((p-dual)/p, 0)
 	}
 	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(p, 0) {
 		return errNotFinite
@@ -240,7 +244,7 @@ func (d *driver) certify(norm, gradient float64) error {
 	default:
 		d.Rest++
 	}
-	d.Last, d.Certified = method.Certificate{Objective: p, Dual: p - 0.5*gradient, Gap: gap}, true
+	d.Last, d.Certified = method.Certificate{Objective: p, Dual: dual, Gap: gap}, true
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // The arrays behind them are aligned, and are read where they lie. See store/FORMAT.md.
 const (
 	formatVector = 0x61 // count float64
-	formatPart   = 0x62 // count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
+	formatPart   = 0x71 // count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
 	headBytes    = 8
 )
 
