@@ -43,7 +43,7 @@ const (
 
 // Products are inner products that gather reports. Point 0 is the one accepted, 1 the one
 // before and so on. s_j = W_{j-1} - W_j, y_j = g_{j-1} - g_j, u_0 = g_0, u_j = y_j, for j from
-// 1; h is the diagonal preconditioner.
+// 1; h is a metric, a number for each column: the diagonal of the Hessian at W = 0.
 type Products struct {
 	SG [Memory + 1]float64 // s_j.g_0; [0] is 0
 	SY [Memory + 1]float64 // s_1.y_j; [0] is 0

@@ -20,7 +20,7 @@ type Method struct{}
 // Name implements program.Method.
 func (Method) Name() string { return params.Name }
 
-// job is what all tasks share. Read-only but for the cached preconditioner.
+// job is what all tasks share. Read-only.
 type job struct {
 	id      string
 	problem problem
@@ -28,7 +28,7 @@ type job struct {
 	shards  []int    // shard s holds rows [shards[s], shards[s+1])
 	width   int      // columns of a range
 	ranges  int
-	squares func() *diagonal
+	metric  func() []float64
 }
 
 // Open implements program.Method.
@@ -63,7 +63,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
 	}
 	j.shards = j.problem.shards(int(p.Plan.GetItems()[params.Rows].GetCount()))
-	j.squares = sync.OnceValue(j.problem.diagonal)
+	j.metric = sync.OnceValue(j.problem.metric)
 	return j, nil
 }
 

@@ -135,43 +135,25 @@ func softmax(s []float64, y int) (loss float64) {
 	return math.Log(sum) - own
 }
 
-// diagonal is a bound of the Hessian's diagonal in shape: 1 + C share_k (1-share_k) squares_f of
-// class k and column f, which is the diagonal itself where all instances have the classes'
-// shares as their probabilities. It is the metric of L-BFGS and changes no result.
-type diagonal struct {
-	squares []float64 // C sum_i x_if^2
-	spread  []float64 // share (1-share) of the classes
-}
-
-func (p *problem) diagonal() *diagonal {
-	d := &diagonal{squares: make([]float64, p.columns()), spread: make([]float64, p.classes)}
+// metric is the inverse of the Hessian's diagonal at W = 0, by column: there all probabilities
+// are q = 1/classes, and it is h_f = 1 + C q (1-q) sum_i x_if^2 for every class. L-BFGS
+// measures gradients by it, which changes its path and not the result.
+func (p *problem) metric() []float64 {
+	h := make([]float64, p.columns())
 	for i := range p.x.Rows {
 		index, value := p.x.Row(i)
 		for n, f := range index {
-			d.squares[f] += float64(p.c * float64(float64(value[n])*float64(value[n])))
+			h[f] += float64(float64(value[n]) * float64(value[n]))
 		}
 	}
 	if p.bias > 0 {
-		d.squares[p.x.Cols] = p.c * p.bias * p.bias * float64(p.x.Rows)
+		h[p.x.Cols] = p.bias * p.bias * float64(p.x.Rows)
 	}
-	for _, k := range p.class {
-		d.spread[k]++
+	q := 1 / float64(p.classes)
+	for f, squares := range h {
+		h[f] = 1 / (1 + float64(p.c*q*(1-q)*squares))
 	}
-	for k, n := range d.spread {
-		share := n / float64(p.x.Rows)
-		d.spread[k] = share * (1 - share)
-	}
-	return d
-}
-
-// inverse writes 1/h of columns [lo, hi).
-func (d *diagonal) inverse(lo, hi int, out []float64) {
-	for f := lo; f < hi; f++ {
-		row := out[(f-lo)*len(d.spread):][:len(d.spread)]
-		for k, s := range d.spread {
-			row[k] = 1 / (1 + float64(d.squares[f]*s))
-		}
-	}
+	return h
 }
 
 // axpy is y += a x. Products are rounded before they are added, on every machine alike.

@@ -101,7 +101,7 @@ func (k *task) gather(ctx context.Context) (method.Sums, error) {
 	}
 	lo, hi := j.bounds(k.Item)
 	var out gathered
-	k.Compute(func() { out = gather(w[0], g, past, lo, hi, j.squares()) })
+	k.Compute(func() { out = gather(w[0], g, past, j.metric()[lo:hi], j.problem.classes) })
 	values := []store.Value{{Key: k.Key(params.W), Data: encodeVector(w[0])}, {Key: k.Key(params.G), Data: encodeVector(g)}}
 	if err := k.Put(ctx, values, nil); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	lo, hi := j.bounds(k.Item)
 	sums := make(method.Sums, params.Figures)
 	var trial []float64
-	k.Compute(func() { trial, sums[params.SumNorm] = move(&p, h, lo, hi, j.squares()) })
+	k.Compute(func() { trial, sums[params.SumNorm] = move(&p, h, j.metric()[lo:hi], j.problem.classes) })
 	return sums, k.Put(ctx, []store.Value{{Key: k.Key(params.Trial), Data: encodeVector(trial)}}, nil)
 }
 

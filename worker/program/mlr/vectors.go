@@ -45,12 +45,13 @@ func subtract(dst, a, b []float64) []float64 {
 	return dst
 }
 
-// scale writes a times b.
-func scale(dst, a, b []float64) []float64 {
+// scale writes a with all classes of column f times inverse[f].
+func scale(dst, a, inverse []float64, classes int) []float64 {
 	dst = slices.Grow(dst[:0], len(a))[:len(a)]
-	b = b[:len(a)]
-	for i, x := range a {
-		dst[i] = x * b[i]
+	for f, h := range inverse {
+		for k := f * classes; k < (f+1)*classes; k++ {
+			dst[k] = a[k] * h
+		}
 	}
 	return dst
 }
@@ -61,23 +62,20 @@ type gathered struct {
 	params.Products
 }
 
-// gather adds up the inner products of a point w with gradient g over columns [lo, hi).
-func gather(w, g []float64, past *history, lo, hi int, d *diagonal) (out gathered) {
-	classes := len(d.spread)
-	inverse := make([]float64, max(batchEntries, classes))
+// gather adds up the inner products of a point w with gradient g over a range, whose columns
+// have the metric `inverse`.
+func gather(w, g []float64, past *history, inverse []float64, classes int) (out gathered) {
 	var c changes
 	var first, second []float64 // u_0/h, u_1/h
 	n := len(past.w)
-	batches(hi-lo, classes, func(a, b int) {
+	batches(len(inverse), classes, func(a, b int) {
 		c.of(w, g, past, a*classes, b*classes)
-		h := inverse[:(b-a)*classes]
-		d.inverse(lo+a, lo+b, h)
 		at := w[a*classes : b*classes]
 		out.norm += dot(at, at)
 		out.gradient += dot(c.u[0], c.u[0])
-		first = scale(first, c.u[0], h)
+		first = scale(first, c.u[0], inverse[a:b], classes)
 		if n > 0 {
-			second = scale(second, c.u[1], h)
+			second = scale(second, c.u[1], inverse[a:b], classes)
 		}
 		for j := range n + 1 {
 			out.E0[j] += dot(first, c.u[j])
@@ -95,29 +93,25 @@ func gather(w, g []float64, past *history, lo, hi int, d *diagonal) (out gathere
 	return out
 }
 
-// move is the trial point of columns [lo, hi), behind the last point of the history, and its
-// squared norm.
-func move(m *params.Move, h *history, lo, hi int, d *diagonal) (trial []float64, norm float64) {
-	classes := len(d.spread)
-	trial = make([]float64, (hi-lo)*classes)
-	inverse := make([]float64, max(batchEntries, classes))
+// move is the trial point of a range, behind the last point of the history, and its squared
+// norm.
+func move(m *params.Move, h *history, inverse []float64, classes int) (trial []float64, norm float64) {
+	trial = make([]float64, len(inverse)*classes)
 	var c changes
 	var sum []float64
 	past := &history{h.w[1:], h.g[1:]}
-	batches(hi-lo, classes, func(a, b int) {
+	batches(len(inverse), classes, func(a, b int) {
 		c.of(h.w[0], h.g[0], past, a*classes, b*classes)
-		scaled := inverse[:(b-a)*classes]
-		d.inverse(lo+a, lo+b, scaled)
-		sum = slices.Grow(sum[:0], len(scaled))[:len(scaled)]
+		at := trial[a*classes : b*classes]
+		sum = slices.Grow(sum[:0], len(at))[:len(at)]
 		clear(sum)
 		for j, x := range m.U {
 			axpy(sum, x, c.u[j])
 		}
-		sum = scale(sum, sum, scaled)
+		sum = scale(sum, sum, inverse[a:b], classes)
 		for j := 1; j < len(m.S); j++ {
 			axpy(sum, m.S[j], c.s[j])
 		}
-		at := trial[a*classes : b*classes]
 		copy(at, h.w[0][a*classes:b*classes])
 		axpy(at, m.Step, sum)
 		norm += dot(at, at)
