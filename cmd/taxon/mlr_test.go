@@ -98,7 +98,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 	}
 }
 
-// TestSoftmaxOnDemo: texts of hundreds of classes, each document's first class.
+// TestSoftmaxOnDemo: texts of a hundred classes, each document's first class.
 func TestSoftmaxOnDemo(t *testing.T) {
 	train, test, hierarchy, _, err := demo.Files()
 	if err != nil {
@@ -113,8 +113,9 @@ func TestSoftmaxOnDemo(t *testing.T) {
 				out.WriteString(line)
 				continue
 			}
-			first, _, _ := strings.Cut(labels, ",")
-			out.WriteString(first + "\t" + text)
+			if first, _, _ := strings.Cut(labels, ","); first < "d" {
+				out.WriteString(first + "\t" + text)
+			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(out.String()), 0o666); err != nil {
 			t.Fatal(err)

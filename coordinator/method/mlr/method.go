@@ -17,7 +17,8 @@
 //
 // The certificate is the dual at the current probabilities, D = C sum_i H(p_i) - 1/2 ||V||^2.
 // As C sum_i (loss_i - H(p_i)) = -<W, V>, the gap is P - D = 1/2 ||W - V||^2, half the squared
-// norm of the gradient. It is computed as that, which cancels no digits.
+// norm of the gradient. It is computed as that, which cancels no digits. The best bound of all
+// sweeps is the one that counts.
 //
 //   - method.go: what is refused, the plan; estimate.go: memory and time
 //   - params.go: what coordinator and worker tell each other
@@ -47,11 +48,11 @@ type Method struct{}
 // Name implements method.Method.
 func (Method) Name() string { return Name }
 
-// Form implements method.Former: scores are margins, and a softmax over all classes makes
+// Form implements method.Modeller: scores are margins, and a softmax over all classes makes
 // probabilities of them.
 func (Method) Form(*taxonv1.Options) modelform.Form { return modelform.Form{Link: modelform.Softmax} }
 
-// Refuses implements method.Choosy.
+// Refuses implements method.Refuser.
 func (Method) Refuses() []string {
 	return []string{"loss", "positive-weight", "internal-weight", "anchor", "schedule", "colouring", "stiffness", "momentum", "epochs"}
 }
