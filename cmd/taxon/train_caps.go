@@ -79,7 +79,7 @@ func (o *trainOptions) startsWarm() bool {
 // goOn takes over what a checkpoint says, with the caps that are given now, and tells what
 // that is, to be said once its values are there.
 func (t *training) goOn(from *engine.Checkpoint) (told string, err error) {
-	r, err := from.Recap(coordinator.CapsOf(t.spec.GetOptions()))
+	r, err := from.UpdateStopCriteria(coordinator.StopCriteriaOf(t.spec.GetOptions()))
 	if err != nil {
 		return "", err
 	}
