@@ -264,6 +264,9 @@ func finishAll(t *testing.T, what string, m *Machine) {
 	worker := m.workers[len(m.workers)-1].id
 	s.now += 20 * second // what the others held is lost
 	m.worker(worker).pulse.at = s.now
+	for _, shard := range m.shards { // jobs wait for those that are away
+		s.do(JoinShard{ID: shard.id, Addr: shard.addr})
+	}
 	s.do(Time{})
 	for s.work(worker, -1) > 0 {
 		s.now += second

@@ -35,6 +35,7 @@ func (m *Machine) leastUsed(but *job) float64 {
 // the fewest slot-seconds, then of the oldest. So each running job has its share of the
 // slots at any time, and over time, too, where there are fewer slots than jobs. What waits
 // for nobody may still straggle. A slot that asks ahead gets what can be spared, see spare.
+// A job that waits for a shard gets no slot: its tasks would only wait there.
 func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	w := m.worker(worker)
 	if w.draining {
@@ -43,7 +44,7 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	var few [8]*job
 	candidates := few[:0]
 	for _, j := range m.jobs {
-		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.suits(j, w) {
+		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.suits(j, w) && m.blocked(j) == nil {
 			candidates = append(candidates, j)
 		}
 	}
@@ -124,6 +125,9 @@ func (m *Machine) time() {
 			m.decide(Record{Kind: recordTimeUp, Job: j.ID})
 		}
 		m.checkLosses(j)
+		if j.running() {
+			m.missStore(j)
+		}
 	}
 	m.wakeIdle()
 	m.retire()

@@ -63,6 +63,7 @@ func (m *Machine) joinShard(e JoinShard) {
 	s := m.shard(e.ID)
 	if !s.up || s.empty != e.Empty {
 		m.newsOfShards()
+		m.out = append(m.out, Wake{}) // jobs may have waited for it
 	}
 	s.twin = s.rival != ""
 	s.up, s.empty, s.seen, s.pulse, s.heard = true, e.Empty, m.now, m.heard(), e
@@ -223,6 +224,36 @@ func (s *shardState) message() *taxonv1.Shard {
 	}
 	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.heard.Bytes, Capacity: s.heard.Capacity,
 		SeenUnixMs: s.seen.unixMS(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve}
+}
+
+// blocked names the shards without which a job can't go on: those that are away, if they are
+// so many that some values have no copy elsewhere.
+func (m *Machine) blocked(j *job) []string {
+	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
+		return away
+	}
+	return nil
+}
+
+// missStore fails a running job whose shards have been away for Limits.MaxOutage, and at once
+// one whose shards were forgotten. It can be resumed, when they are back with their folders.
+func (m *Machine) missStore(j *job) {
+	away := m.blocked(j)
+	if away == nil {
+		return
+	}
+	for _, id := range away {
+		if m.shard(id) == nil {
+			m.fail(j, fmt.Sprintf("store shard %s was forgotten, and values of the job lie on it: start it with its folder and resume the job, or submit it anew", id))
+			return
+		}
+	}
+	if j.awaySince == 0 {
+		j.awaySince = m.listening()
+	}
+	if out := m.listening() - j.awaySince; out >= m.limits.MaxOutage {
+		m.fail(j, fmt.Sprintf("store shards %v have been away for %.0f s: start them again with their folders, then resume the job", away, out.Seconds()))
+	}
 }
 
 // away names the pinned shards of a job that are not up.

@@ -71,7 +71,7 @@ func (m *Machine) waitsFor(j *job) string {
 	if !j.running() {
 		return ""
 	}
-	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
+	if away := m.blocked(j); away != nil {
 		return "store shards that are away: " + strings.Join(away, ", ")
 	}
 	switch {

@@ -90,7 +90,7 @@ func (d *DataStore) Put(ctx context.Context, values []store.Value) error {
 	g.SetLimit(batchParts)
 	for _, v := range values {
 		g.Go(func() error {
-			return Insist(ctx, d.Patience, func() error { return d.put(ctx, v) }, Away)
+			return Insist(ctx, d.Patience, func() error { return d.put(ctx, v) }, store.Passing)
 		})
 	}
 	return g.Wait()
