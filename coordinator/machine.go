@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -17,7 +18,7 @@ func newHall(t *testing.T) *hall {
 	h := &hall{t, NewMachine(Limits{NeedShards: true, Gap: second, Lease: 8 * second}), 1000 * second}
 	h.strike(0, 0)
 	h.do(JoinShard{ID: "a", Addr: "h:1"})
-	h.do(Submit{ID: "j", Spec: wordnetLike(1600, 100)})
+	h.do(Submit{ID: "j", Spec: methodtest.WordNetLike(1600, 100)})
 	h.do(Register{Name: "one", Slots: 1})
 	h.do(Ask{Worker: "w1"})
 	return h
