@@ -11,14 +11,6 @@ import (
 	"taxon/internal/fs"
 )
 
-// Files of the folder client beside the file in which a coordinator says where it is: what
-// its owner calls the cluster with. Who may read them is the file system's business.
-const (
-	caFile     = "ca.crt"
-	clientName = "client"
-	tokenFile  = "client.token"
-)
-
 // findRemote prepares calls to a cluster that is found by a file: it refuses a path where no
 // coordinator has announced itself, and takes the certificates that lie beside, unless
 // others were given. forget removes their copies.
@@ -41,8 +33,8 @@ func (o *clientOptions) findRemote(ctx context.Context) (forget func(), err erro
 	if err != nil {
 		return nil, err
 	}
-	from := fs.Join(fs.Dir(o.coordinator), clientFolder)
-	for name, to := range map[string]*string{caFile: &s.CACert, clientName + ".crt": &s.Cert, clientName + ".key": &s.Key, tokenFile: &s.TokenFile} {
+	from := fs.Join(fs.Dir(o.coordinator), cluster.ClientFolder)
+	for name, to := range map[string]*string{cluster.CAFile: &s.CACert, cluster.ClientName + ".crt": &s.Cert, cluster.ClientName + ".key": &s.Key, cluster.TokenFile: &s.TokenFile} {
 		data, err := fs.ReadFile(ctx, fs.Join(from, name))
 		if errors.Is(err, iofs.ErrNotExist) {
 			continue

@@ -116,18 +116,3 @@ func plainPath(err error) string {
 	}
 	return msg
 }
-
-// oneLine joins the lines of a text and takes control characters out of it, which
-// input quoted in an error may hold.
-func oneLine(s string) string {
-	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
-	for i, l := range lines {
-		lines[i] = strings.TrimSpace(l)
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, strings.ReplaceAll(strings.Join(lines, "; "), "\t", " "))
-}

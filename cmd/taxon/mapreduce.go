@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
@@ -233,16 +234,12 @@ const askLimit = 5 * time.Second
 // checkTask refuses a task's container that no host of the cluster can give, as far as the
 // resource manager's pages can be read: what they do not tell Hadoop refuses later.
 func checkTask(ctx context.Context, s *mapreduce.Streaming) error {
-	conf, err := yarn.ReadConf(confDir())
-	if err != nil {
-		return usagef("train: %w", err)
-	}
-	c := &yarn.Client{User: s.User}
-	if c.URLs, err = conf.ResourceManagers(); err != nil {
+	c, _, err := yarn.NewClient("", s.User)
+	if errors.Is(err, yarn.ErrNotConfigured) {
 		return nil
 	}
-	if conf.Kerberos() {
-		c.Negotiate, c.User = fs.Negotiate, ""
+	if err != nil {
+		return usagef("train: %w", err)
 	}
 	ask, done := context.WithTimeout(ctx, askLimit)
 	defer done()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,5 +74,22 @@ func TestDriverEnded(t *testing.T) {
 	d = drove()
 	if code, out, stderr := ask("status wf", d); code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "has been killed: the same `taxon submit` goes on") {
 		t.Errorf("killed: status %d: %q%q", code, out, stderr)
+	}
+}
+
+// TestMapReduceFlagsRefused: what means nothing to the engine is refused, not ignored.
+func TestMapReduceFlagsRefused(t *testing.T) {
+	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": filepath.Join(t.TempDir(), "m")}
+	for _, flag := range []string{"--runner processes", "--state x", "--mapred mapred", "--queue q", "--hadoop-property a=b", "--task-memory 1GiB", "--task-cores 2", "--map-tasks 2", "--reduce-tasks 2"} {
+		for _, line := range []string{"train --out $OUT ", "submit --coordinator 127.0.0.1:1 "} {
+			code, _, stderr := runTaxon(t, "", line+"--data $DATA "+flag, vars)
+			if want := strings.Fields(flag)[0] + ": is for --engine mapreduce"; code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%s%s: status %d: %q", line, flag, code, stderr)
+			}
+		}
+	}
+	code, _, stderr := runTaxon(t, "", "train --engine mapreduce --runner processes --store badger --data $DATA --out $OUT", vars)
+	if code != exitUsage || !strings.Contains(stderr, "--store badger: leave it out") {
+		t.Errorf("status %d: %q", code, stderr)
 	}
 }

@@ -5,11 +5,20 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
+
+	"taxon/internal/text"
+)
+
+// What package text words, as the verbs call it.
+var (
+	oneLine     = text.Line
+	quoteIfOdd  = text.Quoted
+	formatCount = text.Number
+	counted     = text.Counted
+	formatBytes = text.Bytes
 )
 
 // style puts emphasis on text for a terminal; the zero value leaves text as it is.
@@ -31,31 +40,6 @@ func (s style) wrap(code, t string) string {
 		return t
 	}
 	return "\x1b[" + code + "m" + t + "\x1b[0m"
-}
-
-// formatCount writes a whole number with commas: 1,234,567.
-func formatCount(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return sign + b.String()
-}
-
-// counted writes a count with its noun: 1 root, 2,000 roots.
-func counted(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return formatCount(n) + " " + many
 }
 
 // formatClock writes a duration as 0:07, 12:03 or 3:04:05, rounded to seconds.

@@ -222,14 +222,6 @@ func TestStartEndsTheProgressBefore(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{formatCount(0), "0"},
-		{formatCount(999), "999"},
-		{formatCount(1000), "1,000"},
-		{formatCount(-1234567), "-1,234,567"},
-		{formatBytes(1023), "1023B"},
-		{formatBytes(512 << 20), "512MiB"},
-		{formatBytes(1 << 30), "1GiB"},
-		{formatBytes(5<<30 + 1<<29), "5.5GiB"},
 		{formatClock(59*time.Second + 600*time.Millisecond), "1:00"},
 		{formatClock(3*time.Hour + 4*time.Minute + 5*time.Second), "3:04:05"},
 		{formatSeconds(0.0412), "0.041 s"},

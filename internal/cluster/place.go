@@ -18,6 +18,16 @@ import (
 // run, and the authority is the cluster's own.
 const ServerName = "cluster.taxon.internal"
 
+// Names in the folder of a cluster that is found by a file: the folder beside that file with
+// what its owner calls the cluster with, the authority's certificate in there, and the name of
+// the caller's own certificate, key and token. Who may read them is the file system's business.
+const (
+	ClientFolder = "client"
+	CAFile       = "ca.crt"
+	ClientName   = "client"
+	TokenFile    = ClientName + ".token"
+)
+
 // Place is where a coordinator is, as it says in a file, in HDFS above all. The file is
 // replaced as a whole whenever the coordinator starts.
 type Place struct {

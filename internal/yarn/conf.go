@@ -81,6 +81,9 @@ func (c Conf) Kerberos() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }
 
+// ErrNotConfigured says that the configuration names no resource manager.
+var ErrNotConfigured = errors.New("no resource manager is configured")
+
 // ResourceManagers are the addresses of the REST API: several where there is a standby.
 func (c Conf) ResourceManagers() ([]string, error) {
 	scheme, key, port := "http", "yarn.resourcemanager.webapp.address", "8088"
@@ -107,7 +110,7 @@ func (c Conf) ResourceManagers() ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no resource manager is configured")
+		return nil, ErrNotConfigured
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package main
+package yarn
 
 import (
 	"context"
@@ -11,34 +11,33 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"taxon/internal/cluster"
 	"taxon/internal/fs"
 	"taxon/internal/secure"
-	"taxon/internal/yarn"
+	"taxon/internal/text"
 )
 
 // shipment brings to HDFS what the containers start with.
 type shipment struct {
-	o     *yarnUpOptions
-	a     *app
-	spec  yarn.Spec
+	*UpOptions
+	dir   string // the cluster's
+	spec  Spec
 	epoch uint64 // of the coordinator before; 0: there was none
 	made  string // the outermost folder that was made; "": all were there
 	empty bool   // the cluster's folder was there, with nothing in it
 }
 
 // ship fills the cluster's folder, which only its owner can read: keys lie in it.
-func (s *shipment) ship(ctx context.Context, binary string) (err error) {
+func (s *shipment) ship(ctx context.Context) error {
 	if err := s.makeFolder(ctx); err != nil {
 		return err
 	}
-	if err := fs.RemoveAll(failuresDir(s.o.dir)); err != nil { // of its last time
+	if err := fs.RemoveAll(failuresDir(s.dir)); err != nil { // of its last time
 		return err
 	}
-	p, err := cluster.ReadPlace(ctx, s.o.place())
+	p, err := cluster.ReadPlace(ctx, fs.Join(s.dir, placeName))
 	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
 		return err
 	}
@@ -47,7 +46,7 @@ func (s *shipment) ship(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	s.spec.Files = map[string]map[string]string{"": {}}
-	for _, role := range yarn.Roles() {
+	for _, role := range Roles() {
 		s.spec.Files[role] = map[string]string{}
 	}
 	s.spec.Env = map[string]string{}
@@ -60,7 +59,7 @@ func (s *shipment) ship(ctx context.Context, binary string) (err error) {
 	if err := s.shipRun(); err != nil {
 		return err
 	}
-	return s.shipBinary(ctx, binary)
+	return s.shipBinary(ctx)
 }
 
 // undo removes what was made, if the cluster was not there before.
@@ -69,7 +68,7 @@ func (s *shipment) undo() error {
 	case s.made != "":
 		return fs.RemoveAll(s.made)
 	case s.empty:
-		_, err := removeOwn(s.o.dir)
+		_, err := removeOwn(s.dir)
 		return err
 	}
 	return nil
@@ -78,7 +77,7 @@ func (s *shipment) undo() error {
 // checkBefore refuses fewer stores than the cluster had before: its jobs would wait for
 // the ones that never come back.
 func (s *shipment) checkBefore(ctx context.Context) error {
-	file := s.runFile()
+	file := fs.Join(s.dir, runName)
 	data, err := fs.ReadFile(ctx, file)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
@@ -86,27 +85,24 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := yarn.DecodeRun(file, data)
+	before, err := DecodeRun(file, data)
 	if err != nil {
-		return usagef("yarn up: %w: is that the folder of another program?", err)
+		return refuse("%w: is that the folder of another program?", err)
 	}
-	if before.Name != s.o.name {
-		return usagef("yarn up: --dir %s: is the folder of cluster %s: give --name %s, or another folder", quoteIfOdd(s.o.dir), before.Name, before.Name)
+	if before.Name != s.Name {
+		return refuse("--dir %s: is the folder of cluster %s: give --name %s, or another folder", text.Quoted(s.dir), before.Name, before.Name)
 	}
-	if before.Stores > s.o.stores {
-		return usagef("yarn up: the cluster in %s had %s, and its jobs have values on each: give --stores %d or more, or begin anew after `taxon yarn down --purge`",
-			s.o.dir, counted(int64(before.Stores), "store", "stores"), before.Stores)
+	if before.Stores > s.Stores {
+		return refuse("the cluster in %s had %s, and its jobs have values on each: give --stores %d or more, or begin anew after `taxon yarn down --purge`",
+			s.dir, text.Counted(int64(before.Stores), "store", "stores"), before.Stores)
 	}
 	return nil
 }
 
-// runFile is what the processes are started with.
-func (s *shipment) runFile() string { return fs.Join(s.o.dir, "run.json") }
-
 // makeFolder makes the cluster's folder, and notes what has to go if nothing comes of it.
 func (s *shipment) makeFolder(ctx context.Context) error {
 	made := ""
-	for at := s.o.dir; at != fs.Dir(at); at = fs.Dir(at) {
+	for at := s.dir; at != fs.Dir(at); at = fs.Dir(at) {
 		info, err := fs.Stat(at)
 		if err == nil && !info.IsDir() {
 			return fs.Inputf(at, 0, "is a file: give a folder for the cluster")
@@ -120,26 +116,26 @@ func (s *shipment) makeFolder(ctx context.Context) error {
 		made = at
 	}
 	if made == "" {
-		other, err := inFolder(ctx, s.o.dir)
+		other, err := inFolder(ctx, s.dir)
 		if err != nil {
 			return err
 		}
 		if other != "" {
-			return usagef("yarn up: --dir %s: holds %q, and is no cluster's folder: give an empty one, or one that is not there", quoteIfOdd(s.o.dir), other)
+			return refuse("--dir %s: holds %q, and is no cluster's folder: give an empty one, or one that is not there", text.Quoted(s.dir), other)
 		}
-		names, err := fs.ReadDirNames(s.o.dir)
+		names, err := fs.ReadDirNames(s.dir)
 		if err != nil || len(names) > 0 {
 			return err
 		}
 		s.empty = true
-	} else if err := fs.MkdirAll(s.o.dir); err != nil {
+	} else if err := fs.MkdirAll(s.dir); err != nil {
 		return err
 	}
 	s.made = made
-	if err := fs.Private(s.o.dir); err != nil {
+	if err := fs.Private(s.dir); err != nil {
 		return err
 	}
-	return fs.WriteFile(fs.Join(s.o.dir, clusterMark), []byte("a cluster of `taxon yarn up`\n"))
+	return fs.WriteFile(fs.Join(s.dir, clusterMark), []byte("a cluster of `taxon yarn up`\n"))
 }
 
 // shipConf takes along the configuration of HDFS that this process uses, so that a path
@@ -150,7 +146,7 @@ func (s *shipment) shipConf(ctx context.Context) error {
 		return nil
 	}
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
-		at, err := s.copy(ctx, filepath.Join(dir, name), fs.Join(s.o.dir, "conf", name))
+		at, err := s.copy(ctx, filepath.Join(dir, name), fs.Join(s.dir, "conf", name))
 		if errors.Is(err, iofs.ErrNotExist) {
 			continue
 		}
@@ -178,45 +174,48 @@ func (s *shipment) copy(ctx context.Context, from, to string) (string, error) {
 // shipSecrets makes certificates and takes along tokens and the keytab. Each role gets its
 // own certificate; whoever can read the folder client may call the cluster as its admin.
 func (s *shipment) shipSecrets(ctx context.Context) error {
-	if s.o.keytab != "" {
-		at, err := s.copy(ctx, s.o.keytab, fs.Join(s.o.dir, "secrets", "client.keytab"))
+	if s.Keytab != "" {
+		at, err := s.copy(ctx, s.Keytab, fs.Join(s.dir, "secrets", "client.keytab"))
 		if err != nil {
 			return err
 		}
 		s.spec.Files[""]["client.keytab"] = at
 		s.spec.Keytab = at
 		s.spec.Env["KRB5_CLIENT_KTNAME"] = "client.keytab"
-		s.spec.Env["TAXON_KERBEROS_PRINCIPAL"] = s.o.principal
+		s.spec.Env["TAXON_KERBEROS_PRINCIPAL"] = s.Principal
 	}
-	if s.o.insecure {
-		return fs.RemoveAll(fs.Join(s.o.dir, clientFolder)) // of a cluster before this one
+	if s.Insecure {
+		return fs.RemoveAll(fs.Join(s.dir, cluster.ClientFolder)) // of a cluster before this one
 	}
-	if s.o.certs == "" {
+	if s.Certs == "" {
 		dir, err := os.UserConfigDir()
 		if err != nil {
-			return usagef("yarn up: where to keep the cluster's certificates? %w: give --certs DIR", err)
+			return refuse("where to keep the cluster's certificates? %w: give --certs DIR", err)
 		}
-		s.o.certs = filepath.Join(dir, "taxon", "yarn", s.o.name)
+		s.Certs = filepath.Join(dir, "taxon", "yarn", s.Name)
 	}
-	authority, err := secure.OpenAuthority(s.o.certs, time.Now())
+	authority, err := secure.OpenAuthority(s.Certs, time.Now())
 	if err != nil {
-		return usagef("yarn up: --certs: %w", err)
+		return refuse("--certs: %w", err)
 	}
-	ca, err := s.copy(ctx, authority.CertFile(), fs.Join(s.o.dir, "secrets", caFile))
+	ca, err := s.copy(ctx, authority.CertFile(), fs.Join(s.dir, "secrets", cluster.CAFile))
 	if err != nil {
 		return err
 	}
-	s.spec.Files[""][caFile] = ca
-	if _, err := s.copy(ctx, authority.CertFile(), fs.Join(s.o.dir, clientFolder, caFile)); err != nil {
+	s.spec.Files[""][cluster.CAFile] = ca
+	if _, err := s.copy(ctx, authority.CertFile(), fs.Join(s.dir, cluster.ClientFolder, cluster.CAFile)); err != nil {
 		return err
 	}
-	for _, name := range append(yarn.Roles(), clientName) {
+	for _, name := range append(Roles(), cluster.ClientName) {
 		if err := s.shipIdentity(ctx, authority, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// tokensEnding is what the name of a role's file of tokens ends in.
+const tokensEnding = ".tokens"
 
 // certDays is how long the processes' certificates are valid. A service that is to live
 // longer is started anew within the year.
@@ -225,27 +224,27 @@ const certDays = 365
 // shipIdentity makes the certificate of a role, or of those who call.
 func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority, name string) error {
 	r := secure.Request{Name: "yarn-" + name, Valid: certDays * 24 * time.Hour, Roles: []secure.Role{secure.Role(name)}}
-	folder, token := "secrets", name+".tokens"
+	folder, token := "secrets", name+tokensEnding
 	switch name {
-	case clientName:
+	case cluster.ClientName:
 		r.Roles = []secure.Role{secure.Admin}
-		folder, token = clientFolder, string(secure.Admin)+".token"
-	case yarn.Coordinator, yarn.Store:
+		folder, token = cluster.ClientFolder, string(secure.Admin)+".token"
+	case Coordinator, Store:
 		r.Hosts = []string{cluster.ServerName}
 	}
 	issued, err := authority.Issue(r, time.Now())
 	if err != nil {
-		return usagef("yarn up: --certs: %w", err)
+		return refuse("--certs: %w", err)
 	}
-	for from, to := range map[string]string{issued.Cert: name + ".crt", issued.Key: name + ".key", filepath.Join(s.o.certs, token): name + filepath.Ext(token)} {
-		at, err := s.copy(ctx, from, fs.Join(s.o.dir, folder, to))
+	for from, to := range map[string]string{issued.Cert: name + ".crt", issued.Key: name + ".key", filepath.Join(s.Certs, token): name + filepath.Ext(token)} {
+		at, err := s.copy(ctx, from, fs.Join(s.dir, folder, to))
 		if errors.Is(err, iofs.ErrNotExist) && from != issued.Cert && from != issued.Key {
 			continue // tokens are for those who have made some
 		}
 		if err != nil {
 			return err
 		}
-		if name != clientName {
+		if name != cluster.ClientName {
 			s.spec.Files[name][to] = at
 		}
 	}
@@ -254,55 +253,18 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 
 // shipRun writes what the processes are started with.
 func (s *shipment) shipRun() error {
-	data, err := s.run().Encode()
+	tokens := slices.DeleteFunc(Roles(), func(role string) bool { return s.spec.Files[role][role+tokensEnding] == "" })
+	data, err := s.Run(s.dir, tokens).Encode()
 	if err != nil {
 		return err
 	}
-	s.spec.Run = s.runFile()
+	s.spec.Run = fs.Join(s.dir, runName)
 	return fs.WriteFile(s.spec.Run, append(data, '\n'))
 }
 
-// run is what the processes are started with.
-func (s *shipment) run() yarn.Run {
-	o := s.o
-	find := []string{"--coordinator", o.place()}
-	r := yarn.Run{Name: o.name, Dir: o.dir, Local: o.local, Stores: o.stores, Args: map[string][]string{
-		yarn.Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", o.place(), "--journal", fs.Join(o.dir, "journal"), "--lease", o.lease.String(),
-			"--snapshots", fs.Join(o.dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.every), "--snapshot-pause", o.pause.String()},
-		yarn.Store: append([]string{"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}, find...),
-		yarn.Worker: append([]string{"--dir", "{shared}", "--name", "{instance}", "--slots", strconv.Itoa(o.slots),
-			"--memory", strconv.FormatInt(int64(workerShare*float64(o.workerMem)), 10), "--cache", strconv.FormatInt(o.cache, 10)}, find...),
-	}}
-	for _, root := range o.dataRoots() {
-		for _, role := range []string{yarn.Coordinator, yarn.Worker} {
-			r.Args[role] = append(r.Args[role], "--data-root", root)
-		}
-	}
-	for _, role := range yarn.Roles() {
-		args := []string{"--insecure"}
-		if !o.insecure {
-			args = []string{"--tls-ca", caFile, "--tls-cert", role + ".crt", "--tls-key", role + ".key"}
-			if s.spec.Files[role][role+".tokens"] != "" {
-				args = append(args, "--token-file", role+".tokens")
-			}
-		}
-		r.Args[role] = append(r.Args[role], args...)
-	}
-	return r
-}
-
-// dataRoots are the folders that jobs may read data from in place.
-func (o *yarnUpOptions) dataRoots() []string {
-	roots := slices.Clone(o.roots)
-	if fs.IsRemote(o.data) {
-		roots = append(roots, fs.Clean(o.data))
-	}
-	return roots
-}
-
 // shipBinary copies the program, once for each of its versions.
-func (s *shipment) shipBinary(ctx context.Context, binary string) error {
-	f, err := os.Open(binary)
+func (s *shipment) shipBinary(ctx context.Context) error {
+	f, err := os.Open(s.Binary)
 	if err != nil {
 		return err
 	}
@@ -310,14 +272,14 @@ func (s *shipment) shipBinary(ctx context.Context, binary string) error {
 	sum := sha256.New()
 	size, err := io.Copy(sum, f)
 	if err != nil {
-		return fs.Explain(binary, err)
+		return fs.Explain(s.Binary, err)
 	}
-	s.spec.Program = fs.Join(s.o.dir, "bin", "taxon-"+hex.EncodeToString(sum.Sum(nil))[:16])
+	s.spec.Program = fs.Join(s.dir, "bin", "taxon-"+hex.EncodeToString(sum.Sum(nil))[:16])
 	if info, err := fs.Stat(s.spec.Program); err == nil && info.Size() == size {
 		return nil
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fs.Explain(binary, err)
+		return fs.Explain(s.Binary, err)
 	}
 	if err := fs.MkdirAll(fs.Dir(s.spec.Program)); err != nil {
 		return err
@@ -327,10 +289,10 @@ func (s *shipment) shipBinary(ctx context.Context, binary string) error {
 		return err
 	}
 	defer out.Abort()
-	line := s.a.ui.StartBytes("yarn: the binary", size)
+	line := s.UI.StartBytes("yarn: the binary", size)
 	defer line.Done()
 	if err := copyWith(ctx, out, f, line.Set); err != nil {
-		return fmt.Errorf("yarn up: copy %s: %w", binary, err)
+		return fmt.Errorf("yarn up: copy %s: %w", s.Binary, err)
 	}
 	return out.Commit()
 }
