@@ -27,7 +27,7 @@ var imports = map[string][]string{
 	"reducer":        {"internal/sparse"},
 
 	"internal/sparse":   {},
-	"internal/text":     {},
+	"internal/human":    {},
 	"internal/fs":       {"internal/fs/hdfs"},
 	"internal/fs/hdfs":  {},
 	"internal/demo":     {},
@@ -72,7 +72,7 @@ var imports = map[string][]string{
 
 	"internal/cluster": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
-	"internal/yarn":              {"internal/cluster", "internal/fs", "internal/planinfo", "internal/secure", "internal/text", "proto/taxon/v1"},
+	"internal/yarn":              {"internal/cluster", "internal/fs", "internal/human", "internal/planinfo", "internal/secure", "proto/taxon/v1"},
 	"internal/cluster/supervise": {"internal/fs"},
 	"internal/cluster/journal":   {"coordinator", "internal/fs"},
 	"internal/mapreduce":         {"coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker", "worker/program"},

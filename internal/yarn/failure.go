@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"taxon/internal/fs"
-	"taxon/internal/text"
+	"taxon/internal/human"
 )
 
 // failuresName is the folder, in a cluster's, of what its processes say when they fail.
@@ -86,10 +86,10 @@ func (d *Deployment) failures(ctx context.Context) func(context.Context) (string
 				at = " on host " + f.Host
 			}
 			if f.Lasting && times >= lastingFailures {
-				return "", refuse("%s does not start%s: %s", f.Instance, at, text.Line(f.Error))
+				return "", refuse("%s does not start%s: %s", f.Instance, at, human.OneLine(f.Error))
 			}
 			if why == "" {
-				why = fmt.Sprintf("%s failed %s%s, the last time with: %s", f.Instance, text.Counted(int64(times), "time", "times"), at, text.Line(f.Error))
+				why = fmt.Sprintf("%s failed %s%s, the last time with: %s", f.Instance, human.Counted(int64(times), "time", "times"), at, human.OneLine(f.Error))
 			}
 		}
 		return why, nil

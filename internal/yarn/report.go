@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"taxon/internal/cluster"
-	"taxon/internal/text"
+	"taxon/internal/human"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -46,11 +46,11 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	if err != nil { // its master is just away: say what else is known
 		s = &Service{Name: d.Name, State: "UNKNOWN", Diagnostics: err.Error()}
 	}
-	r := &Report{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: d.place(), Containers: []Placed{}, Diagnostics: text.Line(s.Diagnostics)}
+	r := &Report{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: d.place(), Containers: []Placed{}, Diagnostics: human.OneLine(s.Diagnostics)}
 	if run, err := d.manager.Application(ctx, d.Name); err == nil && run != nil { // that it is not known is no error: the service is
 		r.Application, r.Queue = run.ID, run.Queue
 		if r.Diagnostics == "" && run.State != "RUNNING" {
-			r.Diagnostics = text.Line(run.Why())
+			r.Diagnostics = human.OneLine(run.Why())
 		}
 	}
 	for _, role := range Roles() {
@@ -149,7 +149,7 @@ func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, wo
 		}
 		haveStores, haveWorkers, err := c.members(ctx)
 		if err != nil {
-			return false, text.Line(c.Explain(err).Error()), nil
+			return false, human.OneLine(c.Explain(err).Error()), nil
 		}
 		line.Set(int64(1 + min(haveStores, stores) + min(haveWorkers, workers)))
 		if haveStores == stores && haveWorkers == workers {

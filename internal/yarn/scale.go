@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
-	"taxon/internal/text"
+	"taxon/internal/human"
 )
 
 // Scale has YARN start or end workers, and returns when the coordinator knows as many as are
@@ -47,7 +47,7 @@ func (d *Deployment) flex(ctx context.Context, workers int) (stores int, wait, m
 		return 0, "", "", d.needService(err)
 	}
 	if err != nil {
-		return 0, "", "YARN does not say how the service is: " + text.Line(err.Error()), nil
+		return 0, "", "YARN does not say how the service is: " + human.OneLine(err.Error()), nil
 	}
 	if len(s.Components) == 0 {
 		return 0, "", "the service has no master now", nil
@@ -69,7 +69,7 @@ func (d *Deployment) flex(ctx context.Context, workers int) (stores int, wait, m
 		return 0, "", "", refused(err)
 	}
 	if err != nil {
-		return 0, "", "the service's master does not answer: " + text.Line(err.Error()), nil
+		return 0, "", "the service's master does not answer: " + human.OneLine(err.Error()), nil
 	}
 	return st.Number, wait, "", nil
 }
