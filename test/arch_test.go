@@ -75,7 +75,8 @@ var imports = map[string][]string{
 	"internal/yarn":              {"internal/cluster", "internal/fs", "internal/human", "internal/planinfo", "internal/secure", "proto/taxon/v1"},
 	"internal/cluster/supervise": {"internal/fs"},
 	"internal/cluster/journal":   {"coordinator", "internal/fs"},
-	"internal/mapreduce":         {"coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker", "worker/program"},
+	"internal/mapreduce": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/yarn", "proto/taxon/v1",
+		"store", "worker", "worker/program"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 }

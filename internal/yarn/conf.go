@@ -27,14 +27,15 @@ func ReadConf(dir string) (Conf, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.parse(data); err != nil {
+		if err := c.Parse(data); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return c, nil
 }
 
-func (c Conf) parse(data []byte) error {
+// Parse adds the properties of a file of Hadoop's configuration; the last one of a name counts.
+func (c Conf) Parse(data []byte) error {
 	var doc struct {
 		Property []struct {
 			Name  string `xml:"name"`
