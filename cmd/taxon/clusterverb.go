@@ -254,7 +254,7 @@ func (o *clusterOptions) await(ctx context.Context, a *app, version int, ended <
 		}
 		select {
 		case <-ended:
-			return nil, fmt.Errorf("cluster: the supervisor ended: %s", lastLine(filepath.Join(supervise.LogDir(o.dir), "supervisor.log")))
+			return nil, fmt.Errorf("cluster: the supervisor ended: %s", supervise.LastLine(filepath.Join(supervise.LogDir(o.dir), "supervisor.log")))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(stateEvery):
@@ -273,20 +273,10 @@ func (o *clusterOptions) slowest() string {
 	}
 	for _, p := range s.Processes {
 		if !p.Ready {
-			return p.ID + ": " + lastLine(filepath.Join(supervise.LogDir(o.dir), p.ID+".log"))
+			return p.ID + ": " + supervise.LastLine(filepath.Join(supervise.LogDir(o.dir), p.ID+".log"))
 		}
 	}
 	return "see " + supervise.LogDir(o.dir)
-}
-
-// lastLine is the end of a log, for an error.
-func lastLine(path string) string {
-	data, err := os.ReadFile(path)
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	if err != nil || lines[len(lines)-1] == "" {
-		return "see " + path
-	}
-	return oneLine(lines[len(lines)-1])
 }
 
 func newClusterScale(a *app) *cobra.Command {

@@ -97,10 +97,7 @@ func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*map
 	if err != nil {
 		return nil, aboutOptions("train", err)
 	}
-	c := mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: t.a.ui.Warn}
-	if t.driving != nil {
-		c.Accepted = t.driving.accepted
-	}
+	c := mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: t.a.ui.Warn, Accepted: t.driving.Accepted}
 	b, err := mapreduce.New(ctx, c)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 			first = false
 		}
 		t.show(p, st)
-		t.driving.saw(st)
+		t.driving.Saw(st)
 		switch st.GetState() {
 		case taxonv1.JobState_JOB_STATE_DONE:
 			st.Trace = trace

@@ -16,6 +16,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
 	"taxon/internal/mapreduce"
+	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -38,7 +39,7 @@ type training struct {
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	mr        *mapreduce.Backend // nil: the training runs in this process
-	driving   *driving           // nil: nobody has submitted it
+	driving   *driver.Driver     // nil: nobody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
 }
 
@@ -344,8 +345,8 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	if t.o.mr.on() {
 		if t.o.mr.drive != "" {
 			job = t.o.mr.driveID
-			t.driving = &driving{dir: t.o.mr.drive, id: job, out: t.o.out}
-			defer func() { t.driving.end(report, err) }()
+			t.driving = driver.New(t.o.mr.drive, job, t.o.out)
+			defer func() { t.driving.End(endedDocument(report, err)) }()
 		}
 		t.mr, err = t.mapReduce(ctx, from)
 		if t.mrDone != nil {
@@ -370,17 +371,15 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		t.scores.engine = nil // or what its store holds would stay while cut-offs are fitted
 		err = errors.Join(err, e.Close())
 	}()
-	if t.driving != nil {
-		if err := t.driving.listen(e); err != nil {
-			return nil, err
-		}
+	if err := t.driving.Listen(e.RegisterJobs); err != nil {
+		return nil, err
 	}
 	if from != nil {
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
 		t.a.ui.Note("%s", t.told)
-		t.driving.rename(job)
+		t.driving.Rename(job)
 	} else if err = t.submit(ctx, e, job); err != nil {
 		return nil, err
 	}

@@ -57,9 +57,9 @@ func (o *UpOptions) Check() error {
 	want(o.Lease >= 100*time.Millisecond, "--lease %v: must be 100ms or more", o.Lease)
 	want(o.SnapshotPause >= time.Millisecond, "--snapshot-pause %v: must be 1ms or more", o.SnapshotPause)
 	want(!o.Insecure || o.Certs == "", "--insecure and --certs contradict each other")
-	want(!strings.ContainsAny(o.Local, "{},"), "--local %s: must be one folder", human.Quoted(o.Local))
+	want(!strings.ContainsAny(o.Local, "{},"), "--local %s: must be one folder", human.QuoteIfOdd(o.Local))
 	for _, r := range o.DataRoots {
-		want(fs.IsRemote(r) || filepath.IsAbs(r), "--data-root %s: must be hdfs://... or an absolute path", human.Quoted(r))
+		want(fs.IsRemote(r) || filepath.IsAbs(r), "--data-root %s: must be hdfs://... or an absolute path", human.QuoteIfOdd(r))
 	}
 	for i, size := range []int64{o.CoordinatorMemory, o.StoreMemory, o.WorkerMemory} {
 		want(size <= 0 || size >= minContainer, "--%s-memory %s: must be %s or more", Roles()[i], human.Bytes(size), human.Bytes(minContainer))
@@ -83,7 +83,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 			return err
 		}
 		if plan == nil {
-			return refuse("--data %s: is no data to train on", human.Quoted(o.Data))
+			return refuse("--data %s: is no data to train on", human.QuoteIfOdd(o.Data))
 		}
 		worker, store = up(int64(float64(plan.WorkerLeast)/workerShare)+room), up(plan.StoreMemory+room)
 		o.UI.Note("by the plan: %s a worker, %s a store", human.Bytes(worker), human.Bytes(store))
