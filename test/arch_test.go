@@ -28,6 +28,7 @@ var imports = map[string][]string{
 
 	"internal/sparse":   {},
 	"internal/human":    {},
+	"internal/tell":     {},
 	"internal/fs":       {"internal/fs/hdfs"},
 	"internal/fs/hdfs":  {},
 	"internal/demo":     {},
@@ -72,7 +73,7 @@ var imports = map[string][]string{
 
 	"internal/cluster": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
-	"internal/yarn":              {"internal/cluster", "internal/fs", "internal/human", "internal/planinfo", "internal/secure", "proto/taxon/v1"},
+	"internal/yarn":              {"internal/cluster", "internal/fs", "internal/human", "internal/planinfo", "internal/secure", "internal/tell", "proto/taxon/v1"},
 	"internal/cluster/supervise": {"internal/fs", "internal/human"},
 	"internal/cluster/journal":   {"coordinator", "internal/fs"},
 	"internal/mapreduce": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/yarn", "proto/taxon/v1",

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/planinfo"
+	"taxon/internal/tell"
 	"taxon/internal/yarn"
 )
 
@@ -35,9 +36,9 @@ const defaultYarnName = "taxon"
 // yarnUI shows what package yarn tells.
 type yarnUI struct{ *ui }
 
-func (u yarnUI) Start(what string, total int64) yarn.Progress { return u.ui.Start(what, total) }
+func (u yarnUI) Start(what string, total int64) tell.Progress { return u.ui.Start(what, total) }
 
-func (u yarnUI) StartBytes(what string, total int64) yarn.Progress {
+func (u yarnUI) StartBytes(what string, total int64) tell.Progress {
 	return u.ui.StartBytes(what, total)
 }
 

@@ -1,7 +1,6 @@
 package mapreduce
 
 import (
-	"debug/elf"
 	"errors"
 	"os"
 
@@ -28,15 +27,8 @@ func Property(path, name string) (string, error) {
 
 // CheckBinary refuses a program that other machines may lack the libraries of.
 func CheckBinary(path string) error {
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil // of another system: what it needs is not known here
+	if static, err := yarn.IsStatic(path); err != nil || static { // of another system: what it needs is not known here
+		return nil
 	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may lack: build it with CGO_ENABLED=0")
-		}
-	}
-	return nil
+	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may lack: build it with CGO_ENABLED=0")
 }

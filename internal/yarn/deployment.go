@@ -13,6 +13,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -23,23 +24,9 @@ type Options struct {
 	Manager string        // URL of the resource manager; "": of the configuration
 	Command string        // of Hadoop's, where the resource manager's service API is closed
 	Wait    time.Duration // for what is to become ready
-	UI      UI
+	UI      tell.Teller
 	// Dial connects to the coordinator that says in the file place where it is.
 	Dial func(ctx context.Context, place string) (*Connection, error)
-}
-
-// UI is told what goes on.
-type UI interface {
-	Note(format string, args ...any)
-	// Start begins a piece of work of total parts, StartBytes one of total bytes.
-	Start(what string, total int64) Progress
-	StartBytes(what string, total int64) Progress
-}
-
-// Progress is told how far a piece of work is. Done ends it.
-type Progress interface {
-	Set(done int64, extra ...string)
-	Done()
 }
 
 // Connection leads to a cluster's coordinator.

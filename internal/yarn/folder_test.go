@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/tell"
 )
 
 // noServices has no service, and counts what it is told to end.
@@ -66,7 +67,7 @@ func TestFolderOfService(t *testing.T) {
 }
 
 // quiet is told, and says nothing.
-type quiet struct{ UI }
+type quiet struct{ tell.Teller }
 
 func (quiet) Note(string, ...any) {}
 

@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/secure"
+	"taxon/internal/tell"
 )
 
 // shipment brings to HDFS what the containers start with.
@@ -50,16 +52,12 @@ func (s *shipment) ship(ctx context.Context) error {
 		s.spec.Files[role] = map[string]string{}
 	}
 	s.spec.Env = map[string]string{}
-	if err := s.shipConf(ctx); err != nil {
-		return err
+	for _, ship := range []func(context.Context) error{s.shipConf, s.shipSecrets, s.shipRun, s.shipBinary} {
+		if err := ship(ctx); err != nil {
+			return err
+		}
 	}
-	if err := s.shipSecrets(ctx); err != nil {
-		return err
-	}
-	if err := s.shipRun(); err != nil {
-		return err
-	}
-	return s.shipBinary(ctx)
+	return nil
 }
 
 // undo removes what was made, if the cluster was not there before.
@@ -252,7 +250,7 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 }
 
 // shipRun writes what the processes are started with.
-func (s *shipment) shipRun() error {
+func (s *shipment) shipRun(context.Context) error {
 	tokens := slices.DeleteFunc(Roles(), func(role string) bool { return s.spec.Files[role][role+tokensEnding] == "" })
 	data, err := s.Run(s.dir, tokens).Encode()
 	if err != nil {
@@ -291,29 +289,23 @@ func (s *shipment) shipBinary(ctx context.Context) error {
 	defer out.Abort()
 	line := s.UI.StartBytes("yarn: the binary", size)
 	defer line.Done()
-	if err := copyWith(ctx, out, f, line.Set); err != nil {
+	if _, err := io.CopyBuffer(out, &watched{Reader: f, ctx: ctx, line: line}, make([]byte, 1<<20)); err != nil {
 		return fmt.Errorf("yarn up: copy %s: %w", s.Binary, err)
 	}
 	return out.Commit()
 }
 
-// copyWith copies in pieces and tells how far it is.
-func copyWith(ctx context.Context, out io.Writer, in io.Reader, progress func(done int64, extra ...string)) error {
-	buf := make([]byte, 1<<20)
-	for done := int64(0); ; {
-		n, err := in.Read(buf)
-		if n > 0 {
-			if _, werr := out.Write(buf[:n]); werr != nil {
-				return werr
-			}
-			done += int64(n)
-			progress(done)
-		}
-		if errors.Is(err, io.EOF) {
-			return ctx.Err()
-		}
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-	}
+// watched is a reader that tells how far it is, and ends with ctx.
+type watched struct {
+	io.Reader
+	ctx  context.Context
+	done int64
+	line tell.Progress
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	w.done += int64(n)
+	w.line.Set(w.done)
+	return n, cmp.Or(w.ctx.Err(), err)
 }

@@ -33,19 +33,16 @@ func Dir(out string) (string, error) {
 // EarlyEnd is the error of a driver that has ended before Hadoop took a job.
 type EarlyEnd struct {
 	Line   string // the last one of its log
-	Status int    // that it ended with; 0: the model was there already, or was made at once
-	err    error
+	Status int    // that it ended with
+	Err    error  // nil: the model was there already, or was made at once
 }
 
 func (e *EarlyEnd) Error() string {
-	if e.err == nil {
+	if e.Err == nil {
 		return "the driver ended: " + e.Line
 	}
-	return fmt.Sprintf("the driver ended (%v): %s", e.err, e.Line)
+	return fmt.Sprintf("the driver ended (%v): %s", e.Err, e.Line)
 }
-
-// Unwrap returns the cause.
-func (e *EarlyEnd) Unwrap() error { return e.err }
 
 // pollEvery is how often the driver's word is looked for.
 const pollEvery = 50 * time.Millisecond
@@ -73,7 +70,7 @@ func Start(ctx context.Context, dir string, args []string) (*Info, error) {
 		}
 		select {
 		case err := <-ended:
-			e := &EarlyEnd{Line: strings.TrimPrefix(supervise.LastLine(logFile(dir)), "taxon: "), err: err}
+			e := &EarlyEnd{Line: strings.TrimPrefix(supervise.LastLine(logFile(dir)), "taxon: "), Err: err}
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
 				e.Status = exit.ExitCode()
