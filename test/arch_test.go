@@ -27,8 +27,9 @@ var imports = map[string][]string{
 	"reducer":        {"internal/sparse"},
 
 	"internal/sparse":   {},
+	"internal/pause":    {},
 	"internal/fs":       {"internal/fs/hdfs"},
-	"internal/fs/hdfs":  {},
+	"internal/fs/hdfs":  {"internal/pause"},
 	"internal/demo":     {},
 	"internal/demo/gen": {"internal/lines"},
 	"internal/lines":    {"internal/fs"},
@@ -47,7 +48,7 @@ var imports = map[string][]string{
 	"store/segment":   {"store"},
 	"store/badger":    {"store", "store/segment"},
 	"store/storetest": {"store"},
-	"store/storerpc":  {"store", "proto/taxon/v1"},
+	"store/storerpc":  {"internal/pause", "store", "proto/taxon/v1"},
 	"store/backup":    {"internal/fs", "store"},
 
 	"internal/secure":  {"proto/taxon/v1"},
@@ -56,12 +57,12 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":                   {"coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator":                   {"internal/pause", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
 	"coordinator/method":            {"internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/registry":   {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/methodtest": {"proto/taxon/v1"},
 	"coordinator/method/recursive":  {"coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
-	"worker": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
+	"worker": {"internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
 		"worker/codec", "worker/program", "worker/program/registry"},
 	"worker/codec":            {"internal/sparse"},
 	"worker/program":          {"coordinator/method", "internal/dataset", "internal/taxonomy", "proto/taxon/v1", "store", "worker/codec"},
@@ -69,12 +70,12 @@ var imports = map[string][]string{
 	"worker/program/recursive": {"coordinator/method", "coordinator/method/recursive", "internal/dataset", "internal/jobspec", "internal/taxonomy",
 		"mapper", "proto/taxon/v1", "reducer", "store", "worker/codec", "worker/program"},
 
-	"internal/cluster": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
+	"internal/cluster": {"internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
-	"internal/yarn":              {},
+	"internal/yarn":              {"internal/pause"},
 	"internal/cluster/supervise": {"internal/fs"},
 	"internal/cluster/journal":   {"coordinator", "internal/fs"},
-	"internal/mapreduce":         {"coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker", "worker/program"},
+	"internal/mapreduce":         {"internal/pause", "coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker", "worker/program"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 }
@@ -107,7 +108,7 @@ var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "mat
 
 // shell are the files of coordinator that may know time, files and RPC. Every other file
 // of it is the pure machine.
-var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journal.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
+var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journal.go", "journal_group.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
 
 // impure is what the pure files of coordinator may not import.
 var impure = []string{"context", "google.golang.org/grpc", "io", "io/fs", "math/rand/v2", "net", "os", "sync", "syscall", "time"}

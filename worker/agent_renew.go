@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"taxon/internal/pause"
 )
 
 // register returns the agent's registration, making one if there is none.
@@ -87,7 +89,7 @@ func (a *Agent) renew(ctx context.Context) {
 			}
 			continue
 		}
-		if pause(ctx, me.lease/3) != nil {
+		if pause.For(ctx, me.lease/3) != nil {
 			return
 		}
 		a.renewOnce(ctx, me)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/cluster"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -53,7 +53,7 @@ func (c *client) watch(ctx context.Context, job string, show func(*taxonv1.JobSt
 	}
 	for {
 		before := last
-		err := cluster.Insist(ctx, c.dialer.Patience, once, func(err error) bool {
+		err := pause.Insist(ctx, c.dialer.Patience, once, func(err error) bool {
 			return shown == nil && status.Code(err) == codes.Unavailable && last == before
 		})
 		switch {

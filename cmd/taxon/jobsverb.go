@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/cluster"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -363,7 +363,7 @@ func newLogsCmd(a *app) *cobra.Command {
 // logs prints a job's log; a coordinator that goes away is called again.
 func (c *client) logs(ctx context.Context, a *app, job string, follow bool) error {
 	after := uint64(0)
-	return cluster.Insist(ctx, c.dialer.Patience, func() error {
+	return pause.Insist(ctx, c.dialer.Patience, func() error {
 		stream, err := c.jobs.Logs(ctx, &taxonv1.LogsRequest{Job: job, Follow: follow, After: after})
 		if err != nil {
 			return err

@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/cluster"
 	"taxon/internal/cluster/supervise"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/pause"
 )
 
 // engineCluster is submit's other engine: coordinator, stores and workers.
@@ -174,7 +174,7 @@ func awaitDriver(ctx context.Context, dir string, ended <-chan error) (*driverDo
 			return nil, withStatus(exitFailed, "submit: the driver ended (%w): %s", err, line)
 		default:
 		}
-		if err := cluster.Pause(ctx, 50*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
 			return nil, err // the driver goes on
 		}
 	}

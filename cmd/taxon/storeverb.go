@@ -16,6 +16,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/badger"
@@ -174,7 +175,7 @@ func (o *storeOptions) open(ctx context.Context) (s store.Shard, err error) {
 	if err := storerpc.ClearInbox(folder); err != nil { // before the room to open it is judged
 		return nil, fs.Explain(folder, err)
 	}
-	err = cluster.Insist(ctx, openWait, func() error {
+	err = pause.Insist(ctx, openWait, func() error {
 		var b *badger.Store
 		b, err := badger.Open(badger.Options{Dir: folder, ID: o.name})
 		s = b

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -201,7 +202,7 @@ func (c *client) uploadAndSubmit(ctx context.Context, t *training, o *submitOpti
 	if err := c.upload(ctx, t, o); err != nil {
 		return nil, err
 	}
-	err = cluster.Insist(ctx, o.patience, func() (err error) {
+	err = pause.Insist(ctx, o.patience, func() (err error) {
 		r, err = c.jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: id, Name: o.name, Replicas: uint32(o.replicas)})
 		return err
 	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/dataset"
 	"taxon/internal/metrics"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 	"taxon/worker/program"
@@ -157,7 +158,7 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 	trimming, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() {
-		for cluster.Pause(trimming, trimEvery) == nil {
+		for pause.For(trimming, trimEvery) == nil {
 			trainer.Trim(trimAfter)
 		}
 	})

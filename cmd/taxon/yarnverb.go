@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/cluster"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 	"taxon/internal/yarn"
 )
 
@@ -188,7 +188,7 @@ func (o *yarnOptions) awaitYarn(ctx context.Context, done func(ctx context.Conte
 		if time.Now().After(deadline) {
 			return withStatus(exitFailed, "yarn %s: not ready after %v: %s; `taxon yarn status --name %s` shows it", o.verb, o.wait, missing, o.name)
 		}
-		if err := cluster.Pause(ctx, pauseEvery); err != nil {
+		if err := pause.For(ctx, pauseEvery); err != nil {
 			return err
 		}
 	}

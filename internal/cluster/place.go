@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 )
 
 // ServerName is what servers' certificates are issued for, and checked for, in a cluster
@@ -96,7 +97,7 @@ func (a *Announcer) Watch(ctx context.Context) error {
 	if every == 0 {
 		every = watchEvery
 	}
-	for Pause(ctx, every) == nil {
+	for pause.For(ctx, every) == nil {
 		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
 			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)
 		}
