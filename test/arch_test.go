@@ -27,6 +27,8 @@ var imports = map[string][]string{
 	"reducer":        {"internal/sparse"},
 
 	"internal/sparse":   {},
+	"internal/exit":     {},
+	"internal/human":    {},
 	"internal/pause":    {},
 	"internal/fs":       {"internal/fs/hdfs"},
 	"internal/fs/hdfs":  {"internal/pause"},
@@ -57,8 +59,8 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":                   {"internal/pause", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
-	"coordinator/method":            {"internal/taxonomy", "proto/taxon/v1"},
+	"coordinator":                   {"internal/human", "internal/pause", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator/method":            {"internal/human", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/registry":   {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/methodtest": {"proto/taxon/v1"},
 	"coordinator/method/recursive":  {"coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},

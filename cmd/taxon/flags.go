@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -233,21 +232,6 @@ func parseBytes(s string) (int64, bool) {
 		return 0, false
 	}
 	return int64(x * scale), true
-}
-
-// formatBytes is the size in the largest binary unit that keeps it at 1 or more.
-func formatBytes(n int64) string {
-	if n < 1024 {
-		return strconv.FormatInt(n, 10) + "B"
-	}
-	power := (bits.Len64(uint64(n)) - 1) / 10
-	power = min(power, 4)
-	x := float64(n) / float64(int64(1)<<(10*power))
-	digits := 0
-	if x < 10 && x != math.Trunc(x) {
-		digits = 1
-	}
-	return strconv.FormatFloat(x, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
 }
 
 // nearest is the name that s was probably meant to be, or "": the smallest edit

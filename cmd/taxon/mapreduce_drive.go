@@ -93,7 +93,7 @@ func (d *driving) end(report *model.Report, err error) {
 			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
 		}
 		var status *statusError
-		if isCancelled(err) || errors.As(err, &status) && status.code == exitInterrupted {
+		if isCancelled(err) || errors.As(err, &status) && status.Code == exitInterrupted {
 			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		if b, err := json.MarshalIndent(doc, "", "  "); err == nil {
