@@ -281,14 +281,6 @@ func editDistance(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
-// quoteIfOdd quotes a value that could not be told from the text around it.
-func quoteIfOdd(s string) string {
-	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
-		return strconv.Quote(s)
-	}
-	return s
-}
-
 // require marks flags of cmd as required; the root checks them before the verb runs.
 func require(cmd *cobra.Command, names ...string) {
 	for _, name := range names {

@@ -12,6 +12,7 @@ import (
 
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -88,13 +89,13 @@ func (d *driving) end(report *model.Report, err error) {
 	defer d.mu.Unlock()
 	if d.told {
 		doc := documentOf(d.last)
-		doc.Job, doc.State, doc.Error, doc.Report = d.id, stateName(taxonv1.JobState_JOB_STATE_DONE), "", report
+		doc.Job, doc.State, doc.Error, doc.Report = d.id, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
 		if err != nil {
-			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
 		}
 		var status *statusError
 		if isCancelled(err) || errors.As(err, &status) && status.Code == exitInterrupted {
-			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		if b, err := json.MarshalIndent(doc, "", "  "); err == nil {
 			_ = fs.WriteFile(endFile(d.dir), append(b, '\n')) // else it is taken for one that was killed

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
 	"taxon/internal/pause"
@@ -70,7 +71,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if err := o.identify(); err != nil {
 		return err
 	}
-	named(&o.security, o.coordinator)
+	cluster.NameServers(&o.security, o.coordinator)
 	yieldCores()
 	p, err := newProcess(ctx, a, "store", &o.processOptions, true, storerpc.BulkServerOptions()...)
 	if err != nil {
@@ -102,7 +103,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
-		call, done := context.WithTimeout(ctx, clientTimeout)
+		call, done := context.WithTimeout(ctx, client.Timeout)
 		defer done()
 		return jobs.Stores(call, &taxonv1.StoresRequest{})
 	}}

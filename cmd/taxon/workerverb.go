@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/dataset"
 	"taxon/internal/metrics"
 	"taxon/internal/pause"
@@ -81,7 +82,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	if err := cluster.WorkerFolder(o.dir); err != nil {
 		return err
 	}
-	named(&o.security, o.coordinator)
+	cluster.NameServers(&o.security, o.coordinator)
 	roots, err := cluster.MakeRoots(o.roots)
 	if err != nil {
 		return usagef("worker: %w", err)
@@ -106,7 +107,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	}
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
-		call, done := context.WithTimeout(ctx, clientTimeout)
+		call, done := context.WithTimeout(ctx, client.Timeout)
 		defer done()
 		return jobs.Stores(call, &taxonv1.StoresRequest{})
 	}}

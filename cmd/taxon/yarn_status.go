@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"taxon/internal/cluster"
-	taxonv1 "taxon/proto/taxon/v1"
-
+	"taxon/internal/cluster/client"
 	"taxon/internal/yarn"
+
 )
 
 // yarnDocument is `taxon yarn status --json`, and that of up and scale.
@@ -121,8 +121,8 @@ func (d *yarnDocument) ask(ctx context.Context, o *yarnOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	if d.Stores, d.Workers, err = c.membersUp(ctx); err == nil {
+	defer c.Close()
+	if d.Stores, d.Workers, err = c.MembersUp(ctx); err == nil {
 		d.Answers = true
 	}
 	return ctx.Err()
@@ -150,40 +150,15 @@ func (d *yarnDocument) print(a *app) error {
 	return nil
 }
 
-// membersUp counts the stores and workers that the coordinator knows as up.
-func (c *client) membersUp(ctx context.Context) (stores, workers int, err error) {
-	ctx, done := context.WithTimeout(ctx, clientTimeout)
-	defer done()
-	s, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{})
-	if err != nil {
-		return 0, 0, err
-	}
-	w, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, s := range s.GetShards() {
-		if s.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
-			stores++
-		}
-	}
-	for _, w := range w.GetWorkers() {
-		if w.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
-			workers++
-		}
-	}
-	return stores, workers, nil
-}
-
 // awaitMembers waits until a coordinator newer than epoch before knows as many stores and
 // workers as are wanted.
 func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Client, before uint64, stores, workers int) error {
 	line := a.ui.Start("yarn: processes ready", int64(1+stores+workers))
 	defer line.Done()
-	var c *client
+	var c *client.Client
 	defer func() {
 		if c != nil {
-			c.close()
+			c.Close()
 		}
 	}()
 	failed := o.failures(ctx)
@@ -213,9 +188,9 @@ func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Cl
 				return false, err.Error(), nil
 			}
 		}
-		haveStores, haveWorkers, err := c.membersUp(ctx)
+		haveStores, haveWorkers, err := c.MembersUp(ctx)
 		if err != nil {
-			return false, oneLine(c.fail(err).Error()), nil
+			return false, oneLine(c.Fail(err).Error()), nil
 		}
 		line.Set(int64(1 + min(haveStores, stores) + min(haveWorkers, workers)))
 		if haveStores == stores && haveWorkers == workers {

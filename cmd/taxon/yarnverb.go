@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/pause"
 	"taxon/internal/yarn"
@@ -66,7 +67,9 @@ func (o *yarnOptions) place() string { return fs.Join(o.dir, placeName) }
 // Names in the cluster's folder.
 const (
 	placeName    = "coordinator"
-	clientFolder = "client"
+	clientFolder = client.Folder
+	caFile       = client.CAFile
+	clientName   = client.CertName
 )
 
 // prepare checks the flags that all verbs have, and fills in what was left out.
@@ -167,9 +170,8 @@ func (o *yarnOptions) needService(err error) error {
 }
 
 // clusterClient calls the cluster that was placed.
-func (o *yarnOptions) clusterClient(ctx context.Context) (*client, error) {
-	c := clientOptions{verb: "yarn " + o.verb, coordinator: o.place(), patience: time.Second}
-	return c.dialIn(ctx)
+func (o *yarnOptions) clusterClient(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{Verb: "yarn " + o.verb, Coordinator: o.place(), Patience: time.Second})
 }
 
 // pauseEvery is how often YARN and the coordinator are asked while they are waited for.

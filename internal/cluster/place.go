@@ -12,6 +12,7 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/pause"
+	"taxon/internal/secure"
 )
 
 // ServerName is what servers' certificates are issued for, and checked for, in a cluster
@@ -137,4 +138,12 @@ func (f *finder) addr(ctx context.Context) (string, error) {
 		f.read = time.Now()
 	}
 	return f.place.Coordinator, f.err
+}
+
+// NameServers has servers' certificates checked for the name that they bear where the
+// coordinator is found by a file.
+func NameServers(o *secure.Options, coordinator string) {
+	if fs.IsRemote(coordinator) && o.ServerName == "" {
+		o.ServerName = ServerName
+	}
 }

@@ -123,3 +123,11 @@ func BytesRounded(n uint64, round func(float64) float64) string {
 	}
 	return strconv.FormatFloat(round(x*scale)/scale, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
 }
+
+// QuoteIfOdd quotes a value that could not be told from the text around it.
+func QuoteIfOdd(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
+		return strconv.Quote(s)
+	}
+	return s
+}
