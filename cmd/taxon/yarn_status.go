@@ -12,7 +12,6 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
 	"taxon/internal/yarn"
-
 )
 
 // yarnDocument is `taxon yarn status --json`, and that of up and scale.
