@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -110,13 +111,13 @@ func trainArguments(cmd *cobra.Command) (out []string) {
 func endedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
 	return func(job string, last *taxonv1.JobStatus) any {
 		doc := documentOf(last)
-		doc.Job, doc.State, doc.Error, doc.Report = job, stateName(taxonv1.JobState_JOB_STATE_DONE), "", report
+		doc.Job, doc.State, doc.Error, doc.Report = job, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
 		if err != nil {
-			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
 		}
 		var status *statusError
-		if isCancelled(err) || errors.As(err, &status) && status.code == exitInterrupted {
-			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
+		if isCancelled(err) || errors.As(err, &status) && status.Code == exitInterrupted {
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		return doc
 	}

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/mapreduce"
 	"taxon/internal/mapreduce/driver"
@@ -419,7 +420,7 @@ func (t *training) engineConfig() engine.Config {
 // write assembles the model from the store and publishes it. The training is over, so
 // an interrupt no longer takes it back.
 func (t *training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus) (*model.Report, error) {
-	trace := traceOf(st)
+	trace := jobs.TraceOf(st)
 	t.scores.into(trace)
 	return t.publish(context.WithoutCancel(ctx), e, st, trace)
 }

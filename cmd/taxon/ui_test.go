@@ -139,12 +139,6 @@ func TestStatusLineReads(t *testing.T) {
 	if got := statusLine(st); !strings.HasSuffix(got, "  gap 1,234  ETA 10 h 32 m") {
 		t.Errorf("got %q", got)
 	}
-	p := newScreen(false).Start("j1: sweep", 0)
-	defer p.Done()
-	showProgress(p, st)
-	if got := p.extra[0]; !strings.Contains(got, "gap 1,234 of ") || !strings.HasSuffix(got, "ETA 10 h 32 m") {
-		t.Errorf("following: %q", got)
-	}
 	st.EtaSeconds = 241795777815
 	if got := statusLine(st); strings.Contains(got, "ETA") {
 		t.Errorf("got %q", got)
@@ -216,6 +210,20 @@ func TestStartEndsTheProgressBefore(t *testing.T) {
 	case <-two.ended:
 	default:
 		t.Error("Close left the second running")
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{clip("abcdef", 4), "abc…"},
+		{clip("abc", 4), "abc"},
+		{fold("one two three", 8, 2), "one\n  two\n  three"},
+		{style{}.bold("x"), "x"},
+		{style{true}.bold("x"), "\x1b[1mx\x1b[0m"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/planinfo"
-	"taxon/internal/tell"
 	"taxon/internal/yarn"
 )
 
@@ -33,25 +32,9 @@ func newYarnCmd(a *app) *cobra.Command {
 // defaultYarnName is the service's where none is given.
 const defaultYarnName = "taxon"
 
-// yarnUI shows what package yarn tells.
-type yarnUI struct{ *ui }
-
-func (u yarnUI) Start(what string, total int64) tell.Progress { return u.ui.Start(what, total) }
-
-func (u yarnUI) StartBytes(what string, total int64) tell.Progress {
-	return u.ui.StartBytes(what, total)
-}
-
 // serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
 func serviceFlags(cmd *cobra.Command, a *app, o *yarn.Options) {
-	o.UI = yarnUI{a.ui}
-	o.Dial = func(ctx context.Context, place string) (*yarn.Connection, error) {
-		c, err := (&clientOptions{verb: "yarn " + cmd.Name(), coordinator: place, patience: time.Second}).dialIn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &yarn.Connection{Jobs: c.jobs, Explain: c.fail, Close: c.close}, nil
-	}
+	o.UI, o.Verb = teller{a.ui}, "yarn "+cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Name, "name", defaultYarnName, "`NAME` of the service")
 		f.StringVar(&o.Dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")

@@ -11,22 +11,14 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/pause"
+	"taxon/internal/secure"
 )
 
 // ServerName is what servers' certificates are issued for, and checked for, in a cluster
 // whose coordinator is found by a file: there nobody knows beforehand where a process will
 // run, and the authority is the cluster's own.
 const ServerName = "cluster.taxon.internal"
-
-// Names in the folder of a cluster that is found by a file: the folder beside that file with
-// what its owner calls the cluster with, the authority's certificate in there, and the name of
-// the caller's own certificate, key and token. Who may read them is the file system's business.
-const (
-	ClientFolder = "client"
-	CAFile       = "ca.crt"
-	ClientName   = "client"
-	TokenFile    = ClientName + ".token"
-)
 
 // Place is where a coordinator is, as it says in a file, in HDFS above all. The file is
 // replaced as a whole whenever the coordinator starts.
@@ -106,7 +98,7 @@ func (a *Announcer) Watch(ctx context.Context) error {
 	if every == 0 {
 		every = watchEvery
 	}
-	for Pause(ctx, every) == nil {
+	for pause.For(ctx, every) == nil {
 		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
 			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)
 		}
@@ -146,4 +138,12 @@ func (f *finder) addr(ctx context.Context) (string, error) {
 		f.read = time.Now()
 	}
 	return f.place.Coordinator, f.err
+}
+
+// NameServers has servers' certificates checked for the name that they bear where the
+// coordinator is found by a file.
+func NameServers(o *secure.Options, coordinator string) {
+	if fs.IsRemote(coordinator) && o.ServerName == "" {
+		o.ServerName = ServerName
+	}
 }

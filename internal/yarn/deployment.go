@@ -10,30 +10,22 @@ import (
 	"path/filepath"
 	"time"
 
-	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/pause"
 	"taxon/internal/tell"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Options say which cluster is meant, and how YARN and the cluster are called.
 type Options struct {
+	Verb    string        // for errors of calls to the coordinator
 	Name    string        // of the service
 	Dir     string        // the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
 	Manager string        // URL of the resource manager; "": of the configuration
 	Command string        // of Hadoop's, where the resource manager's service API is closed
 	Wait    time.Duration // for what is to become ready
 	UI      tell.Teller
-	// Dial connects to the coordinator that says in the file place where it is.
-	Dial func(ctx context.Context, place string) (*Connection, error)
-}
-
-// Connection leads to a cluster's coordinator.
-type Connection struct {
-	Jobs    taxonv1.JobsClient
-	Explain func(error) error // words an error of a call
-	Close   func()
 }
 
 // Problem is an error that names its matter but not the verb that it ends, which goes before it.
@@ -201,6 +193,11 @@ func (d *Deployment) needService(err error) error {
 	return refused(err)
 }
 
+// dial connects to the cluster's coordinator.
+func (d *Deployment) dial(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{Verb: d.Verb, Coordinator: d.place(), Patience: time.Second})
+}
+
 // pauseEvery is how often YARN and the coordinator are asked while they are waited for.
 const pauseEvery = 300 * time.Millisecond
 
@@ -215,7 +212,7 @@ func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (
 		if time.Now().After(deadline) {
 			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status --name %s` shows it", d.Wait, missing, d.Name), false}
 		}
-		if err := cluster.Pause(ctx, pauseEvery); err != nil {
+		if err := pause.For(ctx, pauseEvery); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 )
 
@@ -24,7 +24,7 @@ func (d *Deployment) place() string { return fs.Join(d.Dir, placeName) }
 // ownNames are what a cluster's processes, and those who start it, make in its folder, the
 // mark last.
 func ownNames() []string {
-	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", cluster.ClientFolder, failuresName, clusterMark}
+	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", client.Folder, failuresName, clusterMark}
 }
 
 // inFolder is the name of something in a folder that is no cluster's; "": the folder is

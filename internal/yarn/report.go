@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"time"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/human"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Report is what YARN and the coordinator say of a cluster: `taxon yarn status --json`.
@@ -68,42 +67,14 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.Address, r.Epoch = p.Coordinator, p.Epoch
-	c, err := d.Dial(ctx, d.place())
+	c, err := d.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	r.Stores, r.Workers, err = c.members(ctx)
+	r.Stores, r.Workers, err = c.MembersUp(ctx)
 	r.Answers = err == nil
 	return r, ctx.Err()
-}
-
-// membersLimit bounds asking for the members.
-const membersLimit = 30 * time.Second
-
-// members counts the stores and workers that the coordinator knows as up.
-func (c *Connection) members(ctx context.Context) (stores, workers int, err error) {
-	ctx, done := context.WithTimeout(ctx, membersLimit)
-	defer done()
-	s, err := c.Jobs.Stores(ctx, &taxonv1.StoresRequest{})
-	if err != nil {
-		return 0, 0, err
-	}
-	w, err := c.Jobs.Workers(ctx, &taxonv1.WorkersRequest{})
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, s := range s.GetShards() {
-		if s.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
-			stores++
-		}
-	}
-	for _, w := range w.GetWorkers() {
-		if w.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
-			workers++
-		}
-	}
-	return stores, workers, nil
 }
 
 // awaitMembers waits until a coordinator newer than epoch before knows as many stores and
@@ -111,7 +82,7 @@ func (c *Connection) members(ctx context.Context) (stores, workers int, err erro
 func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, workers int, insist func()) error {
 	line := d.UI.Start("yarn: processes ready", int64(1+stores+workers))
 	defer line.Done()
-	var c *Connection
+	var c *client.Client
 	defer func() {
 		if c != nil {
 			c.Close()
@@ -143,13 +114,13 @@ func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, wo
 			return false, waitsFor(run), nil
 		}
 		if c == nil {
-			if c, err = d.Dial(ctx, d.place()); err != nil {
+			if c, err = d.dial(ctx); err != nil {
 				return false, err.Error(), nil
 			}
 		}
-		haveStores, haveWorkers, err := c.members(ctx)
+		haveStores, haveWorkers, err := c.MembersUp(ctx)
 		if err != nil {
-			return false, human.OneLine(c.Explain(err).Error()), nil
+			return false, human.OneLine(c.Fail(err).Error()), nil
 		}
 		line.Set(int64(1 + min(haveStores, stores) + min(haveWorkers, workers)))
 		if haveStores == stores && haveWorkers == workers {

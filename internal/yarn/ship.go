@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/secure"
@@ -183,7 +184,7 @@ func (s *shipment) shipSecrets(ctx context.Context) error {
 		s.spec.Env["TAXON_KERBEROS_PRINCIPAL"] = s.Principal
 	}
 	if s.Insecure {
-		return fs.RemoveAll(fs.Join(s.dir, cluster.ClientFolder)) // of a cluster before this one
+		return fs.RemoveAll(fs.Join(s.dir, client.Folder)) // of a cluster before this one
 	}
 	if s.Certs == "" {
 		dir, err := os.UserConfigDir()
@@ -196,15 +197,15 @@ func (s *shipment) shipSecrets(ctx context.Context) error {
 	if err != nil {
 		return refuse("--certs: %w", err)
 	}
-	ca, err := s.copy(ctx, authority.CertFile(), fs.Join(s.dir, "secrets", cluster.CAFile))
+	ca, err := s.copy(ctx, authority.CertFile(), fs.Join(s.dir, "secrets", client.CAFile))
 	if err != nil {
 		return err
 	}
-	s.spec.Files[""][cluster.CAFile] = ca
-	if _, err := s.copy(ctx, authority.CertFile(), fs.Join(s.dir, cluster.ClientFolder, cluster.CAFile)); err != nil {
+	s.spec.Files[""][client.CAFile] = ca
+	if _, err := s.copy(ctx, authority.CertFile(), fs.Join(s.dir, client.Folder, client.CAFile)); err != nil {
 		return err
 	}
-	for _, name := range append(Roles(), cluster.ClientName) {
+	for _, name := range append(Roles(), client.CertName) {
 		if err := s.shipIdentity(ctx, authority, name); err != nil {
 			return err
 		}
@@ -224,9 +225,9 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 	r := secure.Request{Name: "yarn-" + name, Valid: certDays * 24 * time.Hour, Roles: []secure.Role{secure.Role(name)}}
 	folder, token := "secrets", name+tokensEnding
 	switch name {
-	case cluster.ClientName:
+	case client.CertName:
 		r.Roles = []secure.Role{secure.Admin}
-		folder, token = cluster.ClientFolder, string(secure.Admin)+".token"
+		folder, token = client.Folder, string(secure.Admin)+".token"
 	case Coordinator, Store:
 		r.Hosts = []string{cluster.ServerName}
 	}
@@ -242,7 +243,7 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 		if err != nil {
 			return err
 		}
-		if name != cluster.ClientName {
+		if name != client.CertName {
 			s.spec.Files[name][to] = at
 		}
 	}

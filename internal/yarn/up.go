@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/planinfo"
@@ -155,7 +155,7 @@ func (o *UpOptions) Run(dir string, tokens []string) Run {
 	for _, role := range Roles() {
 		args := []string{"--insecure"}
 		if !o.Insecure {
-			args = []string{"--tls-ca", cluster.CAFile, "--tls-cert", role + ".crt", "--tls-key", role + ".key"}
+			args = []string{"--tls-ca", client.CAFile, "--tls-cert", role + ".crt", "--tls-key", role + ".key"}
 			if slices.Contains(tokens, role) {
 				args = append(args, "--token-file", role+tokensEnding)
 			}

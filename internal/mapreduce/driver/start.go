@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"taxon/internal/cluster"
 	"taxon/internal/cluster/supervise"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 )
 
 // Dir is the folder of the log and address of the driver that makes the model out.
@@ -78,7 +78,7 @@ func Start(ctx context.Context, dir string, args []string) (*Info, error) {
 			return nil, e
 		default:
 		}
-		if err := cluster.Pause(ctx, pollEvery); err != nil {
+		if err := pause.For(ctx, pollEvery); err != nil {
 			return nil, err
 		}
 	}
