@@ -219,6 +219,20 @@ func TestStartEndsTheProgressBefore(t *testing.T) {
 	}
 }
 
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{clip("abcdef", 4), "abc…"},
+		{clip("abc", 4), "abc"},
+		{fold("one two three", 8, 2), "one\n  two\n  three"},
+		{style{}.bold("x"), "x"},
+		{style{true}.bold("x"), "\x1b[1mx\x1b[0m"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
 func TestParseBytes(t *testing.T) {
 	for s, want := range map[string]int64{
 		"1": 1, "512MiB": 512 << 20, "4GB": 4e9, "2G": 2 << 30, "1.5kib": 1536, "1e9": 1e9, "7B": 7, "1 GiB": 1 << 30,
