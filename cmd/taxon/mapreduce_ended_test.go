@@ -23,11 +23,11 @@ func TestDriverEnded(t *testing.T) {
 	// drive is a driver that answers, as far as anybody does, until kill is called or its End.
 	type driven struct {
 		*driver.Driver
-		driver.Info
+		at   driver.Info
 		kill func()
 	}
 	silent := func(d driven) driven {
-		for conn, err := net.Dial("tcp", d.Coordinator); err == nil; conn, err = net.Dial("tcp", d.Coordinator) {
+		for conn, err := net.Dial("tcp", d.at.Coordinator); err == nil; conn, err = net.Dial("tcp", d.at.Coordinator) {
 			conn.Close()
 		}
 		return d
@@ -35,19 +35,19 @@ func TestDriverEnded(t *testing.T) {
 	drive := func() (d driven) {
 		t.Helper()
 		dir := t.TempDir()
-		d.Driver = driver.New(dir, "wf", "hdfs:///models/wf")
+		d.Driver = &driver.Driver{Dir: dir, Job: "wf", Out: "hdfs:///models/wf"}
 		err := d.Listen(func(s grpc.ServiceRegistrar) { d.kill = s.(*grpc.Server).Stop })
 		d.Accepted()
 		d.Saw(&taxonv1.JobStatus{Job: "wf", State: taxonv1.JobState_JOB_STATE_DONE, Sweep: 7})
 		data, readErr := os.ReadFile(filepath.Join(dir, "driver.json"))
-		if err := errors.Join(err, readErr, json.Unmarshal(data, &d.Info)); err != nil {
+		if err := errors.Join(err, readErr, json.Unmarshal(data, &d.at)); err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
 	ask := func(verb string, d driven) (int, string, string) {
 		t.Helper()
-		return runTaxon(t, "", verb+" --coordinator "+silent(d).Coordinator+" --patience 5m", nil)
+		return runTaxon(t, "", verb+" --coordinator "+silent(d).at.Coordinator+" --patience 5m", nil)
 	}
 	for name, c := range map[string]struct {
 		err   error
@@ -80,11 +80,11 @@ func TestDriverEnded(t *testing.T) {
 	}
 	d := drive()
 	d.End(endedDocument(nil, nil))
-	other, err := net.Listen("tcp", silent(d).Coordinator)
+	other, err := net.Listen("tcp", silent(d).at.Coordinator)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := driverGone(t.Context(), "status", d.Coordinator); err != nil {
+	if err := driverGone(t.Context(), "status", d.at.Coordinator); err != nil {
 		t.Errorf("another process at the port: %v", err)
 	}
 	other.Close()

@@ -40,7 +40,7 @@ type training struct {
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	mr        *mapreduce.Backend // nil: the training runs in this process
-	driving   *driver.Driver     // nil: nobody has submitted it
+	driving   *driver.Driver     // told how it goes, where somebody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
 }
 
@@ -343,11 +343,11 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
 	config, job := t.engineConfig(), "train"
+	t.driving = &driver.Driver{Dir: t.o.mr.drive, Job: t.o.mr.driveID, Out: t.o.out}
+	defer func() { t.driving.End(endedDocument(report, err)) }()
 	if t.o.mr.on() {
 		if t.o.mr.drive != "" {
 			job = t.o.mr.driveID
-			t.driving = driver.New(t.o.mr.drive, job, t.o.out)
-			defer func() { t.driving.End(endedDocument(report, err)) }()
 		}
 		t.mr, err = t.mapReduce(ctx, from)
 		if t.mrDone != nil {

@@ -25,11 +25,12 @@ type Info struct {
 	Out         string `json:"out"`
 }
 
-// Driver is the driver's own side: a training that was submitted. The methods of a nil one,
-// which nobody submitted, do nothing.
+// Driver is the driver's own side: a training that was submitted. One without a folder, which
+// nobody submitted, tells nobody anything.
 type Driver struct {
-	dir, id string
-	out     string
+	Dir string // its folder
+	Job string
+	Out string // where the model goes
 
 	mu     sync.Mutex
 	addr   string
@@ -38,13 +39,10 @@ type Driver struct {
 	last   *taxonv1.JobStatus // nil: none seen
 }
 
-// New is a driver with its folder, of a job whose model goes to out.
-func New(dir, job, out string) *Driver { return &Driver{dir: dir, id: job, out: out} }
-
 // Listen serves the job's state, as an engine registers it, on loopback: to this machine's users
 // as any coordinator there does. End ends it.
 func (d *Driver) Listen(register func(grpc.ServiceRegistrar)) error {
-	if d == nil {
+	if d.Dir == "" {
 		return nil
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,30 +60,24 @@ func (d *Driver) Listen(register func(grpc.ServiceRegistrar)) error {
 
 // Accepted tells whoever has submitted the job that Hadoop has taken it.
 func (d *Driver) Accepted() {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.told {
+	if d.told || d.Dir == "" {
 		return
 	}
 	d.told = true
-	if at, err := filepath.Abs(d.out); err == nil && !fs.IsRemote(d.out) { // who asks may be elsewhere
-		d.out = at
+	if at, err := filepath.Abs(d.Out); err == nil && !fs.IsRemote(d.Out) { // who asks may be elsewhere
+		d.Out = at
 	}
-	b, err := json.MarshalIndent(Info{Job: d.id, Coordinator: d.addr, PID: os.Getpid(), Log: logFile(d.dir), Out: d.out}, "", "  ")
+	b, err := json.MarshalIndent(Info{Job: d.Job, Coordinator: d.addr, PID: os.Getpid(), Log: logFile(d.Dir), Out: d.Out}, "", "  ")
 	if err == nil {
-		keep(d.addr, d.dir)
-		_ = fs.WriteFile(infoFile(d.dir), append(b, '\n')) // else its submitter goes on waiting for it
+		keep(d.addr, d.Dir)
+		_ = fs.WriteFile(infoFile(d.Dir), append(b, '\n')) // else its submitter goes on waiting for it
 	}
 }
 
 // Saw keeps what is known of the job, for who asks when it has ended.
 func (d *Driver) Saw(st *taxonv1.JobStatus) {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = st
@@ -93,25 +85,19 @@ func (d *Driver) Saw(st *taxonv1.JobStatus) {
 
 // Rename takes over the id of the job that is gone on with.
 func (d *Driver) Rename(job string) {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.id = job
+	d.Job = job
 }
 
 // End answers no more. Where the driver's address is known, its folder says how the training
 // has ended: by a document with the fields state and error, of the job's id and last status.
 func (d *Driver) End(document func(job string, last *taxonv1.JobStatus) any) {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.told {
-		if b, err := json.MarshalIndent(document(d.id, d.last), "", "  "); err == nil {
-			_ = fs.WriteFile(endFile(d.dir), append(b, '\n')) // else it is taken for one that was killed
+		if b, err := json.MarshalIndent(document(d.Job, d.last), "", "  "); err == nil {
+			_ = fs.WriteFile(endFile(d.Dir), append(b, '\n')) // else it is taken for one that was killed
 		}
 	}
 	if d.server != nil {
