@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	iofs "io/fs"
@@ -70,6 +71,44 @@ func TestFolderOfService(t *testing.T) {
 type quiet struct{ tell.Teller }
 
 func (quiet) Note(string, ...any) {}
+
+// gauge notes how far a progress has come.
+type gauge struct {
+	tell.Teller
+	tell.Progress
+	total, done int64
+}
+
+func (g *gauge) StartBytes(_ string, total int64) tell.Progress { g.total = total; return g }
+func (g *gauge) Set(done int64, _ ...string)                    { g.done = done }
+func (g *gauge) Done()                                          {}
+
+// TestShipBinary: the program arrives whole, under a name of its version, and is told of; who
+// is interrupted leaves nothing.
+func TestShipBinary(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "program")
+	program := bytes.Repeat([]byte("taxon"), 1<<19)
+	if err := os.WriteFile(from, program, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &gauge{}
+	s := &shipment{UpOptions: &UpOptions{Options: Options{UI: g}, Binary: from}, dir: t.TempDir()}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := s.shipBinary(over); !errors.Is(err, context.Canceled) || fs.Exists(s.spec.Program) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if err := s.shipBinary(t.Context()); err != nil || g.total != int64(len(program)) || g.done != g.total {
+		t.Errorf("told %d of %d: %v", g.done, g.total, err)
+	}
+	if got, err := os.ReadFile(s.spec.Program); err != nil || !bytes.Equal(got, program) {
+		t.Errorf("%d bytes arrived: %v", len(got), err)
+	}
+	g.done = 0
+	if err := s.shipBinary(t.Context()); err != nil || g.done != 0 {
+		t.Errorf("it was copied again: %v", err)
+	}
+}
 
 // fill makes files in a new folder.
 func fill(t *testing.T, files ...string) string {
