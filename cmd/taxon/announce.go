@@ -9,8 +9,6 @@ import (
 	"taxon/coordinator"
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/journal"
-	"taxon/internal/fs"
-	"taxon/internal/secure"
 )
 
 // announceOptions are the flags of a coordinator that may start on any host.
@@ -54,12 +52,4 @@ func (o *announceOptions) announced(ctx context.Context, addr string, j coordina
 		return work(ctx)
 	})
 	return both.Wait()
-}
-
-// named has servers' certificates checked for the name that they bear where the
-// coordinator is found by a file.
-func named(o *secure.Options, coordinator string) {
-	if fs.IsRemote(coordinator) && o.ServerName == "" {
-		o.ServerName = cluster.ServerName
-	}
 }

@@ -109,7 +109,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 	if err != nil {
 		return usagef("coordinator: %w", err)
 	}
-	named(&o.security, o.announce)
+	cluster.NameServers(&o.security, o.announce)
 	yieldCores()
 	p, err := newProcess(ctx, a, "coordinator", &o.processOptions, true)
 	if err != nil {

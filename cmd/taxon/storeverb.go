@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/badger"
@@ -69,7 +71,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	if err := o.identify(); err != nil {
 		return err
 	}
-	named(&o.security, o.coordinator)
+	cluster.NameServers(&o.security, o.coordinator)
 	yieldCores()
 	p, err := newProcess(ctx, a, "store", &o.processOptions, true, storerpc.BulkServerOptions()...)
 	if err != nil {
@@ -101,7 +103,7 @@ func runStore(ctx context.Context, a *app, o *storeOptions) (err error) {
 	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
-		call, done := context.WithTimeout(ctx, clientTimeout)
+		call, done := context.WithTimeout(ctx, client.Timeout)
 		defer done()
 		return jobs.Stores(call, &taxonv1.StoresRequest{})
 	}}
@@ -174,7 +176,7 @@ func (o *storeOptions) open(ctx context.Context) (s store.Shard, err error) {
 	if err := storerpc.ClearInbox(folder); err != nil { // before the room to open it is judged
 		return nil, fs.Explain(folder, err)
 	}
-	err = cluster.Insist(ctx, openWait, func() error {
+	err = pause.Insist(ctx, openWait, func() error {
 		var b *badger.Store
 		b, err := badger.Open(badger.Options{Dir: folder, ID: o.name})
 		s = b

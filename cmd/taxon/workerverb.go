@@ -17,8 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/dataset"
 	"taxon/internal/metrics"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 	"taxon/worker/program"
@@ -80,7 +82,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	if err := cluster.WorkerFolder(o.dir); err != nil {
 		return err
 	}
-	named(&o.security, o.coordinator)
+	cluster.NameServers(&o.security, o.coordinator)
 	roots, err := cluster.MakeRoots(o.roots)
 	if err != nil {
 		return usagef("worker: %w", err)
@@ -105,7 +107,7 @@ func runWorker(ctx context.Context, a *app, o *workerOptions) (err error) {
 	}
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
-		call, done := context.WithTimeout(ctx, clientTimeout)
+		call, done := context.WithTimeout(ctx, client.Timeout)
 		defer done()
 		return jobs.Stores(call, &taxonv1.StoresRequest{})
 	}}
@@ -157,7 +159,7 @@ func (o *workerOptions) work(ctx context.Context, a *app, p *process, agent *wor
 	trimming, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() {
-		for cluster.Pause(trimming, trimEvery) == nil {
+		for pause.For(trimming, trimEvery) == nil {
 			trainer.Trim(trimAfter)
 		}
 	})
