@@ -85,6 +85,9 @@ var imports = map[string][]string{
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
 	"internal/jobs": {"internal/model", "internal/pause", "proto/taxon/v1"},
+	"internal/cluster/node": {"coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/journal", "internal/dataset", "internal/exit", "internal/fs",
+		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
+		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},
 	"internal/cluster/client": {"coordinator", "internal/cluster", "internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/jobs",
 		"internal/jobspec", "internal/model", "internal/pause", "internal/secure", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "store", "store/storerpc", "worker"},
 	"internal/cluster/supervise": {"internal/fs", "internal/human"},
@@ -99,7 +102,7 @@ var imports = map[string][]string{
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
 // and test are bound by it too.
 var thirdParty = map[string][]string{
-	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
+	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
 	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "internal/mapreduce"},
 	"google.golang.org/genproto":     {"store/storerpc"},
 	"github.com/dgraph-io/badger/v4": {"store/badger"},
@@ -114,7 +117,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/term":              {"cmd/taxon"},
 	"gonum.org/v1/plot":              {"internal/tune"},
 	"golang.org/x/text":              {"internal/dataset"},
-	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sync":              {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
 	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "mapper", "worker/program", "cmd/taxon"},
 }
 
@@ -130,7 +133,7 @@ var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journa
 var impure = []string{"context", "google.golang.org/grpc", "io", "io/fs", "math/rand/v2", "net", "os", "sync", "syscall", "time"}
 
 // loggers may log: the processes, and what sets their logs up.
-var loggers = []string{"cmd/taxon", "internal/cluster", "internal/metrics"}
+var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node", "internal/metrics"}
 
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
