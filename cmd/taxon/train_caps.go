@@ -8,16 +8,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/engine"
 	"taxon/internal/model"
-	taxonv1 "taxon/proto/taxon/v1"
 )
-
-// capsBefore are the caps that a job had before those it has now, oldest first; nil: none.
-func capsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
-	for _, c := range st.GetCapsBefore() {
-		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
-	}
-	return out
-}
 
 // capsThen says until when a training had which caps.
 func capsThen(c model.PastCaps) string {
@@ -29,14 +20,6 @@ func capsThen(c model.PastCaps) string {
 		s += fmt.Sprintf(" --max-time %g", c.MaxSeconds)
 	}
 	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
-}
-
-// betterOf is an earlier sweep with a better certificate than a done job's weights have.
-func betterOf(st *taxonv1.JobStatus) *model.Better {
-	if b := st.GetBetter(); b != nil {
-		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}
-	}
-	return nil
 }
 
 // midst says how an earlier sweep can have been better.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"google.golang.org/grpc/status"
 
 	"taxon/internal/engine"
+	"taxon/internal/jobs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -26,37 +26,25 @@ func (t *training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		close(t.scores.cancelled)
 	})
 	defer stop()
-	stream, err := e.Jobs.Watch(watching, &taxonv1.StatusRequest{Job: job})
-	if err != nil {
-		return nil, plainStatus(err)
-	}
-	var trace []*taxonv1.SweepRecord
 	first := true
-	for {
-		st, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("the coordinator ended before the job did")
-		}
-		if err != nil {
-			return nil, plainStatus(err)
-		}
-		trace = append(trace, st.GetTrace()...)
+	st, err := jobs.Watch(watching, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
 		if first { // a resumed training has sweeps behind it
 			p.Resume(int64(st.GetSweep()) + 1)
 			first = false
 		}
 		t.show(p, st)
-		t.driving.saw(st)
-		switch st.GetState() {
-		case taxonv1.JobState_JOB_STATE_DONE:
-			st.Trace = trace
-			return st, nil
-		case taxonv1.JobState_JOB_STATE_FAILED:
-			return nil, t.failure(st)
-		case taxonv1.JobState_JOB_STATE_CANCELLED:
-			return nil, t.interrupted(st)
-		}
+		t.driving.Saw(st)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, plainStatus(err)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_FAILED:
+		return nil, t.failure(st)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
+		return nil, t.interrupted(st)
 	}
+	return st, nil
 }
 
 // show puts sweep, gap and the time left on the progress line. How far the work is, is

@@ -7,6 +7,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
@@ -170,21 +171,15 @@ func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.Job
 	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: spec, Job: job}); err != nil {
 		return nil, plainStatus(err)
 	}
-	stream, err := e.Jobs.Watch(ctx, &taxonv1.StatusRequest{Job: job})
+	st, err := jobs.Watch(ctx, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
+		h.show(p, st)
+		return nil
+	})
 	if err != nil {
 		return nil, plainStatus(err)
 	}
-	for {
-		st, err := stream.Recv()
-		if err != nil {
-			return nil, plainStatus(err)
-		}
-		h.show(p, st)
-		switch st.GetState() {
-		case taxonv1.JobState_JOB_STATE_DONE:
-			return st, nil
-		case taxonv1.JobState_JOB_STATE_FAILED:
-			return nil, h.failure(st)
-		}
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		return nil, h.failure(st)
 	}
+	return st, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -140,7 +141,7 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		Instances: t.set.Matrix.Rows, Features: t.set.Matrix.Cols, Nonzeros: t.set.Matrix.NNZ,
 		Nodes: t.tree.Len(), Terminals: len(t.tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
-		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(), CapsBefore: capsBefore(st), Better: betterOf(st), Own: ownKeys(st),
+		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: peakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
 	}
 	t.reportGraph(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
@@ -149,12 +150,6 @@ func (t *training) report(st *taxonv1.JobStatus) model.Report {
 		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
 	}
 	return r
-}
-
-// ownKeys are the method's own keys of a report.
-func ownKeys(st *taxonv1.JobStatus) (own map[string]json.RawMessage) {
-	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has none
-	return own
 }
 
 // reportGraph adds what only a training on a graph has.
@@ -167,18 +162,4 @@ func (t *training) reportGraph(r *model.Report) {
 		_, sets := jobspec.NodeSets(t.tree, t.spec.GetOptions())
 		r.Colours = int(sets)
 	}
-}
-
-func traceOf(st *taxonv1.JobStatus) []model.TraceRow {
-	var rows []model.TraceRow
-	for _, s := range st.GetTrace() {
-		row := model.TraceRow{Sweep: int(s.GetSweep()), Phase: s.GetPhase(), Seconds: s.GetSeconds()}
-		if c := s.GetCertificate(); c.GetPrimalOnly() {
-			row.Objective = &c.Objective
-		} else if c != nil {
-			row.Objective, row.Dual, row.Gap = &c.Objective, &c.Dual, &c.Gap
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }

@@ -14,8 +14,10 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/mapreduce"
+	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -38,7 +40,7 @@ type training struct {
 	warmSum   string // of the weights of --warm-start
 	scores    *sweepScores
 	mr        *mapreduce.Backend // nil: the training runs in this process
-	driving   *driving           // nil: nobody has submitted it
+	driving   *driver.Driver     // told how it goes, where somebody has submitted it
 	mrDone    func()             // removes the data's copy; nil: there is none
 }
 
@@ -343,11 +345,11 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
 	config, job := t.engineConfig(), "train"
+	t.driving = &driver.Driver{Dir: t.o.mr.drive, Job: t.o.mr.driveID, Out: t.o.out}
+	defer func() { t.driving.End(endedDocument(report, err)) }()
 	if t.o.mr.on() {
 		if t.o.mr.drive != "" {
 			job = t.o.mr.driveID
-			t.driving = &driving{dir: t.o.mr.drive, id: job, out: t.o.out}
-			defer func() { t.driving.end(report, err) }()
 		}
 		t.mr, err = t.mapReduce(ctx, from)
 		if t.mrDone != nil {
@@ -372,17 +374,15 @@ func (t *training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		t.scores.engine = nil // or what its store holds would stay while cut-offs are fitted
 		err = errors.Join(err, e.Close())
 	}()
-	if t.driving != nil {
-		if err := t.driving.listen(e); err != nil {
-			return nil, err
-		}
+	if err := t.driving.Listen(e.RegisterJobs); err != nil {
+		return nil, err
 	}
 	if from != nil {
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
 		t.a.ui.Note("%s", t.told)
-		t.driving.rename(job)
+		t.driving.Rename(job)
 	} else if err = t.submit(ctx, e, job); err != nil {
 		return nil, err
 	}
@@ -422,7 +422,7 @@ func (t *training) engineConfig() engine.Config {
 // write assembles the model from the store and publishes it. The training is over, so
 // an interrupt no longer takes it back.
 func (t *training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus) (*model.Report, error) {
-	trace := traceOf(st)
+	trace := jobs.TraceOf(st)
 	t.scores.into(trace)
 	return t.publish(context.WithoutCancel(ctx), e, st, trace)
 }

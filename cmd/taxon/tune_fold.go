@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"taxon/internal/engine"
 	"taxon/internal/eval"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/tune"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -150,27 +150,16 @@ func (s *search) train(ctx context.Context, t *training, name, begin string) (jo
 		_, _ = s.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
 	})
 	defer stop()
-	stream, err := s.engine.Jobs.Watch(context.WithoutCancel(ctx), &taxonv1.StatusRequest{Job: job})
-	if err != nil {
+	st, err := jobs.Watch(context.WithoutCancel(ctx), s.engine.Jobs, job, 0, func(*taxonv1.JobStatus) error { return nil })
+	switch {
+	case err != nil:
 		return "", nil, plainStatus(err)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_FAILED:
+		return "", nil, fmt.Errorf("at C = %g: %w", t.o.c, t.failure(st))
+	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
+		return "", nil, context.Canceled
 	}
-	for {
-		st, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return "", nil, errors.New("the coordinator ended before the job did")
-		}
-		if err != nil {
-			return "", nil, plainStatus(err)
-		}
-		switch st.GetState() {
-		case taxonv1.JobState_JOB_STATE_DONE:
-			return job, st, nil
-		case taxonv1.JobState_JOB_STATE_FAILED:
-			return "", nil, fmt.Errorf("at C = %g: %w", t.o.c, t.failure(st))
-		case taxonv1.JobState_JOB_STATE_CANCELLED:
-			return "", nil, context.Canceled
-		}
-	}
+	return job, st, nil
 }
 
 // start submits a training, or goes on with its checkpoint.
