@@ -19,6 +19,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -145,7 +146,7 @@ func runCoordinator(ctx context.Context, a *app, o *coordinatorOptions) (err err
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget = s, s.Forget
 	}
-	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(peakRSS()) },
+	sealer := &cluster.Sealer{Dir: filepath.Join(o.dir, "seals"), Failed: warn, Resident: func() uint64 { return uint64(train.PeakRSS()) },
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) },
 		JobOf: func(state []byte) (string, error) { job, _, err := dataOfState(state); return job, err },
 		Lose:  func(job, reason string) error { return c.server.WeightsLost(job, reason) }}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	taxonfs "taxon/internal/fs"
+	"taxon/internal/train"
 )
 
 // Exit statuses, fixed by the contract of the command line.
@@ -58,16 +59,27 @@ func withStatus(code int, format string, args ...any) error {
 // the run (1), but for those that only the user can mend: a wrong path (2).
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = oneLine(plainPath(err))
-	var s *statusError
-	switch {
-	case errors.As(err, &s):
-		return s.code, line
+	switch code := statusOf(err); {
+	case code != 0:
+		return code, line
 	case isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted):
 		return exitInterrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
 		return exitUsage, line
 	}
 	return exitFailed, line
+}
+
+// statusOf is the exit status that an error carries of its own; 0: none.
+func statusOf(err error) int {
+	var s *statusError
+	switch {
+	case errors.As(err, &s):
+		return s.code
+	case errors.As(err, new(train.Interrupted)):
+		return exitInterrupted
+	}
+	return 0
 }
 
 // isCancelled reports whether the error is a cancellation, here or behind a service.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -235,21 +234,6 @@ func parseBytes(s string) (int64, bool) {
 	return int64(x * scale), true
 }
 
-// formatBytes is the size in the largest binary unit that keeps it at 1 or more.
-func formatBytes(n int64) string {
-	if n < 1024 {
-		return strconv.FormatInt(n, 10) + "B"
-	}
-	power := (bits.Len64(uint64(n)) - 1) / 10
-	power = min(power, 4)
-	x := float64(n) / float64(int64(1)<<(10*power))
-	digits := 0
-	if x < 10 && x != math.Trunc(x) {
-		digits = 1
-	}
-	return strconv.FormatFloat(x, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
-}
-
 // nearest is the name that s was probably meant to be, or "": the smallest edit
 // distance, if it is at most a third of the longer name's length; ties go to the first.
 func nearest(s string, names []string) string {
@@ -295,14 +279,6 @@ func editDistance(a, b string) int {
 		}
 	}
 	return d[len(a)][len(b)]
-}
-
-// quoteIfOdd quotes a value that could not be told from the text around it.
-func quoteIfOdd(s string) string {
-	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
-		return strconv.Quote(s)
-	}
-	return s
 }
 
 // require marks flags of cmd as required; the root checks them before the verb runs.

@@ -10,60 +10,12 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
-	"taxon/internal/jobspec"
 	"taxon/internal/model"
-	"taxon/internal/taxonomy"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker"
 )
-
-// optionsOf turns a job's options back into train's flags: the inverse of proto.
-func optionsOf(o *taxonv1.Options) trainOptions {
-	inner := o.GetInternalWeight()
-	if inner == 0 { // a job of a program that left it out
-		inner = 1
-	}
-	return trainOptions{
-		method: o.GetMethod(), loss: o.GetLoss(), schedule: o.GetSchedule(), c: o.GetC(), bias: o.GetBias(), gap: o.GetGap(),
-		maxSweeps: int(o.GetMaxSweeps()), maxTime: o.GetMaxSeconds(), prune: o.GetPrune(), seed: o.GetSeed(),
-		stiffness: o.GetStiffness(), momentum: o.GetMomentum(), epochs: int(o.GetInnerEpochs()),
-		evalEvery: int(o.GetEvalEvery()), checkpoint: int(o.GetCheckpointSweeps()),
-		anchor: o.GetAnchor(), inner: inner, colouring: o.GetColouring(), positive: o.GetPositiveWeight(),
-	}
-}
-
-func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
-	if s == nil {
-		return nil
-	}
-	return &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
-}
-
-// giveStructure adds the structure as the user gave it to the specification, where what
-// is trained on is another one: a model keeps it.
-func (t *training) giveStructure() {
-	given := t.structure
-	if given == nil || !t.spec.GetStructure().GetGraph() && sameStructure(given, structureOf(t.spec.GetStructure())) {
-		return
-	}
-	t.spec.Given = &taxonv1.Structure{Names: given.Names, Parents: given.Parents, Children: given.Children}
-}
-
-// takeStructure is the way back.
-func (t *training) takeStructure() {
-	trained, given := t.spec.GetStructure(), t.spec.GetGiven()
-	switch {
-	case given != nil && trained.GetGraph():
-		t.structure, t.o.dag = structureOf(given), "graph"
-	case given != nil:
-		t.structure, t.o.dag = structureOf(given), "first-parent"
-	case trained.GetGraph():
-		t.edges = structureOf(trained)
-	default:
-		t.structure = structureOf(trained)
-	}
-}
 
 // fetchModel writes the result of a job that is done as a model: the same as `taxon
 // train` makes of the same data, options and seed. What has been gathered ahead of the
@@ -104,17 +56,15 @@ func (c *client) fetchModel(ctx context.Context, a *app, job, dir string, ahead 
 
 // gathered is a model that lacks nothing but its report.
 type gathered struct {
-	t *training
+	t *train.Training
 	w *model.Writer
 }
 
 // gather fetches what belongs to a job's model, as its status names it, and writes it
 // beside dir. Memory does not grow with the weights: see worker.StreamWeights.
 func (c *client) gather(ctx context.Context, a *app, r *taxonv1.JobResult, st *taxonv1.JobStatus, dir string, values *values) (g *gathered, err error) {
-	o := optionsOf(r.GetSpec().GetOptions())
-	t := &training{a: a, o: &o, spec: r.GetSpec()}
-	t.takeStructure()
-	if t.tree, _, err = jobspec.Tree(t.spec); err != nil {
+	t, err := train.Of(r.GetSpec())
+	if err != nil {
 		return nil, err
 	}
 	if err := c.fetchNames(ctx, t); err != nil {
@@ -123,11 +73,11 @@ func (c *client) gather(ctx context.Context, a *app, r *taxonv1.JobResult, st *t
 	stores := &cluster.JobStores{Shards: c.shards, Patience: c.dialer.Patience}
 	src, err := stores.Of(st.GetJob(), r.GetShards(), r.GetReplicas())
 	if err != nil {
-		return nil, errors.Join(err, t.set.Close())
+		return nil, errors.Join(err, t.Set.Close())
 	}
-	w, err := model.NewWriter(dir, t.meta())
+	w, err := model.NewWriter(dir, t.Meta())
 	if err != nil {
-		return nil, errors.Join(err, t.set.Close())
+		return nil, errors.Join(err, t.Set.Close())
 	}
 	g = &gathered{t, w}
 	spool := "" // a model on another file system is put together in a temporary folder, too
@@ -135,7 +85,7 @@ func (c *client) gather(ctx context.Context, a *app, r *taxonv1.JobResult, st *t
 		spool = filepath.Dir(filepath.Clean(dir))
 	}
 	values.Store = src
-	if err := worker.StreamWeights(ctx, values, t.tree.Len(), st, spool, w.WriteNode); err != nil {
+	if err := worker.StreamWeights(ctx, values, t.Tree.Len(), st, spool, w.WriteNode); err != nil {
 		g.abort()
 		return nil, err
 	}
@@ -144,11 +94,11 @@ func (c *client) gather(ctx context.Context, a *app, r *taxonv1.JobResult, st *t
 
 // publish gives the model its name, if its weights' digest is the report's.
 func (g *gathered) publish(st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
-	g.t.reportGraph(&report)
+	g.t.ReportGraph(&report)
 	if sum, err := g.w.Sum(); err != nil || sum != report.WeightsSHA256 {
 		return nil, errors.Join(err, fmt.Errorf("job %s: the weights that came have digest %.12s, the job says %.12s", st.GetJob(), sum, report.WeightsSHA256))
 	}
-	report, err := g.w.Close(report, traceOf(st))
+	report, err := g.w.Close(report, train.TraceOf(st))
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +108,7 @@ func (g *gathered) publish(st *taxonv1.JobStatus, report model.Report) (*model.R
 // abort removes what was written, unless it was published.
 func (g *gathered) abort() {
 	g.w.Abort()
-	_ = g.t.set.Close() // nothing was written
+	_ = g.t.Set.Close() // nothing was written
 }
 
 // lostOf says what to do where the store has lost what a job needs.
@@ -192,16 +142,16 @@ func (v *values) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 }
 
 // fetchNames opens what a model takes over from its training data.
-func (c *client) fetchNames(ctx context.Context, t *training) error {
+func (c *client) fetchNames(ctx context.Context, t *train.Training) error {
 	temp, done, err := fs.TempDir("names")
 	if err != nil {
 		return err
 	}
 	defer done() // mapped files stay readable
 	data := &cluster.DataStore{Shards: c.shards, Patience: c.dialer.Patience}
-	if err := cluster.FetchNames(ctx, data, t.spec.GetData(), temp); err != nil {
+	if err := cluster.FetchNames(ctx, data, t.Spec.GetData(), temp); err != nil {
 		return err
 	}
-	t.set, err = dataset.OpenNames(temp)
+	t.Set, err = dataset.OpenNames(temp)
 	return err
 }

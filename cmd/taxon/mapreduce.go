@@ -13,10 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/mapreduce"
+	"taxon/internal/model"
+	"taxon/internal/train"
 	"taxon/internal/yarn"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -144,61 +147,104 @@ func (o *mapReduceOptions) stateDir(keep string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// mapReduce prepares the engine's backend: a state folder and a runner.
-func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*mapreduce.Backend, error) {
-	o := &t.o.mr
-	runner, err := t.runner(ctx)
-	if err != nil {
-		return nil, err
+// mapReduceRun has a training's tasks run as MapReduce jobs: a train.Elsewhere.
+type mapReduceRun struct {
+	a       *app
+	o       *trainOptions
+	state   string
+	backend *mapreduce.Backend
+	driving *driving // nil: nobody has submitted it
+	done    func()   // removes the data's copy; nil: there is none
+}
+
+// State is the state folder.
+func (m *mapReduceRun) State(keep string) (_ string, err error) {
+	m.state, err = m.o.mr.stateDir(keep)
+	return m.state, err
+}
+
+// Configure prepares the engine's backend: a state folder and a runner.
+func (m *mapReduceRun) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint, c *engine.Config) (job string, err error) {
+	o := &m.o.mr
+	mc := mapreduce.Config{Dir: m.state, Maps: o.maps, Reduces: o.reduces, Note: m.a.ui.Warn}
+	job = "train"
+	if o.drive != "" {
+		job = o.driveID
+		m.driving = &driving{dir: o.drive, id: job, out: m.o.out}
+		mc.Accepted = m.driving.accepted
 	}
-	c := mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.maps, Reduces: o.reduces, Note: t.a.ui.Warn}
-	if t.driving != nil {
-		c.Accepted = t.driving.accepted
+	if mc.Runner, err = m.runner(ctx, t); err != nil {
+		return "", err
 	}
-	b, err := mapreduce.New(ctx, c)
-	if err != nil {
-		return nil, err
+	if m.backend, err = mapreduce.New(ctx, mc); err != nil {
+		return "", err
 	}
 	if from == nil { // what a run left that did not come to a checkpoint
-		err = b.Resumed(nil)
+		if err := m.backend.Resumed(nil); err != nil {
+			return "", err
+		}
 	}
-	return b, err
-}
-
-// mrFailed shows what fails, but for what was said of a whole job.
-func (t *training) mrFailed(err error) {
-	if !mapreduce.WasTold(err) {
-		t.a.ui.Warn("%v", err)
-	}
-}
-
-// mrData is the folder of the data as the tasks see it: where it is, absolute, or a copy of
-// this machine's.
-func (t *training) mrData(ctx context.Context) (dir string, err error) {
-	if fs.IsRemote(t.dir) && t.o.mr.runner == runnerYARN {
-		return t.dir, nil
-	}
-	dir, done, err := fs.Fetch(ctx, t.dir)
+	plan, err := coordinator.NewPlan(t.Spec)
 	if err != nil {
 		return "", err
 	}
-	t.mrDone = done
+	c.Backend, c.Slots = m.backend, slotsFor(plan)
+	c.Failed = func(err error) { // but for what was said of a whole job
+		if !mapreduce.WasTold(err) {
+			m.a.ui.Warn("%v", err)
+		}
+	}
+	return job, nil
+}
+
+func (m *mapReduceRun) Refused() error { return m.backend.Refused() }
+
+func (m *mapReduceRun) Started(e *engine.Engine) error {
+	if m.driving == nil {
+		return nil
+	}
+	return m.driving.listen(e)
+}
+
+func (m *mapReduceRun) Resumed(job string)        { m.driving.rename(job) }
+func (m *mapReduceRun) Saw(st *taxonv1.JobStatus) { m.driving.saw(st) }
+
+// Ended removes the data's copy, and says how it went to whoever has submitted the training.
+func (m *mapReduceRun) Ended(report *model.Report, err error) {
+	if m.done != nil {
+		m.done()
+	}
+	if m.driving != nil {
+		m.driving.end(report, err)
+	}
+}
+
+// data is the folder of the data as the tasks see it: where it is, absolute, or a copy of
+// this machine's.
+func (m *mapReduceRun) data(ctx context.Context, dir string) (_ string, err error) {
+	if fs.IsRemote(dir) && m.o.mr.runner == runnerYARN {
+		return dir, nil
+	}
+	if dir, m.done, err = fs.Fetch(ctx, dir); err != nil {
+		return "", err
+	}
 	return filepath.Abs(dir)
 }
 
 // runner is what --runner names.
-func (t *training) runner(ctx context.Context) (mapreduce.Runner, error) {
-	o := &t.o.mr
+func (m *mapReduceRun) runner(ctx context.Context, t *train.Training) (mapreduce.Runner, error) {
+	o := &m.o.mr
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	data, err := t.mrData(ctx)
+	data, err := m.data(ctx, t.Dir)
 	if err != nil {
 		return nil, err
 	}
+	tasks := max(workers(m.o.threads)/o.cores, 1)
 	if o.runner == runnerProcesses {
-		return &mapreduce.Local{Threads: max(workers(t.o.threads)/o.cores, 1), Command: func(kind string, j *mapreduce.Job) []string {
+		return &mapreduce.Local{Threads: tasks, Command: func(kind string, j *mapreduce.Job) []string {
 			return mapreduce.TaskCommand(self, kind, j, data, o.cores)
 		}}, nil
 	}
@@ -207,15 +253,15 @@ func (t *training) runner(ctx context.Context) (mapreduce.Runner, error) {
 		return nil, err
 	}
 	s := &mapreduce.Streaming{Mapred: command, YARN: o.runner == runnerYARN, Binary: self, Data: data, Queue: o.queue,
-		Properties: o.properties, Memory: uint64(o.memory), Cores: o.cores, Tasks: max(workers(t.o.threads)/o.cores, 1)}
+		Properties: o.properties, Memory: uint64(o.memory), Cores: o.cores, Tasks: tasks}
 	if s.YARN {
-		s.Tasks, s.User = yarnTasks, hadoopUser(t.work.state)
+		s.Tasks, s.User = yarnTasks, hadoopUser(m.state)
 		if err := mapreduce.CheckBinary(self); err != nil {
 			return nil, err
 		}
 	}
 	if s.Memory == 0 {
-		p, err := registry.Prepare(t.spec)
+		p, err := registry.Prepare(t.Spec)
 		if err != nil {
 			return nil, err
 		}

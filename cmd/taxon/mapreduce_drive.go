@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -92,8 +91,7 @@ func (d *driving) end(report *model.Report, err error) {
 		if err != nil {
 			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
 		}
-		var status *statusError
-		if isCancelled(err) || errors.As(err, &status) && status.code == exitInterrupted {
+		if isCancelled(err) || statusOf(err) == exitInterrupted {
 			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		if b, err := json.MarshalIndent(doc, "", "  "); err == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"taxon/internal/model"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -38,7 +39,7 @@ func TestDriverEnded(t *testing.T) {
 	}{
 		"done":      {nil, "done", []string{"done; its driver has ended", "hdfs:///models/wf", "1f27ba4b"}},
 		"failed":    {errors.New("no room"), "failed", []string{"failed; its driver has ended", "no room", "supervisor.log"}},
-		"cancelled": {interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` goes on"}},
+		"cancelled": {train.Interrupted("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` goes on"}},
 	} {
 		d := drove()
 		var report *model.Report

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/train"
 	"taxon/mapper"
 	"taxon/worker/program"
 )
@@ -49,6 +50,14 @@ func (a *app) silent() *app {
 	s.ui.quiet = true
 	return &s
 }
+
+// told is what a training tells the user by.
+func (a *app) told() train.UI { return trainUI{a.ui} }
+
+type trainUI struct{ *ui }
+
+func (u trainUI) Start(what string, total int64) train.Line      { return u.ui.Start(what, total) }
+func (u trainUI) StartBytes(what string, total int64) train.Line { return u.ui.StartBytes(what, total) }
 
 // commandLine is what was typed, quoted for a shell: for hints to go on with it.
 func (a *app) commandLine() string {

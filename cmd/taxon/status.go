@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/model"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -45,7 +46,7 @@ func documentOf(st *taxonv1.JobStatus) jobDocument {
 		Job: st.GetJob(), State: stateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
 		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: reportOf(st),
-		CapsBefore: capsBefore(st), WaitsFor: st.GetWaitsFor(),
+		CapsBefore: train.CapsBefore(st), WaitsFor: st.GetWaitsFor(),
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		d.Gap = &c.Gap
@@ -67,7 +68,7 @@ func reportOf(st *taxonv1.JobStatus) *model.Report {
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
 		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
-		CapsBefore: capsBefore(st), Better: betterOf(st),
+		CapsBefore: train.CapsBefore(st), Better: train.BetterOf(st),
 	}
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()
@@ -198,13 +199,13 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		took += ", " + left + " to go"
 	}
 	row("time", "%s", took)
-	for _, c := range capsBefore(st) {
+	for _, c := range train.CapsBefore(st) {
 		row("before", "%s", capsThen(c))
 	}
 	if st.GetStoppedBy() != "" {
 		row("stopped by", "%s", st.GetStoppedBy())
 	}
-	if b := betterOf(st); b != nil {
+	if b := train.BetterOf(st); b != nil {
 		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` goes on", b.Gap, b.Sweep, midst, st.GetJob())
 	}
 	if st.GetWeightsSha256() != "" {

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -165,28 +166,22 @@ func (c *client) submit(ctx context.Context, a *app, o *submitOptions) (string, 
 		return "", err
 	}
 	defer os.RemoveAll(temp)
-	t := &training{a: a, o: &o.train, temp: temp}
-	if err := t.readStructure(ctx); err != nil {
+	t, err := train.Open(ctx, o.train.options(a), a.told(), temp)
+	if err != nil {
 		return "", err
 	}
-	if err := t.openData(ctx); err != nil {
+	defer t.Close()
+	if err := t.CheckLengths(); err != nil {
 		return "", err
 	}
-	defer t.set.Close()
-	if err := t.specify(); err != nil {
-		return "", err
-	}
-	if err := t.checkLengths(); err != nil {
-		return "", err
-	}
-	t.giveStructure()
+	t.GiveStructure()
 	id := o.id
 	if id == "" {
 		id = "job-" + strings.ToLower(rand.Text()[:8]) // ours, so that a call made twice makes one job
 	}
 	var r *taxonv1.SubmitResult
 	for range uploadTries {
-		if r, err = c.uploadAndSubmit(ctx, t, o, id); status.Code(err) != codes.Aborted { // its data was dropped just before
+		if r, err = c.uploadAndSubmit(ctx, a, t, o, id); status.Code(err) != codes.Aborted { // its data was dropped just before
 			break
 		}
 	}
@@ -197,23 +192,23 @@ func (c *client) submit(ctx context.Context, a *app, o *submitOptions) (string, 
 const uploadTries = 3
 
 // uploadAndSubmit makes one try.
-func (c *client) uploadAndSubmit(ctx context.Context, t *training, o *submitOptions, id string) (r *taxonv1.SubmitResult, err error) {
-	if err := c.upload(ctx, t, o); err != nil {
+func (c *client) uploadAndSubmit(ctx context.Context, a *app, t *train.Training, o *submitOptions, id string) (r *taxonv1.SubmitResult, err error) {
+	if err := c.upload(ctx, a, t, o); err != nil {
 		return nil, err
 	}
 	err = cluster.Insist(ctx, o.patience, func() (err error) {
-		r, err = c.jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: id, Name: o.name, Replicas: uint32(o.replicas)})
+		r, err = c.jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: id, Name: o.name, Replicas: uint32(o.replicas)})
 		return err
 	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet
 	return r, err
 }
 
 // upload puts the data where workers find it.
-func (c *client) upload(ctx context.Context, t *training, o *submitOptions) error {
-	line := t.a.ui.StartBytes("upload", 0)
+func (c *client) upload(ctx context.Context, a *app, t *train.Training, o *submitOptions) error {
+	line := a.ui.StartBytes("upload", 0)
 	defer line.Done()
 	data := &cluster.DataStore{Shards: c.shards, Copies: o.replicas, Patience: o.patience}
-	dir, done, err := fs.Fetch(ctx, t.dir)
+	dir, done, err := fs.Fetch(ctx, t.Dir)
 	if err != nil {
 		return err
 	}
@@ -225,16 +220,16 @@ func (c *client) upload(ctx context.Context, t *training, o *submitOptions) erro
 	if err != nil {
 		return err
 	}
-	t.spec.Data.Path = path
+	t.Spec.Data.Path = path
 	if !o.inPlace {
 		return nil
 	}
-	t.spec.Data.Names = path
-	if fs.IsRemote(t.dir) {
-		t.spec.Data.Path = fs.Clean(t.dir)
+	t.Spec.Data.Names = path
+	if fs.IsRemote(t.Dir) {
+		t.Spec.Data.Path = fs.Clean(t.Dir)
 		return nil
 	}
-	t.spec.Data.Path, err = filepath.Abs(t.dir)
+	t.Spec.Data.Path, err = filepath.Abs(t.Dir)
 	return err
 }
 

@@ -3,19 +3,8 @@ package main
 import (
 	"fmt"
 
-	"taxon/coordinator"
-	"taxon/internal/engine"
 	"taxon/internal/model"
-	taxonv1 "taxon/proto/taxon/v1"
 )
-
-// capsBefore are the caps that a job had before those it has now, oldest first; nil: none.
-func capsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
-	for _, c := range st.GetCapsBefore() {
-		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
-	}
-	return out
-}
 
 // capsThen says until when a training had which caps.
 func capsThen(c model.PastCaps) string {
@@ -27,14 +16,6 @@ func capsThen(c model.PastCaps) string {
 		s += fmt.Sprintf(" --max-time %g", c.MaxSeconds)
 	}
 	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
-}
-
-// betterOf is an earlier sweep with a better certificate than a done job's weights have.
-func betterOf(st *taxonv1.JobStatus) *model.Better {
-	if b := st.GetBetter(); b != nil {
-		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}
-	}
-	return nil
 }
 
 // midst says how an earlier sweep can have been better.
@@ -67,48 +48,4 @@ func (o *trainOptions) moreOf(flag string) string {
 		return "to train anew raise " + flag + " and add --force"
 	}
 	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.out)
-}
-
-// goOn takes over what a checkpoint says, with the caps that are given now, and tells what
-// that is, to be said once its values are there.
-func (t *training) goOn(from *engine.Checkpoint) (told string, err error) {
-	r, err := from.Recap(coordinator.CapsOf(t.spec.GetOptions()))
-	if err != nil {
-		return "", err
-	}
-	if !t.o.mr.on() { // whose tasks the coordinator counts all
-		if t.usage.before = from.Spent; t.usage.before == 0 { // of an earlier release
-			t.usage.before = r.CPUSeconds
-		}
-	}
-	if r.Changed != "" {
-		r.Changed = "; " + r.Changed
-	}
-	return fmt.Sprintf("%s: goes on after sweep %d%s", t.o.out, r.Sweep, r.Changed), nil
-}
-
-// withoutCaps are a training's options but for those that say when it ends: they may be
-// others when it goes on from its checkpoint.
-func withoutCaps(o model.Options) model.Options {
-	o.Gap, o.MaxSweeps, o.MaxSeconds = 0, 0, 0
-	return o
-}
-
-// otherCaps refuses a finished model, in dir, of the same training with another gap, or another
-// bound on sweeps or time: the duals that it could have gone on from are gone, its weights are not.
-func (t *training) otherCaps(m *model.Manifest, dir string) error {
-	now := t.modelOptions()
-	diff := optionsDiffer(m.Options, now)
-	if diff == "" || optionsDiffer(withoutCaps(m.Options), withoutCaps(now)) != "" {
-		return nil
-	}
-	how := "to begin at its weights add --warm-start " + dir + " and choose another --out"
-	switch {
-	case dir != t.o.out:
-		how = "use the same, for its cut-offs are still to be fitted"
-	case t.o.warm != "" || m.Pruned != nil:
-		how = "choose another --out"
-	}
-	return usagef("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use --force to train anew",
-		t.o.out, diff, m.Report.StoppedBy, how)
 }

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
+	"taxon/internal/train"
 	"taxon/internal/tune"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -27,10 +28,10 @@ const shiftDepth = 64
 
 // measure predicts the rows left out, keeps the predictions and measures them, for each
 // result's point.
-func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus, d *foldData, results []*foldResult) error {
-	dir := s.work.join(results[0].Name() + fmt.Sprintf("-%d", d.fold))
+func (s *search) measure(ctx context.Context, t *train.Training, st *taxonv1.JobStatus, d *foldData, results []*foldResult) error {
+	dir := s.work.Join(results[0].Name() + fmt.Sprintf("-%d", d.fold))
 	defer os.RemoveAll(dir)
-	if _, err := t.writeModel(ctx, dir, s.engine, st, nil); err != nil {
+	if _, err := t.WriteModel(ctx, dir, s.engine, st, nil); err != nil {
 		return err
 	}
 	m, err := model.Open(dir)
@@ -43,11 +44,7 @@ func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus
 		return err
 	}
 	for _, r := range results {
-		at := *t.o
-		at.shift = r.Shift
-		shifted := *t
-		shifted.o = &at
-		if err := s.predict(m, d, r, rankedBy(rows, shifted.priorShift())); err != nil {
+		if err := s.predict(m, d, r, rankedBy(rows, t.PriorShift(r.Shift))); err != nil {
 			return err
 		}
 		acc, err := eval.NewAccumulator(s.opts)
@@ -65,7 +62,7 @@ func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus
 
 // rank gives the best classes of each row left out.
 func (s *search) rank(ctx context.Context, m *model.Model, d *foldData) ([][]model.Scored, error) {
-	depth := min(max(rankedPlaces, profileDepth(m, s.whole.set)), m.Terminals())
+	depth := min(max(rankedPlaces, train.ProfileDepth(m, s.whole.Set)), m.Terminals())
 	if len(s.o.shifts) > 1 || s.o.shifts[0] != 0 {
 		depth = min(max(depth, shiftDepth), m.Terminals())
 	}
@@ -79,7 +76,7 @@ func (s *search) rank(ctx context.Context, m *model.Model, d *foldData) ([][]mod
 			if next == len(d.held) {
 				return io.EOF
 			}
-			b.Add(s.whole.set.Matrix.Row(int(d.held[next])))
+			b.Add(s.whole.Set.Matrix.Row(int(d.held[next])))
 		}
 		return nil
 	}
@@ -140,16 +137,16 @@ func (s *search) predict(m *model.Model, d *foldData, r *foldResult, rows [][]mo
 // cut gives the number of leading classes that each row bears.
 func (s *search) cut(m *model.Model, d *foldData, rows [][]model.Scored) ([]int, error) {
 	leading := make([]int, len(rows))
-	if !s.whole.meta().Data.MultiLabel() || len(rows) < leastHeld {
+	if !s.whole.Meta().Data.MultiLabel() || len(rows) < train.LeastHeld {
 		for i, best := range rows {
 			leading[i] = min(1, len(best))
-			for s.whole.meta().Data.MultiLabel() && leading[i] < len(best) && best[leading[i]].Score > 0 {
+			for s.whole.Meta().Data.MultiLabel() && leading[i] < len(best) && best[leading[i]].Score > 0 {
 				leading[i]++
 			}
 		}
 		return leading, nil
 	}
-	depth := profileDepth(m, s.whole.set)
+	depth := train.ProfileDepth(m, s.whole.Set)
 	p, err := labelset.NewProfiles(depth, len(m.Labels))
 	if err != nil {
 		return nil, err
@@ -168,7 +165,7 @@ func (s *search) cut(m *model.Model, d *foldData, rows [][]model.Scored) ([]int,
 
 // truth appends a row's labels; class i of the class set has id i.
 func (s *search) truth(dst []int32, row uint32) []int32 {
-	set := s.whole.set
+	set := s.whole.Set
 	for _, l := range set.LabelIndex[set.LabelBegin[row]:set.LabelBegin[row+1]] {
 		dst = append(dst, int32(l))
 	}

@@ -19,9 +19,6 @@ const (
 	curveBytesPerFeature = 64       // squared hinge below internals: the tile of curvatures
 	slotBytesPerRow      = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
 	slotBytesFixed       = 8 << 20
-	denseBelow           = 1024 // columns: half-full rows of fewer are laid out lane by lane (mapper/dense.go),
-	denseLanes           = 4    // so many lanes of each at most, in lines of 16 features
-	denseLane            = 32   // its dual, bound, place and number
 	dataBytesPerNonzero  = 8
 	dataBytesPerRow      = 24
 	treeBytesPerNode     = 200
@@ -67,7 +64,7 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 		e.WorkerSlot += curveBytesPerFeature * d
 	}
 	if !logistic && spec.GetOptions().GetLoss() != "squared-hinge" {
-		e.WorkerSlot += DenseRows(rows, d-1, nonzeros)
+		e.WorkerSlot += method.DenseRows(rows, d-1, nonzeros)
 	}
 	e.Coordinator = 64*uint64(len(plan.BlockSet)+len(plan.RangeBegin)-1) + treeBytesPerNode*nodes
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*overrides
@@ -81,15 +78,6 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	e.VisitsSweep = visitsPerNonzero * float64(nonzeros) * float64(terminals)
 	e.SecondsSweep = visitSeconds * e.VisitsSweep
 	return e
-}
-
-// DenseRows is what a slot of a hinge job takes to lay rows out lane by lane, at most; 0
-// where it does not, as they are sparse or wide.
-func DenseRows(rows, features, nonzeros uint64) uint64 {
-	if features >= denseBelow || 2*nonzeros < rows*features {
-		return 0
-	}
-	return denseLanes * rows * (64*((features+16)/16) + denseLane)
 }
 
 // versions is how many versions of the internals a worker holds decoded: x, the one before,

@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 const (
 	heldShare = 0.2
 	mostHeld  = 2000
-	leastHeld = 20
+	LeastHeld = 20
 )
 
 // Bounds of the profiles: twice as many scores as an instance has labels at most.
@@ -28,42 +28,42 @@ const (
 )
 
 // wantsCutoffs says whether the model is to have cut-offs of its own.
-func (t *training) wantsCutoffs() bool {
-	switch t.o.cutoff {
+func (t *Training) wantsCutoffs() bool {
+	switch t.o.Cutoff {
 	case "fit":
 		return true
 	case "none":
 		return false
 	}
-	return t.meta().Data.MultiLabel()
+	return t.Meta().Data.MultiLabel()
 }
 
 // complete gives a model that lies in the working folder its cut-offs, and publishes both in
 // one step. What comes to nothing here is done again by the same command, without training.
-func (t *training) complete(ctx context.Context, report *model.Report) (*model.Report, error) {
+func (t *Training) complete(ctx context.Context, report *model.Report) (*model.Report, error) {
 	whole := t.work.finished()
 	report, err := t.fitCutoffs(ctx, whole, report)
 	if err != nil {
 		return nil, err
 	}
-	return report, model.Publish(whole, t.o.out)
+	return report, model.Publish(whole, t.o.Out)
 }
 
 // fitCutoffs fits the cut-offs of the model in dir on a hold-out of its training data, and
 // adds them to it. Its weights do not depend on them.
-func (t *training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
+func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	if !t.wantsCutoffs() {
 		return report, nil
 	}
 	began, cpu := time.Now(), cpuSeconds()
-	h := &holdOut{training: t, sweeps: report.Sweeps}
+	h := &holdOut{Training: t, sweeps: report.Sweeps}
 	if !h.split() {
-		t.a.ui.Warn("too few instances to fit a cut-off on: each instance gets all classes with a score above 0")
+		t.ui.Warn("too few instances to fit a cut-off on: each instance gets all classes with a score above 0")
 		return report, nil
 	}
 	c, err := h.fit(ctx)
 	if ctx.Err() != nil {
-		return nil, interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.a.commandLine())
+		return nil, interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
@@ -73,7 +73,7 @@ func (t *training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 
 // fit trains on the rest, scores the held-out rows and fits.
 func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
-	dir := filepath.Join(h.scratch(), "holdout")
+	dir := filepath.Join(h.scratch, "holdout")
 	defer os.RemoveAll(dir)
 	if err := h.train(ctx, dir); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	return labelset.Fit(p)
 }
 
-// profileDepth is how many scores of an instance its cut-off is fitted on.
-func profileDepth(m *model.Model, set *dataset.Set) int {
+// ProfileDepth is how many scores of an instance its cut-off is fitted on.
+func ProfileDepth(m *model.Model, set *dataset.Set) int {
 	return min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(set.Stats.MaxLabels))))
 }
 
@@ -97,7 +97,7 @@ func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles,
 		return nil, err
 	}
 	defer m.Close()
-	depth := profileDepth(m, h.set)
+	depth := ProfileDepth(m, h.Set)
 	p, err := labelset.NewProfiles(depth, len(m.Labels))
 	if err != nil {
 		return nil, err
@@ -112,15 +112,15 @@ func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles,
 			if next == len(h.held) {
 				return io.EOF
 			}
-			b.Add(h.set.Matrix.Row(int(h.held[next])))
+			b.Add(h.Set.Matrix.Row(int(h.held[next])))
 		}
 		return nil
 	}
-	line := h.a.ui.Start("score the held-out instances", int64(len(h.held)))
+	line := h.ui.Start("score the held-out instances", int64(len(h.held)))
 	defer line.Done()
 	scores, classes := make([]float64, depth), make([]int32, depth)
 	var truth []int32
-	return p, predictor.Stream(ctx, workers(h.o.threads), fill, func(b *model.Batch, r *model.Result) error {
+	return p, predictor.Stream(ctx, h.o.slots(), fill, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
 			for k, s := range r.Best(i) {
 				scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]

@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"bufio"
@@ -57,8 +57,8 @@ func cpuSeconds() float64 {
 	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }
 
-// peakRSS is the most memory that this process has held so far.
-func peakRSS() int64 {
+// PeakRSS is the most memory that this process has held so far.
+func PeakRSS() int64 {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
 		return 0

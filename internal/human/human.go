@@ -1,0 +1,115 @@
+// Package human writes counts, sizes and times as people read them.
+package human
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Count writes a whole number with commas: 1,234,567.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return sign + b.String()
+}
+
+// Counted writes a count with its noun: 1 root, 2,000 roots.
+func Counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
+
+// Clock writes a duration as 0:07, 12:03 or 3:04:05, rounded to seconds.
+func Clock(d time.Duration) string {
+	s := int64(d.Round(time.Second) / time.Second)
+	if s < 3600 {
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// Seconds writes a measured time to about three digits: 0.041 s, 4.21 s, 312 s.
+func Seconds(s float64) string {
+	switch {
+	case s < 0.1:
+		return fmt.Sprintf("%.3f s", s)
+	case s < 10:
+		return fmt.Sprintf("%.2f s", s)
+	case s < 100:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return fmt.Sprintf("%.0f s", s)
+}
+
+// mostLeft bounds the times to go that are worth a word, in seconds: a guess of more than a
+// week is made of too little to plan by.
+const mostLeft = 7 * 24 * 3600
+
+// Left writes a time to go as people read it: 42 s, 2 m 10 s, 10 h 32 m, 3 d 4 h.
+// It is empty where there is none (0 or less, not a number) or no guess worth telling.
+func Left(seconds float64) string {
+	if !(seconds > 0 && seconds <= mostLeft) {
+		return ""
+	}
+	s := max(1, int64(math.Round(seconds)))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d m %d s", s/60, s%60)
+	case s < 24*3600:
+		return fmt.Sprintf("%d h %d m", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%d d %d h", s/(24*3600), s/3600%24)
+}
+
+// Gap writes a relative gap to three digits: 1.20e-02, and from 1 on, where a power of
+// ten helps nobody, 1.23, 45.6 or 12,345.
+func Gap(gap float64) string {
+	switch {
+	case gap >= 1 && gap < 99.95:
+		return fmt.Sprintf("%.3g", gap)
+	case gap >= 99.95 && gap < 1e15:
+		return Count(int64(math.Round(gap)))
+	}
+	return fmt.Sprintf("%.2e", gap)
+}
+
+// Bytes is the size in the largest binary unit that keeps it at 1 or more.
+func Bytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + "B"
+	}
+	power := (bits.Len64(uint64(n)) - 1) / 10
+	power = min(power, 4)
+	x := float64(n) / float64(int64(1)<<(10*power))
+	digits := 0
+	if x < 10 && x != math.Trunc(x) {
+		digits = 1
+	}
+	return strconv.FormatFloat(x, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
+}
+
+// Quoted quotes a value that could not be told from the text around it.
+func Quoted(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
+		return strconv.Quote(s)
+	}
+	return s
+}

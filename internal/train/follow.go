@@ -1,0 +1,83 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"taxon/internal/engine"
+	"taxon/internal/human"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// follow shows the job's progress until it has ended. A cancelled context cancels the
+// job, which leaves a checkpoint.
+func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*taxonv1.JobStatus, error) {
+	p := t.ui.Start("train: sweep", 0)
+	defer p.Done()
+	// The watch outlives ctx: it has to see the job's clean end.
+	watching := context.WithoutCancel(ctx)
+	stop := context.AfterFunc(ctx, func() {
+		_, _ = e.Jobs.Cancel(watching, &taxonv1.CancelRequest{Job: job}) // the watch tells how it went
+		close(t.scores.cancelled)
+	})
+	defer stop()
+	first := true
+	st, err := e.Follow(watching, job, func(st *taxonv1.JobStatus) {
+		if first { // a resumed training has sweeps behind it
+			p.Resume(int64(st.GetSweep()) + 1)
+			first = false
+		}
+		t.show(p, st)
+		if t.o.Elsewhere != nil {
+			t.o.Elsewhere.Saw(st)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
+		return st, nil
+	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
+		return nil, t.interrupted(st)
+	case t.o.Elsewhere != nil && t.o.Elsewhere.Refused() != nil:
+		return nil, t.o.Elsewhere.Refused()
+	}
+	return nil, Failed(st)
+}
+
+// show puts sweep, gap and the time left on the progress line. How far the work is, is
+// measured on the way of log(gap) from the first certificate to the tolerance.
+func (t *Training) show(p Line, st *taxonv1.JobStatus) {
+	var extra []string
+	if k := st.GetTasks(); k != nil {
+		if n := k.GetDone() + k.GetRunning() + k.GetWaiting(); n > 0 {
+			extra = append(extra, fmt.Sprintf("%s %d/%d", st.GetPhase(), k.GetDone(), n))
+		}
+	}
+	if c := st.GetCertificate(); c.GetPrimalOnly() {
+		extra = append(extra, fmt.Sprintf("objective %.6g", c.GetObjective()))
+	} else if c != nil {
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", human.Gap(c.GetGap()), t.o.Job.Gap))
+	}
+	if left := human.Left(st.GetEtaSeconds()); left != "" {
+		extra = append(extra, "ETA "+left)
+	}
+	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
+}
+
+// Failed words a failed job for the user.
+func Failed(st *taxonv1.JobStatus) error {
+	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
+}
+
+// interrupted ends a cancelled job: what is kept, and how to go on.
+func (t *Training) interrupted(st *taxonv1.JobStatus) error {
+	if st.GetError() != "" {
+		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())
+	}
+	if !t.work.HasCheckpoint() {
+		return interruptedf("interrupted before the first sweep was done: nothing kept")
+	}
+	return interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
+}
