@@ -3,8 +3,9 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"math"
 
-	"taxon/coordinator/method"
+	"taxon/internal/human"
 )
 
 // ErrTooLarge is wrapped by the refusal of a job that does not fit the memory given.
@@ -22,7 +23,7 @@ func (m *Machine) warnOfMemory(w *workerState) {
 	for _, j := range m.jobs {
 		if !j.ended() && !m.fits(j, w) {
 			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %d slots need %s, it has %s",
-				w.name, w.slots, method.Size(j.estimate.Needs(w.slots, 0)), method.Size(w.memory))})
+				w.name, w.slots, atLeast(j.estimate.Needs(w.slots, 0)), atMost(w.memory))})
 		}
 	}
 }
@@ -41,8 +42,8 @@ func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
 	if best > 0 {
 		each := p.estimate.Needs(2, all) - p.estimate.Needs(1, all)
 		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (%s), garbage included; the largest has %s: "+
-			"start workers with %s", ErrTooLarge, method.Size(p.estimate.Needs(1, all)-each), method.Size(each),
-			p.estimate.SlotHolds, method.Size(best), p.estimate.Fitting(best, all))
+			"start workers with %s", ErrTooLarge, atLeast(p.estimate.Needs(1, all)-each), atLeast(each),
+			p.estimate.SlotHolds, atMost(best), p.estimate.Fitting(best, all))
 	}
 	need, have := p.estimate.StoreJob*uint64(max(replicas, 1)), uint64(0)
 	for _, s := range m.shards {
@@ -56,7 +57,12 @@ func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
 	}
 	if have > 0 && need > have {
 		return fmt.Errorf("%w the store: it needs about %s, the shards that are up have %s left: start more shards, or ask for fewer replicas",
-			ErrTooLarge, method.Size(need), method.Size(have))
+			ErrTooLarge, atLeast(need), atMost(have))
 	}
 	return nil
 }
+
+// atLeast is a need, rounded up, and atMost what there is, rounded down: what does not
+// suffice does not look as if it did.
+func atLeast(n uint64) string { return human.BytesRounded(n, math.Ceil) }
+func atMost(n uint64) string  { return human.BytesRounded(n, math.Floor) }

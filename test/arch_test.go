@@ -27,6 +27,7 @@ var imports = map[string][]string{
 	"reducer":        {"internal/sparse"},
 
 	"internal/sparse":   {},
+	"internal/exit":     {},
 	"internal/human":    {},
 	"internal/fs":       {"internal/fs/hdfs"},
 	"internal/fs/hdfs":  {},
@@ -57,8 +58,8 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":                   {"coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
-	"coordinator/method":            {"internal/taxonomy", "proto/taxon/v1"},
+	"coordinator":                   {"internal/human", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator/method":            {"internal/human", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/registry":   {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/methodtest": {"proto/taxon/v1"},
 	"coordinator/method/recursive":  {"coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
@@ -78,7 +79,7 @@ var imports = map[string][]string{
 	"internal/mapreduce":         {"coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker", "worker/program"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
-	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/fs", "internal/human",
+	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobspec", "internal/labelset", "internal/model", "internal/planinfo", "internal/taxonomy", "proto/taxon/v1", "worker", "worker/program"},
 }
 

@@ -408,7 +408,7 @@ const downWait = 30 * time.Second
 func (o *clusterOptions) down(ctx context.Context, a *app) error {
 	err := o.needRunning("down")
 	var s *statusError
-	if errors.As(err, &s) && s.code == exitFailed { // it does not run, but may have left something behind
+	if errors.As(err, &s) && s.Code == exitFailed { // it does not run, but may have left something behind
 		n, err := supervise.Sweep(o.dir)
 		if err == nil && n == 0 {
 			a.ui.Note("%s: the cluster does not run", o.dir)

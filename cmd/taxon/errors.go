@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -13,45 +12,28 @@ import (
 	"google.golang.org/grpc/status"
 
 	taxonfs "taxon/internal/fs"
-	"taxon/internal/train"
+
+	"taxon/internal/exit"
 )
 
-// Exit statuses, fixed by the contract of the command line.
 const (
-	exitDone        = 0
-	exitFailed      = 1   // it failed while running
-	exitUsage       = 2   // the command line or the input is wrong
-	exitGap         = 3   // ended by a cap before the tolerance asked for with --require-gap
-	exitInterrupted = 130 // Ctrl-C or SIGTERM
+	exitDone        = exit.Done
+	exitFailed      = exit.Failed
+	exitUsage       = exit.Usage
+	exitGap         = exit.Gap
+	exitInterrupted = exit.Interrupted
 )
 
-// statusError carries the exit status that an error shall end in. An empty message
-// prints nothing: the verb has said all there is.
-type statusError struct {
-	code int
-	msg  string
-	err  error // wrapped, may be nil
-}
+type statusError = exit.Error
 
-func (e *statusError) Error() string { return e.msg }
-func (e *statusError) Unwrap() error { return e.err }
+var errInterrupted = exit.ErrInterrupted
 
-// usagef is an error of the command line or the input: exit status 2. The format may
-// use %w.
-func usagef(format string, args ...any) error { return withStatus(exitUsage, format, args...) }
-
-// gapf says that a run ended by a cap before the gap that --require-gap asks for:
-// exit status 3.
-func gapf(format string, args ...any) error { return withStatus(exitGap, format, args...) }
-
-// interruptedf is the clean end after a signal; say how to resume. Exit status 130.
-func interruptedf(format string, args ...any) error {
-	return withStatus(exitInterrupted, format, args...)
-}
+func usagef(format string, args ...any) error       { return exit.Usagef(format, args...) }
+func gapf(format string, args ...any) error         { return exit.Gapf(format, args...) }
+func interruptedf(format string, args ...any) error { return exit.Interruptedf(format, args...) }
 
 func withStatus(code int, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &statusError{code: code, msg: err.Error(), err: errors.Unwrap(err)}
+	return exit.Errorf(code, format, args...)
 }
 
 // describe turns the error of a verb into its exit status and its one line (without
@@ -59,27 +41,16 @@ func withStatus(code int, format string, args ...any) error {
 // the run (1), but for those that only the user can mend: a wrong path (2).
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = oneLine(plainPath(err))
-	switch code := statusOf(err); {
-	case code != 0:
-		return code, line
+	var s *statusError
+	switch {
+	case errors.As(err, &s):
+		return s.Code, line
 	case isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted):
 		return exitInterrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
 		return exitUsage, line
 	}
 	return exitFailed, line
-}
-
-// statusOf is the exit status that an error carries of its own; 0: none.
-func statusOf(err error) int {
-	var s *statusError
-	switch {
-	case errors.As(err, &s):
-		return s.code
-	case errors.As(err, new(train.Interrupted)):
-		return exitInterrupted
-	}
-	return 0
 }
 
 // isCancelled reports whether the error is a cancellation, here or behind a service.
@@ -127,19 +98,4 @@ func plainPath(err error) string {
 		msg = strings.Replace(msg, l.Error(), l.New+": "+l.Err.Error(), 1)
 	}
 	return msg
-}
-
-// oneLine joins the lines of a text and takes control characters out of it, which
-// input quoted in an error may hold.
-func oneLine(s string) string {
-	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
-	for i, l := range lines {
-		lines[i] = strings.TrimSpace(l)
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, strings.ReplaceAll(strings.Join(lines, "; "), "\t", " "))
 }

@@ -28,9 +28,6 @@ func main() {
 	os.Exit(code)
 }
 
-// errInterrupted is the cause of a context that a signal has cancelled.
-var errInterrupted = errors.New("interrupted")
-
 // signalsApart is what a second signal must keep from the first to count as one: a shell
 // or `timeout` that signals the process and then its group means a single one, and nobody
 // presses Ctrl-C twice as fast.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,7 +92,8 @@ func (d *driving) end(report *model.Report, err error) {
 		if err != nil {
 			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
 		}
-		if isCancelled(err) || statusOf(err) == exitInterrupted {
+		var status *statusError
+		if isCancelled(err) || errors.As(err, &status) && status.Code == exitInterrupted {
 			doc.State, doc.Error = stateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		if b, err := json.MarshalIndent(doc, "", "  "); err == nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"taxon/internal/model"
-	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -39,7 +38,7 @@ func TestDriverEnded(t *testing.T) {
 	}{
 		"done":      {nil, "done", []string{"done; its driver has ended", "hdfs:///models/wf", "1f27ba4b"}},
 		"failed":    {errors.New("no room"), "failed", []string{"failed; its driver has ended", "no room", "supervisor.log"}},
-		"cancelled": {train.Interrupted("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` goes on"}},
+		"cancelled": {interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` goes on"}},
 	} {
 		d := drove()
 		var report *model.Report

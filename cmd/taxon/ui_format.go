@@ -30,14 +30,15 @@ func (s style) wrap(code, t string) string {
 	return "\x1b[" + code + "m" + t + "\x1b[0m"
 }
 
-// What verbs print is written by package human.
+// What the packages below write, too.
 var (
+	formatBytes   = human.Bytes
 	formatCount   = human.Count
 	counted       = human.Counted
 	formatClock   = human.Clock
 	formatSeconds = human.Seconds
 	formatLeft    = human.Left
 	formatGap     = human.Gap
-	formatBytes   = human.Bytes
+	oneLine       = human.OneLine
 	quoteIfOdd    = human.Quoted
 )

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -222,35 +221,6 @@ func TestStartEndsTheProgressBefore(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{formatCount(0), "0"},
-		{formatCount(999), "999"},
-		{formatCount(1000), "1,000"},
-		{formatCount(-1234567), "-1,234,567"},
-		{formatBytes(1023), "1023B"},
-		{formatBytes(512 << 20), "512MiB"},
-		{formatBytes(1 << 30), "1GiB"},
-		{formatBytes(5<<30 + 1<<29), "5.5GiB"},
-		{formatClock(59*time.Second + 600*time.Millisecond), "1:00"},
-		{formatClock(3*time.Hour + 4*time.Minute + 5*time.Second), "3:04:05"},
-		{formatSeconds(0.0412), "0.041 s"},
-		{formatSeconds(4.2), "4.20 s"},
-		{formatSeconds(312.4), "312 s"},
-		{formatLeft(0.2), "1 s"},
-		{formatLeft(59.4), "59 s"},
-		{formatLeft(59.6), "1 m 0 s"},
-		{formatLeft(130), "2 m 10 s"},
-		{formatLeft(37962), "10 h 32 m"},
-		{formatLeft(3*24*3600 + 4.5*3600), "3 d 4 h"},
-		{formatLeft(241795777815), ""},
-		{formatLeft(math.Inf(1)), ""},
-		{formatLeft(math.NaN()), ""},
-		{formatLeft(0), ""},
-		{formatGap(0.012), "1.20e-02"},
-		{formatGap(1), "1"},
-		{formatGap(1.234), "1.23"},
-		{formatGap(99.96), "100"},
-		{formatGap(12345.6), "12,346"},
-		{formatGap(1e300), "1.00e+300"},
 		{clip("abcdef", 4), "abc…"},
 		{clip("abc", 4), "abc"},
 		{fold("one two three", 8, 2), "one\n  two\n  three"},

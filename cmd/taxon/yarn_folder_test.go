@@ -160,7 +160,7 @@ func TestYarnFailures(t *testing.T) {
 		t.Error("a purged folder has come back")
 	}
 	var status *statusError
-	if !errors.As(err, &status) || status.code != exitUsage || !strings.Contains(err.Error(), "worker-0 does not start on host node-7") || !strings.Contains(err.Error(), "/proc/nope") {
+	if !errors.As(err, &status) || status.Code != exitUsage || !strings.Contains(err.Error(), "worker-0 does not start on host node-7") || !strings.Contains(err.Error(), "/proc/nope") {
 		t.Errorf("%v", err)
 	}
 }

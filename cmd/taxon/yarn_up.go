@@ -231,7 +231,7 @@ func (o *yarnUpOptions) up(ctx context.Context, a *app) error {
 			return err
 		}
 		var status *statusError
-		if errors.As(err, &status) && status.code == exitUsage { // it ended before it was ready
+		if errors.As(err, &status) && status.Code == exitUsage { // it ended before it was ready
 			o.abandon(context.WithoutCancel(ctx), c, services)
 			return firstError(err, s.undo())
 		}

@@ -2,7 +2,10 @@ package method
 
 import (
 	"fmt"
+	"math"
 	"sort"
+
+	"taxon/internal/human"
 )
 
 // Estimate is what a plan takes, in bytes: rough, and meant to err on the large side.
@@ -85,16 +88,5 @@ func (e Estimate) Fitting(memory uint64, all uint32) string {
 		slots := 1 + sort.Search(most, func(more int) bool { return e.Needs(uint32(more)+2, all) > memory })
 		return fmt.Sprintf("--slots %d, which fit the memory it has", slots)
 	}
-	return fmt.Sprintf("--slots 1 --memory %s or more", Size(e.Needs(1, all)))
-}
-
-// Size writes bytes as users read them.
-func Size(n uint64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", (n+1<<30-1)>>30)
-	case n >= 1<<20:
-		return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20)
-	}
-	return fmt.Sprintf("%d KiB", (n+1<<10-1)>>10)
+	return fmt.Sprintf("--slots 1 --memory %s or more", human.BytesRounded(e.Needs(1, all), math.Ceil))
 }

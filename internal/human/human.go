@@ -1,4 +1,4 @@
-// Package human writes counts, sizes and times as people read them.
+// Package human writes numbers and texts as people read them.
 package human
 
 import (
@@ -91,19 +91,37 @@ func Gap(gap float64) string {
 	return fmt.Sprintf("%.2e", gap)
 }
 
+// OneLine joins the lines of a text and takes control characters out of it, which
+// input quoted in an error may hold.
+func OneLine(s string) string {
+	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(l)
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ReplaceAll(strings.Join(lines, "; "), "\t", " "))
+}
+
 // Bytes is the size in the largest binary unit that keeps it at 1 or more.
-func Bytes(n int64) string {
+func Bytes(n int64) string { return BytesRounded(uint64(max(n, 0)), math.RoundToEven) }
+
+// BytesRounded is Bytes with its last digit rounded by round: what must suffice by
+// math.Ceil, what there is by math.Floor.
+func BytesRounded(n uint64, round func(float64) float64) string {
 	if n < 1024 {
-		return strconv.FormatInt(n, 10) + "B"
+		return strconv.FormatUint(n, 10) + "B"
 	}
-	power := (bits.Len64(uint64(n)) - 1) / 10
-	power = min(power, 4)
+	power := min((bits.Len64(n)-1)/10, 4)
 	x := float64(n) / float64(int64(1)<<(10*power))
-	digits := 0
+	scale, digits := 1.0, 0
 	if x < 10 && x != math.Trunc(x) {
-		digits = 1
+		scale, digits = 10, 1
 	}
-	return strconv.FormatFloat(x, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
+	return strconv.FormatFloat(round(x*scale)/scale, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
 }
 
 // Quoted quotes a value that could not be told from the text around it.

@@ -5,6 +5,7 @@ import (
 
 	"taxon/coordinator"
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -65,6 +66,6 @@ func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	case t.o.Warm != "" || m.Pruned != nil:
 		how = "choose another --out"
 	}
-	return usagef("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use --force to train anew",
+	return exit.Usagef("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use --force to train anew",
 		t.o.Out, diff, m.Report.StoppedBy, how)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"taxon/internal/dataset"
+	"taxon/internal/exit"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 )
@@ -63,7 +64,7 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	}
 	c, err := h.fit(ctx)
 	if ctx.Err() != nil {
-		return nil, interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
+		return nil, exit.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)

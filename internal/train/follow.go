@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/human"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -77,7 +78,7 @@ func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())
 	}
 	if !t.work.HasCheckpoint() {
-		return interruptedf("interrupted before the first sweep was done: nothing kept")
+		return exit.Interruptedf("interrupted before the first sweep was done: nothing kept")
 	}
-	return interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
+	return exit.Interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
 }

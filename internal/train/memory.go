@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
 	"taxon/internal/human"
 	"taxon/internal/planinfo"
 )
@@ -63,7 +64,7 @@ func (t *Training) Fits() error {
 		limit, source = availableMemory(), "this machine's free memory"
 	}
 	if limit > 0 && need > limit {
-		return usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
+		return exit.Usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
 			human.Bytes(need), source, human.Bytes(limit))
 	}
 	return nil

@@ -4,13 +4,12 @@
 //
 // Equal data, options and seed give equal bytes. Run takes the caller's options as checked by
 // package jobspec and the coordinator; what it refuses of files is said with --flag names, as
-// `taxon train` has them. Errors that the user can mend are fs.InputErrors; a cancelled context
-// ends in Interrupted.
+// `taxon train` has them. Errors that the user can mend, and the clean end of a
+// cancelled context, carry the exit status of package exit, or are fs.InputErrors.
 package train
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
 	"taxon/internal/dataset"
@@ -138,15 +137,3 @@ func IngestLines(ui UI) (set func(dataset.Progress), end func()) {
 		line.Set(now.Rows)
 	}, end
 }
-
-// Interrupted is the clean end after a signal: it says what is kept, and how to go on.
-type Interrupted string
-
-func (e Interrupted) Error() string { return string(e) }
-
-func interruptedf(format string, args ...any) error {
-	return Interrupted(fmt.Sprintf(format, args...))
-}
-
-// usagef is an error of the options or the input.
-func usagef(format string, args ...any) error { return fs.Inputf("", 0, format, args...) }

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -43,7 +44,7 @@ func (t *Training) prunedAlike(m *model.Manifest) error {
 		have = m.Pruned.Threshold
 	}
 	if have != t.o.Threshold {
-		return usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
+		return exit.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
@@ -226,7 +227,7 @@ func (t *Training) specify() error {
 		return fs.Inputf(t.o.Data[0], 0, "%w", err)
 	}
 	if o := t.o; o.AnchorGiven && !o.flat() && !tree.IsGraph() {
-		return usagef("train: --anchor is for class graphs, and %s is a tree: leave it out", o.Hierarchy)
+		return exit.Usagef("train: --anchor is for class graphs, and %s is a tree: leave it out", o.Hierarchy)
 	}
 	for _, w := range warnings {
 		t.ui.Warn("%s", w)
@@ -295,16 +296,16 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 		return nil, fmt.Errorf("%w: use --force to train anew", err)
 	}
 	if m.Data.Fingerprint != t.Set.Fingerprint {
-		return nil, usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.Out)
+		return nil, exit.Usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.Out)
 	}
 	if m.Options.Graph != t.graphSum() {
-		return nil, usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.Out)
+		return nil, exit.Usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.Out)
 	}
 	if err := t.otherCaps(m, dir); err != nil {
 		return nil, err
 	}
 	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
-		return nil, usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
+		return nil, exit.Usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
 	}
 	if err := t.prunedAlike(m); err != nil {
 		return nil, err
@@ -315,7 +316,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	}
 	defer full.Close()
 	if !sameStructure(full.Structure, t.Structure) {
-		return nil, usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
+		return nil, exit.Usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
 	}
 	r := &m.Report
 	switch missing := full.Cutoffs == nil && t.wantsCutoffs(); {

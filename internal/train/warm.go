@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/human"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -18,7 +19,7 @@ func (t *Training) readWarm() error {
 		return nil
 	}
 	if !model.IsModel(t.o.Warm) && !model.IsUnfinished(t.o.Warm) {
-		return usagef("train: --warm-start %s: is no model", human.Quoted(t.o.Warm))
+		return exit.Usagef("train: --warm-start %s: is no model", human.Quoted(t.o.Warm))
 	}
 	m, err := model.ReadManifest(t.o.Warm)
 	if err != nil {
@@ -67,16 +68,16 @@ const dropped = ^uint32(0)
 // newCarryOver opens nothing: the caller closes m once the job has begun.
 func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
-		return nil, usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
+		return nil, exit.Usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
 	}
 	if m.Manifest.Pruned != nil {
-		return nil, usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
+		return nil, exit.Usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
 	}
 	c := &carryOver{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
 	c.mapColumns(t)
 	c.mapNodes()
 	if c.known == 0 {
-		return nil, usagef("%s: --warm-start: it has no class in common with the training", m.Dir)
+		return nil, exit.Usagef("%s: --warm-start: it has no class in common with the training", m.Dir)
 	}
 	return c, nil
 }

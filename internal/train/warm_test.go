@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -8,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/fs"
+	"taxon/internal/exit"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -67,7 +68,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, %v, told %q", again, err, h.notes)
 	}
 	o.Job.C = 2
-	if _, err := Run(t.Context(), o, h); !fs.IsInput(err) || !strings.Contains(err.Error(), "other options (C 1, not 2)") {
+	var e *exit.Error
+	if _, err := Run(t.Context(), o, h); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), "other options (C 1, not 2)") {
 		t.Errorf("other options: %v", err)
 	}
 	if left, _ := filepath.Glob(o.Out + "?*"); len(left) > 0 {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 )
@@ -61,7 +62,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	}
 	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		w.lock.Close()
-		return nil, usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
+		return nil, exit.Usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
 	}
 	if !w.stillThere() { // its owner ended, and removed it, between our open and our lock
 		w.lock.Close()
@@ -100,7 +101,7 @@ func (w *Work) keepClaimable() error {
 	}
 	other, err := otherThan(w.Keep, "job.json", "checkpoint", "mapreduce")
 	if err == nil && other != "" {
-		err = usagef("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another --out, or move it away", w.Keep, other)
+		err = exit.Usagef("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another --out, or move it away", w.Keep, other)
 	}
 	return err
 }
@@ -178,7 +179,7 @@ func (w *Work) keepState(there Elsewhere, force bool) error {
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = usagef("train: --state %s: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
+		err = exit.Usagef("train: --state %s: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
 	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)
@@ -196,13 +197,13 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 		var old Identity
 		data, err := fs.ReadFile(context.Background(), w.note())
 		if err != nil || json.Unmarshal(data, &old) != nil {
-			return nil, usagef("%s: holds a damaged checkpoint: use --force to train anew", w.Keep)
+			return nil, exit.Usagef("%s: holds a damaged checkpoint: use --force to train anew", w.Keep)
 		}
 		if diff := optionsDiffer(withoutCaps(old.Options), withoutCaps(id.Options)); diff != "" {
-			return nil, usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.Keep, diff)
+			return nil, exit.Usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.Keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {
-			return nil, usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.Keep)
+			return nil, exit.Usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.Keep)
 		}
 		if err := w.describe(id); err != nil {
 			return nil, err

@@ -1,0 +1,54 @@
+package human
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Count(0), "0"},
+		{Count(999), "999"},
+		{Count(1000), "1,000"},
+		{Count(-1234567), "-1,234,567"},
+		{Bytes(1023), "1023B"},
+		{Bytes(512 << 20), "512MiB"},
+		{Bytes(1 << 30), "1GiB"},
+		{Bytes(5<<30 + 1<<29), "5.5GiB"},
+		{Bytes(1280), "1.2KiB"},
+		{BytesRounded(128<<20+1, math.Ceil), "129MiB"},
+		{BytesRounded(129<<20-1, math.Floor), "128MiB"},
+		{BytesRounded(5<<30+1, math.Ceil), "5.1GiB"},
+		{BytesRounded(6<<30-1, math.Floor), "5.9GiB"},
+		{Clock(59*time.Second + 600*time.Millisecond), "1:00"},
+		{Clock(3*time.Hour + 4*time.Minute + 5*time.Second), "3:04:05"},
+		{Seconds(0.0412), "0.041 s"},
+		{Seconds(4.2), "4.20 s"},
+		{Seconds(312.4), "312 s"},
+		{Left(0.2), "1 s"},
+		{Left(59.4), "59 s"},
+		{Left(59.6), "1 m 0 s"},
+		{Left(130), "2 m 10 s"},
+		{Left(37962), "10 h 32 m"},
+		{Left(3*24*3600 + 4.5*3600), "3 d 4 h"},
+		{Left(241795777815), ""},
+		{Left(math.Inf(1)), ""},
+		{Left(math.NaN()), ""},
+		{Left(0), ""},
+		{Gap(0.012), "1.20e-02"},
+		{Gap(1), "1"},
+		{Gap(1.234), "1.23"},
+		{Gap(99.96), "100"},
+		{Gap(12345.6), "12,346"},
+		{Gap(1e300), "1.00e+300"},
+		{Quoted("a"), "a"},
+		{Quoted(""), `""`},
+		{Quoted("a b"), `"a b"`},
+		{OneLine("a\n b\tc\x1b"), "a; b c?"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
