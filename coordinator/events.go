@@ -66,6 +66,7 @@ type (
 	Ask struct {
 		Worker string
 		Most   uint32
+		Waits  bool // for a task since an earlier Ask: nothing new was heard of it
 	}
 	// Renew keeps leases of a worker alive.
 	Renew struct {
@@ -89,8 +90,9 @@ type (
 		Ahead         bool // with Next: the slot has work, what it gets now is for later
 		Most          uint32
 	}
-	// Time lets leases expire, workers be missed and caps strike.
-	Time struct{}
+	// Time lets leases expire, workers be missed and caps strike. It comes at once: it waits
+	// for no journal. The last Pending records are not durable yet.
+	Time struct{ Pending uint64 }
 	// Cancel stops a job, keeping it resumable unless Discard is set.
 	Cancel struct {
 		Job     string

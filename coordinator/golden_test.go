@@ -263,7 +263,7 @@ func finishAll(t *testing.T, what string, m *Machine) {
 	s.do(Register{Name: "late", Slots: 1})
 	worker := m.workers[len(m.workers)-1].id
 	s.now += 20 * second // what the others held is lost
-	m.worker(worker).seen = s.now
+	m.worker(worker).pulse.at = s.now
 	s.do(Time{})
 	for s.work(worker, -1) > 0 {
 		s.now += second

@@ -105,7 +105,7 @@ type job struct {
 	remakes   []remake        // tasks of past steps that are run again, before all others
 	rolling   bool            // rests until its last checkpoint is loaded
 	used      float64         // slot-seconds, for fair shares; not journaled
-	awaySince Tick            // first report since a success that the store is away or full; not journaled
+	awaySince Tick            // first report since a success that the store is away or full, by Machine.listening; not journaled
 	awayWhy   string          // the last of those reports
 	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
 	closing   bool            // cancelled, waits for its checkpoint

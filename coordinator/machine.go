@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -22,6 +23,7 @@ func (t Tick) Seconds() float64 { return float64(t) / float64(second) }
 // Limits bounds what the machine does. The zero value of a field means its default.
 type Limits struct {
 	Lease            Tick   // a lease lives this long without renewal; a worker too. Default 10 s
+	Gap              Tick   // of the time between two Times this much counts as silence of others. Default: all of it
 	Backoff          Tick   // before a task that was lost twice, or errored once, goes out again; doubles. Default 100 ms
 	MaxBackoff       Tick   // Default 5 s
 	MaxLosses        uint32 // of one task before its job fails: it seems to kill its workers. Default 30
@@ -45,6 +47,7 @@ type Limits struct {
 // withDefaults fills the fields that are zero.
 func (l Limits) withDefaults() Limits {
 	fill(&l.Lease, 10*second)
+	fill(&l.Gap, math.MaxInt64)
 	fill(&l.Backoff, 100*millisecond)
 	fill(&l.MaxBackoff, 5*second)
 	fill(&l.MaxLosses, 30)
@@ -86,20 +89,24 @@ type Machine struct {
 
 	now Tick
 	out []Action
+
+	listened, struck Tick   // how long others could be heard when Time came last, and when that was
+	records, durable uint64 // how many were decided, and how many of them were durable then
 }
 
-// workerState is a registered worker. seen is not journaled: after a restart every
-// worker has a lease's time to be heard.
+// workerState is a registered worker. seen and pulse are not journaled: after a restart
+// every worker has a lease's time to be heard.
 type workerState struct {
 	id, name string
 	slots    uint32
 	memory   uint64
 	draining bool
 	seen     Tick
+	pulse    pulse
 	done     uint64 // tasks; not journaled
 }
 
-// lease is a live attempt. expires is not journaled, like workerState.seen.
+// lease is a live attempt. pulse is not journaled, like workerState's.
 type lease struct {
 	job     *job
 	step    uint32
@@ -109,7 +116,7 @@ type lease struct {
 	batch   uint64 // epoch of the first lease of those handed out together
 	worker  string
 	granted Tick
-	expires Tick
+	pulse   pulse
 	called  bool // idle workers were told that it straggles
 }
 
@@ -177,7 +184,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 			m.decide(Record{Kind: recordGone, Worker: e.Worker})
 		}
 	case Ask:
-		if m.hear(e.Worker) {
+		if e.Waits && m.alive(e.Worker) || m.hear(e.Worker) {
 			m.grant(e.Worker, e.Most, false)
 			if m.worker(e.Worker).draining {
 				m.out = append(m.out, Dismissed{})
@@ -188,6 +195,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Report:
 		m.report(e)
 	case Time:
+		m.strike(e.Pending)
 		m.time()
 	case Cancel:
 		m.cancel(e)
@@ -238,7 +246,7 @@ func (m *Machine) hear(id string) bool {
 		m.refuse(ErrUnknownWorker)
 		return false
 	}
-	w.seen = m.now
+	w.seen, w.pulse = m.now, m.heard()
 	return true
 }
 
@@ -268,7 +276,7 @@ func (m *Machine) renew(e Renew) {
 	var lost []*taxonv1.LeaseId
 	for _, id := range e.Leases {
 		if l := m.held(e.Worker, id); l != nil {
-			l.expires = m.now + m.limits.Lease
+			l.pulse = m.heard()
 		} else {
 			lost = append(lost, id)
 		}

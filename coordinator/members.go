@@ -12,7 +12,7 @@ import (
 
 // JoinStore implements the Members service.
 func (s *memberService) JoinStore(_ context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
-	a := s.step(JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
+	a := s.beat(JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
 		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve()})
 	if a.err != nil {
 		return nil, rpcError(a.err)

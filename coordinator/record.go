@@ -92,6 +92,7 @@ func (m *Machine) decide(r Record) {
 	r.At = m.now
 	if !planted("forget the record of a loss") || r.Kind != recordLost {
 		m.out = append(m.out, Persist{Record: r})
+		m.records++
 	}
 	// What Step decides on is checked before; only a foreign journal can be inconsistent.
 	if err := m.apply(&r); err != nil {
@@ -107,7 +108,7 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.enrol(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At})
+		m.enrol(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, pulse: m.told()})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)
@@ -266,7 +267,7 @@ func (m *Machine) applyRecover(r *Record) {
 
 func (m *Machine) applyGrant(j *job, r *Record) error {
 	l := &lease{job: j, step: r.Step, task: r.Task, epoch: r.Epoch, batch: cmp.Or(r.Batch, r.Epoch),
-		worker: r.Worker, granted: r.At, expires: r.At + m.limits.Lease}
+		worker: r.Worker, granted: r.At, pulse: m.told()}
 	switch again := j.findRemake(r.Step, r.Task); {
 	case again != nil && j.past(r.Step) != nil:
 		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
@@ -380,7 +381,7 @@ func (m *Machine) hold(l *lease) {
 
 // drop forgets a live lease. A batch has taken one slot, however many tasks it holds.
 func (m *Machine) drop(l *lease, at Tick) {
-	if !planted("keep lost leases") || l.expires > at {
+	if !planted("keep lost leases") || !m.silent(&l.pulse) {
 		delete(m.leases, l.epoch)
 	}
 	if l.job.batches[l.batch]--; l.job.batches[l.batch] == 0 {

@@ -96,17 +96,18 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 // fails, resumable.
 func (m *Machine) outage(l *lease, e Report) bool {
 	j := l.job
+	away := m.listening() - j.awaySince
 	if j.awaySince == 0 {
-		j.awaySince = m.now
+		j.awaySince, away = m.listening(), 0
 	}
 	j.awayWhy = e.Error
-	if m.now-j.awaySince < m.limits.MaxOutage {
+	if away < m.limits.MaxOutage {
 		return false
 	}
 	reason := e.Error
 	if down := m.away(j); len(down) > 0 {
 		reason = fmt.Sprintf("store shards %v are down: start them again with their folders, then resume the job: %s", down, e.Error)
 	}
-	m.failTask(l, fmt.Sprintf("the store could not be used for %.0f s: %s", (m.now-j.awaySince).Seconds(), reason))
+	m.failTask(l, fmt.Sprintf("the store could not be used for %.0f s: %s", away.Seconds(), reason))
 	return true
 }

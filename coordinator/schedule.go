@@ -105,13 +105,13 @@ func (m *Machine) epochs() []uint64 {
 // over, jobs whose time is up.
 func (m *Machine) time() {
 	for _, w := range slices.Clone(m.workers) {
-		if w.seen+m.limits.Lease <= m.now {
+		if m.silent(&w.pulse) {
 			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "silent"})
 		}
 	}
 	m.missShards()
 	for _, e := range m.epochs() {
-		if l := m.leases[e]; l != nil && l.expires <= m.now {
+		if l := m.leases[e]; l != nil && m.silent(&l.pulse) {
 			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task,
 				Epoch: e, Loss: lossExpired, Reason: "lease expired"})
 		}

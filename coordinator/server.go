@@ -86,8 +86,9 @@ type Server struct {
 	broken  error         // the journal failed: nothing is answered any more
 	halted  chan struct{} // closed when broken is set
 	written uint64        // number of the last record in the journal
+	durable uint64        // and of the last one of which that is known
 
-	compacted int64 // bytes of the last snapshot; used by keepTime alone
+	compacted int64 // bytes of the last snapshot; used by keepJournal alone
 }
 
 // NewServer rebuilds the machine from the journal's contents and starts it.
@@ -98,6 +99,7 @@ func NewServer(config Config) (*Server, error) {
 	config.Limits.Checkpoints = config.Checkpointer != nil
 	config.Limits.Shows = config.Show != nil
 	config.Limits.Durable = config.Journal != nil
+	config.Limits.Gap = config.Limits.withDefaults().Lease / 8 // some ticks; and most of a lease is left to be heard in
 	s := &Server{
 		config: config, start: time.Now(), machine: NewMachine(config.Limits),
 		wake: make(chan struct{}), changed: make(chan struct{}), halted: make(chan struct{}),
@@ -107,7 +109,10 @@ func NewServer(config Config) (*Server, error) {
 		s.cancel()
 		return nil, err
 	}
-	s.joined.Go(s.keepTime)
+	s.joined.Go(func() { s.repeat(s.keepTime) })
+	if config.Journal != nil {
+		s.joined.Go(func() { s.repeat(s.keepJournal) })
+	}
 	return s, nil
 }
 
@@ -222,6 +227,9 @@ type reply struct {
 	lost      []*taxonv1.LeaseId
 	accepted  int
 	dismissed bool
+
+	written uint64 // the last record there was then
+	own     uint64 // and the last one of this event; 0: none
 }
 
 // granted is the first of the leases that were handed out, nil if none were, and the rest.
@@ -233,22 +241,43 @@ func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
 }
 
 // step gives the machine events, one after the other, carries out the actions and returns
-// the answer once the records behind it are durable.
+// the answer once all records are durable: it may tell of what another call has decided.
 func (s *Server) step(events ...Event) reply {
-	s.mu.Lock()
-	if s.broken != nil {
-		err := s.broken
-		s.mu.Unlock()
+	r := s.happen(events...)
+	if err := s.sync(r.written); err != nil {
 		return reply{err: err}
 	}
-	var r reply
+	return r
+}
+
+// beat is step of a sign of life. Its answer waits for no records but its own, and most have
+// none: the next one must not come late by a journal that is slow.
+func (s *Server) beat(e Event) reply {
+	r := s.happen(e)
+	if err := s.sync(r.own); err != nil {
+		return reply{err: err}
+	}
+	return r
+}
+
+// happen is step without any wait.
+func (s *Server) happen(events ...Event) reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(events...)
+}
+
+// take is happen for a caller that holds mu.
+func (s *Server) take(events ...Event) (r reply) {
+	if s.broken != nil {
+		return reply{err: s.broken}
+	}
+	before := s.written
 	for _, e := range events {
 		s.carryOut(s.machine.Step(s.now(), e), &r)
 	}
-	number := s.written
-	s.mu.Unlock()
-	if err := s.sync(number); err != nil {
-		return reply{err: err}
+	if r.written = s.written; r.written > before {
+		r.own = r.written
 	}
 	return r
 }
@@ -308,12 +337,14 @@ func (s *Server) sync(number uint64) error {
 	if j == nil || number == 0 {
 		return nil
 	}
-	if err := j.Sync(number); err != nil {
-		s.mu.Lock()
+	err := j.Sync(number)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
 		s.fail(err)
-		s.mu.Unlock()
 		return err
 	}
+	s.durable = max(s.durable, number)
 	return nil
 }
 
@@ -333,19 +364,35 @@ func (s *Server) tell(err error) {
 	}
 }
 
-// keepTime lets the machine notice the passing of time.
-func (s *Server) keepTime() {
-	every := min(tickEvery, max(time.Duration(s.machine.limits.Lease)/8, time.Millisecond))
-	clock := time.NewTicker(every)
+// repeat does something at every tick, until the server closes.
+func (s *Server) repeat(do func()) {
+	clock := time.NewTicker(min(tickEvery, max(time.Duration(s.machine.limits.Gap), time.Millisecond)))
 	defer clock.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-clock.C:
-			s.step(Time{})
-			s.compact()
+			do()
 		}
+	}
+}
+
+// keepTime lets the machine notice the passing of time. It waits for nothing: however slow
+// the journal is, who is silent is missed.
+func (s *Server) keepTime() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take(Time{Pending: s.written - s.durable})
+}
+
+// keepJournal makes durable what no call waits for, and keeps the journal short.
+func (s *Server) keepJournal() {
+	s.mu.Lock()
+	last := s.written
+	s.mu.Unlock()
+	if s.sync(last) == nil {
+		s.compact()
 	}
 }
 
@@ -355,7 +402,7 @@ func (s *Server) keepTime() {
 // is written.
 func (s *Server) compact() {
 	j := s.config.Journal
-	if j == nil || j.Size() < max(compactBytes, s.compacted) {
+	if j.Size() < max(compactBytes, s.compacted) {
 		return
 	}
 	err := j.Compact(func(cut func()) []byte {

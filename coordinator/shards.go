@@ -27,6 +27,7 @@ type shardState struct {
 	id, addr  string
 	heard     JoinShard // what it told last
 	seen      Tick
+	pulse     pulse
 	up, empty bool
 	rival     string // address at which another process wants to be the shard; "": none
 	twin      bool   // the shard was heard after its rival: both live
@@ -64,7 +65,7 @@ func (m *Machine) joinShard(e JoinShard) {
 		m.newsOfShards()
 	}
 	s.twin = s.rival != ""
-	s.up, s.empty, s.seen, s.heard = true, e.Empty, m.now, e
+	s.up, s.empty, s.seen, s.pulse, s.heard = true, e.Empty, m.now, m.heard(), e
 }
 
 // contest says why a process may not be a shard that is up at another address. A shard that
@@ -76,7 +77,7 @@ func (m *Machine) contest(e JoinShard) error {
 		return nil
 	}
 	beat := m.limits.Lease / 3
-	if !s.up || m.now-s.seen > beat+beat/4 {
+	if !s.up || m.listening()-s.pulse.at > beat+beat/4 {
 		s.rival, s.twin = "", false
 		return nil
 	}
@@ -140,7 +141,7 @@ func (m *Machine) jobsOn(shard string) []string {
 // missShards takes shards down that were silent for a lease.
 func (m *Machine) missShards() {
 	for _, s := range m.shards {
-		if s.up && s.seen+m.limits.Lease <= m.now {
+		if s.up && m.silent(&s.pulse) {
 			s.up = false
 			m.newsOfShards()
 		}

@@ -266,15 +266,16 @@ func (m *Machine) Recover(now Tick) []Action {
 		m.now = now
 		m.decide(Record{Kind: recordRecover, Last: last})
 	}
+	m.struck = now
 	for _, w := range m.workers {
-		w.seen = now
+		w.seen, w.pulse = now, pulse{at: m.listened}
 	}
 	for _, s := range m.shards { // they tell within a lease, or are down
-		s.up, s.seen = true, now
+		s.up, s.seen, s.pulse = true, now, pulse{at: m.listened}
 	}
 	m.shardsVersion = max(m.shardsVersion+1, uint64(now))
 	for _, l := range m.leases {
-		l.expires = now + m.limits.Lease
+		l.pulse = pulse{at: m.listened}
 	}
 	for _, j := range m.jobs {
 		if j.rolling {

@@ -22,10 +22,13 @@ const (
 )
 
 // Register implements the Tasks service.
-func (s *taskService) Register(_ context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
+func (s *taskService) Register(ctx context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
 	a := s.step(Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Previous: r.GetPrevious()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
+	}
+	if ctx.Err() != nil { // nobody hears the answer
+		s.happen(Leave{Worker: a.worker})
 	}
 	out := &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.machine.limits.Lease / millisecond)}
 	out.Shards, out.ShardsVersion = s.Shards()
@@ -53,11 +56,11 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for {
+	for e := (Ask{Worker: r.GetWorker(), Most: min(r.GetMost(), maxBatch)}); ; e.Waits = true {
 		s.mu.Lock()
 		wake := s.wake // before the question: what comes up after it is not missed
 		s.mu.Unlock()
-		a := s.step(Ask{Worker: r.GetWorker(), Most: min(r.GetMost(), maxBatch)})
+		a := s.step(e)
 		if a.err != nil {
 			return nil, rpcError(a.err)
 		}
@@ -93,12 +96,12 @@ func (s *taskService) giveBack(worker string, leases []*taxonv1.Lease) {
 			Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch,
 		}})
 	}
-	s.step(events...)
+	s.happen(events...)
 }
 
 // Renew implements the Tasks service.
 func (s *taskService) Renew(_ context.Context, r *taxonv1.RenewRequest) (*taxonv1.RenewResult, error) {
-	a := s.step(Renew{Worker: r.GetWorker(), Leases: r.GetLeases()})
+	a := s.beat(Renew{Worker: r.GetWorker(), Leases: r.GetLeases()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -108,7 +111,7 @@ func (s *taskService) Renew(_ context.Context, r *taxonv1.RenewRequest) (*taxonv
 }
 
 // Report implements the Tasks service.
-func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxonv1.ReportResult, error) {
+func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*taxonv1.ReportResult, error) {
 	var room [1]Event
 	events := room[:0]
 	for _, t := range append([]*taxonv1.ReportRequest{r}, r.GetMore()...) {
@@ -123,6 +126,9 @@ func (s *taskService) Report(_ context.Context, r *taxonv1.ReportRequest) (*taxo
 	a := s.step(events...)
 	if a.err != nil {
 		return nil, rpcError(a.err)
+	}
+	if ctx.Err() != nil { // nobody hears the answer
+		s.giveBack(r.GetWorker(), a.leases)
 	}
 	first, more := a.granted()
 	return &taxonv1.ReportResult{Accepted: a.accepted == len(events), Lease: first, More: more}, nil

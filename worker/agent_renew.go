@@ -75,9 +75,10 @@ func (a *Agent) forgetIfUnknown(me *identity, err error) {
 }
 
 // renew keeps the registration and the held leases alive until ctx ends: three times in
-// a lease's life, so that two lost messages do no harm.
+// a lease's life, so that two lost messages do no harm. A call that failed is made again
+// soon: a coordinator that is back has the rest of a lease to hear its workers.
 func (a *Agent) renew(ctx context.Context) {
-	for {
+	for share := time.Duration(3); ; {
 		a.mu.Lock()
 		me := a.identity
 		a.mu.Unlock()
@@ -87,15 +88,18 @@ func (a *Agent) renew(ctx context.Context) {
 			}
 			continue
 		}
-		if pause(ctx, me.lease/3) != nil {
+		if pause(ctx, me.lease/share) != nil {
 			return
 		}
-		a.renewOnce(ctx, me)
+		if share = 3; !a.renewOnce(ctx, me) {
+			share = 12
+		}
 	}
 }
 
-// renewOnce renews what is held under a registration and stops what was lost.
-func (a *Agent) renewOnce(ctx context.Context, me *identity) {
+// renewOnce renews what is held under a registration and stops what was lost. It returns
+// whether the coordinator has answered.
+func (a *Agent) renewOnce(ctx context.Context, me *identity) bool {
 	r := &taxonv1.RenewRequest{Worker: me.worker}
 	a.mu.Lock()
 	for _, h := range a.held {
@@ -111,7 +115,7 @@ func (a *Agent) renewOnce(ctx context.Context, me *identity) {
 	if err != nil {
 		a.tell(ctx, fmt.Errorf("renew: %w", err))
 		a.forgetIfUnknown(me, err)
-		return
+		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,6 +124,7 @@ func (a *Agent) renewOnce(ctx context.Context, me *identity) {
 			h.stop(errLost)
 		}
 	}
+	return true
 }
 
 // leave says farewell to the coordinator, which takes back at once what is still held.

@@ -266,14 +266,7 @@ func TestRotationKeepsTheFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := append([]string{"submit", "--data", in("data.svm"), "--wait", "--quiet", "--coordinator", addr}, install("new", "user")...)
-	// The coordinator may still take the shard for away: then it asks to submit again.
-	for tries := 0; ; tries++ {
-		code, _, stderr := runWith(t, "", line...)
-		if code == 0 {
-			return
-		}
-		if tries == 10 {
-			t.Fatalf("the job does not run: exit status %d: %s", code, stderr)
-		}
+	if code, _, stderr := runWith(t, "", line...); code != 0 {
+		t.Fatalf("the job does not run: exit status %d: %s", code, stderr)
 	}
 }

@@ -29,6 +29,41 @@ func (s *noServices) Destroy(context.Context, string) error {
 	return yarn.ErrNoService
 }
 
+// placedServices has one service, in a folder.
+type placedServices struct {
+	yarn.Services
+	run string // the file that its processes are started with
+	err error
+}
+
+func (s placedServices) Status(context.Context, string) (*yarn.Service, error) {
+	return yarn.Definition(yarn.Spec{Name: "gw", Run: s.run}), s.err
+}
+
+// The folder is the one that was given, else the service's, else that of the name.
+func TestFolderOfService(t *testing.T) {
+	for _, c := range []struct {
+		given, run string
+		err        error
+		want       string
+	}{
+		{"", "hdfs://nn:8020/x/gw/run.json", nil, "hdfs://nn:8020/x/gw"},
+		{"hdfs://nn:8020/y", "hdfs://nn:8020/x/gw/run.json", nil, "hdfs://nn:8020/y"},
+		{"", "elsewhere", nil, "hdfs:///user/alice/taxon/gw"},
+		{"", "hdfs://nn:8020/x/gw/run.json", yarn.ErrNoService, "hdfs:///user/alice/taxon/gw"},
+	} {
+		t.Setenv("HADOOP_USER_NAME", "alice")
+		t.Setenv("HADOOP_CONF_DIR", t.TempDir()) // there is no HDFS
+		o := yarnOptions{verb: "scale", name: "gw", dir: c.given}
+		if err := o.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.status(t.Context(), placedServices{run: c.run, err: c.err}); !errors.Is(err, c.err) || o.dir != c.want {
+			t.Errorf("%+v: %s (%v)", c, o.dir, err)
+		}
+	}
+}
+
 // fill makes files in a new folder.
 func fill(t *testing.T, files ...string) string {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,7 +19,7 @@ func newYarnScale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --workers K --name NAME",
 		Short: "change the number of workers of a cluster on YARN",
-		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. " +
+		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. More than the cluster's memory holds are refused; if some have to wait for room, that is said at once. " +
 			"Workers that end give their tasks back.",
 		Example: "taxon yarn scale --workers 32 --name wiki\ntaxon yarn scale --workers 0 --name wiki --json",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.scale(cmd.Context(), a, workers) },
@@ -46,50 +47,66 @@ func (o *yarnOptions) scale(ctx context.Context, a *app, workers int) error {
 	}
 	stores := 0
 	if err := o.awaitYarn(ctx, func(ctx context.Context) (ready bool, missing string, err error) {
-		stores, missing, err = o.flex(ctx, c, services, workers)
+		var wait string
+		stores, wait, missing, err = o.flex(ctx, c, services, workers)
+		if wait != "" {
+			a.ui.Note("%s", wait)
+		}
 		return missing == "", missing, err
 	}); err != nil {
 		return err
 	}
-	if err := o.awaitMembers(ctx, a, c, 0, stores, workers); err != nil {
+	told := time.Now()
+	if err := o.awaitMembers(ctx, a, c, 0, stores, workers, func() {
+		if time.Since(told) >= flexEvery {
+			_, _, _, _ = o.flex(ctx, c, services, workers) // what is missing is told all the same
+			told = time.Now()
+		}
+	}); err != nil {
 		return err
 	}
 	return o.print(ctx, a, c, services)
 }
 
+// flexEvery is how often the number of workers is told again while it is waited for: a
+// service's master that takes the place of one that has died forgets what it is told before
+// it has found the containers.
+const flexEvery = 10 * time.Second
+
 // flex tells the service's master how many workers are wanted, and returns the number of
-// stores, or what is missing yet: a master that has died is replaced by YARN.
-func (o *yarnOptions) flex(ctx context.Context, c *yarn.Client, services yarn.Services, workers int) (stores int, missing string, err error) {
-	s, err := services.Status(ctx, o.name)
+// stores, why some will have to wait for room, or what is missing yet: a master that has died
+// is replaced by YARN.
+func (o *yarnOptions) flex(ctx context.Context, c *yarn.Client, services yarn.Services, workers int) (stores int, wait, missing string, err error) {
+	s, err := o.status(ctx, services)
 	if errors.Is(err, yarn.ErrNoService) || ctx.Err() != nil {
-		return 0, "", o.needService(err)
+		return 0, "", "", o.needService(err)
 	}
 	if err != nil {
-		return 0, "YARN does not say how the service is: " + oneLine(err.Error()), nil
+		return 0, "", "YARN does not say how the service is: " + oneLine(err.Error()), nil
 	}
 	if len(s.Components) == 0 {
-		return 0, "the service has no master now", nil
+		return 0, "", "the service has no master now", nil
 	}
 	w, st := s.Component(yarn.Worker), s.Component(yarn.Store)
 	if w == nil || st == nil {
-		return 0, "", usagef("yarn scale: service %s is none of `taxon yarn up`'s", o.name)
+		return 0, "", "", usagef("yarn scale: service %s is none of `taxon yarn up`'s", o.name)
 	}
 	k, err := c.Cluster(ctx)
 	if err != nil {
-		return 0, "", o.fail(err)
+		return 0, "", "", o.fail(err)
 	}
-	if err := k.CheckMore(*w, workers); err != nil {
-		return 0, "", usagef("yarn scale: %w", err)
+	if wait, err = k.CheckMore(*w, workers); err != nil {
+		return 0, "", "", usagef("yarn scale: %w", err)
 	}
 	err = services.Flex(ctx, o.name, yarn.Worker, workers)
 	var refused *yarn.Error
 	if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError || ctx.Err() != nil {
-		return 0, "", o.fail(err)
+		return 0, "", "", o.fail(err)
 	}
 	if err != nil {
-		return 0, "the service's master does not answer: " + oneLine(err.Error()), nil
+		return 0, "", "the service's master does not answer: " + oneLine(err.Error()), nil
 	}
-	return st.Number, "", nil
+	return st.Number, wait, "", nil
 }
 
 func newYarnDown(a *app) *cobra.Command {
@@ -129,7 +146,7 @@ func (o *yarnOptions) down(ctx context.Context, a *app, purge bool) error {
 // end ends the service, and removes its folder if purge.
 func (o *yarnOptions) end(ctx context.Context, a *app, c *yarn.Client, services yarn.Services, purge bool) error {
 	if purge {
-		if _, err := services.Status(ctx, o.name); errors.Is(err, yarn.ErrNoService) && !fs.Exists(o.dir) {
+		if _, err := o.status(ctx, services); errors.Is(err, yarn.ErrNoService) && !fs.Exists(o.dir) {
 			return o.needService(err)
 		}
 		if err := o.purgeable(ctx); err != nil {

@@ -68,7 +68,7 @@ func newYarnStatus(a *app) *cobra.Command {
 
 // print shows the cluster.
 func (o *yarnOptions) print(ctx context.Context, a *app, manager *yarn.Client, services yarn.Services) error {
-	s, err := services.Status(ctx, o.name)
+	s, err := o.status(ctx, services)
 	if errors.Is(err, yarn.ErrNoService) || ctx.Err() != nil {
 		return o.needService(err)
 	}
@@ -176,8 +176,8 @@ func (c *client) membersUp(ctx context.Context) (stores, workers int, err error)
 }
 
 // awaitMembers waits until a coordinator newer than epoch before knows as many stores and
-// workers as are wanted.
-func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Client, before uint64, stores, workers int) error {
+// workers as are wanted. Meanwhile it calls insist, unless that is nil.
+func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Client, before uint64, stores, workers int, insist func()) error {
 	line := a.ui.Start("yarn: processes ready", int64(1+stores+workers))
 	defer line.Done()
 	var c *client
@@ -188,6 +188,9 @@ func (o *yarnOptions) awaitMembers(ctx context.Context, a *app, manager *yarn.Cl
 	}()
 	failed := o.failures(ctx)
 	return o.awaitYarn(ctx, func(ctx context.Context) (_ bool, missing string, err error) {
+		if insist != nil {
+			insist()
+		}
 		why, err := failed(ctx)
 		if err != nil {
 			return false, "", err

@@ -225,7 +225,7 @@ func (o *yarnUpOptions) up(ctx context.Context, a *app) error {
 		_ = services.Destroy(context.WithoutCancel(ctx), o.name) // YARN keeps the definition of what it refused
 		return firstError(o.fail(err), s.undo())
 	}
-	if err := o.awaitMembers(ctx, a, c, s.epoch, o.stores, o.workers); err != nil {
+	if err := o.awaitMembers(ctx, a, c, s.epoch, o.stores, o.workers, nil); err != nil {
 		if isCancelled(err) {
 			a.ui.Note("the service stays: `taxon yarn status --name %s` shows it, `taxon yarn down --name %s` ends it", o.name, o.name)
 			return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/user"
@@ -21,6 +22,7 @@ type yarnOptions struct {
 	verb    string
 	name    string
 	dir     string
+	guessed bool // dir was not given
 	manager string
 	command string
 	wait    time.Duration
@@ -48,7 +50,7 @@ func (o *yarnOptions) flags(cmd *cobra.Command) {
 	o.verb = cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
 		f.StringVar(&o.name, "name", defaultYarnName, "`NAME` of the service")
-		f.StringVar(&o.dir, "dir", "", "the cluster's `FOLDER` in HDFS (default hdfs:///user/USER/taxon/NAME)")
+		f.StringVar(&o.dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")
 	})
 }
 
@@ -81,7 +83,7 @@ func (o *yarnOptions) prepare() error {
 		}
 		o.user = u.Username
 	}
-	if o.dir == "" {
+	if o.guessed = o.dir == ""; o.guessed {
 		o.dir = fs.Scheme + "/user/" + o.user + "/taxon/" + o.name
 	}
 	if !fs.IsRemote(o.dir) {
@@ -89,6 +91,37 @@ func (o *yarnOptions) prepare() error {
 	}
 	o.dir = fs.Clean(o.dir)
 	return nil
+}
+
+// status describes the service, which also tells the cluster's folder, if that was not given.
+// While the service has no master YARN's own file of it tells.
+func (o *yarnOptions) status(ctx context.Context, services yarn.Services) (*yarn.Service, error) {
+	s, err := services.Status(ctx, o.name)
+	if errors.Is(err, yarn.ErrNoService) || !o.guessed {
+		return s, err
+	}
+	dir := ""
+	if err == nil {
+		dir = s.Folder()
+	}
+	if dir == "" {
+		dir = o.kept(ctx).Folder()
+	}
+	if dir != "" {
+		o.dir, o.guessed = fs.Clean(dir), false
+	}
+	return s, err
+}
+
+// kept reads YARN's own file of the service, which lies in its user's home; one that can't be
+// read tells nothing.
+func (o *yarnOptions) kept(ctx context.Context) *yarn.Service {
+	s := &yarn.Service{}
+	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+o.user+"/.yarn/services/"+o.name+"/"+o.name+".json")
+	if err != nil || json.Unmarshal(data, s) != nil {
+		return &yarn.Service{}
+	}
+	return s
 }
 
 // confDir is the folder of Hadoop's configuration; "": none.

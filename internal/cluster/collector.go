@@ -170,7 +170,8 @@ func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func()
 	return nil
 }
 
-// complete says what of a data set is not in the store.
+// complete says what of a data set is not in the store. A list leaves out shards that are
+// away, so what it lacks is asked for once more: that tells missing from away.
 func complete(ctx context.Context, st DataKeeper, d *taxonv1.Data, namesOnly bool) error {
 	l, err := listing(ctx, st, d)
 	if err != nil {
@@ -189,7 +190,15 @@ func complete(ctx context.Context, st DataKeeper, d *taxonv1.Data, namesOnly boo
 			continue
 		}
 		for k := range parts(f.Bytes) {
-			if got, ok := have[partKey(l.Fingerprint, n, k)]; !ok || got != uint64(min(partBytes, f.Bytes-int64(k)*partBytes)) {
+			key, want := partKey(l.Fingerprint, n, k), uint64(min(partBytes, f.Bytes-int64(k)*partBytes))
+			if have[key] == want {
+				continue
+			}
+			value, err := st.Get(ctx, []store.Key{key})
+			if err != nil {
+				return err
+			}
+			if uint64(len(value[0])) != want {
 				return fmt.Errorf("%s of data %.12s %w", f.Name, l.Fingerprint, ErrNotThere)
 			}
 		}

@@ -50,22 +50,23 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	if d.Patience > 0 {
 		patience = append(patience, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
 	}
-	return d.conn(&d.conns, addr, patience...)
+	return d.conn(&d.conns, addr, patience)
 }
 
 // Shard is the same for the address of a shard, to which values are carried.
 func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.conn(&d.shards, addr, storerpc.BulkDialOptions()...)
+	return d.conn(&d.shards, addr, storerpc.BulkDialOptions())
 }
 
-// conn finds a connection, or makes it; the caller holds mu.
-func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+// conn finds a connection, or makes it with the options given and, behind them, those of the
+// security: so the others see what it makes of errors. The caller holds mu.
+func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []grpc.DialOption) (*grpc.ClientConn, error) {
 	if c := (*conns)[addr]; c != nil {
 		return c, nil
 	}
-	options, err := d.Security.DialOptions()
+	safe, err := d.Security.DialOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +77,7 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...g
 	if d.Patience > 0 { // a user waits, once; processes are many and try for ever
 		wait = patientWait
 	}
-	if d.Patience > 0 { // first, so that it sees what the security makes of errors
-		options = slices.Insert(options, 0, grpc.WithChainUnaryInterceptor(patient(d.Patience)))
-	}
-	options = append(options,
+	options := append(slices.Concat(first, safe),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// What is being replaced is back within half a second: look often.
 			Backoff:           backoff.Config{BaseDelay: firstWait, Multiplier: 1.6, Jitter: 0.2, MaxDelay: wait},
@@ -87,7 +85,6 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, more ...g
 		}),
 		grpc.WithDisableServiceConfig(),
 	)
-	options = append(options, more...)
 	target := addr
 	if fs.IsRemote(addr) {
 		target = "coordinator"

@@ -16,7 +16,14 @@ type Cluster struct {
 	MaxMiB   int64 // of the largest container
 	MaxCores int
 	AllMiB   int64
+	Each     []Node
 	Queues   []string // that take applications, sorted; nil: not told
+}
+
+// Node is what a host has to give.
+type Node struct {
+	MiB, FreeMiB int64
+	FreeCores    int
 }
 
 // Cluster asks what there is.
@@ -40,6 +47,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 				continue
 			}
 			k.Nodes++
+			k.Each = append(k.Each, Node{MiB: n.UsedMemoryMB + n.AvailMemoryMB, FreeMiB: n.AvailMemoryMB, FreeCores: n.AvailableVirtualCores})
 			k.AllMiB += n.UsedMemoryMB + n.AvailMemoryMB
 			k.MaxMiB = max(k.MaxMiB, n.UsedMemoryMB+n.AvailMemoryMB)
 			k.MaxCores = max(k.MaxCores, n.UsedVirtualCores+n.AvailableVirtualCores)
@@ -140,19 +148,40 @@ func (k *Cluster) less(s Spec) string {
 	return fmt.Sprintf("less memory: --worker-memory (now %d MiB), --store-memory (%d), --coordinator-memory (%d)", each, MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
 }
 
-// CheckMore holds a new number of a component's containers against the cluster.
-func (k *Cluster) CheckMore(c Component, n int) error {
-	if c.Resource == nil || n <= c.Number {
-		return nil
+// CheckMore holds a new number of a component's containers against the cluster: what could
+// never run is an error. wait says that some will have to wait for what others hold now; "":
+// there is room. It goes by memory, as not every scheduler counts cores.
+func (k *Cluster) CheckMore(c Component, n int) (wait string, err error) {
+	if c.Resource == nil || n <= len(c.Containers) {
+		return "", nil
 	}
 	each, err := strconv.ParseInt(c.Resource.Memory, 10, 64)
-	if err != nil {
-		return nil // YARN's own business
+	if err != nil || each <= 0 {
+		return "", nil // YARN's own business
 	}
-	if all := each * int64(n); all > k.AllMiB {
-		return fmt.Errorf("%d containers of %d MiB are too much for the cluster: %s %d MiB; ask for fewer", n, each, k.nodesHave(), k.AllMiB)
+	var most, now, free int64
+	cores := 0
+	for _, h := range k.Each {
+		most += h.MiB / each
+		now += max(h.FreeMiB, 0) / each
+		free += h.FreeMiB
+		cores += h.FreeCores
 	}
-	return nil
+	size := fmt.Sprintf("containers of %d MiB and %s", each, vcores(c.Resource.CPUs))
+	if n > c.Number && int64(n) > most {
+		return "", fmt.Errorf("%d %s are too much for the cluster: %s %d MiB, which is room for %d at most; ask for fewer", n, size, k.nodesHave(), k.AllMiB, most)
+	}
+	if more := n - len(c.Containers); int64(more) > now {
+		wait = fmt.Sprintf("%d more %s are wanted; %s %d MiB and %s free, which is room for %d now: the others wait until something else ends", more, size, k.nodesHave(), free, vcores(cores), now)
+	}
+	return wait, nil
+}
+
+func vcores(n int) string {
+	if n == 1 {
+		return "1 vcore"
+	}
+	return fmt.Sprintf("%d vcores", n)
 }
 
 // sameQueue compares a queue's short name or path with what was asked for.

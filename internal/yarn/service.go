@@ -1,5 +1,7 @@
 package yarn
 
+import "strings"
+
 // Service is the part of YARN's definition and status of a service that is used here. The
 // names are YARN's.
 type Service struct {
@@ -63,6 +65,22 @@ type Container struct {
 	HostName string `json:"hostname"`
 	IP       string `json:"ip"`
 	Launched int64  `json:"launch_time"` // milliseconds since 1970
+}
+
+// Folder is the cluster's folder, where its processes find what to run; "": it has none, the
+// service is not taxon's.
+func (s *Service) Folder() string {
+	for _, c := range s.Components {
+		if c.Configuration == nil {
+			continue
+		}
+		for _, f := range c.Configuration.Files {
+			if dir, ok := strings.CutSuffix(f.Src, "/"+runName); ok && f.Dest == runName {
+				return dir
+			}
+		}
+	}
+	return ""
 }
 
 // Component finds a component by its name; nil: there is none.

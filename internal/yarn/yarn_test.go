@@ -89,9 +89,69 @@ func TestCheck(t *testing.T) {
 	if err := k.Check(s); err != nil {
 		t.Error(err)
 	}
-	c := Component{Number: 2, Resource: &Resource{Memory: "10240"}}
-	if k.CheckMore(c, 6) != nil || k.CheckMore(c, 7) == nil || k.CheckMore(c, 1) != nil {
-		t.Error("CheckMore")
+}
+
+// TestCheckMore asks a resource manager with two nodes, one of them half used, for more
+// containers than there are.
+func TestCheckMore(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/ws/v1/cluster/nodes" {
+			_, _ = w.Write([]byte(`{"nodes":{"node":[
+				{"state":"RUNNING","usedMemoryMB":10240,"availMemoryMB":15360,"usedVirtualCores":6,"availableVirtualCores":2},
+				{"state":"RUNNING","usedMemoryMB":0,"availMemoryMB":35840,"usedVirtualCores":0,"availableVirtualCores":8},
+				{"state":"LOST","usedMemoryMB":0,"availMemoryMB":99999,"usedVirtualCores":0,"availableVirtualCores":9}]}}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	defer s.Close()
+	k, err := (&Client{URLs: []string{s.URL}}).Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := Component{Number: 1, Resource: &Resource{CPUs: 4, Memory: "10240"}, Containers: make([]Container, 1)}
+	pending := Component{Number: 7, Resource: running.Resource, Containers: running.Containers}
+	for _, c := range []struct {
+		of         Component
+		n          int
+		wait, fail string
+	}{
+		{of: running, n: 1},
+		{of: running, n: 5},
+		{of: running, n: 6, fail: "6 containers of 10240 MiB and 4 vcores are too much for the cluster: its 2 nodes have 61440 MiB, which is room for 5 at most"},
+		{of: Component{Number: 0, Resource: running.Resource}, n: 5, wait: "5 more containers of 10240 MiB and 4 vcores are wanted; its 2 nodes have 51200 MiB and 10 vcores free, which is room for 4 now"},
+		{of: pending, n: 6, wait: "5 more"}, // fewer than were asked for before
+		{of: pending, n: 0},
+		{of: Component{Number: 1}, n: 99},
+	} {
+		wait, err := k.CheckMore(c.of, c.n)
+		if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
+			t.Errorf("%d: %v, want %q", c.n, err, c.fail)
+		}
+		if c.wait == "" && wait != "" || !strings.Contains(wait, c.wait) {
+			t.Errorf("%d waits: %q, want %q", c.n, wait, c.wait)
+		}
+	}
+}
+
+// TestFolder: a service's status tells where its cluster's folder is, as YARN gives back the
+// definition.
+func TestFolder(t *testing.T) {
+	s := example()
+	s.Run = "hdfs://nn:9000/elsewhere/wiki/run.json"
+	data, err := json.Marshal(Definition(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		string(data): "hdfs://nn:9000/elsewhere/wiki",
+		`{"components":[{"name":"x","configuration":{"files":[{"src_file":"/a/run.json","dest_file":"other"}]}},{"name":"y"}]}`: "",
+	} {
+		got, err := answering(t, 200, "application/json", text).Status(t.Context(), "wiki")
+		if err != nil || got.Folder() != want {
+			t.Errorf("%q, want %q (%v)", got.Folder(), want, err)
+		}
 	}
 }
 

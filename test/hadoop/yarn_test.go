@@ -206,8 +206,9 @@ func TestYARN(t *testing.T) {
 	y.job = []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"} // enough for all that happens to it
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
 	sum, export := y.embedded(t)
-	y.compare(t, []string{"--data-root", set}, y.everything(t), sum, export, 6*time.Minute)
-	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, set, sum) })
+	elsewhere := y.c.URL("/elsewhere/gw") // the other verbs ask YARN for it
+	y.compare(t, []string{"--data-root", set, "--dir", elsewhere}, y.everything(t), sum, export, 6*time.Minute)
+	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, set, elsewhere, sum) })
 }
 
 // compare trains on a cluster that YARN has placed and that is disturbed, and wants the
@@ -289,7 +290,7 @@ func (y *yarnCase) everything(t *testing.T) []disturbance {
 // testDownUp: a cluster that was shut down in the middle of a job goes on from HDFS alone.
 // The resource manager has closed its API by then, so that Hadoop's own command does it.
 // The job's data are read where they are, in HDFS.
-func testDownUp(t *testing.T, y *yarnCase, set, sum string) {
+func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	bin := t.TempDir()
 	if err := y.c.WriteCommand(filepath.Join(bin, "yarn")); err != nil {
 		t.Fatal(err)
@@ -301,6 +302,7 @@ func testDownUp(t *testing.T, y *yarnCase, set, sum string) {
 	wantRefused(t, y.taxon, "yarn.webapp.api-service.enable", "yarn", "down", "--name", "gw", "--yarn-command", "no-yarn")
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	y.settle(t, "gw", 1, 2) // status by the command
+	wantRefused(t, y.taxon, "which is room for", "yarn", "scale", "--name", "gw", "--workers", "4000")
 	wantRefused(t, y.taxon, "outside the data roots", append([]string{"submit", "--in-place"}, replaced(y.job, set, y.c.URL("/other"))...)...)
 	y.taxon.run(t, 0, append([]string{"submit", "--id", "second", "--in-place"}, y.job...)...)
 	y.reach(t, "second", 4)
@@ -309,15 +311,15 @@ func testDownUp(t *testing.T, y *yarnCase, set, sum string) {
 		t.Errorf("still running: %q %v", lines, err)
 	}
 	wantRefused(t, y.taxon, "knows no service gw", "yarn", "status", "--name", "gw")
-	wantRefused(t, y.taxon, "give --stores 2 or more", placed("gw", "--stores", "1")...)
-	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2", "--data-root", set)...)
+	wantRefused(t, y.taxon, "give --stores 2 or more", placed("gw", "--stores", "1", "--dir", dir)...)
+	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2", "--data-root", set, "--dir", dir)...)
 	y.scale(t, "gw", 2)
 	if got := y.done(t, "second", 6*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
 	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge", "--dir", y.c.URL("/gen"))
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
-	if fs.Exists(strings.TrimSuffix(y.c.URL(""), "/") + "/user/" + superuser(t) + "/taxon/gw") {
+	if fs.Exists(dir) {
 		t.Error("--purge left the folder")
 	}
 }

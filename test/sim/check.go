@@ -19,11 +19,12 @@ type checker struct {
 	status   map[string]*taxonv1.JobStatus
 	emitting map[string]uint32 // job -> step that writes its last values
 	replayed int
+	silence
 }
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, grants: map[uint64]string{}, attempts: map[string]uint32{}, reports: map[string]bool{},
-		status: map[string]*taxonv1.JobStatus{}, emitting: map[string]uint32{}}
+		status: map[string]*taxonv1.JobStatus{}, emitting: map[string]uint32{}, silence: silence{w: w}}
 }
 
 // granted: no epoch is granted twice.
@@ -33,6 +34,7 @@ func (c *checker) granted(l *taxonv1.Lease) {
 		c.w.fail("epoch %d was granted for %s and again for %s", l.Epoch, old, what)
 	}
 	c.grants[l.Epoch] = what
+	c.answered(epoch(l.Epoch))
 	switch last := c.emitting[l.Job]; {
 	case l.Emit:
 		c.emitting[l.Job] = l.Step

@@ -16,12 +16,15 @@ type coord struct {
 	machine *coordinator.Machine
 	offset  coordinator.Tick // of its wall clock
 	slow    coordinator.Tick // disk
+	jam     coordinator.Tick // nothing is durable before
 	bug     string
 
 	file    []byte // the journal as the process wrote it
 	synced  int    // bytes that outlive a crash
 	syncing bool
 	held    []held // what waits for a sync
+	records uint64 // that this process wrote
+	durable uint64
 
 	jobNames []string
 	store    *client
@@ -63,6 +66,8 @@ func (c *coord) clock() coordinator.Tick {
 // start rebuilds the machine from the journal's file.
 func (c *coord) start() {
 	c.up, c.syncing, c.held, c.errands = true, false, nil, map[string][]func(func()){}
+	c.records, c.durable = 0, 0
+	c.check.begins(c)
 	m, whole, err := rebuild(c.limits, c.file)
 	if err != nil {
 		c.w.fail("the journal can't be read: %v", err)
@@ -115,7 +120,8 @@ func (c *coord) crash() {
 // tick lets the machine see the time, and shortens a long journal.
 func (c *coord) tick() {
 	c.w.after(&c.process, 50*ms, func() {
-		c.step(coordinator.Time{}, func(answer) {})
+		c.carryOut(c.machine.Step(c.clock(), coordinator.Time{Pending: c.records - c.durable}))
+		c.sync()
 		if len(c.file) > 24<<10 && c.synced == len(c.file) && len(c.held) == 0 && c.w.chance(0.2) {
 			c.check.replays(c)
 			c.file = coordinator.EncodeJournal(c.machine.Snapshot())
@@ -123,6 +129,7 @@ func (c *coord) tick() {
 			c.compacts++
 		}
 		c.check.told(c)
+		c.check.missed(c)
 		c.tick()
 	})
 }
@@ -130,7 +137,15 @@ func (c *coord) tick() {
 // step gives the machine an event; then is called when the records behind the answer are durable.
 func (c *coord) step(e coordinator.Event, then func(answer)) {
 	a := c.carryOut(c.machine.Step(c.clock(), e))
+	c.check.hears(e)
+	if _, ok := e.(coordinator.Renew); ok { // its answer tells nothing that has to be durable
+		then(a)
+		return
+	}
 	c.hold(func() {
+		if _, ok := e.(coordinator.Register); ok {
+			c.check.answered(a.worker)
+		}
 		if len(a.leases) > 1 {
 			c.batches++
 		}
@@ -155,6 +170,8 @@ func (c *coord) carryOut(actions []coordinator.Action) (a answer) {
 				return a
 			}
 			c.file = coordinator.AppendJournal(c.file, data)
+			c.records++
+			c.check.decided(c, &x.Record)
 		case coordinator.Registered:
 			a.worker = x.Worker
 		case coordinator.Grant:
@@ -200,9 +217,9 @@ func (c *coord) sync() {
 		return
 	}
 	c.syncing = true
-	upto := len(c.file)
-	c.w.after(&c.process, c.w.between(ms/2, 3*ms)+c.slow, func() {
-		c.syncing, c.synced = false, upto
+	upto, records := len(c.file), c.records
+	c.w.after(&c.process, c.w.between(ms/2, 3*ms)+max(c.slow, c.jam-c.w.now), func() {
+		c.syncing, c.synced, c.durable = false, upto, records
 		for len(c.held) > 0 && c.held[0].upto <= c.synced {
 			do := c.held[0].do
 			c.held = c.held[1:]

@@ -13,6 +13,8 @@ type Faults struct {
 	KillCoordinator, KillWorker, KillShard coordinator.Tick
 	Cut                                    coordinator.Tick // two processes can't talk for a while
 	Pause                                  coordinator.Tick // a process is stopped, often for longer than a lease
+	Stand                                  coordinator.Tick // the coordinator is, for a lease or more
+	Jam                                    coordinator.Tick // its journal takes as long
 	Slow                                   coordinator.Tick // a disk is slow for a while
 	Rot                                    coordinator.Tick // a stored value goes bad
 	Wipe                                   coordinator.Tick // a shard is replaced by an empty one
@@ -49,6 +51,8 @@ func Draw(seed uint64) Faults {
 	f.Wipe = every(0.2, second, 4*second)
 	f.Archive = r.chance(0.5)
 	f.Users = every(0.3, 300*ms, 2*second)
+	f.Stand = every(0.3, second, 4*second)
+	f.Jam = every(0.3, second, 4*second)
 	return f
 }
 
@@ -71,9 +75,12 @@ func (c *cluster) disturb() {
 	})
 	c.every(f.Pause, func() {
 		all := c.processes()
-		p := all[c.w.rng.IntN(len(all))]
-		p.paused = c.w.now + c.w.between(50*ms, 2*second)
-		c.w.say("%s is stopped until %.3f", p.name, (p.paused - 1000*second).Seconds())
+		c.pause(all[c.w.rng.IntN(len(all))], c.w.between(50*ms, 2*second))
+	})
+	c.every(f.Stand, func() { c.pause(&c.coord.process, c.w.between(second, 4*second)) })
+	c.every(f.Jam, func() {
+		c.coord.jam = c.w.now + c.w.between(second, 4*second)
+		c.w.say("the journal is stuck until %.3f", (c.coord.jam - 1000*second).Seconds())
 	})
 	c.every(f.Slow, func() {
 		slow := &c.coord.slow
@@ -86,6 +93,15 @@ func (c *cluster) disturb() {
 	c.interfere()
 	c.every(f.Rot, c.rot)
 	c.every(f.Wipe, c.wipe)
+}
+
+// pause stops a process for a time, or for longer.
+func (c *cluster) pause(p *process, d coordinator.Tick) {
+	p.paused = max(p.paused, c.w.now+d)
+	if p == &c.coord.process {
+		c.coord.check.stands(p.paused)
+	}
+	c.w.say("%s is stopped until %.3f", p.name, (p.paused - 1000*second).Seconds())
 }
 
 // every does something again and again until the faults end.

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+
+	"taxon/coordinator"
+)
+
+// silence holds when the coordinator has heard of workers and leases last, by what arrived
+// there, and compares with whom it takes for lost. Workers go by their ids, leases by epoch.
+type silence struct {
+	w     *world
+	lease coordinator.Tick
+	began coordinator.Tick            // the coordinator's life
+	heard map[string]coordinator.Tick // or answered
+	open  map[string]bool             // the answer that names it waits for the journal
+	stood []span                      // when the coordinator was stopped
+}
+
+type span struct{ from, to coordinator.Tick }
+
+func epoch(n uint64) string { return fmt.Sprint("lease ", n) }
+
+// begins: the coordinator is up, and knows no more than its journal.
+func (s *silence) begins(c *coord) {
+	s.lease, s.began = c.limits.Lease, s.w.now
+	if n := len(s.stood); n > 0 {
+		s.stood[n-1].to = min(s.stood[n-1].to, max(c.paused, s.w.now)) // a kill ends it
+	}
+	s.heard, s.open = map[string]coordinator.Tick{}, map[string]bool{}
+}
+
+// stands: the coordinator is stopped until then.
+func (s *silence) stands(until coordinator.Tick) {
+	if n := len(s.stood); n > 0 && s.stood[n-1].to >= s.w.now {
+		s.stood[n-1].to = until
+		return
+	}
+	s.stood = append(s.stood, span{s.w.now, until})
+}
+
+// hears: an event has arrived.
+func (s *silence) hears(e coordinator.Event) {
+	switch e := e.(type) {
+	case coordinator.Ask:
+		s.heard[e.Worker] = s.w.now
+	case coordinator.Report:
+		s.heard[e.Worker] = s.w.now
+	case coordinator.Renew:
+		s.heard[e.Worker] = s.w.now
+		for _, l := range e.Leases {
+			s.heard[epoch(l.Epoch)] = s.w.now
+		}
+	}
+}
+
+// answered: the answer that names it for the first time goes out.
+func (s *silence) answered(who string) {
+	delete(s.open, who)
+	s.heard[who] = s.w.now
+}
+
+// since is for how long somebody could be heard and was not, and how often the coordinator
+// was stopped meanwhile.
+func (s *silence) since(who string, c *coord) (silent coordinator.Tick, stops int) {
+	from := max(s.heard[who], s.began)
+	silent = s.w.now - from
+	for _, p := range s.stood {
+		if overlap := min(p.to, s.w.now) - max(p.from, from); overlap >= 0 {
+			silent -= overlap
+			stops++
+		}
+	}
+	return coordinator.Tick(float64(silent) * c.rate), stops
+}
+
+// decided: who is lost was silent for a lease while the coordinator could hear it. Of each
+// time that it was stopped it may count a part.
+func (s *silence) decided(c *coord, r *coordinator.Record) {
+	who := r.Worker
+	switch {
+	case r.Kind == "register":
+		s.open[who] = true
+		return
+	case r.Kind == "grant":
+		s.open[epoch(r.Epoch)] = true
+		return
+	case r.Kind == "lost" && r.Reason == "lease expired":
+		who = epoch(r.Epoch)
+	case r.Kind != "gone" || r.Reason != "silent":
+		return
+	}
+	silent, stops := s.since(who, c)
+	if silent+coordinator.Tick(stops)*c.limits.Gap < s.lease-50*ms {
+		s.w.fail("%s is lost, which could be heard for %.3f s since it was, or the coordinator was stopped %d times", who, silent.Seconds(), stops)
+	}
+	if s.open[who] {
+		s.w.fail("%s is lost while the journal keeps it from knowing of itself", who)
+	}
+}
+
+// missed: who is silent for a lease and a half is lost.
+func (s *silence) missed(c *coord) {
+	for _, w := range c.machine.Workers() {
+		silent, _ := s.since(w.Worker, c)
+		if w.State <= 2 && !s.open[w.Worker] && silent > s.lease+s.lease/2 {
+			s.w.fail("%s is silent for %.3f s and is not missed", w.Worker, silent.Seconds())
+		}
+	}
+}
