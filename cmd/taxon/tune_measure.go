@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -66,25 +65,9 @@ func (s *search) rank(ctx context.Context, m *model.Model, d *foldData) ([][]mod
 	if len(s.o.shifts) > 1 || s.o.shifts[0] != 0 {
 		depth = min(max(depth, shiftDepth), m.Terminals())
 	}
-	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
-	if err != nil {
-		return nil, err
-	}
-	next := 0
-	fill := func(b *model.Batch) error {
-		for ; !b.Full(); next++ {
-			if next == len(d.held) {
-				return io.EOF
-			}
-			b.Add(s.whole.Set.Matrix.Row(int(d.held[next])))
-		}
-		return nil
-	}
 	rows := make([][]model.Scored, len(d.held))
-	return rows, predictor.Stream(ctx, 1, fill, func(b *model.Batch, out *model.Result) error {
-		for i := range b.Rows() {
-			rows[int(b.First)+i] = slices.Clone(out.Best(i))
-		}
+	return rows, train.Rank(ctx, m, s.whole.Set, d.held, depth, 1, func(i int, best []model.Scored) error {
+		rows[i] = slices.Clone(best)
 		return nil
 	})
 }
@@ -146,17 +129,12 @@ func (s *search) cut(m *model.Model, d *foldData, rows [][]model.Scored) ([]int,
 		}
 		return leading, nil
 	}
-	depth := train.ProfileDepth(m, s.whole.Set)
-	p, err := labelset.NewProfiles(depth, len(m.Labels))
+	p, add, err := train.NewProfiles(m, s.whole.Set)
 	if err != nil {
 		return nil, err
 	}
-	scores, classes := make([]float64, depth), make([]int32, depth)
 	for i, best := range rows {
-		for k, c := range best[:depth] {
-			scores[k], classes[k] = c.Score, m.Tree.Label[c.Node]
-		}
-		if err := p.Add(scores, classes, s.truth(nil, d.held[i])); err != nil {
+		if err := add(d.held[i], best); err != nil {
 			return nil, err
 		}
 	}

@@ -91,6 +91,53 @@ func ProfileDepth(m *model.Model, set *dataset.Set) int {
 	return min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(set.Stats.MaxLabels))))
 }
 
+// NewProfiles are the profiles of rows of set, to fit cut-offs on; add takes a row and its best
+// terminals by m, ProfileDepth or more.
+func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add func(row uint32, best []model.Scored) error, err error) {
+	depth := ProfileDepth(m, set)
+	if p, err = labelset.NewProfiles(depth, len(m.Labels)); err != nil {
+		return nil, nil, err
+	}
+	scores, classes := make([]float64, depth), make([]int32, depth)
+	return p, func(row uint32, best []model.Scored) error {
+		for k, s := range best[:depth] {
+			scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
+		}
+		var truth []int32
+		for _, l := range labelsOf(set, row) {
+			truth = append(truth, int32(l))
+		}
+		return p.Add(scores, classes, truth)
+	}, nil
+}
+
+// Rank gives each the depth best terminals of rows of set by m, in order, from one goroutine;
+// they are valid until it returns.
+func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best []model.Scored) error) error {
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
+	if err != nil {
+		return err
+	}
+	next := 0
+	fill := func(b *model.Batch) error {
+		for ; !b.Full(); next++ {
+			if next == len(rows) {
+				return io.EOF
+			}
+			b.Add(set.Matrix.Row(int(rows[next])))
+		}
+		return nil
+	}
+	return predictor.Stream(ctx, threads, fill, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			if err := each(int(b.First)+i, r.Best(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // profiles scores the held-out rows with the model of the rest.
 func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
@@ -98,43 +145,14 @@ func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles,
 		return nil, err
 	}
 	defer m.Close()
-	depth := ProfileDepth(m, h.Set)
-	p, err := labelset.NewProfiles(depth, len(m.Labels))
+	p, add, err := NewProfiles(m, h.Set)
 	if err != nil {
 		return nil, err
-	}
-	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
-	if err != nil {
-		return nil, err
-	}
-	next := 0
-	fill := func(b *model.Batch) error {
-		for ; !b.Full(); next++ {
-			if next == len(h.held) {
-				return io.EOF
-			}
-			b.Add(h.Set.Matrix.Row(int(h.held[next])))
-		}
-		return nil
 	}
 	line := h.ui.Start("score the held-out instances", int64(len(h.held)))
 	defer line.Done()
-	scores, classes := make([]float64, depth), make([]int32, depth)
-	var truth []int32
-	return p, predictor.Stream(ctx, h.o.slots(), fill, func(b *model.Batch, r *model.Result) error {
-		for i := range b.Rows() {
-			for k, s := range r.Best(i) {
-				scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
-			}
-			truth = truth[:0]
-			for _, l := range h.labelsOf(int(h.held[int(b.First)+i])) {
-				truth = append(truth, int32(l))
-			}
-			if err := p.Add(scores, classes, truth); err != nil {
-				return err
-			}
-		}
-		line.Set(b.First + int64(b.Rows()))
-		return nil
+	return p, Rank(ctx, m, h.Set, h.held, ProfileDepth(m, h.Set), h.o.slots(), func(i int, best []model.Scored) error {
+		line.Set(int64(i) + 1)
+		return add(h.held[i], best)
 	})
 }

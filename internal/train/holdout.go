@@ -11,9 +11,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
-	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
 	"taxon/worker/program"
 )
 
@@ -71,8 +69,8 @@ func caps(flat bool, trained int) (sweeps int, rows float64) {
 	return sweeps, min(workShare*float64(trained)/float64(sweeps), restShare)
 }
 
-func (h *holdOut) labelsOf(row int) []uint32 {
-	return h.Set.LabelIndex[h.Set.LabelBegin[row]:h.Set.LabelBegin[row+1]]
+func labelsOf(set *dataset.Set, row uint32) []uint32 {
+	return set.LabelIndex[set.LabelBegin[row]:set.LabelBegin[row+1]]
 }
 
 // split chooses the rows; false if there are too few to hold any out.
@@ -86,14 +84,14 @@ func (h *holdOut) split() bool {
 	if h.large() {
 		most = mostHeldLarge
 	}
-	h.held = labelset.HoldOut(rows, h.labelsOf, count, heldShare, most, 1, h.o.Job.Seed)
+	h.held = labelset.HoldOut(rows, func(row int) []uint32 { return labelsOf(h.Set, uint32(row)) }, count, heldShare, most, 1, h.o.Job.Seed)
 	if len(h.held) < LeastHeld {
 		return false
 	}
 	out := make([]bool, rows)
 	for _, r := range h.held {
 		out[r] = true
-		for _, l := range h.labelsOf(int(r)) {
+		for _, l := range labelsOf(h.Set, r) {
 			count[l]--
 		}
 	}
@@ -103,7 +101,7 @@ func (h *holdOut) split() bool {
 			if out[row] {
 				return nil
 			}
-			return h.labelsOf(row)
+			return labelsOf(h.Set, uint32(row))
 		}, count, 1-part, rows, restLeast, h.o.Job.Seed+1) {
 			out[r] = true
 		}
@@ -151,17 +149,9 @@ func (h *holdOut) train(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	meta := h.Meta()
-	meta.Tree = tree
-	w, err := model.NewWriter(dir, meta)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, h.scratch, h.shifted(w.WriteNode)); err != nil {
-		return err
-	}
-	_, err = w.Close(h.report(st), nil)
+	on := *h.Training
+	on.Tree = tree
+	_, err = on.WriteModel(ctx, dir, e, st, nil)
 	return err
 }
 

@@ -248,34 +248,27 @@ func (t *Training) specifyStructure() error {
 	if err := t.Edges.CheckLabels(t.o.Graph, t.Set.Labels); err != nil {
 		return err
 	}
+	graph := t.Edges != nil
 	switch {
-	case t.o.flat():
+	case t.o.flat() || s == nil && !graph:
 		return nil
-	case t.Edges != nil:
-		t.Spec.Structure = &taxonv1.Structure{Names: t.Edges.Names, Parents: t.Edges.Parents, Children: t.Edges.Children, Graph: true}
-		return nil
-	case s == nil:
-		return nil
+	case graph:
+		s = t.Edges
 	case !s.IsDAG():
-		t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
-		return nil
-	}
-	switch t.o.DAG {
-	case "first-parent":
+	case t.o.DAG == "first-parent":
 		s = s.FirstParent()
-		t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
-	case "graph":
-		if t.o.Job.Schedule == "parity" {
-			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents, and --schedule parity needs a tree: add --dag first-parent, or use another schedule")
-		}
+	case t.o.DAG != "graph":
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
+	case t.o.Job.Schedule == "parity":
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents, and --schedule parity needs a tree: add --dag first-parent, or use another schedule")
+	default:
 		if s.IsReversed() {
 			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.Hierarchy)
 		}
 		t.ui.Note("%s: some classes have several parents: read as a graph (--dag first-parent makes it a tree)", t.o.Hierarchy)
-		t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: true}
-	default:
-		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
+		graph = true
 	}
+	t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: graph}
 	return nil
 }
 
@@ -334,6 +327,18 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	}
 	t.work.Remove()
 	return r, nil
+}
+
+// prunedAlike refuses a finished model that was pruned in another way than is asked for now.
+func (t *Training) prunedAlike(m *model.Manifest) error {
+	have := 0.0
+	if m.Pruned != nil {
+		have = m.Pruned.Threshold
+	}
+	if have != t.o.Threshold {
+		return exit.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
+	}
+	return nil
 }
 
 // longRows is the C ||x||^2 from which inner solves converge slowly.
@@ -406,7 +411,9 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	if t.o.Elsewhere != nil { // its tasks ran there
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
-	return t.write(ctx, e, st)
+	trace := TraceOf(st)
+	t.scores.into(trace)
+	return t.publish(context.WithoutCancel(ctx), e, st, trace) // it is over: an interrupt no longer takes it back
 }
 
 func (t *Training) engineConfig() engine.Config {
@@ -431,10 +438,29 @@ func (t *Training) engineConfig() engine.Config {
 	return c
 }
 
-// write assembles the model from the store and publishes it. The training is over, so
-// an interrupt no longer takes it back.
-func (t *Training) write(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus) (*model.Report, error) {
-	trace := TraceOf(st)
-	t.scores.into(trace)
-	return t.publish(context.WithoutCancel(ctx), e, st, trace)
+// publish writes the model that is kept, whole, or pruned with --threshold: to its place, or to
+// the working folder while it lacks its cut-offs.
+func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	to := t.o.Out
+	if t.wantsCutoffs() {
+		to = t.work.finished()
+	}
+	if t.o.Threshold == 0 {
+		return t.WriteModel(ctx, to, e, st, trace)
+	}
+	whole := t.work.Join("whole")
+	defer os.RemoveAll(whole)
+	report, err := t.WriteModel(ctx, whole, e, st, trace)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Open(whole)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if _, err := m.WritePruned(ctx, to, model.PruneOptions{Threshold: t.o.Threshold}, t.o.slots()); err != nil {
+		return nil, err
+	}
+	return report, nil
 }

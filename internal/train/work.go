@@ -61,20 +61,19 @@ func OpenWork(out string, force bool) (*Work, error) {
 		return nil, fs.Explain(w.Path, err)
 	}
 	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		w.lock.Close()
+		w.Close()
 		return nil, exit.Usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
 	}
 	if !w.stillThere() { // its owner ended, and removed it, between our open and our lock
-		w.lock.Close()
+		w.Close()
 		return OpenWork(out, force)
 	}
-	if err := claimable(w.Path); err != nil {
-		w.lock.Close()
-		return nil, err
+	if err = claimable(w.Path); err == nil {
+		err = fs.Explain(w.Path, fs.Mark(w.Path))
 	}
-	if err := fs.Mark(w.Path); err != nil {
-		w.lock.Close()
-		return nil, fs.Explain(w.Path, err)
+	if err != nil {
+		w.Close()
+		return nil, err
 	}
 	if force {
 		w.clean()
