@@ -28,6 +28,7 @@ var imports = map[string][]string{
 
 	"internal/sparse":   {},
 	"internal/exit":     {},
+	"internal/tell":     {},
 	"internal/human":    {},
 	"internal/fs":       {"internal/fs/hdfs"},
 	"internal/fs/hdfs":  {},
@@ -80,7 +81,7 @@ var imports = map[string][]string{
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobspec", "internal/labelset", "internal/model", "internal/planinfo", "internal/taxonomy", "proto/taxon/v1", "worker", "worker/program"},
+		"internal/jobspec", "internal/labelset", "internal/model", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/train"
+	"taxon/internal/tell"
 	"taxon/mapper"
 	"taxon/worker/program"
 )
@@ -51,13 +51,15 @@ func (a *app) silent() *app {
 	return &s
 }
 
-// told is what a training tells the user by.
-func (a *app) told() train.UI { return trainUI{a.ui} }
+// told is what a package tells the user by.
+func (a *app) told() tell.Teller { return trainUI{a.ui} }
 
 type trainUI struct{ *ui }
 
-func (u trainUI) Start(what string, total int64) train.Line      { return u.ui.Start(what, total) }
-func (u trainUI) StartBytes(what string, total int64) train.Line { return u.ui.StartBytes(what, total) }
+func (u trainUI) Start(what string, total int64) tell.Progress { return u.ui.Start(what, total) }
+func (u trainUI) StartBytes(what string, total int64) tell.Progress {
+	return u.ui.StartBytes(what, total)
+}
 
 // commandLine is what was typed, quoted for a shell: for hints to go on with it.
 func (a *app) commandLine() string {

@@ -8,6 +8,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/human"
+	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -49,7 +50,7 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 
 // show puts sweep, gap and the time left on the progress line. How far the work is, is
 // measured on the way of log(gap) from the first certificate to the tolerance.
-func (t *Training) show(p Line, st *taxonv1.JobStatus) {
+func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus) {
 	var extra []string
 	if k := st.GetTasks(); k != nil {
 		if n := k.GetDone() + k.GetRunning() + k.GetWaiting(); n > 0 {

@@ -18,6 +18,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/model"
+	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -96,25 +97,9 @@ type Elsewhere interface {
 	Ended(report *model.Report, err error)
 }
 
-// UI is what a user is told while a training works.
-type UI interface {
-	Note(format string, args ...any) // what was done, what to try next
-	Warn(format string, args ...any) // what the user may want to change
-	// Start and StartBytes open a line of progress; total 0: not known.
-	Start(what string, total int64) Line
-	StartBytes(what string, total int64) Line
-}
-
-// Line is a line of progress. Done ends it, and may be called again.
-type Line interface {
-	Set(done int64, extra ...string)
-	Resume(done int64) // what an earlier run had done
-	Done()
-}
-
 // IngestLines opens a line of progress for each phase of an ingest; end ends the last.
-func IngestLines(ui UI) (set func(dataset.Progress), end func()) {
-	phase, line := "", Line(nil)
+func IngestLines(ui tell.Teller) (set func(dataset.Progress), end func()) {
+	phase, line := "", tell.Progress(nil)
 	end = func() {
 		if line != nil {
 			line.Done()

@@ -17,6 +17,7 @@ import (
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
+	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 )
@@ -31,7 +32,7 @@ type Training struct {
 	Spec      *taxonv1.JobSpec
 	Tree      *taxonomy.Tree
 
-	ui      UI
+	ui      tell.Teller
 	o       *Options
 	work    *Work  // nil: it writes no model of its own
 	scratch string // a folder
@@ -42,7 +43,7 @@ type Training struct {
 }
 
 // Run makes the model at o.Out, or finds it finished there, and returns its report.
-func Run(ctx context.Context, o *Options, ui UI) (*model.Report, error) {
+func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error) {
 	if err := model.Replaceable(o.Out); err != nil { // before any work
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o *Options, ui UI) (*model.Report, error) {
 
 // Open reads structure and data, which are ingested in the folder scratch unless they are
 // already, and specifies the job. The caller closes it.
-func Open(ctx context.Context, o *Options, ui UI, scratch string) (t *Training, err error) {
+func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *Training, err error) {
 	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage)}
 	if err := t.readStructure(ctx); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 
 // On is a training with other options on some of the rows. Its tree is that of all the data:
 // a class without instances among the rows stays, with negatives alone.
-func (t *Training) On(ui UI, job *taxonv1.Options, rows *dataset.Set) (_ *Training, err error) {
+func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
 	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges}
@@ -114,7 +115,7 @@ func (t *Training) On(ui UI, job *taxonv1.Options, rows *dataset.Set) (_ *Traini
 // Close ends what Open has begun.
 func (t *Training) Close() { _ = t.Set.Close() } // nothing was written
 
-func run(ctx context.Context, o *Options, ui UI, work *Work) (*model.Report, error) {
+func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Report, error) {
 	t, err := Open(ctx, o, ui, work.Path)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"taxon/internal/exit"
 	"taxon/internal/model"
+	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -23,12 +24,13 @@ func (h *heard) Note(format string, args ...any) {
 func (h *heard) Warn(format string, args ...any) {
 	h.warnings = append(h.warnings, fmt.Sprintf(format, args...))
 }
-func (h *heard) Start(string, int64) Line      { return unseen{} }
-func (h *heard) StartBytes(string, int64) Line { return unseen{} }
+func (h *heard) Start(string, int64) tell.Progress      { return unseen{} }
+func (h *heard) StartBytes(string, int64) tell.Progress { return unseen{} }
 
 type unseen struct{}
 
 func (unseen) Set(int64, ...string) {}
+func (unseen) Total(int64)          {}
 func (unseen) Resume(int64)         {}
 func (unseen) Done()                {}
 
