@@ -2,10 +2,10 @@
 // the working folder with its checkpoint, the hold-out that cut-offs are fitted on, the shift
 // of rare classes, warm starts, evaluation by sweep, and the model's description of itself.
 //
-// Equal data, options and seed give equal bytes. Run takes the caller's options as checked by
-// package jobspec and the coordinator; what it refuses of files is said with --flag names, as
-// `taxon train` has them. Errors that the user can mend, and the clean end of a
-// cancelled context, carry the exit status of package exit, or are fs.InputErrors.
+// Equal data, options and seed give equal bytes. The caller has checked the options against
+// one another; what files show to be wrong is refused here, in the names of `taxon train`'s
+// flags. Errors that the user can mend, and the clean end of a cancelled context, carry the
+// exit status of package exit, or are fs.InputErrors.
 package train
 
 import (
