@@ -32,6 +32,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		EndedUnixMs: j.Ended.unixMS(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
 		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
+		Report: p.Report,
 	}
 	s.WaitsFor, s.Kept = m.waitsFor(j), m.kept(j)
 	if b := j.better(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {

@@ -40,10 +40,12 @@ var imports = map[string][]string{
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
 	"internal/labelset": {},
-	"internal/model":    {"internal/fs", "internal/labelset", "internal/taxonomy"},
-	"internal/export":   {"internal/model"},
+	"internal/model":    {"internal/fs", "internal/labelset", "internal/modelform", "internal/taxonomy"},
+	"internal/export":   {"internal/model", "internal/modelform"},
 	"internal/generate": {"internal/fs"},
 	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "internal/taxonomy", "proto/taxon/v1"},
+
+	"internal/modelform": {},
 
 	"store":           {},
 	"store/memory":    {"store"},
@@ -59,20 +61,26 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":                   {"internal/human", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
-	"coordinator/method":            {"internal/human", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/registry":   {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
+	"coordinator":        {"internal/human", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator/method": {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
+	"coordinator/method/registry": {"coordinator/method", "coordinator/method/mlr", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec", "internal/modelform",
+		"internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/methodtest": {"proto/taxon/v1"},
 	"coordinator/method/recursive":  {"coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
+	"coordinator/method/mlr":        {"coordinator/method", "internal/modelform", "proto/taxon/v1"},
+	"coordinator/method/td":         {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"worker": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
 		"worker/codec", "worker/program", "worker/program/registry"},
 	"worker/codec":            {"internal/sparse"},
 	"worker/program":          {"coordinator/method", "internal/dataset", "internal/taxonomy", "proto/taxon/v1", "store", "worker/codec"},
-	"worker/program/registry": {"worker/program", "worker/program/recursive"},
+	"worker/program/registry": {"worker/program", "worker/program/mlr", "worker/program/recursive", "worker/program/td"},
 	"worker/program/recursive": {"coordinator/method", "coordinator/method/recursive", "internal/dataset", "internal/jobspec", "internal/taxonomy",
 		"mapper", "proto/taxon/v1", "reducer", "store", "worker/codec", "worker/program"},
+	"worker/program/mlr": {"coordinator/method", "coordinator/method/mlr", "internal/dataset", "internal/sparse", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
+	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",
+		"internal/sparse", "internal/taxonomy", "mapper", "proto/taxon/v1", "store", "worker/program"},
 
-	"internal/cluster": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
+	"internal/cluster": {"coordinator/method/registry", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn":              {},
 	"internal/cluster/supervise": {"internal/fs"},
@@ -81,7 +89,7 @@ var imports = map[string][]string{
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobspec", "internal/labelset", "internal/model", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
+		"internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd

@@ -34,7 +34,7 @@ func newExplainCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "why a model gives an instance its label",
 		Long: "Takes the score of the predicted class apart: along its path in the hierarchy, from the root to the class, what each level adds, " +
-			"and which words or features speak for and against it there. A class's weights are the sum of what each level changes, so the parts add up to the score. " +
+			"and which words or features speak for and against it there. A class's weights are the sum of what each level changes, so the parts add up to the score; by top-down descent (td) each level is an edge with its margin, and the score is the smallest of them. " +
 			"The runners-up stand below with their scores; --label explains another class instead. " +
 			"With --text each argument is an instance of its own; with --json several of them make one list.",
 		Example: "taxon explain --model wordnet --text 'the small dog barked'\n" +

@@ -224,6 +224,9 @@ func (a *app) exportWeights(ctx context.Context, m *model.Model, o exportOptions
 	}
 	beside := map[string][]byte{}
 	if f.matrix {
+		if err := s.CheckMatrix(); err != nil {
+			return err
+		}
 		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
 		if words := s.Words(); words != nil {
 			beside["features.txt"] = words

@@ -49,7 +49,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		f.StringVar(&o.out, "out", fs.Stdin, "write to `FILE`, or - for standard output")
 		intFlag(f, &o.top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels that the rule gives")
 		cutoffFlag(f, &o.cutoff)
-		f.BoolVar(&o.scores, "scores", false, "write label:score")
+		f.BoolVar(&o.scores, "scores", false, "write label:score, a probability where the model gives those")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.rows.threads) })
 	require(cmd, "model", "data")
@@ -196,7 +196,7 @@ func (l *labelWriter) write(b *model.Batch, r *model.Result) error {
 			}
 			l.line = append(l.line, l.names[s.Node]...)
 			if l.scores {
-				l.line = strconv.AppendFloat(append(l.line, ':'), s.Score, 'g', -1, 64)
+				l.line = strconv.AppendFloat(append(l.line, ':'), r.Shown(i, s.Score), 'g', -1, 64)
 			}
 			l.labels++
 		}

@@ -68,7 +68,7 @@ func reportOf(st *taxonv1.JobStatus) *model.Report {
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
 		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
-		CapsBefore: train.CapsBefore(st), Better: train.BetterOf(st),
+		CapsBefore: train.CapsBefore(st), Better: train.BetterOf(st), Own: train.OwnKeys(st),
 	}
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
@@ -68,7 +71,7 @@ func newTrainCmd(a *app) *cobra.Command {
 		Use:     "train --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
-		Long: "Trains one linear classifier per class, regularised along the class structure (rr-svm, rr-lr) or each for itself (bsvm, blr), until the certified " +
+		Long: "Trains one linear classifier per class, regularised along the class structure (rr-svm, rr-lr), each for itself (bsvm, blr), one per edge of the tree, against its siblings (td), or all against each other (mlr), until the certified " +
 			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
@@ -121,7 +124,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 // jobFlags say what is trained, and for how long; submit has them too.
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.method, "method", "rr-svm", []string{"rr-svm", "rr-lr", "bsvm", "blr"}, "recursive regularisation along the structure by hinge or logistic loss, or the same one-versus-rest")
+		choiceFlag(f, &o.method, "method", "rr-svm", registry.Names(), "recursive regularisation along the structure by hinge or logistic loss (rr-svm, rr-lr), the same one-versus-rest (bsvm, blr), one-versus-rest among the children of each node, top down (td), or soft-max regression over all classes (mlr)")
 		choiceFlag(f, &o.loss, "loss", "hinge", []string{"hinge", "squared-hinge", "logistic"}, "loss of an instance; rr-lr and blr have the logistic one")
 		floatFlag(f, &o.c, "C", 1, "weight of the losses against the regularisation", costRange)
 		floatFlag(f, &o.bias, "bias", 1, "value of the bias feature, 0 for none", biasRange)
@@ -159,7 +162,7 @@ func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	})
 }
 
-// settle makes method and loss agree: the logistic loss belongs to rr-lr and blr.
+// settle makes method and loss agree: the logistic loss belongs to rr-lr and blr, that of the soft-max to mlr.
 func (o *trainOptions) settle(chosen bool) error {
 	switch o.method {
 	case "rr-lr", "blr":
@@ -167,9 +170,11 @@ func (o *trainOptions) settle(chosen bool) error {
 			return usagef("train: --method %s has the logistic loss: leave out --loss %s, or use --method %s", o.method, o.loss, map[string]string{"rr-lr": "rr-svm", "blr": "bsvm"}[o.method])
 		}
 		o.loss = "logistic"
+	case "mlr": // it refuses --loss
+		o.loss = "softmax"
 	default:
 		if o.loss == "logistic" {
-			return usagef("train: --loss logistic goes with --method %s", map[string]string{"rr-svm": "rr-lr", "bsvm": "blr"}[o.method])
+			return usagef("train: --loss logistic goes with --method %s", cmp.Or(map[string]string{"rr-svm": "rr-lr", "bsvm": "blr"}[o.method], "rr-lr or blr"))
 		}
 	}
 	return nil
@@ -217,6 +222,11 @@ func (o *trainOptions) checkUseless() error {
 	given := o.given
 	if given == nil {
 		return nil
+	}
+	for _, option := range registry.Refused(o.method) {
+		if given(option) {
+			return usagef("train: --%s means nothing to --method %s: leave it out, or use one of %s", option, o.method, strings.Join(registry.Taking(option), ", "))
+		}
 	}
 	switch {
 	case given("colouring") && o.schedule != "colour":

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/eval"
 	"taxon/internal/model"
 )
 
@@ -40,6 +42,17 @@ func noisyFiles(t *testing.T) (dir string) {
 		}
 	}
 	return dir
+}
+
+// UnmarshalJSON is the way back from MarshalJSON.
+func (d *trainedDocument) UnmarshalJSON(b []byte) error {
+	d.Report = new(model.Report)
+	var rest struct {
+		Test *eval.Result `json:"test"`
+	}
+	err := errors.Join(json.Unmarshal(b, d.Report), json.Unmarshal(b, &rest))
+	d.Test = rest.Test
+	return err
 }
 
 // trained runs train --json in dir and returns the report, the test's figures and the trace.

@@ -11,7 +11,14 @@ import (
 // trainedDocument is `taxon train --json`: the report, and with --test the figures.
 type trainedDocument struct {
 	*model.Report
-	Test *eval.Result `json:"test,omitempty"`
+	Test *eval.Result // nil: there was no --test
+}
+
+// MarshalJSON writes both as one object.
+func (d trainedDocument) MarshalJSON() ([]byte, error) {
+	return model.JoinObjects(d.Report, struct {
+		Test *eval.Result `json:"test,omitempty"`
+	}{d.Test})
 }
 
 // printTrained evaluates on --test and prints what was reached.

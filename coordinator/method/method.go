@@ -17,6 +17,7 @@ import (
 	"math"
 	"strings"
 
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -178,6 +179,17 @@ type Lookahead interface {
 	Ahead() (next Step, again, known bool)
 }
 
+// Modeller is a Method whose models are not of the zero Form.
+type Modeller interface {
+	Form(*taxonv1.Options) modelform.Form
+}
+
+// Refuser is a Method that takes some of the command line's options only.
+type Refuser interface {
+	// Refuses names those that mean nothing to it.
+	Refuses() []string
+}
+
 // Late says what becomes of tasks that nobody has when the time is up.
 type Late uint8
 
@@ -229,6 +241,9 @@ type Progress struct {
 	StoppedBy   string       // one of the reasons below; "": it goes on
 	Tolerance   float64      // the Gap that ends the job
 	MaxSweeps   uint32       // 0: no cap
+	// Report are the method's own figures for the job's report, a JSON object: its keys stand
+	// beside those that all reports have. nil: none, or not yet.
+	Report json.RawMessage `json:",omitempty"`
 }
 
 // Reasons why a job stopped (JobStatus.stopped_by).

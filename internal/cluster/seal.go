@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
@@ -358,7 +359,7 @@ func (s *Sealer) digest(ctx context.Context, job string) (Seal, error) {
 	if r.GetSpec().GetOptions().GetBias() > 0 {
 		columns++
 	}
-	d := model.NewDigest(tree, columns)
+	d := model.NewDigest(tree, columns, registry.Form(r.GetSpec().GetOptions()))
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return Seal{}, fmt.Errorf("%w: %w", worker.ErrSpool, err)
 	}

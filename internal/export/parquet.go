@@ -136,8 +136,9 @@ func (p *parquet) addNode(n int, entries []byte) {
 	if count == 0 {
 		return
 	}
-	p.kind.add(p.s.m.NodeKind(n), count)
-	p.node.add(p.s.m.NodeName(n), count)
+	kind, name := p.s.m.VectorName(n)
+	p.kind.add(kind, count)
+	p.node.add(name, count)
 	for ; len(entries) > 0; entries = entries[8:] {
 		p.feature, p.weight = append(p.feature, entries[:4]...), append(p.weight, entries[4:8]...)
 		if p.word != nil {

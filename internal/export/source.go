@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 )
 
 // Source is what all formats read: a model, thresholded, its columns in input order.
@@ -43,6 +44,15 @@ func (s *Source) columns() int {
 		return s.width + 1
 	}
 	return s.width
+}
+
+// CheckMatrix refuses a model whose classes' vectors are no rows of one matrix, as the class
+// with the greatest product with an instance is not the one predicted.
+func (s *Source) CheckMatrix() error {
+	if p := s.m.Form.Predictor; p != modelform.Linear {
+		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use --format text, parquet or model", p)
+	}
+	return nil
 }
 
 // keeps says whether weight v of a feature is exported.

@@ -44,13 +44,13 @@ func (c *Cutoffs) Threshold(scores []float64) float64 {
 	return t
 }
 
-// Above counts the leading scores, which fall, above a threshold; at least one if there is one.
+// Above counts the first score, whatever it is, and those behind it, which fall, above a threshold.
 func Above(scores []float64, threshold float64) int {
-	n := 0
+	n := min(1, len(scores))
 	for n < len(scores) && scores[n] > threshold {
 		n++
 	}
-	return min(max(n, 1), len(scores))
+	return n
 }
 
 // PerClass appends to dst the places of the classes whose score is above their own

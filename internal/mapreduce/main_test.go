@@ -18,7 +18,7 @@ import (
 // TestMain is the tests' entry, and the task program's when the local runner starts this
 // binary as a map or reduce task: taxon-task KIND STATE RUN SEED ROWS CLASSES.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 8 && os.Args[1] == "taxon-task" {
+	if len(os.Args) == 9 && os.Args[1] == "taxon-task" {
 		if err := runTask(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func runTask(args []string) error {
-	var n [3]int
+	var n [4]int
 	for i := range n {
 		var err error
 		if n[i], err = strconv.Atoi(args[3+i]); err != nil {
@@ -38,7 +38,7 @@ func runTask(args []string) error {
 	}
 	t := mapreduce.Task{State: args[1], Run: args[2], Cores: 2, Attempt: mapreduce.AttemptName(),
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) {
-			return jobs.Small(uint64(n[0]), n[1], n[2]).Set, nil
+			return data{n[0], n[1], n[2], n[3]}.job().Set, nil
 		},
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if args[0] == "map" {
@@ -47,14 +47,21 @@ func runTask(args []string) error {
 	return t.Reduce(context.Background())
 }
 
-// data names a small job by what jobs.Small makes it from.
-type data struct{ seed, rows, classes int }
+// data names a small job by what jobs.Small makes it from; first 1: with the rows' first labels
+// alone, and no structure.
+type data struct{ seed, rows, classes, first int }
 
-func (d data) job() *jobs.Job { return jobs.Small(uint64(d.seed), d.rows, d.classes) }
+func (d data) job() *jobs.Job {
+	j := jobs.Small(uint64(d.seed), d.rows, d.classes)
+	if d.first == 1 {
+		return j.FirstLabels()
+	}
+	return j
+}
 
 // local is a runner whose tasks are this test binary.
 func (d data) local() *mapreduce.Local {
 	return &mapreduce.Local{Threads: 2, Command: func(kind string, j *mapreduce.Job) []string {
-		return []string{os.Args[0], "taxon-task", kind, j.State, j.Run, strconv.Itoa(d.seed), strconv.Itoa(d.rows), strconv.Itoa(d.classes)}
+		return []string{os.Args[0], "taxon-task", kind, j.State, j.Run, strconv.Itoa(d.seed), strconv.Itoa(d.rows), strconv.Itoa(d.classes), strconv.Itoa(d.first)}
 	}}
 }

@@ -138,7 +138,7 @@ func TestSameBytes(t *testing.T) {
 		if testing.Short() && n > 1 {
 			continue
 		}
-		d := data{1, 150, 30}
+		d := data{1, 150, 30, 0}
 		j := d.job()
 		o := jobs.Defaults()
 		o.Gap, o.MaxSweeps = 0.05, 6
@@ -151,10 +151,19 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
+// TestSoftmax: a method whose maps are rows, and that takes up to four steps a sweep.
+func TestSoftmax(t *testing.T) {
+	d := data{8, 600, 30, 1}
+	j := d.job()
+	o := &taxonv1.Options{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}
+	e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), d.local(), nil))
+	alike(t, e, start(t, j, nil), j.Spec(o))
+}
+
 // TestJobs: a sweep is one job, as the REDUCE tasks follow the MAP tasks within it.
 func TestJobs(t *testing.T) {
 	for _, method := range [][2]string{{"rr-svm", "hinge"}, {"rr-lr", "logistic"}} {
-		d := data{2, 200, 40}
+		d := data{2, 200, 40, 0}
 		var runs, reduced atomic.Int64
 		r := counted{d.local(), func(j *mapreduce.Job) {
 			runs.Add(1)
@@ -186,7 +195,7 @@ func (c counted) Run(ctx context.Context, j *mapreduce.Job) error {
 // TestAttempts: tasks that run twice, are killed before, while and after they work, and
 // finish in any order change nothing.
 func TestAttempts(t *testing.T) {
-	d := data{3, 200, 40}
+	d := data{3, 200, 40, 0}
 	r := d.local()
 	var mu sync.Mutex
 	n, killed := 0, 0
@@ -242,7 +251,7 @@ func (k *killer) Write(p []byte) (int, error) {
 // TestGuard: a step that is done again, as the objective rose, finds the contributions of
 // the sweep in the folder, or has them made anew.
 func TestGuard(t *testing.T) {
-	d := data{4, 150, 30}
+	d := data{4, 150, 30, 0}
 	j := d.job()
 	o := jobs.Defaults()
 	o.Gap, o.MaxSweeps = 1e-7, 6
@@ -291,7 +300,7 @@ func (r *risen) Run(ctx context.Context, j *taxonv1.JobResult, l *taxonv1.Lease)
 // TestRestart: a driver that ends in mid-training goes on from the last whole sweep, and
 // what it left half done is gone.
 func TestRestart(t *testing.T) {
-	d := data{5, 200, 40}
+	d := data{5, 200, 40, 0}
 	j := d.job()
 	o := jobs.Defaults()
 	o.Gap, o.MaxSweeps = 1e-7, 7
@@ -356,7 +365,7 @@ func (s stopping) Run(ctx context.Context, j *mapreduce.Job) error {
 // TestFailures: a job that fails is tried again, a bounded number of times; what the user
 // has to mend ends the training at once.
 func TestFailures(t *testing.T) {
-	d := data{6, 100, 20}
+	d := data{6, 100, 20, 0}
 	j := d.job()
 	o := jobs.Defaults()
 	o.Gap = 0.1
@@ -419,7 +428,7 @@ func (f failing) Run(ctx context.Context, j *mapreduce.Job) error {
 
 // TestCancelled: a cancelled training leaves a checkpoint.
 func TestCancelled(t *testing.T) {
-	d := data{7, 300, 40}
+	d := data{7, 300, 40, 0}
 	j := d.job()
 	o := jobs.Defaults()
 	o.Gap = 1e-9

@@ -7,6 +7,7 @@ import (
 	"hash"
 	"slices"
 
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
 
@@ -14,6 +15,7 @@ import (
 // Writer has one; alone it names weights without storing them.
 type Digest struct {
 	tree    *taxonomy.Tree
+	form    modelform.Form
 	columns int // of the weight vectors, the bias included
 	next    int // node expected next
 
@@ -26,9 +28,9 @@ type Digest struct {
 }
 
 // NewDigest starts the digest of a tree's weights over so many columns (features, and
-// one more with a bias).
-func NewDigest(tree *taxonomy.Tree, columns int) *Digest {
-	return &Digest{tree: tree, columns: columns, path: newPath(columns), weights: sha256.New()}
+// one more with a bias), of a model of a form.
+func NewDigest(tree *taxonomy.Tree, columns int, form modelform.Form) *Digest {
+	return &Digest{tree: tree, form: form, columns: columns, path: newPath(columns), weights: sha256.New()}
 }
 
 // WriteNode adds the overrides of node n; see Writer.WriteNode.
@@ -42,9 +44,9 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	if err := (record{columns, values}).check(d.columns); err != nil {
 		return fmt.Errorf("write model: node %d: %w", n, err)
 	}
-	d.path.leaveTo(d.tree.Parent[n])
+	d.path.leaveTo(d.form.Above(d.tree.Parent[n]))
 	d.keep(columns, values)
-	if !d.tree.Leaf[n] {
+	if !d.tree.Leaf[n] && d.form.Weights == modelform.Overrides {
 		// The frame outlives the scratch slices.
 		d.path.enter(int32(n), record{append([]uint32(nil), d.kept...), append([]float32(nil), d.values...)})
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"taxon/internal/modelform"
 )
 
 // Term is what one feature of an instance adds to a score at one node.
@@ -28,11 +30,19 @@ type Level struct {
 //	x.w_n = sum over nodes p on the path of  sum over columns c of x_c (w_p[c] - w_parent(p)[c])
 //
 // exactly, up to the rounding of float64 sums. Columns ascend; those that the model does not
-// have say nothing.
+// have say nothing. Of whole weights the terminal is the one level. By descent a level is an
+// edge: its gain is its margin, and the score down to it the smallest margin so far; an only
+// child has neither.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
+	edges := m.Form.Predictor == modelform.Descent
 	var up []int32
-	for ; n >= 0; n = m.Tree.Parent[n] {
+	for n >= 0 {
 		up = append(up, n)
+		if edges {
+			n = m.Tree.Parent[n]
+		} else {
+			n = m.above(n)
+		}
 	}
 	slices.Reverse(up)
 	features := uint32(len(m.Feature))
@@ -44,8 +54,12 @@ func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 	}
 	weight := map[uint32]float64{} // of the parent, where it is not zero
 	levels := make([]Level, len(up))
-	score := 0.0
+	children := childCounts(m.Tree)
+	score, way := 0.0, math.Inf(1)
 	for k, node := range up {
+		if edges {
+			clear(weight)
+		}
 		l := &levels[k]
 		l.Node = node
 		cs, vs := m.Overrides(int(node))
@@ -64,7 +78,14 @@ func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 			}
 			l.Gain += gain
 		}
-		score += l.Gain
+		if score += l.Gain; edges {
+			if score = 0; children[m.Tree.Parent[node]+1] > 1 {
+				way = min(way, l.Gain)
+			}
+			if !math.IsInf(way, 1) {
+				score = way
+			}
+		}
 		l.Score = score
 		slices.SortStableFunc(l.Terms, func(a, b Term) int { return cmp.Compare(math.Abs(b.Gain), math.Abs(a.Gain)) })
 	}

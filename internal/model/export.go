@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"taxon/internal/taxonomy"
+	"taxon/internal/modelform"
 )
 
 // TextExporter writes effective weights as text, a line a node:
@@ -16,12 +16,15 @@ import (
 //	KIND NAME idx:val ... [bias:val]
 //
 // KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual
-// (NAME is -). Indices are those of the input, counted from 1, ascending; only nonzero
+// (NAME is -). By descent the weights are those of edges: KIND is edge, NAME is PARENT,CHILD
+// (a spawned leaf has its parent's name; a root's parent is -), and an only root has no line.
+// Indices are those of the input, counted from 1, ascending; only nonzero
 // weights are written, as the shortest decimals that read back to the same float32.
 type TextExporter struct {
 	m         *Model
 	threshold float32
 	order     []uint32 // columns by ascending input index
+	first     int      // node with a line; by descent 1 if node 0 is the only root
 }
 
 // NewTextExporter prepares an export that leaves out weights below threshold in
@@ -31,6 +34,9 @@ func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
 	}
 	e := &TextExporter{m: m, threshold: float32(threshold), order: make([]uint32, len(m.Feature))}
+	if m.Form.Predictor == modelform.Descent && childCounts(m.Tree)[0] == 1 {
+		e.first = 1
+	}
 	for c := range e.order {
 		e.order[c] = uint32(c)
 	}
@@ -40,12 +46,10 @@ func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 
 // appendNode appends the line of node n, whose effective weights are w.
 func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
-	t := e.m.Tree
-	kind, _ := kindName(t.Kind[n])
-	name := t.Name[n]
-	if t.Kind[n] == taxonomy.Virtual {
-		name = "-"
+	if n < e.first {
+		return b
 	}
+	kind, name := e.m.VectorName(n)
 	b = append(append(append(b, kind...), ' '), name...)
 	for _, c := range e.order {
 		v := w[c]

@@ -7,13 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"taxon/internal/modelform"
 )
 
 // Version is the format's version of a model as it was trained, PrunedVersion that of a
-// pruned one; a reader refuses any other.
+// pruned one, FormVersion that of either with a form of its own, which programs before it
+// would misread; a reader refuses any other.
 const (
 	Version       = 1
 	PrunedVersion = 2
+	FormVersion   = 3
 )
 
 const formatName = "taxon-model"
@@ -52,9 +56,23 @@ type Manifest struct {
 	Options  Options  `json:"options"`
 	Data     DataInfo `json:"data"`
 	Counts   Counts   `json:"counts"`
-	Pruned   *Pruned  `json:"pruned,omitempty"` // version 2 only
-	Report   Report   `json:"report"`
-	Files    []File   `json:"files"`
+	Pruned   *Pruned  `json:"pruned,omitempty"` // of a pruned model
+
+	Form modelform.Form `json:"form,omitzero"` // version 3 only
+
+	Report Report `json:"report"`
+	Files  []File `json:"files"`
+}
+
+// version is the one that a manifest of these contents has.
+func (m *Manifest) version() int {
+	switch {
+	case m.Form != modelform.Form{}:
+		return FormVersion
+	case m.Pruned != nil:
+		return PrunedVersion
+	}
+	return Version
 }
 
 // checksumPrefix opens every manifest; the 64 hex digits follow it.
@@ -96,8 +114,8 @@ func parseManifest(b []byte) (*Manifest, error) {
 	if m.Format != formatName {
 		return nil, fmt.Errorf("format %q, want %q", m.Format, formatName)
 	}
-	if m.Version != Version && m.Version != PrunedVersion {
-		return nil, fmt.Errorf("model format version %d; this taxon reads versions %d and %d", m.Version, Version, PrunedVersion)
+	if m.Version < Version || m.Version > FormVersion {
+		return nil, fmt.Errorf("model format version %d; this taxon reads versions %d to %d", m.Version, Version, FormVersion)
 	}
 	if err := m.checkPruned(); err != nil {
 		return nil, err
@@ -162,12 +180,12 @@ func (m *Manifest) shardSpan() int {
 	return m.Counts.Features
 }
 
-// checkPruned verifies that the version and what is said of the pruning go together.
+// checkPruned verifies that the version and what is said of the form and the pruning go together.
 func (m *Manifest) checkPruned() error {
 	p := m.Pruned
 	switch {
-	case (m.Version == PrunedVersion) != (p != nil):
-		return fmt.Errorf("version %d and \"pruned\" do not go together", m.Version)
+	case m.Version != m.version():
+		return fmt.Errorf("version %d does not go together with \"pruned\" and \"form\"", m.Version)
 	case p != nil && (PruneOptions{Threshold: p.Threshold}.validate() != nil || p.Values != valuesSingle && p.Values != valuesHalf):
 		return fmt.Errorf("pruned: threshold %g, values %q: not known", p.Threshold, p.Values)
 	}

@@ -1,12 +1,14 @@
 package model
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"taxon/internal/labelset"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
 
@@ -80,6 +82,9 @@ type Report struct {
 	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"` // what the cut-offs reached there
+
+	// Own are the method's own keys. They stand beside the others.
+	Own map[string]json.RawMessage `json:"-"`
 }
 
 // Better is a sweep whose certificate is better than that of the weights which came later.
@@ -118,6 +123,7 @@ type Text struct {
 // Meta is everything of a model but its weights and its report.
 type Meta struct {
 	Options     Options
+	Form        modelform.Form // what the records hold and how they predict; the method says it
 	Data        DataInfo
 	Tree        *taxonomy.Tree      // the trained tree
 	Structure   *taxonomy.Structure // as the user gave it, for evaluation; nil: none was given
@@ -139,7 +145,7 @@ func (m *Meta) columns() int {
 // validate reports every violation at once. A reader calls it too, so that whatever
 // passed the checksums is also sound.
 func (m *Meta) validate() error {
-	var errs []error
+	errs := []error{m.Form.Check()}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if b := m.Options.Bias; !(b >= 0) || math.IsInf(b, 0) {
 		add("bias %v: not a finite number >= 0", b)

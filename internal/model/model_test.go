@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"taxon/internal/fs"
+	"taxon/internal/modelform"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden model")
@@ -341,6 +342,19 @@ func TestGolden(t *testing.T) {
 	}
 	sameFiles(t, packed, pruned(t, openModel(t, golden), o, 2).Dir)
 	openModel(t, packed)
+
+	meta := tinyMeta() // of another form
+	meta.Form = modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent, Link: modelform.Softmax}
+	formed, dir := filepath.Join("testdata", "form"), filepath.Join(t.TempDir(), "m")
+	if *rewrite {
+		os.RemoveAll(formed)
+		writeModel(t, formed, meta, tinyWeights(), 80)
+	}
+	writeModel(t, dir, meta, tinyWeights(), 80)
+	sameFiles(t, formed, dir)
+	if m := openModel(t, formed); m.Form != meta.Form || m.Manifest.Version != FormVersion {
+		t.Errorf("read back as version %d, %+v", m.Manifest.Version, m.Form)
+	}
 }
 
 func sameFiles(t *testing.T, golden, dir string) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
 
@@ -41,7 +42,7 @@ func openLocal(dir string) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Dir: dir, Manifest: *manifest}
-	m.Options, m.Data = manifest.Options, manifest.Data
+	m.Options, m.Form, m.Data = manifest.Options, manifest.Form, manifest.Data
 	if err := m.load(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -261,6 +262,19 @@ func (m *Model) NodeKind(n int) string {
 	return kind
 }
 
+// VectorName is what exports call the weights of node n: kind and name of the node, or by
+// descent edge and PARENT,CHILD: - above the roots.
+func (m *Model) VectorName(n int) (kind, name string) {
+	kind, name = m.NodeKind(n), m.NodeName(n)
+	if m.Form.Predictor != modelform.Descent {
+		return kind, name
+	}
+	if p := m.Tree.Parent[n]; p >= 0 {
+		return "edge", m.NodeName(int(p)) + "," + name
+	}
+	return "edge", "-," + name
+}
+
 // Terminals is the number of nodes that bear a loss: the classes to choose from.
 func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 
@@ -280,8 +294,11 @@ func (m *Model) Close() error {
 // model has one.
 func (m *Model) Columns() int { return m.columns() }
 
+// above is the node whose weights the record of node n begins from; -1: zero.
+func (m *Model) above(n int32) int32 { return m.Form.Above(m.Tree.Parent[n]) }
+
 // Overrides returns the columns on which node n differs from its parent and its values
-// there. Both alias the mapped file.
+// there; of whole weights: its nonzero ones. Both alias the mapped file.
 func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
 	r := m.overrides()[n]
 	return r.columns, r.values
@@ -298,7 +315,7 @@ func (m *Model) Vector(n int) []float32 {
 // seek enters the ancestors of n and n itself.
 func (m *Model) seek(w *path, n int32) {
 	var up []int32
-	for ; n >= 0; n = m.Tree.Parent[n] {
+	for ; n >= 0; n = m.above(n) {
 		up = append(up, n)
 	}
 	w.leaveTo(-1)
@@ -315,12 +332,12 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 		return nil
 	}
 	w := newPath(m.columns())
-	if p := m.Tree.Parent[first]; p >= 0 {
+	if p := m.above(int32(first)); p >= 0 {
 		m.seek(w, p)
 	}
 	records := m.overrides()
 	for n := first; n < last; n++ {
-		w.leaveTo(m.Tree.Parent[n])
+		w.leaveTo(m.above(int32(n)))
 		w.enter(int32(n), records[n])
 		if err := visit(n, w.current); err != nil {
 			return err

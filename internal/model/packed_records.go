@@ -43,7 +43,7 @@ func (m *Model) sumDifferences(records []record) {
 	current := make([]float64, m.columns())
 	var frames []frame
 	for n, r := range records {
-		for k := len(frames) - 1; k >= 0 && frames[k].node != m.Tree.Parent[n]; k-- {
+		for k := len(frames) - 1; k >= 0 && frames[k].node != m.above(int32(n)); k-- {
 			for i, c := range records[frames[k].node].columns {
 				current[c] = frames[k].old[i]
 			}

@@ -1,6 +1,10 @@
 package model
 
-import "math"
+import (
+	"math"
+
+	"taxon/internal/modelform"
+)
 
 // packedPlan scores a pruned model row by row, straight from the mapped shards:
 //
@@ -23,7 +27,8 @@ type link struct{ node, parent int32 }
 
 func newPackedPlan(m *Model, bias float64) *packedPlan {
 	p := &packedPlan{shards: m.packed, features: uint32(len(m.Feature)), base: make([]float64, m.Tree.Len())}
-	for n, parent := range m.Tree.Parent {
+	for n := range m.Tree.Len() {
+		parent := m.above(int32(n))
 		if m.Tree.Leaf[n] {
 			p.terminals = append(p.terminals, link{int32(n), parent})
 		} else if parent >= 0 { // a root's own score is its sum
@@ -124,7 +129,11 @@ func (s *Scorer) scorePacked(b *Batch) {
 	for row := range b.Rows() {
 		begin, end := b.Begin[row], b.Begin[row+1]
 		s.p.packed.sum(b.Column[begin:end], b.Value[begin:end], s.sums)
-		s.offerRow(row)
+		if s.p.rank != nil {
+			s.p.rank(s, row, s.sums)
+		} else {
+			s.offerRow(row)
+		}
 	}
 }
 
@@ -140,6 +149,9 @@ func (s *Scorer) offerRow(row int) {
 		score := sums[l.node]
 		if l.parent >= 0 {
 			score += sums[l.parent]
+		}
+		if s.p.m.Form.Link == modelform.Softmax {
+			s.mass[row].add(score)
 		}
 		if score > floor {
 			h.offer(Scored{l.node, score})

@@ -3,6 +3,9 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"taxon/internal/modelform"
 )
 
 // maxSingleLabel: at most this many labels a training instance count as single-label
@@ -61,7 +64,8 @@ type PredictOptions struct {
 //
 // Each score is summed in the order of the path and its columns: it depends neither on
 // the batch an instance is in nor on the number of threads. Pruned models are scored by
-// column instead, see packedPlan.
+// column instead, see packedPlan. Of whole weights the parent is the zero vector. Predictors
+// other than the linear one rank by the scores of all nodes: see rankers.
 type Predictor struct {
 	m    *Model
 	o    PredictOptions
@@ -69,6 +73,7 @@ type Predictor struct {
 	deep int     // levels of the deepest terminal
 
 	packed *packedPlan // of a pruned model, else nil
+	rank   ranker      // nil: by the terminals' own scores
 }
 
 // NewPredictor prepares scoring; that costs next to nothing. A Predictor is safe for concurrent use.
@@ -92,7 +97,9 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	if m.Manifest.Pruned != nil {
 		p.packed = newPackedPlan(m, p.bias)
 	}
-	return p, nil
+	var err error
+	p.rank, err = rankers[m.Form.Predictor](m.Tree)
+	return p, err
 }
 
 // batchRows is how many rows a batch of Stream should have: fewer than BatchRows where
@@ -107,6 +114,8 @@ type Result struct {
 	top     int
 	set     []Scored
 	setEnds []int
+	link    string
+	norm    []float64 // softmax: row -> log sum over all terminals of exp(score)
 }
 
 // Best are the k best terminals of row i, best first.
@@ -132,7 +141,13 @@ type Scorer struct {
 	positive [][]Scored
 	part     Batch
 	few      few
-	sums     []float64 // node -> score of one row; pruned models only
+	sums     []float64 // node -> score of one row; pruned models and rankers only
+	mass     []mass    // by row, softmax only
+
+	table  []float64 // of a ranker: scores of all rows, node by node
+	lead   []Scored  // row -> the first of its ranking, which no list holds
+	best   []int32   // of descent: node+1 -> its best child, 0 -> the best root
+	margin []float64 // and the margin there
 }
 
 // NewScorer returns working memory; one goroutine uses it at a time.
@@ -151,18 +166,20 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	}
 	r.top = s.p.o.Top
 	r.best, r.set, r.setEnds = r.best[:0], r.set[:0], r.setEnds[:0]
+	r.link, r.norm = s.p.m.Form.Link, r.norm[:0]
 	if s.p.packed != nil {
 		s.scorePacked(b)
 		s.collect(b.Rows(), r)
 		return nil
 	}
-	step := max(1, levelBytes/8/max(1, s.p.deep))
+	step := s.p.rowsAtATime()
 	if b.Rows() <= step {
 		if s.few.collect(b, len(s.p.m.Feature)) {
 			s.scoreFew(b)
 		} else {
 			s.score(b)
 		}
+		s.rankRows(b.Rows())
 		s.collect(b.Rows(), r)
 		return nil
 	}
@@ -173,9 +190,18 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 			s.part.Add(b.Column[b.Begin[i]:b.Begin[i+1]], b.Value[b.Begin[i]:b.Begin[i+1]])
 		}
 		s.score(&s.part)
+		s.rankRows(last - first)
 		s.collect(last-first, r)
 	}
 	return nil
+}
+
+// rowsAtATime bounds what is kept of the scores of nodes: those of a path, or all of them.
+func (p *Predictor) rowsAtATime() int {
+	if p.rank != nil {
+		return max(1, levelBytes/8/p.m.Tree.Len())
+	}
+	return max(1, levelBytes/8/max(1, p.deep))
 }
 
 // score walks the tree and offers every terminal to every row.
@@ -185,8 +211,7 @@ func (s *Scorer) score(b *Batch) {
 	s.reset(rows)
 	s.cols.fill(b, len(m.Feature))
 	for n := range m.Tree.Len() {
-		parent := m.Tree.Parent[n]
-		s.path.leaveTo(parent)
+		s.path.leaveTo(m.above(int32(n)))
 		level := len(s.path.frames)
 		scores := s.level(level, rows)
 		if level == 0 {
@@ -195,11 +220,10 @@ func (s *Scorer) score(b *Batch) {
 			copy(scores, s.levels[level-1])
 		}
 		s.add(records[n], scores)
-		if m.Tree.Leaf[n] {
-			s.offer(int32(n), scores)
-		} else {
+		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
 			s.path.enter(int32(n), records[n])
 		}
+		s.scored(int32(n), scores)
 	}
 	s.path.leaveTo(-1)
 }
@@ -230,6 +254,11 @@ func (s *Scorer) add(rec record, scores []float64) {
 
 // offer hands terminal n to every row's list.
 func (s *Scorer) offer(n int32, scores []float64) {
+	if s.p.m.Form.Link == modelform.Softmax {
+		for row, score := range scores {
+			s.mass[row].add(score)
+		}
+	}
 	floor := s.floor[:len(scores)]
 	for row, score := range scores {
 		if score > floor[row] {
@@ -269,13 +298,17 @@ func (s *Scorer) reset(rows int) {
 		for i := range s.heaps {
 			s.heaps[i].heap = heap[i*top : i*top : (i+1)*top]
 		}
-		s.floor = make([]float64, rows)
+		s.floor, s.mass, s.lead = make([]float64, rows), make([]mass, rows), make([]Scored, rows)
 		s.positive = make([][]Scored, rows)
 	}
 	for i := range rows {
 		s.heaps[i].heap = s.heaps[i].heap[:0]
 		s.floor[i] = math.Inf(-1)
+		s.mass[i] = mass{most: math.Inf(-1)}
 		s.positive[i] = s.positive[i][:0]
+	}
+	if s.p.rank != nil && s.p.packed == nil {
+		s.table = slices.Grow(s.table[:0], rows*s.p.m.Tree.Len())[:rows*s.p.m.Tree.Len()]
 	}
 }
 
@@ -284,15 +317,22 @@ func (s *Scorer) collect(rows int, r *Result) {
 	for i := range rows {
 		best := s.heaps[i].heap
 		sortScored(best)
+		sortScored(s.positive[i])
+		if s.p.rank != nil { // the first of a ranking is kept whatever the cutoff
+			best = lead(s.lead[i], best)[:s.p.o.Top]
+			s.positive[i] = lead(s.lead[i], s.positive[i])
+		}
 		r.best = append(r.best, best...)
 		switch {
 		case s.p.o.Rule == TopK:
 			r.set = append(r.set, best...)
-		case len(s.positive[i]) > 0:
-			sortScored(s.positive[i])
+		case s.p.o.Rule == Threshold && len(s.positive[i]) > 0:
 			r.set = append(r.set, s.positive[i]...)
 		default:
 			r.set = append(r.set, best[0])
+		}
+		if r.link == modelform.Softmax {
+			r.norm = append(r.norm, s.mass[i].log())
 		}
 		r.setEnds = append(r.setEnds, len(r.set))
 	}

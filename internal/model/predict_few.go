@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"taxon/internal/modelform"
+)
 
 // fewColumns: a batch with at most this many different columns is scored by looking each
 // of them up in every record, which reads a small part of the weights; beyond it one
@@ -52,7 +56,7 @@ func (s *Scorer) scoreFew(b *Batch) {
 	f.current = append(f.current[:0], make([]float32, len(f.columns))...)
 	f.frames = f.frames[:0]
 	for n := range m.Tree.Len() {
-		f.leaveTo(m.Tree.Parent[n])
+		f.leaveTo(m.above(int32(n)))
 		level := len(f.frames)
 		scores := s.level(level, rows)
 		if level == 0 {
@@ -61,13 +65,11 @@ func (s *Scorer) scoreFew(b *Batch) {
 			copy(scores, s.levels[level-1])
 		}
 		var frame *fewFrame
-		if !m.Tree.Leaf[n] {
+		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
 			frame = f.push(int32(n))
 		}
 		s.addFew(records[n], scores, frame)
-		if frame == nil {
-			s.offer(int32(n), scores)
-		}
+		s.scored(int32(n), scores)
 	}
 }
 

@@ -44,11 +44,11 @@ func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, delta
 	if first >= last {
 		return nil
 	}
-	if err := p.seek(p.m.Tree.Parent[first]); err != nil {
+	if err := p.seek(p.m.above(int32(first))); err != nil {
 		return err
 	}
 	for n := first; n < last; n++ {
-		p.leaveTo(p.m.Tree.Parent[n])
+		p.leaveTo(p.m.above(int32(n)))
 		if err := p.visit(int32(n)); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (p *pruner) seek(n int32) error {
 	if n < 0 {
 		return nil
 	}
-	if err := p.seek(p.m.Tree.Parent[n]); err != nil {
+	if err := p.seek(p.m.above(n)); err != nil {
 		return err
 	}
 	return p.visit(n)

@@ -106,7 +106,8 @@ func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error
 		p.Entries += int64(n)
 	}
 	man := w.m.Manifest
-	man.Version, man.Pruned, man.Files = PrunedVersion, p, w.tables.files
+	man.Pruned, man.Files = p, w.tables.files
+	man.Version = man.version()
 	man.Counts.Overrides = int(p.Entries)
 	b, err := encodeManifest(man)
 	if err != nil {

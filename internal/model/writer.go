@@ -40,12 +40,12 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns())}, nil
+	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}, nil
 }
 
-// WriteNode writes the overrides of node n; nodes come in order, each once. columns
+// WriteNode writes the record of node n; nodes come in order, each once. columns
 // ascend strictly; values[i] is w_n at columns[i], finite. A pair that equals the
-// parent's value is left out and -0 becomes +0, so the bytes (and weights_sha256)
+// parent's value (of whole weights: zero) is left out and -0 becomes +0, so the bytes (and weights_sha256)
 // depend on the effective weights alone. The slices are not kept.
 func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
 	if err := w.Digest.WriteNode(n, columns, values); err != nil {
@@ -147,8 +147,10 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if err := w.writeTables(trace); err != nil {
 		return report, err
 	}
-	b, err := encodeManifest(Manifest{Format: formatName, Version: Version, Options: w.meta.Options,
-		Data: w.meta.Data, Counts: counts, Report: report, Files: w.files})
+	man := Manifest{Format: formatName, Options: w.meta.Options, Form: w.meta.Form,
+		Data: w.meta.Data, Counts: counts, Report: report, Files: w.files}
+	man.Version = man.version()
+	b, err := encodeManifest(man)
 	if err != nil {
 		return report, err
 	}

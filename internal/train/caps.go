@@ -63,7 +63,7 @@ func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	switch {
 	case dir != t.o.Out:
 		how = "use the same, for its cut-offs are still to be fitted"
-	case t.o.Warm != "" || m.Pruned != nil:
+	case t.o.Warm != "" || m.Pruned != nil || !StartsWarm(t.o.Job.Method):
 		how = "choose another --out"
 	}
 	return exit.Usagef("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use --force to train anew",

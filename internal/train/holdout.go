@@ -96,7 +96,7 @@ func (h *holdOut) split() bool {
 		}
 	}
 	if h.large() {
-		_, part := caps(h.o.flat(), h.sweeps)
+		_, part := caps(oneVersusRest(h.o.Job.Method), h.sweeps)
 		for _, r := range labelset.HoldOut(rows, func(row int) []uint32 {
 			if out[row] {
 				return nil
@@ -124,7 +124,7 @@ func (h *holdOut) options() *taxonv1.Options {
 		o.MaxSweeps = uint32(max(h.sweeps, 1))
 		return o
 	}
-	sweeps, _ := caps(h.o.flat(), h.sweeps)
+	sweeps, _ := caps(oneVersusRest(h.o.Job.Method), h.sweeps)
 	o.MaxSweeps = uint32(sweeps)
 	o.C /= math.Sqrt(float64(h.rest.Matrix.Rows) / float64(h.Set.Matrix.Rows))
 	return o

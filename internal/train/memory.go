@@ -30,7 +30,7 @@ const denseFrom = 512 << 20
 // processBytes is what the program takes by itself.
 const processBytes = 32 << 20
 
-// smoothBytes is what a training with logistic loss takes, by its plan.
+// smoothBytes is what a training with a smooth loss takes, by its plan.
 func (t *Training) smoothBytes() int64 {
 	p, err := registry.Prepare(t.Spec)
 	if err != nil {
@@ -44,9 +44,12 @@ func (t *Training) smoothBytes() int64 {
 	return max(processBytes+live+live*overDense/100, denseFrom)
 }
 
+// smooth says whether the training's vectors are dense.
+func (t *Training) smooth() bool { return t.o.Job.Loss == "logistic" || t.o.Job.Loss == "softmax" }
+
 // needs estimates the memory of a training.
 func (t *Training) needs() int64 {
-	if t.o.Job.Loss == "logistic" {
+	if t.smooth() {
 		return t.smoothBytes()
 	}
 	need := planinfo.EstimateMemory(t.Spec.GetData(), t.Tree, t.o.Job.Loss, t.o.slots()).Total
@@ -74,7 +77,7 @@ func (t *Training) Fits() error {
 // freed pages back in time to stay within --memory, or what the plan says, unless the user
 // has said how much may gather. What it returns ends that.
 func (t *Training) CollectOften() func() {
-	if t.o.Job.Loss != "logistic" && !t.Tree.IsGraph() || os.Getenv("GOGC") != "" {
+	if !t.smooth() && !t.Tree.IsGraph() || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	need := t.needs()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -95,7 +96,7 @@ func (t *Training) Identity() Identity {
 func (t *Training) Meta() model.Meta {
 	s := t.Set
 	m := model.Meta{
-		Options: t.modelOptions(), Tree: t.Tree, Structure: t.Structure, Labels: s.Labels,
+		Options: t.modelOptions(), Form: registry.Form(t.Spec.GetOptions()), Tree: t.Tree, Structure: t.Structure, Labels: s.Labels,
 		LabelCounts: t.Spec.GetData().GetLabelInstances(), Feature: s.Feature,
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
@@ -115,7 +116,7 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		Instances: t.Set.Matrix.Rows, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
 		Nodes: t.Tree.Len(), Terminals: len(t.Tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
-		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: CapsBefore(st), Better: BetterOf(st),
+		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: CapsBefore(st), Better: BetterOf(st), Own: OwnKeys(st),
 	}
 	t.ReportGraph(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
@@ -124,6 +125,12 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
 	}
 	return r
+}
+
+// OwnKeys are the method's own keys of a report.
+func OwnKeys(st *taxonv1.JobStatus) (own map[string]json.RawMessage) {
+	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has none
+	return own
 }
 
 // ReportGraph adds what only a training on a graph has.

@@ -11,7 +11,9 @@ package train
 import (
 	"context"
 	"runtime"
+	"slices"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/eval"
@@ -62,11 +64,16 @@ func (o *Options) slots() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Flat says whether a method trains each class for itself; a structure is then for evaluation
-// only.
-func Flat(method string) bool { return method == "bsvm" || method == "blr" }
+// Flat says whether a method trains without a structure, which is then for evaluation only.
+func Flat(method string) bool { return oneVersusRest(method) || method == "mlr" }
+
+// oneVersusRest says whether a method trains each class for itself.
+func oneVersusRest(method string) bool { return method == "bsvm" || method == "blr" }
 
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
+
+// StartsWarm says whether a method can begin at a model's weights.
+func StartsWarm(method string) bool { return !slices.Contains(registry.Refused(method), "warm-start") }
 
 // Ingested says whether a folder of shards is among the data.
 func Ingested(data []string) bool {

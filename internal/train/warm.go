@@ -9,6 +9,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/human"
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -72,6 +73,9 @@ func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
 	}
 	if m.Manifest.Pruned != nil {
 		return nil, exit.Usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
+	}
+	if f := (modelform.Form{Link: m.Form.Link}); m.Form != f { // a link is about scores alone
+		return nil, exit.Usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
 	c := &carryOver{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
 	c.mapColumns(t)

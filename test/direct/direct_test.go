@@ -69,8 +69,32 @@ func TestReplayChecks(t *testing.T) {
 // recorded trains on an engine and returns the tasks and the weights' hash.
 func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, string) {
 	t.Helper()
+	r, _, nodes := trained(t, j, spec, 2)
+	return r, nodes.Hash()
+}
+
+// trained trains on an engine and returns the tasks, the last status and the weights.
+func trained(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int) (*Recorder, *taxonv1.JobStatus, *jobs.Nodes) {
+	t.Helper()
 	r := &Recorder{}
-	e, err := engine.Start(engine.Config{Slots: 2, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
+	var n jobs.Nodes
+	st := watched(t, j, spec, slots, r, &n)
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		t.Fatal(st.GetError())
+	}
+	return r, st, &n
+}
+
+// failed trains on an engine and returns why the job failed.
+func failed(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
+	t.Helper()
+	return watched(t, j, spec, 1, &Recorder{}, nil).GetError()
+}
+
+// watched runs a job to its end; nodes takes the weights if it is done.
+func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Recorder, n *jobs.Nodes) *taxonv1.JobStatus {
+	t.Helper()
+	e, err := engine.Start(engine.Config{Slots: slots, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -103,9 +127,11 @@ func recorded(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) (*Recorder, stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	var n jobs.Nodes
+	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		return st
+	}
 	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
 		t.Fatal(err, st.GetError())
 	}
-	return r, n.Hash()
+	return st
 }

@@ -48,6 +48,26 @@ func Small(seed uint64, rows, classes int) *Job {
 	return j
 }
 
+// FirstLabels is the job without its structure, and with the first label of each row alone.
+func (j *Job) FirstLabels() *Job {
+	s := *j.Set
+	of := make([][]uint32, len(s.Labels))
+	index := make([]uint32, s.Matrix.Rows)
+	for i := range index {
+		l := s.LabelIndex[s.LabelBegin[i]]
+		index[i], of[l] = l, append(of[l], uint32(i))
+	}
+	s.LabelIndex, s.LabelBegin, s.PosRows, s.PosBegin = index, []uint64{0}, nil, []uint64{0}
+	for i := range index {
+		s.LabelBegin = append(s.LabelBegin, uint64(i+1))
+	}
+	for _, rows := range of {
+		s.PosRows = append(s.PosRows, rows...)
+		s.PosBegin = append(s.PosBegin, uint64(len(s.PosRows)))
+	}
+	return &Job{Set: &s}
+}
+
 // forest hangs class k under an earlier one, mostly; every second class is a leaf.
 func forest(r *rand.Rand, classes int) *taxonomy.Structure {
 	s := &taxonomy.Structure{}

@@ -57,14 +57,11 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 		entries, overrides, support = 0, 0, 0
 	}
 
-	e.WorkerShared = dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows + treeBytesPerNode*nodes + 8*overrides*versions(plan)
+	e.WorkerShared = DataBytes(rows, nonzeros) + treeBytesPerNode*nodes + 8*overrides*versions(plan)
 	e.WorkerKept = method.FirstSweeps * (keptPerDual*support + uint64(keptPerEntry*entries))
-	e.WorkerSlot = slotBytesPerFeature*d + slotBytesPerRow*rows + slotBytesFixed
+	e.WorkerSlot = SlotBytes(spec.GetOptions(), rows, d-1, nonzeros)
 	if spec.GetOptions().GetLoss() == "squared-hinge" && len(tree.Internals()) > 0 {
 		e.WorkerSlot += curveBytesPerFeature * d
-	}
-	if !logistic && spec.GetOptions().GetLoss() != "squared-hinge" {
-		e.WorkerSlot += method.DenseRows(rows, d-1, nonzeros)
 	}
 	e.Coordinator = 64*uint64(len(plan.BlockSet)+len(plan.RangeBegin)-1) + treeBytesPerNode*nodes
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + bytesPerEntry*overrides
@@ -78,6 +75,20 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	e.VisitsSweep = visitsPerNonzero * float64(nonzeros) * float64(terminals)
 	e.SecondsSweep = visitSeconds * e.VisitsSweep
 	return e
+}
+
+// DataBytes is what a matrix of so many rows and nonzeros takes.
+func DataBytes(rows, nonzeros uint64) uint64 {
+	return dataBytesPerNonzero*nonzeros + dataBytesPerRow*rows
+}
+
+// SlotBytes is what the solve of a block over such data takes, the stiffness below internals not counted.
+func SlotBytes(o *taxonv1.Options, rows, features, nonzeros uint64) uint64 {
+	n := slotBytesPerFeature*(features+1) + slotBytesPerRow*rows + slotBytesFixed
+	if o.GetLoss() != "logistic" && o.GetLoss() != "squared-hinge" {
+		n += method.DenseRows(rows, features, nonzeros)
+	}
+	return n
 }
 
 // versions is how many versions of the internals a worker holds decoded: x, the one before,

@@ -7,8 +7,11 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/mlr"
 	"taxon/coordinator/method/recursive"
+	"taxon/coordinator/method/td"
 	"taxon/internal/jobspec"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -16,6 +19,8 @@ import (
 // methods are all of them: a new one is a line here.
 var methods = slices.Concat(
 	recursive.Methods,
+	[]method.Method{td.Method},
+	[]method.Method{mlr.Method{}},
 )
 
 // All lists the methods, in the order in which help texts name them.
@@ -38,6 +43,31 @@ func Lookup(name string) (method.Method, error) {
 		}
 	}
 	return nil, fmt.Errorf("method %q: use one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Form is that of the models of a job with such options.
+func Form(o *taxonv1.Options) modelform.Form {
+	if m, err := Lookup(o.GetMethod()); err == nil {
+		if f, ok := m.(method.Modeller); ok {
+			return f.Form(o)
+		}
+	}
+	return modelform.Form{}
+}
+
+// Refused names the options of the command line that mean nothing to a method.
+func Refused(name string) []string {
+	if m, err := Lookup(name); err == nil {
+		if c, ok := m.(method.Refuser); ok {
+			return c.Refuses()
+		}
+	}
+	return nil
+}
+
+// Taking lists the methods that an option of the command line means something to.
+func Taking(option string) []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return slices.Contains(Refused(name), option) })
 }
 
 // Job is a specification, and what follows from it alone.

@@ -2780,6 +2780,7 @@ type JobStatus struct {
 	WaitsFor          string                 `protobuf:"bytes,41,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                // what keeps a running job from going on: store shards that are away, or that no worker is there; empty: nothing
 	Kept              *Kept                  `protobuf:"bytes,42,opt,name=kept,proto3" json:"kept,omitempty"`
 	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"` // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
+	Report            []byte                 `protobuf:"bytes,43,opt,name=report,proto3" json:"report,omitempty"` // of a job with a certificate: the method's own figures, a JSON object; empty: it has none
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3104,6 +3105,13 @@ func (x *JobStatus) GetKept() *Kept {
 func (x *JobStatus) GetBetter() *SweepRecord {
 	if x != nil {
 		return x.Better
+	}
+	return nil
+}
+
+func (x *JobStatus) GetReport() []byte {
+	if x != nil {
+		return x.Report
 	}
 	return nil
 }
@@ -4629,7 +4637,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xb7\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xcf\v\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4681,7 +4689,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"capsBefore\x12\x1b\n" +
 	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12\"\n" +
 	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
-	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\"r\n" +
+	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\x12\x16\n" +
+	"\x06report\x18+ \x01(\fR\x06report\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"taxon/worker/program"
+	"taxon/worker/program/mlr"
 	"taxon/worker/program/recursive"
+	"taxon/worker/program/td"
 )
 
 var methods = []program.Method{
@@ -13,6 +15,8 @@ var methods = []program.Method{
 	recursive.Method("rr-lr"),
 	recursive.Method("bsvm"),
 	recursive.Method("blr"),
+	td.Method{},
+	mlr.Method{},
 }
 
 // Lookup finds a method by its name. The error is marked by program.Unfit.

@@ -1,0 +1,139 @@
+// Package mlr plans and drives soft-max regression (multinomial logistic regression):
+//
+//	min_W  P(W) = 1/2 ||W||^2 + C sum_i -log softmax_{y_i}(W x_i)
+//
+// over all classes at once, without a structure; every instance has exactly one label y_i. It
+// is solved by L-BFGS whose vectors never meet the driver: row shards give scores, losses and
+// gradients, feature ranges hold W and its history, and the driver sees inner products
+// (Chen, Wang, Zhou 2014, "Large-scale L-BFGS using MapReduce").
+//
+// A sweep is one accepted point:
+//
+//	move     ranges  the trial point W + t d (not in the first sweep, which begins at the start)
+//	score    rows    the trial's losses, and V = C sum_i (e_y - p_i) x_i'
+//	gather   ranges  gradient W - V, and the inner products that the next direction needs
+//
+// If the trial is not good enough, the sweep goes back to move with a smaller t.
+//
+// The certificate is the dual at the current probabilities, D = C sum_i H(p_i) - 1/2 ||V||^2.
+// As C sum_i (loss_i - H(p_i)) = -<W, V>, the gap is P - D = 1/2 ||W - V||^2, half the squared
+// norm of the gradient. It is computed as that, which cancels no digits. The best bound of all
+// sweeps is the one that counts.
+//
+//   - method.go: what is refused, the plan; estimate.go: memory and time
+//   - params.go: what coordinator and worker tell each other
+//   - driver.go: the steps, line search, stopping; direction.go: the two-loop recursion
+package mlr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"taxon/coordinator/method"
+	"taxon/internal/modelform"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Name is the value of --method.
+const Name = "mlr"
+
+// Loss is the one loss that the method has.
+const Loss = "softmax"
+
+// Method is soft-max regression.
+type Method struct{}
+
+// Name implements method.Method.
+func (Method) Name() string { return Name }
+
+// Form implements method.Modeller: scores are margins, and a softmax over all classes makes
+// probabilities of them.
+func (Method) Form(*taxonv1.Options) modelform.Form { return modelform.Form{Link: modelform.Softmax} }
+
+// Refuses implements method.Refuser.
+func (Method) Refuses() []string {
+	return []string{"loss", "positive-weight", "internal-weight", "anchor", "schedule", "colouring", "stiffness", "momentum", "epochs"}
+}
+
+// Check implements method.Method. Instances without exactly one label are the worker's to refuse, which sees them.
+func (Method) Check(p *method.Problem) error {
+	o := p.Spec.GetOptions()
+	var errs []error
+	if !(o.GetC() > 0) || math.IsInf(o.GetC(), 0) {
+		errs = append(errs, fmt.Errorf("option C is %g: give a value above 0", o.GetC()))
+	}
+	if !(o.GetBias() >= 0) || math.IsInf(o.GetBias(), 0) {
+		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
+	}
+	if l := o.GetLoss(); l != "" && l != Loss {
+		errs = append(errs, fmt.Errorf("loss %s: method %s has the loss %s alone: leave it out", l, Name, Loss))
+	}
+	if w := o.GetPositiveWeight(); w != "" && w != "1" {
+		errs = append(errs, fmt.Errorf("positive-weight %s: method %s has no weights of classes; rr-svm, rr-lr, bsvm and blr have", w, Name))
+	}
+	if p.Tree.IsGraph() || len(p.Tree.Internals()) > 0 {
+		errs = append(errs, fmt.Errorf("the job has a structure, and method %s is trained without one: leave it out", Name))
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// rangeEntries is how many weights a range has at most, where a column has fewer: 2 MiB of
+	// each vector.
+	rangeEntries = 1 << 18
+	// minRanges share the work on vectors, where they have rangeColumns columns each.
+	minRanges, rangeColumns = 8, 16
+	// shardVisits is the least work of a row shard: nonzeros times classes.
+	shardVisits = 1 << 18
+	// shardFill is how many nonzeros for each feature a shard has at least: what a shard
+	// writes is dense in the classes, and must be less than what it computes.
+	shardFill = 4
+	maxShards = 64
+)
+
+// Plan implements method.Method.
+func (Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d, classes := p.Spec.GetData(), uint64(len(p.Tree.Terminals()))
+	columns := d.GetFeatures()
+	if p.Spec.GetOptions().GetBias() > 0 {
+		columns++
+	}
+	if columns == 0 || classes == 0 || d.GetInstances() == 0 {
+		return nil, fmt.Errorf("%d instances with %d features of %d classes: there is nothing to train", d.GetInstances(), columns, classes)
+	}
+	shards := min(d.GetNonzeros()*classes/shardVisits, d.GetNonzeros()/(shardFill*columns), d.GetInstances(), maxShards)
+	ranges := min(max((columns*classes+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns)), maxRanges, columns)
+	detail := Plan{Width: uint32((columns + ranges - 1) / ranges)}
+	return &method.Plan{
+		Items: []method.Items{
+			Rows:   {Kind: method.Rows, Count: int(max(shards, 1))},
+			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
+		},
+		Values: []method.Value{
+			{Name: Trial, Items: Ranges, Versions: 1, Whole: true},
+			{Name: V, Items: Rows, Versions: 1, Whole: true, Cut: true, By: Ranges},
+			{Name: W, Items: Ranges, Versions: Memory + 1, Whole: true},
+			{Name: G, Items: Ranges, Versions: Memory + 1, Whole: true},
+		},
+		Sums:  sumNames(),
+		Nodes: p.Tree.Len(), Terminals: int(classes),
+		Detail: method.Encode(detail),
+	}, nil
+}
+
+// Driver implements method.Method.
+func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
+	d := newDriver(spec.GetOptions(), plan)
+	if s == nil {
+		return d, nil
+	}
+	if err := json.Unmarshal(s, &d.state); err != nil {
+		return nil, err
+	}
+	if d.Stage > stageEnd {
+		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
+	}
+	return d, nil
+}

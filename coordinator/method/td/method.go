@@ -1,0 +1,186 @@
+// Package td plans and drives top-down classification, the pachinko machine: at each node of
+// the tree with two children or more one support vector machine a child, against its
+// siblings, on the instances below the node:
+//
+//	min_w  1/2 ||w_c||^2 + C sum over instances i below p of loss(y_ic w_c.x_i)     for each child c of p
+//
+// y_ic = +1 where instance i has a label at or below c. Without a structure it is plain
+// one-versus-rest. A prediction follows the best child from the root to a leaf. docs/methods.md
+// says more, docs/adding-a-method.md how this method was added.
+//
+// The problems do not depend on each other: one step solves all of them, another one writes
+// the weights.
+package td
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
+	"taxon/internal/jobspec"
+	"taxon/internal/modelform"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Name is the value of --method.
+const Name = "td"
+
+// Method is the coordinator's side.
+var Method method.Method = td{}
+
+type td struct{}
+
+// Name implements method.Method.
+func (td) Name() string { return Name }
+
+// Form implements method.Modeller: each node but the root has a vector of its own, of the edge
+// above it.
+func (td) Form(*taxonv1.Options) modelform.Form {
+	return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent}
+}
+
+// Refuses implements method.Refuser: what steers the path of a joint problem.
+func (td) Refuses() []string {
+	return []string{"anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum", "epochs", "eval-every", "prior-shift", "warm-start"}
+}
+
+// Check implements method.Method.
+func (td) Check(p *method.Problem) error {
+	o := p.Spec.GetOptions()
+	errs := []error{jobspec.CheckWeights(o)}
+	if o.GetLoss() != "hinge" && o.GetLoss() != "squared-hinge" {
+		errs = append(errs, fmt.Errorf("loss %q: method td has hinge or squared-hinge", o.GetLoss()))
+	}
+	if !(o.GetC() > 0) {
+		errs = append(errs, fmt.Errorf("option C is %g: give a value above 0", o.GetC()))
+	}
+	if !(o.GetBias() >= 0) {
+		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
+	}
+	switch {
+	case p.Tree.IsGraph():
+		errs = append(errs, fmt.Errorf("method td descends from a root, and a graph has none: give --hierarchy a tree, or read it as one with --dag first-parent"))
+	case len(newPlan(p.Tree).Node) == 0:
+		errs = append(errs, fmt.Errorf("method td needs a node with two children: in this structure there is nothing to choose between"))
+	}
+	return errors.Join(errs...)
+}
+
+// Plan implements method.Method.
+func (td) Plan(p *method.Problem) (*method.Plan, error) {
+	plan := newPlan(p.Tree)
+	return &method.Plan{
+		Items: []method.Items{Blocks: {Kind: method.Nodes, Count: len(plan.Problem), Cost: costs(p.Tree, p.Spec.GetData(), plan), Members: plan.Block}},
+		Values: []method.Value{
+			{Name: Weights, Items: Blocks, Versions: 1},
+		},
+		Sums:  sumNames,
+		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+		Detail: method.Encode(plan),
+	}, nil
+}
+
+// blockChildren is the number of lanes of a solve (mapper.Lanes).
+const blockChildren = 16
+
+// newPlan lists the nodes that have something to decide, the root that is not written first,
+// and cuts their children into blocks.
+func newPlan(tree *taxonomy.Tree) *Plan {
+	children := make([][]uint32, tree.Len()+1)
+	for n, parent := range tree.Parent {
+		children[parent+1] = append(children[parent+1], uint32(n))
+	}
+	p := &Plan{Begin: []uint32{0}}
+	for n, family := range children {
+		if len(family) < 2 {
+			continue
+		}
+		name := "-"
+		if n > 0 && tree.Kind[n-1] != taxonomy.Virtual {
+			name = tree.Name[n-1]
+		}
+		p.Node, p.Name = append(p.Node, int32(n)-1), append(p.Name, name)
+		for block := range slices.Chunk(family, blockChildren) {
+			p.Problem = append(p.Problem, uint32(len(p.Node)-1))
+			p.Children = append(p.Children, block...)
+			p.Begin = append(p.Begin, uint32(len(p.Children)))
+		}
+	}
+	return p
+}
+
+// rowsBelow counts the instances at or below each node, those with several labels more than once.
+func rowsBelow(tree *taxonomy.Tree, data *taxonv1.Data) []float64 {
+	rows := make([]float64, tree.Len()+1) // the last one: of the root that is not written
+	for n := tree.Len() - 1; n >= 0; n-- {
+		if l := tree.Label[n]; tree.Leaf[n] && l >= 0 {
+			rows[n] += float64(data.GetLabelInstances()[l])
+		}
+		p := tree.Parent[n]
+		if p < 0 {
+			p = int32(tree.Len())
+		}
+		rows[p] += rows[n]
+	}
+	return rows
+}
+
+// costs are the nonzeros that one pass over each block visits.
+func costs(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
+	rows := rowsBelow(tree, data)
+	row := float64(data.GetNonzeros()) / float64(max(data.GetInstances(), 1))
+	cost := make([]float64, len(p.Problem))
+	for b := range cost {
+		node := p.Node[p.Problem[b]]
+		if node < 0 {
+			node = int32(tree.Len())
+		}
+		cost[b] = row * rows[node] * float64(len(p.Block(b)))
+	}
+	return cost
+}
+
+// Figures of the estimate: a weight takes some 6 bytes coded; a child has the weights of the
+// features of some dozens of rows; a problem is solved in some twenty passes.
+const (
+	bytesPerWeight   = 6
+	supportRows      = 64
+	treeBytesPerNode = 200
+	passes           = 20
+	visitSeconds     = 0.6e-9
+)
+
+// Estimate implements method.Method.
+func (td) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
+	data, nodes := p.Spec.GetData(), uint64(p.Tree.Len())
+	d, rows, nonzeros := data.GetFeatures(), data.GetInstances(), data.GetNonzeros()
+	held := recursive.DataBytes(rows, nonzeros)
+	entries := min(float64(nodes)*float64(d+1), float64(nodes)*supportRows*float64(nonzeros)/float64(max(rows, 1)))
+	e := method.Estimate{
+		Terminals: plan.Terminals, Nodes: int(nodes),
+		WorkerShared: held + treeBytesPerNode*nodes,
+		// The rows below a node are copied, but where they are all: then the data is shared.
+		WorkerSlot:  recursive.SlotBytes(p.Spec.GetOptions(), rows, d, nonzeros) + held,
+		Coordinator: (treeBytesPerNode + 64) * nodes,
+		StoreSweep:  uint64(bytesPerWeight * entries),
+		SlotHolds:   fmt.Sprintf("sixteen children of a node over %d features, and the rows below it", d),
+	}
+	e.StoreJob, e.StoreLocal, e.TrafficSweep = 2*e.StoreSweep, 2*e.StoreSweep, 3*e.StoreSweep
+	for _, cost := range plan.Items[Blocks].Cost {
+		e.VisitsSweep += passes * cost
+	}
+	e.SecondsSweep = visitSeconds * e.VisitsSweep
+	return e
+}
+
+// Driver implements method.Method.
+func (td) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
+	detail, err := Detail(plan.Detail)
+	if err != nil {
+		return nil, err
+	}
+	return newDriver(spec.GetOptions(), detail, s)
+}

@@ -1,0 +1,277 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"taxon/internal/modelform"
+)
+
+var descent = modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent}
+
+// wholeVectors are the records as whole vectors, the dumb way.
+func wholeVectors(m Meta, weights []nodeWeights) [][]float32 {
+	out := make([][]float32, len(weights))
+	for n, x := range weights {
+		out[n] = make([]float32, m.columns())
+		for i, c := range x.columns {
+			out[n][c] = x.values[i]
+		}
+	}
+	return out
+}
+
+// naiveDescent walks down from the root by dense dot products, and scores all leaves by the
+// smallest margin above them.
+func naiveDescent(meta Meta, vectors [][]float32, r row) []Scored {
+	all := meta
+	tree := *meta.Tree
+	all.Tree = &tree
+	all.Tree.Leaf = slices.Repeat([]bool{true}, meta.Tree.Len())
+	margins := make([]float64, meta.Tree.Len())
+	scored, _ := naive(all, vectors, r)
+	for _, s := range scored {
+		margins[s.Node] = s.Score
+	}
+	children := func(p int32) (out []int32) {
+		for n, q := range meta.Tree.Parent {
+			if q == p {
+				out = append(out, int32(n))
+			}
+		}
+		return out
+	}
+	at := int32(-1)
+	for at < 0 || !meta.Tree.Leaf[at] {
+		family := children(at)
+		at = family[0]
+		for _, c := range family {
+			if margins[c] > margins[at] {
+				at = c
+			}
+		}
+	}
+	var out []Scored
+	for n, leaf := range meta.Tree.Leaf {
+		if !leaf {
+			continue
+		}
+		least := math.Inf(1)
+		for p := int32(n); p >= 0; p = meta.Tree.Parent[p] {
+			if len(children(meta.Tree.Parent[p])) > 1 {
+				least = min(least, margins[p])
+			}
+		}
+		if math.IsInf(least, 1) {
+			least = 0
+		}
+		out = append(out, Scored{int32(n), least})
+	}
+	slices.SortStableFunc(out, func(a, b Scored) int {
+		switch {
+		case a.Node == at || b.Node != at && a.Score > b.Score:
+			return -1
+		case b.Node == at || a.Score < b.Score:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// TestForms: models of whole weights, by terminal and by descent, of many columns and of few,
+// pruned or not, give what dense sums give; records, text and explanations hold whole vectors.
+func TestForms(t *testing.T) {
+	dir := t.TempDir()
+	k := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		k++
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		s := shape{
+			nodes: rapid.IntRange(1, 60).Draw(rt, "nodes"), features: rapid.IntRange(1, 30).Draw(rt, "features"),
+			overrides: rapid.IntRange(0, 10).Draw(rt, "weights"), branch: rapid.IntRange(1, 5).Draw(rt, "branch"),
+			bias: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "bias"),
+		}
+		meta, weights := randomModel(rng, s)
+		for _, w := range weights { // short ones, so that sums are exact and ties arise
+			for i, v := range w.values {
+				w.values[i] = float32(math.Round(float64(v) * 8))
+			}
+		}
+		byDescent := rapid.Bool().Draw(rt, "descent")
+		if meta.Form = descent; !byDescent {
+			meta.Form.Predictor = modelform.Linear
+		}
+		name := filepath.Join(dir, fmt.Sprint(k))
+		writeModel(t, name, meta, weights, 0)
+		m, err := Open(name)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer m.Close()
+		vectors := wholeVectors(meta, weights)
+		for n := range vectors {
+			if got := m.Vector(n); !slices.Equal(got, vectors[n]) {
+				rt.Fatalf("node %d: %v, want %v", n, got, vectors[n])
+			}
+		}
+		if rapid.Bool().Draw(rt, "pruned") {
+			if _, err := m.WritePruned(context.Background(), name+"p", PruneOptions{}, 2); err != nil {
+				rt.Fatal(err)
+			}
+			if m, err = Open(name + "p"); err != nil {
+				rt.Fatal(err)
+			}
+			defer m.Close()
+		}
+		rows := randomRows(rng, rapid.IntRange(1, 20).Draw(rt, "rows"), s.features, 0.4)
+		for _, r := range rows {
+			for i, v := range r.values {
+				r.values[i] = float32(math.Round(float64(v) * 2))
+			}
+		}
+		top := min(rapid.IntRange(1, 70).Draw(rt, "top"), m.Terminals())
+		cutoff := float64(rapid.IntRange(-2, 2).Draw(rt, "cutoff"))
+		p, err := m.NewPredictor(PredictOptions{Rule: Threshold, Cutoff: cutoff, Top: top})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var r Result
+		if err := p.NewScorer().Predict(batchOf(rows), &r); err != nil {
+			rt.Fatal(err)
+		}
+		for i, x := range rows {
+			want, _ := naive(meta, vectors, x)
+			if byDescent {
+				want = naiveDescent(meta, vectors, x)
+			}
+			var set []Scored
+			for k, c := range want {
+				if c.Score > cutoff || k == 0 {
+					set = append(set, c)
+				}
+			}
+			if !reflect.DeepEqual(r.Best(i), want[:top]) || !reflect.DeepEqual(r.Set(i), set) {
+				rt.Fatalf("row %d:\n%v\n%v\nwant\n%v\n%v", i, r.Best(i), r.Set(i), want, set)
+			}
+			levels := m.Explain(want[0].Node, x.columns, x.values)
+			if last := levels[len(levels)-1]; last.Score != want[0].Score || last.Node != want[0].Node {
+				rt.Fatalf("explained as %+v, want %v", last, want[0])
+			}
+		}
+	})
+}
+
+// TestExportEdges: of a model by descent a line is an edge.
+func TestExportEdges(t *testing.T) {
+	meta := tinyMeta()
+	meta.Form = descent
+	dir := filepath.Join(t.TempDir(), "m")
+	writeModel(t, dir, meta, tinyWeights(), 0)
+	e, err := openModel(t, dir).NewTextExporter(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := e.Write(context.Background(), &b, 2); err != nil {
+		t.Fatal(err)
+	}
+	want := "edge -,animal 2:1.5 7:0.25\nedge animal,animal\nedge animal,cat 100:0.1\nedge animal,dog bias:-0.75\nedge -,car 7:-2 100:1e-20 bias:3\n"
+	if b.String() != want {
+		t.Errorf("%q\nwant\n%q", b.String(), want)
+	}
+}
+
+// TestSoftmax: probabilities of all classes add up to one, in the order of the scores.
+func TestSoftmax(t *testing.T) {
+	meta := tinyMeta()
+	meta.Form = modelform.Form{Link: modelform.Softmax}
+	dir := filepath.Join(t.TempDir(), "m")
+	writeModel(t, dir, meta, tinyWeights(), 0)
+	full := openModel(t, dir)
+	for _, m := range []*Model{full, pruned(t, full, PruneOptions{}, 1)} {
+		p, err := m.NewPredictor(PredictOptions{Top: 99})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r Result
+		if err := p.NewScorer().Predict(batchOf([]row{{[]uint32{0}, []float32{3}}, {}}), &r); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			sum, all := 0.0, 0.0
+			for _, s := range r.Best(i) {
+				all += math.Exp(s.Score)
+			}
+			for _, s := range r.Best(i) {
+				sum += r.Shown(i, s.Score)
+				if got, want := r.Shown(i, s.Score), math.Exp(s.Score)/all; math.Abs(got-want) > 1e-12 {
+					t.Errorf("%v is shown as %v, want %v", s, got, want)
+				}
+			}
+			if math.Abs(sum-1) > 1e-12 {
+				t.Errorf("row %d: probabilities add up to %v", i, sum)
+			}
+		}
+	}
+	if got := (&Result{link: modelform.Logistic}).Shown(0, math.Log(3)); math.Abs(got-0.75) > 1e-12 {
+		t.Errorf("logistic link: %v", got)
+	}
+}
+
+// TestFormRefused: words of a newer program, and versions that do not fit.
+func TestFormRefused(t *testing.T) {
+	for _, f := range []modelform.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: modelform.Descent}} {
+		meta := tinyMeta()
+		meta.Form = f
+		if _, err := NewWriter(filepath.Join(t.TempDir(), "m"), meta); err == nil || !strings.Contains(err.Error(), "form") {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	man := Manifest{Format: formatName, Version: Version, Form: descent}
+	b, err := encodeManifest(man)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseManifest(b); err == nil || !strings.Contains(err.Error(), "version 1") {
+		t.Errorf("a form in version 1: %v", err)
+	}
+}
+
+// TestOwnKeys: a method's own keys stand beside the others, and come back.
+func TestOwnKeys(t *testing.T) {
+	r := tinyReport()
+	plain, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Own = map[string]json.RawMessage{"per_node": json.RawMessage(`[1,2]`), "alpha_used": json.RawMessage(`0.5`)}
+	b, err := json.Marshal(r)
+	if want := strings.TrimSuffix(string(plain), "}") + `,"alpha_used":0.5,"per_node":[1,2]}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v\nwant %s", b, err, want)
+	}
+	for _, want := range []Report{r, tinyReport()} {
+		b, err := json.Marshal(want)
+		var back Report
+		if err == nil {
+			err = json.Unmarshal(b, &back)
+		}
+		if err != nil || !reflect.DeepEqual(back, want) {
+			t.Errorf("%+v, %v\nwant %+v", back, err, want)
+		}
+	}
+	if _, err := JoinObjects(3); err == nil {
+		t.Error("a number was taken for an object")
+	}
+}

@@ -1,0 +1,144 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"taxon/internal/modelform"
+	"taxon/internal/taxonomy"
+)
+
+// ranker ranks the terminals for a row from x.w_n of every node n, in node order, by offering
+// them to the row's lists. score may be overwritten.
+type ranker func(s *Scorer, row int, score []float64)
+
+// rankers are made for a tree, by the predictor that a model's form names. Of the linear one
+// there is none: a terminal's own score is offered as it comes, without those of other nodes.
+var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
+	modelform.Linear:  func(*taxonomy.Tree) (ranker, error) { return nil, nil },
+	modelform.Descent: newDescent,
+}
+
+// newDescent ranks by margins: x.w_c of a node c is the margin of the edge above it.
+//
+//	first      the leaf that is reached from the root by the child with the greatest margin;
+//	           of equal ones the first in node order
+//	then       all others by their score, the smallest margin on the way from the root
+//
+// An only child has no margin: the way to it is free. A leaf without a margin on its way
+// has score 0. Roots are the children of one that is not written.
+func newDescent(t *taxonomy.Tree) (ranker, error) {
+	children := childCounts(t)
+	for n, leaf := range t.Leaf {
+		if !leaf && children[n+1] == 0 {
+			return nil, fmt.Errorf("predict: node %d is no terminal and has no children: no descent can end there", n)
+		}
+	}
+	return func(s *Scorer, row int, score []float64) {
+		s.best = slices.Grow(s.best[:0], t.Len()+1)[:t.Len()+1]
+		s.margin = slices.Grow(s.margin[:0], t.Len()+1)[:t.Len()+1]
+		for p := range s.margin {
+			s.margin[p] = math.Inf(-1)
+		}
+		for n, p := range t.Parent { // parents come before their children
+			margin, way := score[n], math.Inf(1)
+			if p >= 0 {
+				way = score[p]
+			}
+			if children[p+1] == 1 {
+				margin = math.Inf(1)
+			}
+			if margin > s.margin[p+1] {
+				s.margin[p+1], s.best[p+1] = margin, int32(n)
+			}
+			score[n] = min(way, margin)
+		}
+		leaf := s.best[0]
+		for !t.Leaf[leaf] {
+			leaf = s.best[leaf+1]
+		}
+		for n, isLeaf := range t.Leaf {
+			if !isLeaf {
+				continue
+			}
+			if math.IsInf(score[n], 1) {
+				score[n] = 0
+			}
+			if int32(n) == leaf {
+				s.lead[row] = Scored{leaf, score[n]}
+			} else {
+				s.offerOne(row, Scored{int32(n), score[n]})
+			}
+		}
+	}, nil
+}
+
+// childCounts are the numbers of children: entry n+1 of node n, entry 0 of what is above the roots.
+func childCounts(t *taxonomy.Tree) []int32 {
+	children := make([]int32, t.Len()+1)
+	for _, p := range t.Parent {
+		children[p+1]++
+	}
+	return children
+}
+
+// offerOne hands a terminal to a row's lists.
+func (s *Scorer) offerOne(row int, c Scored) {
+	s.heaps[row].offer(c)
+	if s.p.o.Rule == Threshold && c.Score > s.p.o.Cutoff {
+		s.positive[row] = append(s.positive[row], c)
+	}
+}
+
+// scored takes the scores of node n, whose place in the walk is now.
+func (s *Scorer) scored(n int32, scores []float64) {
+	switch {
+	case s.p.rank != nil:
+		copy(s.table[int(n)*len(scores):], scores)
+	case s.p.m.Tree.Leaf[n]:
+		s.offer(n, scores)
+	}
+}
+
+// rankRows ranks from the table of all nodes' scores.
+func (s *Scorer) rankRows(rows int) {
+	if s.p.rank == nil {
+		return
+	}
+	s.sums = slices.Grow(s.sums[:0], s.p.m.Tree.Len())[:s.p.m.Tree.Len()]
+	for row := range rows {
+		for n := range s.sums {
+			s.sums[n] = s.table[n*rows+row]
+		}
+		s.p.rank(s, row, s.sums)
+	}
+}
+
+// lead puts the first of a ranking before a list that lacks it.
+func lead(first Scored, list []Scored) []Scored { return slices.Insert(list, 0, first) }
+
+// mass is the logarithm of a sum of exponentials under way: log(sum) + most.
+type mass struct{ most, sum float64 }
+
+func (m *mass) add(x float64) {
+	if x <= m.most {
+		m.sum += math.Exp(x - m.most)
+		return
+	}
+	m.most, m.sum = x, float64(m.sum*math.Exp(m.most-x))+1
+}
+
+func (m *mass) log() float64 { return m.most + math.Log(m.sum) }
+
+// Shown is what a score of row i is shown as: the score itself, or the probability that the
+// model's link makes of it.
+func (r *Result) Shown(i int, score float64) float64 {
+	switch r.link {
+	case modelform.Logistic:
+		return 1 / (1 + math.Exp(-score))
+	case modelform.Softmax:
+		return math.Exp(score - r.norm[i])
+	}
+	return score
+}

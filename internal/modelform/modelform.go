@@ -1,0 +1,58 @@
+// Package modelform says, in a few words that go into a model's manifest, what a model stores
+// and how it predicts. A method names the form of its models (coordinator/method.Modeller);
+// internal/model knows the forms, and no method.
+package modelform
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Form is what a model's records hold and what is made of them. The zero value is a linear
+// model whose records are differences from the parent.
+type Form struct {
+	Weights   string `json:"weights,omitempty"`   // what a node's record holds: Overrides or Whole
+	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear or Descent
+	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
+}
+
+// Words of a Form. The empty ones are the defaults.
+const (
+	Overrides = ""      // the weights that differ from the parent's
+	Whole     = "whole" // all nonzero weights of the node's own vector
+
+	Linear  = ""        // a class's score is x.w of its terminal
+	Descent = "descent" // x.w of a node is the margin of the edge above it; the best child is followed from the root
+
+	Identity = ""         // the score itself
+	Logistic = "logistic" // a probability of each class for itself: 1/(1+exp(-score))
+	Softmax  = "softmax"  // a distribution over all classes: exp(score)/sum of exp(scores)
+)
+
+// Check reports words that this program does not know.
+func (f Form) Check() error {
+	var errs []error
+	add := func(what, word string, known ...string) {
+		for _, k := range known {
+			if word == k {
+				return
+			}
+		}
+		errs = append(errs, fmt.Errorf("form: %s %q: not known: it was written by a newer version of taxon", what, word))
+	}
+	add("weights", f.Weights, Overrides, Whole)
+	add("predictor", f.Predictor, Linear, Descent)
+	add("link", f.Link, Identity, Logistic, Softmax)
+	if f.Predictor == Descent && f.Weights != Whole {
+		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge has a vector of its own", Descent, Whole))
+	}
+	return errors.Join(errs...)
+}
+
+// Above is the node whose weights a record of node n begins from, given n's parent; -1: zero.
+func (f Form) Above(parent int32) int32 {
+	if f.Weights == Whole {
+		return -1
+	}
+	return parent
+}

@@ -1,0 +1,102 @@
+package direct
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"taxon/internal/dataset"
+	"taxon/internal/jobspec"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/test/jobs"
+	"taxon/worker/program"
+	"taxon/worker/program/registry"
+)
+
+// values are a job's values, in memory.
+type values struct {
+	mu sync.Mutex
+	of map[store.Key][]byte
+}
+
+// Get implements program.Values.
+func (v *values) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := make([][]byte, len(keys))
+	for i, k := range keys {
+		out[i] = v.of[k]
+	}
+	return out, nil
+}
+
+// Put implements program.Values.
+func (v *values) Put(_ context.Context, all []store.Value, written func()) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, x := range all {
+		v.of[x.Key] = slices.Clone(x.Data)
+	}
+	if written != nil {
+		written()
+	}
+	return nil
+}
+
+// Programs runs the recorded tasks of a job of any method again, dealt out to so many
+// programs of the job as if each were another worker's, without coordinator, store and
+// messages. It checks the sums of every task and returns the final weights.
+func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task, workers int) (*jobs.Nodes, error) {
+	tree, _, err := jobspec.Tree(job.GetSpec())
+	if err != nil {
+		return nil, err
+	}
+	m, err := registry.Lookup(job.GetSpec().GetOptions().GetMethod())
+	if err != nil {
+		return nil, err
+	}
+	programs := make([]program.Program, workers)
+	for w := range programs {
+		if programs[w], err = m.Open(&program.Job{ID: "direct", Spec: job.GetSpec(), Plan: job.GetPlan(), Tree: tree, Set: set}); err != nil {
+			return nil, err
+		}
+	}
+	v := &values{of: map[store.Key][]byte{}}
+	nodes := &jobs.Nodes{Columns: make([][]uint32, tree.Len()), Values: make([][]float32, tree.Len())}
+	turn := 0
+	for _, tasks := range steps {
+		for _, r := range slices.Backward(tasks) {
+			turn++
+			t := program.NewTask(r.Lease, v)
+			sums, err := programs[turn%workers].Run(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Equal(sums, r.Sums.GetValues()) {
+				return nil, fmt.Errorf("%s of item %d: sums %v, the machine's are %v", t.Op, t.Item, sums, r.Sums.GetValues())
+			}
+			if !t.Emit {
+				continue
+			}
+			words, err := program.DecodeWeights(v.of[t.Key(program.WeightsName)])
+			if err != nil {
+				return nil, err
+			}
+			for len(words) > 0 {
+				n, k := words[0], words[1]
+				var values []float32
+				for _, bits := range words[2+k : 2+2*k] {
+					values = append(values, math.Float32frombits(bits))
+				}
+				// Tasks run from the last to the first, and columns ascend from task to task.
+				nodes.Columns[n] = append(slices.Clone(words[2:2+k]), nodes.Columns[n]...)
+				nodes.Values[n] = append(values, nodes.Values[n]...)
+				words = words[2+2*k:]
+			}
+		}
+	}
+	return nodes, nil
+}

@@ -1,0 +1,107 @@
+// Package mlr runs the tasks of soft-max regression: scores, losses and gradients of row
+// shards, and the vector part of L-BFGS over feature ranges. The problem, the steps and the
+// symbols are those of coordinator/method/mlr; the maths is in softmax.go and vectors.go.
+package mlr
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/mlr"
+	"taxon/internal/dataset"
+	"taxon/worker/program"
+)
+
+// Method is soft-max regression.
+type Method struct{}
+
+// Name implements program.Method.
+func (Method) Name() string { return params.Name }
+
+// job is what all tasks share. Read-only.
+type job struct {
+	id      string
+	problem problem
+	nodes   []uint32 // class -> tree node
+	shards  []int    // shard s holds rows [shards[s], shards[s+1])
+	width   int      // columns of a range
+	ranges  int
+	metric  func() []float64
+}
+
+// Open implements program.Method.
+func (Method) Open(p *program.Job) (program.Program, error) {
+	plan, err := params.Detail(p.Plan.GetDetail())
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if n := len(p.Plan.GetSums()); n != params.Figures || len(p.Plan.GetItems()) != 2 {
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+	}
+	o := p.Spec.GetOptions()
+	j := &job{id: p.ID, width: int(plan.Width), ranges: int(p.Plan.GetItems()[params.Ranges].GetCount())}
+	classOf := make([]int32, len(p.Set.Labels)) // label -> class
+	for n, leaf := range p.Tree.Leaf {
+		if l := p.Tree.Label[n]; leaf && l >= 0 {
+			classOf[l] = int32(len(j.nodes))
+		}
+		if leaf {
+			j.nodes = append(j.nodes, uint32(n))
+		}
+	}
+	if err := oneLabelEach(p.Set); err != nil {
+		return nil, err
+	}
+	class := make([]int32, p.Set.Matrix.Rows)
+	for i, l := range p.Set.LabelIndex {
+		class[i] = classOf[l]
+	}
+	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), c: o.GetC(), bias: o.GetBias()}
+	if want := (j.problem.columns() + j.width - 1) / j.width; want != j.ranges {
+		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
+	}
+	j.shards = j.problem.shards(int(p.Plan.GetItems()[params.Rows].GetCount()))
+	j.metric = sync.OnceValue(j.problem.metric)
+	return j, nil
+}
+
+// oneLabelEach refuses data whose instances do not all have exactly one label.
+func oneLabelEach(s *dataset.Set) error {
+	several, none := 0, 0
+	for i := range s.Matrix.Rows {
+		switch s.LabelBegin[i+1] - s.LabelBegin[i] {
+		case 0:
+			none++
+		case 1:
+		default:
+			several++
+		}
+	}
+	if several > 0 || none > 0 {
+		return fmt.Errorf("method %s takes instances of exactly one label; of %d, %d have several and %d none: leave those out, or use rr-svm, rr-lr, bsvm or blr", params.Name, s.Matrix.Rows, several, none)
+	}
+	return nil
+}
+
+// bounds are the columns of a range.
+func (j *job) bounds(r int) (lo, hi int) {
+	return r * j.width, min((r+1)*j.width, j.problem.columns())
+}
+
+// Run implements program.Program.
+func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
+	k := &task{Task: t, job: j}
+	switch t.Op {
+	case params.OpScore:
+		return k.score(ctx)
+	case params.OpGather:
+		return k.gather(ctx)
+	case params.OpMove:
+		return k.move(ctx)
+	case params.OpEmit:
+		return k.emit(ctx)
+	}
+	return nil, program.Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", t.Op))
+}
