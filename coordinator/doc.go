@@ -1,11 +1,11 @@
 // Package coordinator turns a training job into tasks, hands them to workers and
-// folds what they report into the outer iteration, until the certified gap is small.
+// folds what they report into the iteration of its method, until the certified gap is small.
 //
 // # Parts
 //
-//   - plan.go, ranges.go, memory.go: structure and data -> blocks of terminals, feature ranges, what they take (pure)
-//   - outer.go: the outer iteration as scalars: which step is next, momentum, safeguard, when to stop (pure)
-//   - job.go, step.go: one job: what was committed and what the tasks of a step read (pure)
+//   - memory.go: which workers and stores a job fits (pure)
+//   - method: the seam to the methods; method/recursive, td, mlr: plans, estimates, drivers (pure)
+//   - job.go, step.go, lookahead.go, criteria.go: one job: what was committed and what the tasks of a step read (pure)
 //   - machine.go, events.go, record.go, snapshot.go: Step(now, event) -> actions over all jobs, workers and shards (pure)
 //   - queue.go, schedule.go, speculate.go: which job runs, who gets which task, second attempts at stragglers (pure)
 //   - remake.go, rollback.go: values that the store has lost, and stores that are away (pure)

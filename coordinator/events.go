@@ -32,7 +32,7 @@ type (
 	// With caps, one that is done by its old ones goes on, too.
 	Reopen struct {
 		Job  string
-		Caps Caps
+		Caps StopCriteria
 	}
 	// Register is a worker that joins. Memory is what its tasks may take, in bytes; 0: not told.
 	Register struct {

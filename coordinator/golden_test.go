@@ -100,9 +100,9 @@ func (s *story) tell(half func()) {
 	s.do(Ask{Worker: "w1"})
 }
 
-// goOn plays what the coordinators of version 1 did not know: shards, drains, lost values,
+// resumeClock plays what the coordinators of version 1 did not know: shards, drains, lost values,
 // rollbacks, jobs resumed and forgotten.
-func (s *story) goOn() {
+func (s *story) resumeClock() {
 	s.do(JoinShard{ID: "shard-1", Addr: "host-s:7000"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-s:7001"})
 	s.do(LeaveShard{ID: "shard-2"})
@@ -295,7 +295,7 @@ func writeGoldenJournal(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	})
-	s.goOn()
+	s.resumeClock()
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func reviveJob(state []byte) (*job, error) {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
 	if s.Dropped {
-		return makeJob(s, reviveSlim(&s, spec))
+		return makeJob(s, reviveCompacted(&s, spec))
 	}
 	p, err := prepare(spec)
 	if err != nil {
@@ -325,8 +325,8 @@ func (j *job) showWeights() ShowWeights {
 	return ShowWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
 }
 
-// goOn ends the job's rest, if it rests, and takes it out of its time.
-func (j *job) goOn(at Tick) {
+// resumeClock ends the job's rest, if it rests, and takes it out of its time.
+func (j *job) resumeClock(at Tick) {
 	if j.showing {
 		j.since += at - j.shownAt
 		j.showing = false

@@ -49,7 +49,7 @@ func (s *Server) describe(id string) (*taxonv1.JobResult, error) {
 
 // Resume implements the Jobs service.
 func (s *jobService) Resume(_ context.Context, r *taxonv1.ResumeRequest) (*taxonv1.JobStatus, error) {
-	if a := s.step(Reopen{Job: r.GetJob(), Caps: Caps{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}}); a.err != nil {
+	if a := s.step(Reopen{Job: r.GetJob(), Caps: StopCriteria{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	st, _, err := s.status(r.GetJob(), 0)

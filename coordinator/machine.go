@@ -220,8 +220,8 @@ func (m *Machine) find(id string) *job { return m.byID[id] }
 // worker is the worker of an id; nil if it is not registered.
 func (m *Machine) worker(id string) *workerState { return m.workerByID[id] }
 
-// enrol adds a worker.
-func (m *Machine) enrol(w *workerState) {
+// addWorker adds a worker.
+func (m *Machine) addWorker(w *workerState) {
 	m.workers = append(m.workers, w)
 	m.workerByID[w.id] = w
 }

@@ -38,7 +38,7 @@ type Record struct {
 	Asked    bool        `json:",omitempty"` // discard: by a user
 
 	Lost   []taxonv1.Place `json:",omitempty"` // missing: values of past steps
-	Caps   *Caps           `json:",omitempty"` // reopen: what changes of them
+	Caps   *StopCriteria   `json:",omitempty"` // reopen: what changes of them
 	Failed *failedTask     `json:",omitempty"` // fail: where
 
 	prepared *prepared // submit: saves apply the planning; nil when replayed
@@ -108,7 +108,7 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.enrol(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, pulse: m.told()})
+		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, pulse: m.told()})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)
@@ -171,16 +171,16 @@ func (m *Machine) apply(r *Record) error {
 		if j.Discarded = r.Asked; r.Reason != "" {
 			j.note(r.At, levelInfo, "its values are dropped: %s", r.Reason)
 		}
-		return j.slim()
+		return j.compact()
 	case recordShown:
 		if !j.showing {
 			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
 		}
-		j.goOn(r.At)
+		j.resumeClock(r.At)
 		m.closeStep(j, r.At)
 	case recordCancel:
 		m.revoke(j, r.At)
-		j.goOn(r.At)
+		j.resumeClock(r.At)
 		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
 		j.closing, j.step, j.remakes = true, nil, nil
 	case recordCancelOK:
@@ -217,7 +217,7 @@ func (m *Machine) applySubmit(r *Record) error {
 	if r.Kind == recordRestore {
 		if r.Replicas > 0 { // 0: the shards that are up, as many copies as it had
 			j.Replicas = r.Replicas
-			m.succeed(j)
+			m.supersede(j)
 		}
 		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)
 	} else {
@@ -237,7 +237,7 @@ func (m *Machine) applyGone(r *Record) error {
 	w := m.workers[at]
 	m.workers = slices.Delete(m.workers, at, at+1)
 	delete(m.workerByID, w.id)
-	m.bury(w, r.Reason != "")
+	m.noteGone(w, r.Reason != "")
 	how := lossReturned
 	if r.Reason != "" {
 		how = lossExpired
@@ -313,7 +313,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	s.finished(r.Task, (r.At - l.granted).Seconds(), r.CPU)
 	m.drop(l, r.At)
 	if t.live > 1 {
-		m.rivals(j, l.step, l.task)
+		m.revokeDuplicates(j, l.step, l.task)
 	}
 	t.state, t.sums, t.cpu, t.live = taskDone, r.Sums, r.CPU, 0
 	t.committed, t.epoch, t.worker = l.attempt, l.epoch, l.worker
@@ -530,7 +530,7 @@ func (m *Machine) failJob(j *job, reason string, at Tick) {
 // goes; numbers of steps are never used again, so nothing written late is ever read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
-	j.goOn(at)
+	j.resumeClock(at)
 	j.Spent = j.spentAt(at)
 	j.State, j.step, j.closing, j.Ended = state, nil, false, at
 	j.rolling, j.remakes, j.awaySince, j.awayWhy = false, nil, 0, ""

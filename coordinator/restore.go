@@ -112,9 +112,9 @@ func (m *Machine) pinned(ids []string, replicas uint32) error {
 	return nil
 }
 
-// succeed takes over what users have been told of a job whose place j takes, and the
+// supersede takes over what users have been told of a job whose place j takes, and the
 // numbers of its steps: none is used twice.
-func (m *Machine) succeed(j *job) {
+func (m *Machine) supersede(j *job) {
 	old := m.find(j.ID)
 	if old == nil {
 		return

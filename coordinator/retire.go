@@ -58,8 +58,8 @@ func (m *Machine) kept(j *job) *taxonv1.Kept {
 	return &taxonv1.Kept{UntilUnixMs: (j.Ended + m.limits.KeepFor).unixMS(), Jobs: uint32(max(left, 1))}
 }
 
-// slim forgets all of an ended job but what its status says.
-func (j *job) slim() error {
+// compact forgets all of an ended job but what its status says.
+func (j *job) compact() error {
 	d := j.spec.GetData()
 	spec := &taxonv1.JobSpec{Options: j.spec.GetOptions(), Data: &taxonv1.Data{Fingerprint: d.GetFingerprint(),
 		Instances: d.GetInstances(), Features: d.GetFeatures(), Nonzeros: d.GetNonzeros()}}
@@ -69,15 +69,15 @@ func (j *job) slim() error {
 	}
 	last := j.progress()
 	j.Dropped, j.Spec, j.Last, j.Nodes, j.Terminals = true, data, &last, j.plan.Nodes, j.plan.Terminals
-	j.prepared, j.driver, j.Driver = reviveSlim(&j.jobState, spec), nil, nil
+	j.prepared, j.driver, j.Driver = reviveCompacted(&j.jobState, spec), nil, nil
 	j.Values, j.Past, j.Remakes, j.remakes, j.took = nil, nil, nil, nil, nil
 	j.Trace = append([]traceRecord(nil), j.Trace[max(len(j.Trace)-keptTrace, 0):]...)
 	j.log.Lines = append([]logLine(nil), j.log.Lines[max(len(j.log.Lines)-keptLines, 0):]...)
 	return nil
 }
 
-// reviveSlim is what follows from the specification of a job whose values are gone.
-func reviveSlim(s *jobState, spec *taxonv1.JobSpec) *prepared {
+// reviveCompacted is what follows from the specification of a job whose values are gone.
+func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
 	return &prepared{spec: spec, plan: &method.Plan{Nodes: s.Nodes, Terminals: s.Terminals}}
 }
 

@@ -27,7 +27,7 @@ func (m *Machine) rollBack(j *job, reason string) {
 func (m *Machine) applyRollback(j *job, r *Record) {
 	j.note(r.At, levelWarn, "rolls back: %s", r.Reason)
 	m.revoke(j, r.At)
-	j.goOn(r.At)
+	j.resumeClock(r.At)
 	j.rolling, j.step, j.remakes = true, nil, nil
 	j.Rollbacks++
 	j.Futile++

@@ -319,7 +319,7 @@ func (s *scene) spec(args []string) *taxonv1.JobSpec {
 	return spec
 }
 
-func (s *scene) caps(args []string) (c coordinator.Caps) {
+func (s *scene) caps(args []string) (c coordinator.StopCriteria) {
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		x := s.number(value)

@@ -125,7 +125,7 @@ func (m *Machine) time() {
 		}
 		m.checkLosses(j)
 	}
-	m.callForHelp()
+	m.wakeIdle()
 	m.retire()
 }
 

@@ -134,7 +134,7 @@ func (m *Machine) Restore(snapshot []byte) error {
 		m.lastEpoch = 0
 	}
 	for _, w := range s.Workers {
-		m.enrol(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
+		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
 	}
 	for _, h := range s.Shards {
 		m.shards = append(m.shards, &shardState{id: h.ID, addr: h.Addr})

@@ -78,8 +78,8 @@ func (m *Machine) speculate(worker string) {
 	}
 }
 
-// callForHelp wakes idle workers once for each task that straggles.
-func (m *Machine) callForHelp() {
+// wakeIdle wakes idle workers once for each task that straggles.
+func (m *Machine) wakeIdle() {
 	if len(m.workers) < 2 {
 		return
 	}
@@ -91,8 +91,8 @@ func (m *Machine) callForHelp() {
 	}
 }
 
-// rivals takes away the other attempts at a task that is done.
-func (m *Machine) rivals(j *job, step, task uint32) {
+// revokeDuplicates takes away the other attempts at a task that is done.
+func (m *Machine) revokeDuplicates(j *job, step, task uint32) {
 	for _, l := range m.leases {
 		if l.job == j && l.step == step && l.task == task {
 			m.drop(l, m.now)

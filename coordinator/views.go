@@ -92,8 +92,8 @@ func (w *workerState) info() *taxonv1.WorkerInfo {
 		SeenUnixMs: w.seen.unixMS(), MemoryBytes: w.memory, TasksDone: w.done}
 }
 
-// bury remembers a worker that went.
-func (m *Machine) bury(w *workerState, silent bool) {
+// noteGone remembers a worker that went.
+func (m *Machine) noteGone(w *workerState, silent bool) {
 	i := w.info()
 	i.State = taxonv1.MemberState_MEMBER_STATE_LEFT
 	if silent {

@@ -149,10 +149,10 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// Recap gives the checkpoint's job other caps to go on with: see coordinator.Recap.
+// UpdateStopCriteria gives the checkpoint's job other caps to go on with: see coordinator.UpdateStopCriteria.
 // It returns where the job stands.
-func (c *Checkpoint) Recap(caps coordinator.Caps) (coordinator.Rest, error) {
-	r, err := coordinator.Recap(c.State, caps)
+func (c *Checkpoint) UpdateStopCriteria(caps coordinator.StopCriteria) (coordinator.Rest, error) {
+	r, err := coordinator.UpdateStopCriteria(c.State, caps)
 	if err == nil {
 		c.State = r.State
 	}

@@ -29,7 +29,7 @@ func BetterOf(st *taxonv1.JobStatus) *model.Better {
 // goOn takes over what a checkpoint says, with the caps that are given now, and tells what
 // that is, to be said once its values are there.
 func (t *Training) goOn(from *engine.Checkpoint) (told string, err error) {
-	r, err := from.Recap(coordinator.CapsOf(t.Spec.GetOptions()))
+	r, err := from.UpdateStopCriteria(coordinator.StopCriteriaOf(t.Spec.GetOptions()))
 	if err != nil {
 		return "", err
 	}

@@ -12,12 +12,12 @@ import (
 type stage uint8
 
 const (
-	stageMove   stage = iota // a trial point is made
-	stageScore               // its losses and gradient contributions
-	stageGather              // it is accepted
-	stageShow                // its weights are written, to be evaluated
-	stageEmit                // the final weights are written
-	stageEnd                 // nothing is left to do
+	stageMove     stage = iota // a trial point is made
+	stageScore                 // its losses and gradient contributions
+	stageGather                // it is accepted
+	stageEvaluate              // its weights are written, to be evaluated
+	stageEmit                  // the final weights are written
+	stageEnd                   // nothing is left to do
 )
 
 // phases are the stages as users see them.
@@ -114,8 +114,8 @@ func (d *driver) Step() (method.Step, bool) {
 		ranges.Reads = append([]method.Read{{Value: V, All: true}, {Value: Trial}}, points(past)...)
 		ranges.Writes = []string{W, G}
 		s.Tasks = []method.Tasks{ranges}
-	case stageShow, stageEmit:
-		s.Emit, s.Show = d.Stage == stageEmit, d.Stage == stageShow
+	case stageEvaluate, stageEmit:
+		s.Emit, s.Show = d.Stage == stageEmit, d.Stage == stageEvaluate
 		ranges.Op, ranges.Params, ranges.Reads = OpEmit, method.Encode(struct{}{}), []method.Read{{Value: W}}
 		s.Tasks = []method.Tasks{ranges}
 	default:
@@ -166,11 +166,11 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			return method.Outcome{}, err
 		}
 		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
-			d.Stage = stageShow
+			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
 		return d.endSweep(), nil
-	case stageShow:
+	case stageEvaluate:
 		return d.endSweep(), nil
 	case stageEmit:
 		d.Stage = stageEnd

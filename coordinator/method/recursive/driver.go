@@ -52,15 +52,15 @@ func (o *driver) band() float64 {
 type stage uint8
 
 const (
-	stageSolve   stage = iota // twoblock, flat: MAP of all blocks
-	stageReduce               // twoblock: exact solve for the internals at what stageSolve wrote
-	stageGuard                // twoblock: stageReduce again with the stiffness of whole families, as P rose
-	stageSet                  // parity, colour, jacobi: MAP and REDUCE of one independent set
-	stagePrice                // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
-	stageCertify              // behind it: sums of the internals, nothing moves
-	stageShow                 // the weights of the sweep under way are written, to be evaluated
-	stageEmit                 // the final weights are written
-	stageEnd                  // nothing is left to do
+	stageSolve     stage = iota // twoblock, flat: MAP of all blocks
+	stageReduce                 // twoblock: exact solve for the internals at what stageSolve wrote
+	stageSafeguard              // twoblock: stageReduce again with the stiffness of whole families, as P rose
+	stageSet                    // parity, colour, jacobi: MAP and REDUCE of one independent set
+	stagePrice                  // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
+	stageCertify                // behind it: sums of the internals, nothing moves
+	stageEvaluate               // the weights of the sweep under way are written, to be evaluated
+	stageEmit                   // the final weights are written
+	stageEnd                    // nothing is left to do
 )
 
 // phases are the stages as users see them (JobStatus.phase, SweepRecord.phase).
@@ -209,7 +209,7 @@ func (o *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{o.mapTasks(allSets, o.Price)}
 	case stageReduce:
 		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: o.rule(), Certify: o.Price})}
-	case stageGuard:
+	case stageSafeguard:
 		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "family"})}
 	case stageSet:
 		if o.schedule == jobspec.ScheduleJacobi {
@@ -221,8 +221,8 @@ func (o *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{o.tasks(OpMap, allSets, Map{Price: true, Precise: o.Precise, Band: o.band(), Beta: o.Beta})}
 	case stageCertify:
 		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "none", Certify: true})}
-	case stageShow, stageEmit:
-		s.Emit, s.Show = o.Stage == stageEmit, o.Stage == stageShow
+	case stageEvaluate, stageEmit:
+		s.Emit, s.Show = o.Stage == stageEmit, o.Stage == stageEvaluate
 		emit := o.tasks(OpEmitMap, allSets, Emit{Beta: o.Beta})
 		emit.Writes = nil
 		s.Tasks = []method.Tasks{emit}
@@ -354,15 +354,15 @@ func (o *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			return method.Outcome{}, nil
 		}
 		if o.shows() && !o.state.TimeUp {
-			o.Stage = stageShow
+			o.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
 		return o.measured()
-	case stageShow:
+	case stageEvaluate:
 		return o.measured()
 	case stageReduce:
 		return o.commitReduce(restart > 0)
-	case stageGuard:
+	case stageSafeguard:
 		if o.state.TimeUp { // the certificate is of what the step began with
 			o.StoppedBy, o.Stage = method.StoppedByMaxTime, stageEmit
 			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
@@ -411,7 +411,7 @@ func (o *driver) measured() (method.Outcome, error) {
 
 // endPriced ends a priced sweep whose step moved no internals.
 func (o *driver) endPriced() (method.Outcome, error) {
-	shown := o.Stage == stageShow
+	shown := o.Stage == stageEvaluate
 	if err := o.certify(); err != nil {
 		return method.Outcome{}, err
 	}
@@ -452,7 +452,7 @@ func (o *driver) commitReduce(restart bool) (method.Outcome, error) {
 	rose := o.judge()
 	o.Family = o.Family || o.stalled()
 	if support && rose {
-		o.Stage = stageGuard
+		o.Stage = stageSafeguard
 		return method.Outcome{Drop: dropX}, nil
 	}
 	o.advance(restart || rose)

@@ -37,7 +37,7 @@ func (o *driver) leaves() bool {
 	switch o.Stage {
 	case stageSolve, stageReduce:
 		return !o.Price
-	case stageSet, stageGuard:
+	case stageSet, stageSafeguard:
 		return true
 	}
 	return false
@@ -80,7 +80,7 @@ func (o *driver) Reopen(retarget bool) {
 	}
 	// The internals' step was dropped, so it is done now.
 	if support := o.rule() == "support"; o.judge() && support {
-		o.Stage = stageGuard
+		o.Stage = stageSafeguard
 		return
 	}
 	o.Stage, o.Price = stageReduce, false

@@ -20,7 +20,7 @@ func TestTimeUpBetweenSteps(t *testing.T) {
 		{"priced solve", stageSolve, true, true, false, stageReduce},
 		{"reduce", stageReduce, false, false, true, stagePrice},
 		{"priced reduce", stageReduce, true, false, false, stageEmit},
-		{"guard", stageGuard, true, false, true, stageEmit},
+		{"guard", stageSafeguard, true, false, true, stageEmit},
 		{"price", stagePrice, true, false, false, stageCertify},
 		{"certify", stageCertify, true, false, false, stageEmit},
 		{"emit", stageEmit, true, false, false, stageEnd},
@@ -33,7 +33,7 @@ func TestTimeUpBetweenSteps(t *testing.T) {
 		}
 		o.TimeUp(true)
 		out := commitOK(t, o, figures{Primal: 3, Dual: 1})
-		if o.Stage != test.then || o.Sweep != 21 || test.stage == stageReduce && takesX(out) || test.stage == stageGuard && takesX(out) || o.Beta != 0.5 {
+		if o.Stage != test.then || o.Sweep != 21 || test.stage == stageReduce && takesX(out) || test.stage == stageSafeguard && takesX(out) || o.Beta != 0.5 {
 			t.Errorf("%s: goes on with stage %d of sweep %d, momentum %g, new internals %v", test.name, o.Stage, o.Sweep, o.Beta, takesX(out))
 		}
 		for o.Stage < stageEmit {

@@ -11,27 +11,27 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Caps are the options that say when a job ends. They may change while it rests: what it
+// StopCriteria are the options that say when a job ends. They may change while it rests: what it
 // has done is the beginning of what it would have done, or as good as one. A sweep that was
 // the last one allowed was priced for that, and the gap is what inner solves aim at, so the
 // bytes in the end may be others than those of a job that had its caps from the start. Nil
 // fields stay as they are.
-type Caps struct {
+type StopCriteria struct {
 	Gap        *float64 `json:",omitempty"`
 	MaxSweeps  *uint32  `json:",omitempty"`
 	MaxSeconds *float64 `json:",omitempty"`
 }
 
 // empty says whether nothing changes.
-func (c Caps) empty() bool { return c.Gap == nil && c.MaxSweeps == nil && c.MaxSeconds == nil }
+func (c StopCriteria) empty() bool { return c.Gap == nil && c.MaxSweeps == nil && c.MaxSeconds == nil }
 
-// CapsOf are the caps of a job's options, all of them.
-func CapsOf(o *taxonv1.Options) Caps {
-	return Caps{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()), MaxSeconds: proto.Float64(o.GetMaxSeconds())}
+// StopCriteriaOf are the caps of a job's options, all of them.
+func StopCriteriaOf(o *taxonv1.Options) StopCriteria {
+	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()), MaxSeconds: proto.Float64(o.GetMaxSeconds())}
 }
 
 // into writes the caps into options.
-func (c Caps) into(o *taxonv1.Options) {
+func (c StopCriteria) into(o *taxonv1.Options) {
 	if c.Gap != nil {
 		o.Gap = *c.Gap
 	}
@@ -70,10 +70,10 @@ type Rest struct {
 	Changed    string  // which caps are others, as "gap 0.0001 -> 1e-05"; empty: none
 }
 
-// Recap gives the job of a state (of a checkpoint) other caps. One that had stopped by its
+// UpdateStopCriteria gives the job of a state (of a checkpoint) other caps. One that had stopped by its
 // old ones goes on, if the new ones let it; what is there stays as it is if they are the
 // same. Pure.
-func Recap(state []byte, c Caps) (Rest, error) {
+func UpdateStopCriteria(state []byte, c StopCriteria) (Rest, error) {
 	j, err := reviveJob(state)
 	if err != nil {
 		return Rest{}, err
@@ -81,7 +81,7 @@ func Recap(state []byte, c Caps) (Rest, error) {
 	if j.Dropped {
 		return Rest{}, fmt.Errorf("job %s: %w", j.ID, ErrNotResumable)
 	}
-	changed, err := j.recap(c)
+	changed, err := j.updateStopCriteria(c)
 	if err != nil {
 		return Rest{}, err
 	}
@@ -111,8 +111,8 @@ func capsChanged(old, now *taxonv1.Options) string {
 	return strings.Join(out, ", ")
 }
 
-// recap changes a resting job's caps, and says which are others.
-func (j *job) recap(c Caps) (changed string, err error) {
+// updateStopCriteria changes a resting job's caps, and says which are others.
+func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	old := j.spec.GetOptions()
 	options := proto.Clone(old).(*taxonv1.Options)
 	c.into(options)
@@ -156,7 +156,7 @@ func (j *job) applyReopen(r *Record) error {
 	changed := ""
 	if r.Caps != nil {
 		var err error
-		if changed, err = j.recap(*r.Caps); err != nil {
+		if changed, err = j.updateStopCriteria(*r.Caps); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (j *job) capped() bool {
 }
 
 // mayGoOn says why other caps would not let an ended job go on; nil: they do.
-func (j *job) mayGoOn(c Caps) error {
+func (j *job) mayGoOn(c StopCriteria) error {
 	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
 	c.into(options)
 	if err := method.Violations(method.CheckCriteria(options)); err != nil {
@@ -216,6 +216,6 @@ func sameSpec(a, b []byte) bool {
 	if proto.Unmarshal(a, &x) != nil || proto.Unmarshal(b, &y) != nil || x.Options == nil || y.Options == nil {
 		return false
 	}
-	CapsOf(y.Options).into(x.Options)
+	StopCriteriaOf(y.Options).into(x.Options)
 	return proto.Equal(&x, &y)
 }
