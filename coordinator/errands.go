@@ -7,6 +7,8 @@ import (
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
+
+	"taxon/internal/pause"
 )
 
 // errand is an action that the store or the checkpointer carries out, in the machine's
@@ -151,21 +153,9 @@ func (s *Server) insist(what string, call func(context.Context) error) {
 			return
 		}
 		s.tell(fmt.Errorf("%s: %w", what, err))
-		if pause(s.ctx, wait) != nil {
+		if pause.For(s.ctx, wait) != nil {
 			return
 		}
 		wait = min(2*wait, 5*time.Second)
-	}
-}
-
-// pause waits for a time, or for the context's end, which is its error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

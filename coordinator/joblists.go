@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"taxon/internal/pause"
 )
 
 // logBatch is the number of lines in one message of a Logs stream.
@@ -107,7 +109,7 @@ func (s *jobService) Logs(r *taxonv1.LogsRequest, stream grpc.ServerStreamingSer
 		case <-s.ctx.Done():
 			return rpcError(errClosing)
 		}
-		if err := pause(ctx, watchEvery); err != nil {
+		if err := pause.For(ctx, watchEvery); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"taxon/internal/pause"
 )
 
 // watchEvery is the least time between two messages of a Watch.
@@ -64,7 +66,7 @@ func (s *jobService) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreaming
 		case <-s.ctx.Done():
 			return rpcError(errClosing)
 		}
-		if err := pause(ctx, watchEvery); err != nil {
+		if err := pause.For(ctx, watchEvery); err != nil {
 			return err
 		}
 	}

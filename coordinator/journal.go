@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 )
 
 // Journal keeps the machine's records. Append orders a record behind all before it;
@@ -53,18 +52,10 @@ var ErrJournalOld = errors.New("the journal is of an earlier version of taxon: l
 
 // FileJournal is a Journal in one file. Several Syncs at a time share one fsync.
 type FileJournal struct {
+	*GroupJournal
 	dir  string
 	lock *os.File
-
-	mu       sync.Mutex // guards what follows
-	buffer   []byte     // appended, not yet written
-	appended uint64
-	size     int64
-	err      error // the first failure: nothing is acknowledged after it
-
-	flush  sync.Mutex // held by the one that writes and syncs
-	file   *os.File   // guarded by flush
-	synced uint64     // guarded by flush
+	file *os.File // the next write goes behind its end
 }
 
 // OpenJournal opens or makes the journal in dir and returns what it holds: a snapshot
@@ -76,10 +67,11 @@ func OpenJournal(dir string) (j *FileJournal, snapshot []byte, records [][]byte,
 	if err := j.open(); err != nil {
 		return nil, nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	snapshot, records, err = j.load()
+	snapshot, records, size, err := j.load()
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, j.file.Close(), j.lock.Close())
+		return nil, nil, nil, errors.Join(err, j.close())
 	}
+	j.GroupJournal = NewGroupJournal(Medium{Write: j.write, Replace: j.replace, Close: j.close}, size)
 	return j, snapshot, records, nil
 }
 
@@ -98,26 +90,26 @@ func (j *FileJournal) open() (err error) {
 	return nil
 }
 
-// load reads the file, cuts off an end that was not written whole, and stands behind it.
-func (j *FileJournal) load() (snapshot []byte, records [][]byte, err error) {
+// load reads the file, cuts off an end that was not written whole, and stands behind it; size
+// is its length.
+func (j *FileJournal) load() (snapshot []byte, records [][]byte, size int64, err error) {
 	data, err := io.ReadAll(j.file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("journal: %w", err)
+		return nil, nil, 0, fmt.Errorf("journal: %w", err)
 	}
-	snapshot, records, whole, err := readJournal(data)
+	snapshot, records, size, err = readJournal(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", j.file.Name(), err)
+		return nil, nil, 0, fmt.Errorf("%s: %w", j.file.Name(), err)
 	}
-	j.size = whole
-	err = errors.Join(j.file.Truncate(whole), seek(j.file, whole))
-	if err == nil && whole == 0 { // durable before anything is appended: later no file begins otherwise
+	err = errors.Join(j.file.Truncate(size), seek(j.file, size))
+	if err == nil && size == 0 { // durable before anything is appended: later no file begins otherwise
 		_, err = j.file.WriteString(journalMagic)
-		j.size = int64(len(journalMagic))
+		size = int64(len(journalMagic))
 	}
 	if err := errors.Join(err, j.file.Sync(), syncDir(j.dir)); err != nil {
-		return nil, nil, fmt.Errorf("journal: %w", err)
+		return nil, nil, 0, fmt.Errorf("journal: %w", err)
 	}
-	return snapshot, records, nil
+	return snapshot, records, size, nil
 }
 
 func seek(f *os.File, at int64) error {
@@ -229,77 +221,26 @@ func appendEntry(out []byte, kind byte, body []byte) []byte {
 	return append(out, body...)
 }
 
-// Append implements Journal.
-func (j *FileJournal) Append(record []byte) uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	before := len(j.buffer)
-	j.buffer = appendEntry(j.buffer, kindRecord, record)
-	j.size += int64(len(j.buffer) - before)
-	j.appended++
-	return j.appended
+// write is the medium's Write.
+func (j *FileJournal) write(entries []byte) error {
+	if _, err := j.file.Write(entries); err != nil {
+		return err
+	}
+	return j.file.Sync()
 }
 
-// Sync implements Journal.
-func (j *FileJournal) Sync(number uint64) error {
-	j.flush.Lock()
-	defer j.flush.Unlock()
-	if number <= j.synced {
-		return nil
-	}
-	j.mu.Lock()
-	out, upto, err := j.buffer, j.appended, j.err
-	j.buffer = nil
-	j.mu.Unlock()
+// replace is the medium's Replace: the snapshot is written beside the file and renamed over it.
+func (j *FileJournal) replace(snapshot []byte) error {
+	file, err := writeJournal(j.dir, snapshot)
 	if err != nil {
 		return err
 	}
-	if _, err = j.file.Write(out); err == nil {
-		err = j.file.Sync()
-	}
-	if err != nil {
-		return j.broken(err)
-	}
-	j.synced = upto
+	_ = j.file.Close() // all that it holds is in the snapshot
+	j.file = file
 	return nil
 }
 
-// broken remembers a failure: after a failed fsync nobody knows what the disk holds.
-func (j *FileJournal) broken(err error) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.err = fmt.Errorf("journal: %w", err)
-	return j.err
-}
-
-// failure is the first one.
-func (j *FileJournal) failure() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.err
-}
-
-// Compact implements Journal: the snapshot is written beside the file and renamed over it.
-func (j *FileJournal) Compact(take func(cut func()) []byte) error {
-	j.flush.Lock()
-	defer j.flush.Unlock()
-	if err := j.failure(); err != nil {
-		return err
-	}
-	var upto uint64
-	snapshot := take(func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.buffer, j.size, upto = nil, 0, j.appended // the snapshot holds what was in the buffer
-	})
-	file, err := writeJournal(j.dir, snapshot)
-	if err != nil {
-		return j.broken(err)
-	}
-	old := j.file
-	j.file, j.synced = file, upto
-	return old.Close()
-}
+func (j *FileJournal) close() error { return errors.Join(j.file.Close(), j.lock.Close()) }
 
 // writeJournal replaces the journal in dir by one that holds a snapshot only.
 func writeJournal(dir string, snapshot []byte) (file *os.File, err error) {
@@ -332,20 +273,4 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// Size implements Journal.
-func (j *FileJournal) Size() int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.size
-}
-
-// Close writes what was appended and closes the file.
-func (j *FileJournal) Close() error {
-	j.mu.Lock()
-	upto := j.appended
-	j.mu.Unlock()
-	err := j.Sync(upto)
-	return errors.Join(err, j.file.Close(), j.lock.Close())
 }

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"taxon/internal/pause"
 )
 
 const (
@@ -71,7 +73,7 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 			s.giveBack(r.GetWorker(), a.leases) // nobody hears the answer
 		}
 		if a.dismissed {
-			if err := pause(ctx, min(max(wait, 0), drainPause)); err != nil {
+			if err := pause.For(ctx, min(max(wait, 0), drainPause)); err != nil {
 				return nil, status.FromContextError(err).Err()
 			}
 			return &taxonv1.LeaseResult{Drain: true}, nil

@@ -28,10 +28,11 @@ var imports = map[string][]string{
 
 	"internal/sparse":   {},
 	"internal/exit":     {},
-	"internal/tell":     {},
 	"internal/human":    {},
+	"internal/pause":    {},
+	"internal/tell":     {},
 	"internal/fs":       {"internal/fs/hdfs"},
-	"internal/fs/hdfs":  {},
+	"internal/fs/hdfs":  {"internal/pause"},
 	"internal/demo":     {},
 	"internal/demo/gen": {"internal/lines"},
 	"internal/lines":    {"internal/fs"},
@@ -52,7 +53,7 @@ var imports = map[string][]string{
 	"store/segment":   {"store"},
 	"store/badger":    {"store", "store/segment"},
 	"store/storetest": {"store"},
-	"store/storerpc":  {"store", "proto/taxon/v1"},
+	"store/storerpc":  {"internal/pause", "store", "proto/taxon/v1"},
 	"store/backup":    {"internal/fs", "store"},
 
 	"internal/secure":  {"proto/taxon/v1"},
@@ -61,7 +62,7 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":        {"internal/human", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator":        {"internal/human", "internal/pause", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
 	"coordinator/method": {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/registry": {"coordinator/method", "coordinator/method/mlr", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec", "internal/modelform",
 		"internal/taxonomy", "proto/taxon/v1"},
@@ -69,7 +70,7 @@ var imports = map[string][]string{
 	"coordinator/method/recursive":  {"coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/mlr":        {"coordinator/method", "internal/modelform", "proto/taxon/v1"},
 	"coordinator/method/td":         {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"worker": {"internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
+	"worker": {"internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
 		"worker/codec", "worker/program", "worker/program/registry"},
 	"worker/codec":            {"internal/sparse"},
 	"worker/program":          {"coordinator/method", "internal/dataset", "internal/taxonomy", "proto/taxon/v1", "store", "worker/codec"},
@@ -80,22 +81,30 @@ var imports = map[string][]string{
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",
 		"internal/sparse", "internal/taxonomy", "mapper", "proto/taxon/v1", "store", "worker/program"},
 
-	"internal/cluster": {"coordinator/method/registry", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
+	"internal/cluster": {"coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
-	"internal/yarn":              {},
-	"internal/cluster/supervise": {"internal/fs"},
+	"internal/yarn": {"internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
+	"internal/jobs": {"internal/model", "internal/pause", "proto/taxon/v1"},
+	"internal/cluster/node": {"coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/journal", "internal/dataset", "internal/exit", "internal/fs",
+		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
+		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},
+	"internal/cluster/client": {"coordinator", "internal/cluster", "internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/jobs",
+		"internal/model", "internal/pause", "internal/secure", "internal/tell", "proto/taxon/v1", "store", "store/storerpc", "worker"},
+	"internal/cluster/supervise": {"internal/fs", "internal/human"},
 	"internal/cluster/journal":   {"coordinator", "internal/fs"},
-	"internal/mapreduce":         {"coordinator", "internal/dataset", "internal/engine", "internal/fs", "proto/taxon/v1", "store", "worker", "worker/program"},
+	"internal/mapreduce": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/pause", "internal/yarn", "proto/taxon/v1",
+		"store", "worker", "worker/program"},
+	"internal/mapreduce/driver": {"internal/cluster/supervise", "internal/fs", "internal/human", "internal/pause", "proto/taxon/v1"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
 // and test are bound by it too.
 var thirdParty = map[string][]string{
-	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
+	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
 	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "internal/mapreduce", "internal/train"},
 	"google.golang.org/genproto":     {"store/storerpc"},
 	"github.com/dgraph-io/badger/v4": {"store/badger"},
@@ -110,7 +119,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/term":              {"cmd/taxon"},
 	"gonum.org/v1/plot":              {"internal/tune"},
 	"golang.org/x/text":              {"internal/dataset"},
-	"golang.org/x/sync":              {"internal/cluster", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sync":              {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
 	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "worker/program", "cmd/taxon"},
 }
 
@@ -120,13 +129,13 @@ var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "mat
 
 // shell are the files of coordinator that may know time, files and RPC. Every other file
 // of it is the pure machine.
-var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journal.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
+var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journal.go", "journal_group.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
 
 // impure is what the pure files of coordinator may not import.
 var impure = []string{"context", "google.golang.org/grpc", "io", "io/fs", "math/rand/v2", "net", "os", "sync", "syscall", "time"}
 
 // loggers may log: the processes, and what sets their logs up.
-var loggers = []string{"cmd/taxon", "internal/cluster", "internal/metrics"}
+var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node", "internal/metrics"}
 
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 
@@ -127,7 +128,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	rest.Go(func() {
 		select {
 		case <-ctx.Done():
-			_ = pause(renewing, a.Grace) // cut short when the slots are done
+			_ = pause.For(renewing, a.Grace) // cut short when the slots are done
 			endTasks(errLeaving)
 		case <-renewing.Done():
 		}
@@ -170,16 +171,4 @@ func (a *Agent) job(ctx context.Context, id string) (*taxonv1.JobResult, error) 
 		}
 		return r, nil
 	})
-}
-
-// pause waits for a time, or for the context's end, which is its error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"taxon/internal/pause"
 )
 
 // register returns the agent's registration, making one if there is none.
@@ -88,7 +90,7 @@ func (a *Agent) renew(ctx context.Context) {
 			}
 			continue
 		}
-		if pause(ctx, me.lease/share) != nil {
+		if pause.For(ctx, me.lease/share) != nil {
 			return
 		}
 		if share = 3; !a.renewOnce(ctx, me) {

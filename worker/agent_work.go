@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
@@ -121,7 +122,7 @@ func (s *slot) report(b *batch) *batch {
 			return nil
 		}
 		s.tell(last, fmt.Errorf("report: %w", err))
-		if pause(last, wait) != nil {
+		if pause.For(last, wait) != nil {
 			return nil
 		}
 		wait = min(2*wait, maxWait)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	taxonv1 "taxon/proto/taxon/v1"
+
+	"taxon/internal/pause"
 )
 
 // slot leases and runs one batch of tasks after the other. With Overlap a batch is
@@ -82,7 +84,7 @@ func (s *slot) lease() *batch {
 			return nil
 		}
 		s.tell(ctx, fmt.Errorf("lease: %w", err))
-		if pause(ctx, wait) != nil {
+		if pause.For(ctx, wait) != nil {
 			return nil
 		}
 		wait = min(2*wait, maxWait)

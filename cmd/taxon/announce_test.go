@@ -1,14 +1,16 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"taxon/internal/cluster"
+	"taxon/internal/yarn"
 )
 
 // TestTakeOver: a coordinator that is started elsewhere on the same journal says where it
@@ -50,19 +52,10 @@ func TestTakeOver(t *testing.T) {
 
 // TestYarnRunArguments: a container's process knows the flags that it is started with.
 func TestYarnRunArguments(t *testing.T) {
-	o := yarnUpOptions{yarnOptions: yarnOptions{dir: "hdfs://nn/c", name: "c"}, lease: time.Second, pause: time.Second, slots: 2, workerMem: 1 << 30, cache: 1 << 30}
-	s := &shipment{o: &o}
+	o := yarn.UpOptions{Options: yarn.Options{Name: "c"}, Lease: time.Second, SnapshotPause: time.Second, Slots: 2, WorkerMemory: 1 << 30, Cache: 1 << 30, DataRoots: []string{"/data"}}
 	for _, insecure := range []bool{true, false} {
-		o.insecure = insecure
-		data, err := s.run().Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var r struct{ Args map[string][]string }
-		if err := json.Unmarshal(data, &r); err != nil {
-			t.Fatal(err)
-		}
-		for role, args := range r.Args {
+		o.Insecure = insecure
+		for role, args := range o.Run("hdfs://nn/c", yarn.Roles()).Args {
 			cmd := map[string]verb{"coordinator": newCoordinatorCmd, "store": newStoreCmd, "worker": newWorkerCmd}[role](&app{ui: newUI(&strings.Builder{})})
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Errorf("%s: %v", role, err)
@@ -98,7 +91,30 @@ func TestYarnRefuses(t *testing.T) {
 			t.Errorf("yarn %s: status %d, %q, want %q", args, status, errs, want)
 		}
 	}
-	if err := (&yarnOptions{wait: time.Millisecond}).awaitYarn(t.Context(), func(context.Context) (bool, string, error) { return false, "a thing", nil }); err == nil || !strings.Contains(err.Error(), "a thing") {
-		t.Error(err)
+}
+
+// TestYarnRunFails: a container's process leaves why it has failed in the cluster's folder.
+func TestYarnRunFails(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "run.json")
+	data, err := yarn.Run{Name: "gw", Dir: dir, Local: "/proc/nope", Args: map[string][]string{yarn.Worker: {}}}.Encode()
+	for _, file := range []string{file, filepath.Join(dir, "run.json")} {
+		if err = errors.Join(err, os.WriteFile(file, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("NM_HOST", "node-7")
+	t.Setenv("LOCAL_DIRS", t.TempDir())
+	for range 2 {
+		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN", map[string]string{"RUN": file}); code != exitUsage {
+			t.Fatalf("status %d: %s", code, stderr)
+		}
+	}
+	var f yarn.ContainerFailure
+	data, err = os.ReadFile(filepath.Join(dir, "failures", "worker-0"))
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err != nil || f.Instance != "worker-0" || f.Host != "node-7" || f.Times != 2 || !f.Lasting || !strings.Contains(f.Error, "/proc/nope") {
+		t.Errorf("%+v, %v", f, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/supervise"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 )
 
 // clusterOptions are the flags of cluster's verbs.
@@ -207,7 +208,7 @@ const lockWait = 300 * time.Millisecond
 // claim refuses a folder where a cluster runs, and ends what a killed one has left.
 func (o *clusterOptions) claim(ctx context.Context, a *app) error {
 	var lock *os.File
-	err := cluster.Insist(ctx, lockWait, func() (err error) {
+	err := pause.Insist(ctx, lockWait, func() (err error) {
 		lock, err = supervise.Lock(o.dir)
 		return err
 	}, func(err error) bool { return errors.Is(err, supervise.ErrRunning) })
@@ -254,7 +255,7 @@ func (o *clusterOptions) await(ctx context.Context, a *app, version int, ended <
 		}
 		select {
 		case <-ended:
-			return nil, fmt.Errorf("cluster: the supervisor ended: %s", lastLine(filepath.Join(supervise.LogDir(o.dir), "supervisor.log")))
+			return nil, fmt.Errorf("cluster: the supervisor ended: %s", supervise.LastLine(filepath.Join(supervise.LogDir(o.dir), "supervisor.log")))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(stateEvery):
@@ -273,20 +274,10 @@ func (o *clusterOptions) slowest() string {
 	}
 	for _, p := range s.Processes {
 		if !p.Ready {
-			return p.ID + ": " + lastLine(filepath.Join(supervise.LogDir(o.dir), p.ID+".log"))
+			return p.ID + ": " + supervise.LastLine(filepath.Join(supervise.LogDir(o.dir), p.ID+".log"))
 		}
 	}
 	return "see " + supervise.LogDir(o.dir)
-}
-
-// lastLine is the end of a log, for an error.
-func lastLine(path string) string {
-	data, err := os.ReadFile(path)
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	if err != nil || lines[len(lines)-1] == "" {
-		return "see " + path
-	}
-	return oneLine(lines[len(lines)-1])
 }
 
 func newClusterScale(a *app) *cobra.Command {
@@ -374,7 +365,7 @@ func (o *clusterOptions) status(ctx context.Context, a *app) error {
 		}
 		gone := s.Gone()
 		if len(gone) > 0 && time.Since(began) < stateWait {
-			if err := cluster.Pause(ctx, stateWait/10); err != nil {
+			if err := pause.For(ctx, stateWait/10); err != nil {
 				return err
 			}
 			continue
@@ -428,12 +419,12 @@ func (o *clusterOptions) down(ctx context.Context, a *app) error {
 		return err
 	}
 	for deadline := time.Now().Add(downWait); supervise.Running(o.dir); {
-		if err := cluster.Pause(ctx, stateEvery); err != nil {
+		if err := pause.For(ctx, stateEvery); err != nil {
 			return err
 		}
 		if time.Now().After(deadline) {
 			_ = supervise.Kill(o.dir)
-			if err := cluster.Pause(ctx, stateEvery); err != nil {
+			if err := pause.For(ctx, stateEvery); err != nil {
 				return err
 			}
 			_, err := supervise.Sweep(o.dir)

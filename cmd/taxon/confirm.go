@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"taxon/internal/cluster/client"
 )
 
 // onTerminal says whether somebody at a terminal can be asked: both ends are one.
@@ -35,4 +37,9 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return usagef("%s: nothing was done", why)
 	}
 	return nil
+}
+
+// confirmer asks before what can't be undone, unless it was said to be meant.
+func (a *app) confirmer(yes bool) client.Confirm {
+	return func(why, question string) error { return a.confirm(yes, why, question) }
 }

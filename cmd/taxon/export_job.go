@@ -33,14 +33,14 @@ func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
 		}
 		o.out = dir
 	}
-	c, err := o.client.dial()
+	c, err := o.client.dial(cmd.Context(), a)
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	began := time.Now()
 	if whole {
-		r, err := c.fetchModel(cmd.Context(), a, o.job, o.out, nil)
+		r, err := c.FetchModel(cmd.Context(), o.job, o.out)
 		if err != nil {
 			return err
 		}
@@ -56,10 +56,10 @@ func runExportJob(cmd *cobra.Command, a *app, o exportOptions) error {
 	}
 	defer done()
 	path := filepath.Join(temp, "model")
-	if _, err := c.fetchModel(cmd.Context(), a, o.job, path, nil); err != nil {
+	if _, err := c.FetchModel(cmd.Context(), o.job, path); err != nil {
 		return err
 	}
-	shards, err := c.shards.Known(cmd.Context())
+	shards, err := c.Shards.Known(cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -2,34 +2,31 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
+	"taxon/internal/jobs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // clientVerb makes a verb that makes one call or more.
-func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *client, args []string) error) *cobra.Command {
+func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *client.Client, args []string) error) *cobra.Command {
 	o := &clientOptions{}
 	cmd.GroupID = groupCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.verb = verbPath(cmd)
-		c, err := o.dial()
+		o.Verb = verbPath(cmd)
+		c, err := o.dial(cmd.Context(), a)
 		if err != nil {
 			return err
 		}
-		defer c.close()
-		return c.fail(run(cmd.Context(), c, args))
+		defer c.Close()
+		return c.Fail(run(cmd.Context(), c, args))
 	}
 	o.flags(cmd)
 	return cmd
@@ -105,15 +102,15 @@ func newJobsCmd(a *app) *cobra.Command {
 		Long: "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them. VALUES says until when the values of a job that has ended are kept " +
 			"(see --keep-jobs and --keep-days of `taxon coordinator`): with them go its weights, and what it could be resumed from.",
 		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --json",
-	}, func(ctx context.Context, c *client, _ []string) error {
-		r, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
+	}, func(ctx context.Context, c *client.Client, _ []string) error {
+		r, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
 		if err != nil {
 			return err
 		}
 		lines := []jobLine{}
 		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "VALUES", "NAME"}}
 		for _, j := range r.GetJobs() {
-			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: stateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
+			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: jobs.StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
 				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
 			gap, eta := "-", "-"
 			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
@@ -152,24 +149,8 @@ type workerLine struct {
 	Memory    uint64 `json:"memory_bytes"`
 }
 
-func memberState(s taxonv1.MemberState) string {
-	switch s {
-	case taxonv1.MemberState_MEMBER_STATE_UP:
-		return "up"
-	case taxonv1.MemberState_MEMBER_STATE_DRAINING:
-		return "draining"
-	case taxonv1.MemberState_MEMBER_STATE_LOST:
-		return "lost"
-	case taxonv1.MemberState_MEMBER_STATE_DOWN:
-		return "down"
-	case taxonv1.MemberState_MEMBER_STATE_LEFT:
-		return "left"
-	}
-	return "unknown"
-}
-
 func workerLineOf(w *taxonv1.WorkerInfo) workerLine {
-	return workerLine{Worker: w.GetWorker(), Name: w.GetName(), State: memberState(w.GetState()), Slots: w.GetSlots(),
+	return workerLine{Worker: w.GetWorker(), Name: w.GetName(), State: jobs.MemberState(w.GetState()), Slots: w.GetSlots(),
 		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes()}
 }
 
@@ -180,8 +161,8 @@ func newWorkersCmd(a *app) *cobra.Command {
 		Short:   "list a cluster's workers",
 		Long:    "Lists the workers of a cluster: their slots, how many of these compute now, and the tasks done. --all also shows the last ones that left or were lost.",
 		Example: "taxon workers --coordinator 127.0.0.1:7070\ntaxon workers --all --json",
-	}, func(ctx context.Context, c *client, _ []string) error {
-		r, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
+	}, func(ctx context.Context, c *client.Client, _ []string) error {
+		r, err := c.Jobs.Workers(ctx, &taxonv1.WorkersRequest{})
 		if err != nil {
 			return err
 		}
@@ -219,20 +200,15 @@ func newCancelCmd(a *app) *cobra.Command {
 		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it. Of a job that is done --discard drops the weights: it asks first, or needs --yes.",
 		Example: "taxon cancel job-1 --coordinator 127.0.0.1:7070\ntaxon cancel job-1 --discard",
 		Args:    oneArg("JOB"),
-	}, func(ctx context.Context, c *client, args []string) error {
-		if discard {
-			if err := c.mayDiscard(ctx, a, args[0], yes); err != nil {
-				return err
-			}
-		}
-		st, err := c.jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: args[0], Discard: discard})
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		st, what, err := c.Cancel(ctx, args[0], discard, a.confirmer(yes))
 		if err != nil {
 			return err
 		}
 		if a.json {
 			return a.printJSON(documentOf(st))
 		}
-		a.ui.Note("%s: %s", st.GetJob(), cancelled(st, discard))
+		a.ui.Note("%s: %s", st.GetJob(), what)
 		return nil
 	})
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
@@ -240,35 +216,6 @@ func newCancelCmd(a *app) *cobra.Command {
 	})
 	yesFlag(cmd, &yes)
 	return cmd
-}
-
-// hasWeights says whether a job's weights are in the store. They are from its end on, also
-// while they are being digested and it is shown as running yet.
-func hasWeights(st *taxonv1.JobStatus) bool {
-	return st.GetKept() != nil && !st.GetKept().GetDropped() && st.GetFinalStep() > 0
-}
-
-// mayDiscard asks before the weights of a job that is done are dropped.
-func (c *client) mayDiscard(ctx context.Context, a *app, job string, yes bool) error {
-	st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
-	if err != nil || !hasWeights(st) {
-		return err
-	}
-	return a.confirm(yes, fmt.Sprintf("cancel: job %s is done, and --discard drops its weights for good", job), "Drop them?")
-}
-
-// cancelled says what has come of a cancelling.
-func cancelled(st *taxonv1.JobStatus, discard bool) string {
-	state := fmt.Sprintf("%s after sweep %d", stateName(st.GetState()), st.GetSweep())
-	switch {
-	case discard:
-		return state + "; its values are dropped"
-	case !hasEnded(st.GetState()):
-		return fmt.Sprintf("is being cancelled after sweep %d: its checkpoint is being written, `taxon status %s` shows when it is there", st.GetSweep(), st.GetJob())
-	case st.GetState() != taxonv1.JobState_JOB_STATE_CANCELLED:
-		return state + ": there was nothing to cancel"
-	}
-	return state
 }
 
 func newResumeCmd(a *app) *cobra.Command {
@@ -282,7 +229,7 @@ func newResumeCmd(a *app) *cobra.Command {
 			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had these limits from the start.",
 		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
-	}, func(ctx context.Context, c *client, args []string) error {
+	}, func(ctx context.Context, c *client.Client, args []string) error {
 		r := &taxonv1.ResumeRequest{Job: args[0]}
 		if cmd.Flags().Changed("gap") {
 			r.Gap = &gap
@@ -294,14 +241,14 @@ func newResumeCmd(a *app) *cobra.Command {
 		if cmd.Flags().Changed("max-time") {
 			r.MaxSeconds = &seconds
 		}
-		st, err := c.jobs.Resume(ctx, r)
+		st, err := c.Jobs.Resume(ctx, r)
 		if err != nil {
 			return err
 		}
 		if a.json {
 			return a.printJSON(documentOf(st))
 		}
-		a.ui.Note("%s: %s, goes on after sweep %d", st.GetJob(), stateName(st.GetState()), st.GetSweep())
+		a.ui.Note("%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
 		return nil
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
@@ -319,15 +266,15 @@ func newDrainCmd(a *app) *cobra.Command {
 		Long:    "Takes a worker, named by its name or, where none has that name, its id (see `taxon workers`), out of the cluster: it finishes the tasks that it has, gets no more, and ends.",
 		Example: "taxon drain w3 --coordinator 127.0.0.1:7070\ntaxon drain worker-2",
 		Args:    oneArg("WORKER"),
-	}, func(ctx context.Context, c *client, args []string) error {
-		w, err := c.jobs.Drain(ctx, &taxonv1.DrainRequest{Worker: args[0]})
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		w, err := c.Jobs.Drain(ctx, &taxonv1.DrainRequest{Worker: args[0]})
 		if err != nil {
 			return err
 		}
 		if a.json {
 			return a.printJSON(workerLineOf(w))
 		}
-		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), memberState(w.GetState()), counted(int64(w.GetRunning()), "task", "tasks"))
+		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), counted(int64(w.GetRunning()), "task", "tasks"))
 		return nil
 	})
 }
@@ -353,37 +300,13 @@ func newLogsCmd(a *app) *cobra.Command {
 		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. Times are in UTC. With --json each line is a document.",
 		Example: "taxon logs job-1 --coordinator 127.0.0.1:7070\ntaxon logs job-1 --follow --json",
 		Args:    oneArg("JOB"),
-	}, func(ctx context.Context, c *client, args []string) error { return c.logs(ctx, a, args[0], follow) })
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		return c.Logs(ctx, args[0], follow, a.printLog)
+	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&follow, "follow", false, "go on until the job has ended")
 	})
 	return cmd
-}
-
-// logs prints a job's log; a coordinator that goes away is called again.
-func (c *client) logs(ctx context.Context, a *app, job string, follow bool) error {
-	after := uint64(0)
-	return cluster.Insist(ctx, c.dialer.Patience, func() error {
-		stream, err := c.jobs.Logs(ctx, &taxonv1.LogsRequest{Job: job, Follow: follow, After: after})
-		if err != nil {
-			return err
-		}
-		for {
-			r, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			for _, l := range r.GetLines() {
-				after = l.GetNumber()
-				if err := a.printLog(l); err != nil {
-					return err
-				}
-			}
-		}
-	}, func(err error) bool { return status.Code(err) == codes.Unavailable })
 }
 
 func (a *app) printLog(l *taxonv1.LogLine) error {

@@ -4,9 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+
+	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -15,21 +20,34 @@ import (
 // once, and how the job ended.
 func TestDriverEnded(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	// drove is the address of a driver that nobody answers at.
-	drove := func() *driving {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	// drive is a driver that answers, as far as anybody does, until kill is called or its End.
+	type driven struct {
+		*driver.Driver
+		at   driver.Info
+		kill func()
+	}
+	silent := func(d driven) driven {
+		for conn, err := net.Dial("tcp", d.at.Coordinator); err == nil; conn, err = net.Dial("tcp", d.at.Coordinator) {
+			conn.Close()
 		}
-		defer l.Close()
-		d := &driving{dir: t.TempDir(), id: "wf", out: "hdfs:///models/wf", addr: l.Addr().String()}
-		d.accepted()
-		d.saw(&taxonv1.JobStatus{Job: "wf", State: taxonv1.JobState_JOB_STATE_DONE, Sweep: 7})
 		return d
 	}
-	ask := func(verb string, d *driving) (int, string, string) {
+	drive := func() (d driven) {
 		t.Helper()
-		return runTaxon(t, "", verb+" --coordinator "+d.addr+" --patience 5m", nil)
+		dir := t.TempDir()
+		d.Driver = &driver.Driver{Dir: dir, Job: "wf", Out: "hdfs:///models/wf"}
+		err := d.Listen(func(s grpc.ServiceRegistrar) { d.kill = s.(*grpc.Server).Stop })
+		d.Accepted()
+		d.Saw(&taxonv1.JobStatus{Job: "wf", State: taxonv1.JobState_JOB_STATE_DONE, Sweep: 7})
+		data, readErr := os.ReadFile(filepath.Join(dir, "driver.json"))
+		if err := errors.Join(err, readErr, json.Unmarshal(data, &d.at)); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	ask := func(verb string, d driven) (int, string, string) {
+		t.Helper()
+		return runTaxon(t, "", verb+" --coordinator "+silent(d).at.Coordinator+" --patience 5m", nil)
 	}
 	for name, c := range map[string]struct {
 		err   error
@@ -40,12 +58,12 @@ func TestDriverEnded(t *testing.T) {
 		"failed":    {errors.New("no room"), "failed", []string{"failed; its driver has ended", "no room", "supervisor.log"}},
 		"cancelled": {interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` goes on"}},
 	} {
-		d := drove()
+		d := drive()
 		var report *model.Report
 		if c.err == nil {
 			report = &model.Report{StoppedBy: "gap", WeightsSHA256: "1f27ba4b"}
 		}
-		d.end(report, c.err)
+		d.End(endedDocument(report, c.err))
 		code, out, stderr := ask("status wf", d)
 		for _, want := range c.lines {
 			if code != 0 || !strings.Contains(out, want) {
@@ -60,18 +78,36 @@ func TestDriverEnded(t *testing.T) {
 			t.Errorf("%s: cancel: status %d: %q", name, code, stderr)
 		}
 	}
-	d := drove()
-	d.end(nil, nil)
-	other, err := net.Listen("tcp", d.addr)
+	d := drive()
+	d.End(endedDocument(nil, nil))
+	other, err := net.Listen("tcp", silent(d).at.Coordinator)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := driverGone(t.Context(), "status", d.addr); err != nil {
+	if err := driverGone(t.Context(), "status", d.at.Coordinator); err != nil {
 		t.Errorf("another process at the port: %v", err)
 	}
 	other.Close()
-	d = drove()
+	d = drive()
+	d.kill()
 	if code, out, stderr := ask("status wf", d); code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "has been killed: the same `taxon submit` goes on") {
 		t.Errorf("killed: status %d: %q%q", code, out, stderr)
+	}
+}
+
+// TestMapReduceFlagsRefused: what means nothing to the engine is refused, not ignored.
+func TestMapReduceFlagsRefused(t *testing.T) {
+	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": filepath.Join(t.TempDir(), "m")}
+	for _, flag := range []string{"--runner processes", "--state x", "--mapred mapred", "--queue q", "--hadoop-property a=b", "--task-memory 1GiB", "--task-cores 2", "--map-tasks 2", "--reduce-tasks 2"} {
+		for _, line := range []string{"train --out $OUT ", "submit --coordinator 127.0.0.1:1 "} {
+			code, _, stderr := runTaxon(t, "", line+"--data $DATA "+flag, vars)
+			if want := strings.Fields(flag)[0] + ": is for --engine mapreduce"; code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%s%s: status %d: %q", line, flag, code, stderr)
+			}
+		}
+	}
+	code, _, stderr := runTaxon(t, "", "train --engine mapreduce --runner processes --store badger --data $DATA --out $OUT", vars)
+	if code != exitUsage || !strings.Contains(stderr, "--store badger: leave it out") {
+		t.Errorf("status %d: %q", code, stderr)
 	}
 }

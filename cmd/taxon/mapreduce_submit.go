@@ -3,24 +3,20 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/cluster"
-	"taxon/internal/cluster/supervise"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
+	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // engineCluster is submit's other engine: coordinator, stores and workers.
@@ -57,53 +53,25 @@ func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 	return startDriver(cmd, a, o)
 }
 
-// driverDocument is `taxon submit --engine mapreduce --json`, and what a driver says of itself.
-type driverDocument struct {
-	Job         string `json:"job"`
-	Coordinator string `json:"coordinator"` // answers status, jobs and cancel, on this machine
-	PID         int    `json:"pid"`
-	Log         string `json:"log"`
-	Out         string `json:"out"`
-}
-
-// driverDir is the folder of a driver's log and address.
-func driverDir(out string) (string, error) {
-	if !fs.IsRemote(out) {
-		return filepath.Abs(fs.Clean(out) + ".driver")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(fs.Clean(out)))
-	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".driver"), nil
-}
-
 // startDriver starts the driver and waits until Hadoop has taken its first job.
 func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
-	dir, err := driverDir(o.train.out)
+	dir, err := driver.Dir(o.train.out)
 	if err != nil {
 		return err
 	}
 	if o.id == "" {
 		o.id = "job-" + strings.ToLower(rand.Text()[:8])
 	}
-	if err := renewDriverDir(dir); err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	args := append([]string{"train", "--quiet", "--drive", dir, "--drive-id", o.id}, trainArguments(cmd)...)
-	driver, err := supervise.Detach(self, dir, args...)
-	if err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- driver.Wait() }()
-	d, err := awaitDriver(cmd.Context(), dir, ended)
-	if err != nil {
+	d, err := driver.Start(cmd.Context(), dir, args)
+	var early *driver.EarlyEnd
+	switch {
+	case errors.As(err, &early) && early.Status == exitUsage:
+		_ = fs.RemoveOwn(dir)
+		return usagef("%s", early.Line)
+	case early != nil:
+		return withStatus(exitFailed, "submit: %w", err)
+	case err != nil:
 		return err
 	}
 	log, _ := os.ReadFile(d.Log) // the driver has read the data by now
@@ -118,17 +86,6 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	_, err = fmt.Fprintln(a.stdout, d.Job)
 	a.ui.Note("its driver is process %d, its log %s; `taxon status %s --coordinator %s` asks it", d.PID, d.Log, d.Job, d.Coordinator)
 	return err
-}
-
-// renewDriverDir makes the folder of a driver empty, with the mark that says whose it is.
-func renewDriverDir(dir string) error {
-	if err := fs.RemoveOwn(dir); err != nil {
-		return fs.Explain(dir, err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fs.Explain(dir, err)
-	}
-	return fs.Explain(dir, fs.Mark(dir))
 }
 
 // trainArguments are the flags given that train has as well, and those that are only submit's
@@ -150,34 +107,64 @@ func trainArguments(cmd *cobra.Command) (out []string) {
 	return append(out, "--engine="+engineMapReduce, "--cutoff=none")
 }
 
-// driverFile is where a driver says where it answers.
-func driverFile(dir string) string { return filepath.Join(dir, "driver.json") }
-
-// awaitDriver waits for the driver's word, or for its end.
-func awaitDriver(ctx context.Context, dir string, ended <-chan error) (*driverDocument, error) {
-	for {
-		var d driverDocument
-		if b, err := os.ReadFile(driverFile(dir)); err == nil && json.Unmarshal(b, &d) == nil {
-			return &d, nil
+// endedDocument is what a driver's folder says of a job that has ended, for who asks later.
+func endedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
+	return func(job string, last *taxonv1.JobStatus) any {
+		doc := documentOf(last)
+		doc.Job, doc.State, doc.Error, doc.Report = job, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
+		if err != nil {
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
 		}
-		select {
-		case err := <-ended:
-			line := strings.TrimPrefix(lastLine(driverLog(dir)), "taxon: ")
-			var exit *exec.ExitError
-			if err == nil { // the model was there already, or was made at once
-				return nil, withStatus(exitFailed, "submit: the driver ended: %s", line)
-			}
-			if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
-				_ = fs.RemoveOwn(dir)
-				return nil, usagef("%s", line)
-			}
-			return nil, withStatus(exitFailed, "submit: the driver ended (%w): %s", err, line)
-		default:
+		var status *statusError
+		if isCancelled(err) || errors.As(err, &status) && status.Code == exitInterrupted {
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
-		if err := cluster.Pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err // the driver goes on
-		}
+		return doc
 	}
 }
 
-func driverLog(dir string) string { return filepath.Join(supervise.LogDir(dir), "supervisor.log") }
+// driverGone is the error of asking the driver at an address when it has ended; nil: there
+// was none, or it lives.
+func driverGone(ctx context.Context, verb, addr string) error {
+	e, err := driver.Gone(ctx, addr)
+	switch {
+	case e == nil:
+		return err
+	case e.Document == nil:
+		return withStatus(exitFailed, "%s: %w", verb, e)
+	}
+	return usagef("%s: %w", verb, e)
+}
+
+// showEnded shows how a job has ended whose driver is asked for it and has ended in order;
+// any other error stays.
+func showEnded(a *app, job string, err error) error {
+	var e *driver.Ended
+	var doc jobDocument
+	if !errors.As(err, &e) || e.Job != job || json.Unmarshal(e.Document, &doc) != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(doc)
+	}
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(a.stdout, a.style.bold(job))
+	row("state", "%s; its driver has ended", doc.State)
+	row("sweep", "%d", doc.Sweep)
+	if r := doc.Report; r != nil {
+		row("stopped by", "%s", r.StoppedBy)
+		row("weights", "sha256 %s", r.WeightsSHA256)
+	}
+	if doc.State == "done" {
+		row("model", "%s", e.Out)
+	} else {
+		row("go on", "the same `taxon submit` goes on from the last whole sweep")
+	}
+	row("log", "%s", e.Log)
+	if doc.Error != "" {
+		row("error", "%s", oneLine(doc.Error))
+	}
+	return nil
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	taxonv1 "taxon/proto/taxon/v1"
+
+	"taxon/internal/cluster/client"
 )
 
 // freeAddr is an address of loopback that nobody listens on just now.
@@ -58,12 +60,12 @@ func TestReadyProbes(t *testing.T) {
 	for _, page := range pages {
 		awaitReady(t, page, http.StatusOK)
 	}
-	cl, err := (&clientOptions{verb: "test", coordinator: coordinator, patience: time.Second}).dial()
+	cl, err := client.Dial(t.Context(), client.Options{Verb: "test", Coordinator: coordinator, Patience: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cl.close()
-	r, err := cl.jobs.Stores(t.Context(), &taxonv1.StoresRequest{})
+	defer cl.Close()
+	r, err := cl.Jobs.Stores(t.Context(), &taxonv1.StoresRequest{})
 	if err != nil || len(r.GetShards()) != 1 {
 		t.Fatalf("%v, %v", r, err)
 	}
@@ -104,13 +106,13 @@ func TestDataIsCollected(t *testing.T) {
 	if code, _, stderr := runWith(t, "", "cancel", "j", "--discard", "--yes", "--quiet", "--coordinator", addr); code != 0 {
 		t.Fatal(stderr)
 	}
-	cl, err := (&clientOptions{verb: "test", coordinator: addr, patience: time.Second}).dial()
+	cl, err := client.Dial(t.Context(), client.Options{Verb: "test", Coordinator: addr, Patience: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cl.close()
+	defer cl.Close()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		r, err := cl.jobs.Stores(t.Context(), &taxonv1.StoresRequest{})
+		r, err := cl.Jobs.Stores(t.Context(), &taxonv1.StoresRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}

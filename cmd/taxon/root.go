@@ -52,13 +52,13 @@ func (a *app) silent() *app {
 }
 
 // told is what a package tells the user by.
-func (a *app) told() tell.Teller { return trainUI{a.ui} }
+func (a *app) told() tell.Teller { return teller{a.ui} }
 
-type trainUI struct{ *ui }
+type teller struct{ *ui }
 
-func (u trainUI) Start(what string, total int64) tell.Progress { return u.ui.Start(what, total) }
-func (u trainUI) StartBytes(what string, total int64) tell.Progress {
-	return u.ui.StartBytes(what, total)
+func (t teller) Start(what string, total int64) tell.Progress { return t.ui.Start(what, total) }
+func (t teller) StartBytes(what string, total int64) tell.Progress {
+	return t.ui.StartBytes(what, total)
 }
 
 // commandLine is what was typed, quoted for a shell: for hints to go on with it.

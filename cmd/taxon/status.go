@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"encoding/json"
+	"taxon/internal/cluster/client"
+	"taxon/internal/jobs"
 	"taxon/internal/model"
-	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -43,39 +45,18 @@ type taskCounts struct {
 func documentOf(st *taxonv1.JobStatus) jobDocument {
 	t := st.GetTasks()
 	d := jobDocument{
-		Job: st.GetJob(), State: stateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
+		Job: st.GetJob(), State: jobs.StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
 		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
-		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: reportOf(st),
-		CapsBefore: train.CapsBefore(st), WaitsFor: st.GetWaitsFor(),
+		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: jobs.ReportOf(st),
+		CapsBefore: jobs.CapsBefore(st), WaitsFor: st.GetWaitsFor(),
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		d.Gap = &c.Gap
 	}
-	if s := st.GetEtaSeconds(); hasEnded(st.GetState()) || s > 0 && !math.IsInf(s, 0) {
+	if s := st.GetEtaSeconds(); jobs.Ended(st.GetState()) || s > 0 && !math.IsInf(s, 0) {
 		d.ETASeconds = &s
 	}
 	return d
-}
-
-// reportOf makes a done job's report out of its status; nil for any other job.
-func reportOf(st *taxonv1.JobStatus) *model.Report {
-	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
-		return nil
-	}
-	o := st.GetOptions()
-	r := model.Report{
-		Method: o.GetMethod(), Loss: o.GetLoss(), C: o.GetC(), Bias: o.GetBias(), Schedule: o.GetSchedule(), Seed: o.GetSeed(),
-		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
-		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
-		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
-		CapsBefore: train.CapsBefore(st), Better: train.BetterOf(st), Own: train.OwnKeys(st),
-	}
-	if c := st.GetCertificate(); c.GetPrimalOnly() {
-		r.Objective = c.GetObjective()
-	} else if c != nil {
-		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
-	}
-	return &r
 }
 
 func newStatusCmd(a *app) *cobra.Command {
@@ -91,15 +72,15 @@ func newStatusCmd(a *app) *cobra.Command {
 			"taxon status job-1 --watch",
 		Args: oneArg("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.dial()
+			c, err := o.dial(cmd.Context(), a)
 			if err != nil {
 				return showEnded(a, args[0], err)
 			}
-			defer c.close()
-			if err = c.status(cmd.Context(), a, args[0], watch); err == nil || isCancelled(err) {
+			defer c.Close()
+			if err = showStatus(cmd.Context(), a, c, args[0], watch); err == nil || isCancelled(err) {
 				return err
 			}
-			if gone := driverGone(cmd.Context(), o.verb, o.coordinator); gone != nil { // in the meantime
+			if gone := driverGone(cmd.Context(), o.Verb, o.Coordinator); gone != nil { // in the meantime
 				return showEnded(a, args[0], gone)
 			}
 			return err
@@ -112,13 +93,11 @@ func newStatusCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-func (c *client) status(ctx context.Context, a *app, job string, watch bool) error {
+func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch bool) error {
 	if !watch {
-		call, done := context.WithTimeout(ctx, clientTimeout)
-		defer done()
-		st, err := c.jobs.Status(call, &taxonv1.StatusRequest{Job: job})
+		st, err := c.Status(ctx, job)
 		if err != nil {
-			return c.fail(err)
+			return err
 		}
 		if a.json {
 			return a.printJSON(documentOf(st))
@@ -127,7 +106,7 @@ func (c *client) status(ctx context.Context, a *app, job string, watch bool) err
 		return nil
 	}
 	last := ""
-	st, err := c.watch(ctx, job, func(st *taxonv1.JobStatus) error {
+	st, err := c.Watch(ctx, job, func(st *taxonv1.JobStatus) error {
 		if a.json {
 			return a.printLine(documentOf(st))
 		}
@@ -148,7 +127,7 @@ func (c *client) status(ctx context.Context, a *app, job string, watch bool) err
 // statusLine is a job's state in one line.
 func statusLine(st *taxonv1.JobStatus) string {
 	t := st.GetTasks()
-	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), stateOf(st.GetState(), st.GetKept()), st.GetSweep(), st.GetPhase(),
+	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), jobs.StateOf(st.GetState(), st.GetKept()), st.GetSweep(), st.GetPhase(),
 		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		line += "  gap " + formatGap(c.GetGap())
@@ -171,7 +150,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		title += " (" + st.GetName() + ")"
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(title))
-	state := stateOf(st.GetState(), st.GetKept())
+	state := jobs.StateOf(st.GetState(), st.GetKept())
 	if n := st.GetQueuePosition(); n > 0 {
 		state += fmt.Sprintf(", %d in the queue", n)
 	}
@@ -199,13 +178,13 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		took += ", " + left + " to go"
 	}
 	row("time", "%s", took)
-	for _, c := range train.CapsBefore(st) {
+	for _, c := range jobs.CapsBefore(st) {
 		row("before", "%s", capsThen(c))
 	}
 	if st.GetStoppedBy() != "" {
 		row("stopped by", "%s", st.GetStoppedBy())
 	}
-	if b := train.BetterOf(st); b != nil {
+	if b := jobs.BetterOf(st); b != nil {
 		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` goes on", b.Gap, b.Sweep, midst, st.GetJob())
 	}
 	if st.GetWeightsSha256() != "" {
@@ -229,4 +208,14 @@ func failedAt(f *taxonv1.FailedTask) string {
 		return oneLine(at) + fmt.Sprintf(": feature range %d", f.GetRange())
 	}
 	return oneLine(at + ": classes " + strings.Join(f.GetNodes(), ", "))
+}
+
+// printLine writes v as a JSON document in one line.
+func (a *app) printLine(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", data)
+	return err
 }

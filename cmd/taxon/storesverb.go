@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
+	"taxon/internal/jobs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -27,7 +27,7 @@ type storeLine struct {
 }
 
 func storeLineOf(s *taxonv1.Shard) storeLine {
-	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: memberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(),
+	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(),
 		Refuses: cluster.Refuses(s), Jobs: append([]string{}, s.GetJobs()...)}
 	if s.GetReserve() > 0 {
 		l.Free, l.Reserve = &s.Free, &s.Reserve
@@ -58,8 +58,8 @@ func newStoresCmd(a *app) *cobra.Command {
 			"Values and bytes are counted now and then, and what a shard that is down told last is shown. `taxon stores forget` takes out one that is gone for good.",
 		Example: "taxon stores --coordinator 127.0.0.1:7070\ntaxon stores --json",
 		Args:    cobra.NoArgs,
-	}, func(ctx context.Context, c *client, _ []string) error {
-		r, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{})
+	}, func(ctx context.Context, c *client.Client, _ []string) error {
+		r, err := c.Jobs.Stores(ctx, &taxonv1.StoresRequest{})
 		if err != nil {
 			return err
 		}
@@ -92,20 +92,8 @@ func newStoresForget(a *app) *cobra.Command {
 			"these jobs go on waiting for the shard. Should it come back with its folder, it joins again with all that it holds.",
 		Example: "taxon stores forget shard-1a2b --coordinator 127.0.0.1:7070\ntaxon stores forget shard-1a2b --yes",
 		Args:    oneArg("STORE"),
-	}, func(ctx context.Context, c *client, args []string) error {
-		list, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{})
-		if err != nil {
-			return err
-		}
-		shards := list.GetShards()
-		i := slices.IndexFunc(shards, func(s *taxonv1.Shard) bool { return s.GetId() == args[0] })
-		force := i >= 0 && shards[i].GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN && len(shards[i].GetJobs()) > 0
-		if force {
-			if err := a.confirm(yes, fmt.Sprintf("stores forget: jobs have values on store %s: %s", args[0], strings.Join(shards[i].GetJobs(), ", ")), "Forget it?"); err != nil {
-				return err
-			}
-		}
-		s, err := c.jobs.ForgetStore(ctx, &taxonv1.ForgetStoreRequest{Id: args[0], Force: force})
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		s, err := c.ForgetStore(ctx, args[0], a.confirmer(yes))
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"taxon/internal/cluster"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // A store that is gone is shown, and forgotten when it is meant; jobs' values that go are
@@ -131,25 +128,6 @@ func TestConfirm(t *testing.T) {
 		}
 		if asks := c.terminal && !c.yes; asks != strings.Contains(asked.String(), "Drop it? [y/N]") {
 			t.Errorf("%+v: asked %q", c, asked.String())
-		}
-	}
-}
-
-// A job whose weights are being digested is shown as running, and has weights to lose.
-func TestHasWeights(t *testing.T) {
-	kept := &taxonv1.Kept{UntilUnixMs: 1, Jobs: 1}
-	for _, c := range []struct {
-		st   *taxonv1.JobStatus
-		want bool
-	}{
-		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Kept: kept, FinalStep: 3}, true},
-		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING, Phase: cluster.PhaseSeal, Kept: kept, FinalStep: 3}, true},
-		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING}, false},
-		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_CANCELLED, Kept: kept}, false},
-		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Kept: &taxonv1.Kept{Dropped: true}, FinalStep: 3}, false},
-	} {
-		if got := hasWeights(c.st); got != c.want {
-			t.Errorf("%v: %v", c.st, got)
 		}
 	}
 }

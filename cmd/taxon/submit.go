@@ -2,26 +2,20 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
 	"taxon/internal/eval"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/model"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/store"
 )
 
 // submitOptions are the flags of submit.
@@ -93,10 +87,8 @@ func (o *submitOptions) check() error {
 	switch {
 	case len(t.data) == 0:
 		return usagef("submit: flag --data is required: see `taxon help submit`")
-	case o.id != "" && store.ValidateJob(o.id) != nil:
-		return usagef("submit: --id %s: only letters, digits, '.', '_', '-', at most %d, and first a letter or digit", quoteIfOdd(o.id), store.MaxJobBytes)
-	case strings.HasPrefix(o.id, "data-"):
-		return usagef("submit: --id %s: ids that begin with data- belong to uploaded data", o.id)
+	case o.id != "" && client.CheckID(o.id) != nil:
+		return usagef("submit: --id %s: %w", quoteIfOdd(o.id), client.CheckID(o.id))
 	case t.out != "" && !o.wait:
 		return usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.out)
 	case t.test != "" && t.out == "":
@@ -137,12 +129,12 @@ func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
 			return err
 		}
 	}
-	c, err := o.dial()
+	c, err := o.dial(ctx, a)
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	job, err := c.submit(ctx, a, o)
+	defer c.Close()
+	job, err := o.submit(ctx, a, c)
 	if err != nil {
 		return err
 	}
@@ -156,11 +148,11 @@ func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
 	if !a.json {
 		fmt.Fprintln(a.stdout, job)
 	}
-	return c.await(ctx, a, o, job)
+	return o.await(ctx, a, c, job)
 }
 
 // submit prepares the data and hands the job over.
-func (c *client) submit(ctx context.Context, a *app, o *submitOptions) (string, error) {
+func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (string, error) {
 	temp, err := os.MkdirTemp("", "taxon-submit-")
 	if err != nil {
 		return "", err
@@ -175,99 +167,16 @@ func (c *client) submit(ctx context.Context, a *app, o *submitOptions) (string, 
 		return "", err
 	}
 	t.GiveStructure()
-	id := o.id
-	if id == "" {
-		id = "job-" + strings.ToLower(rand.Text()[:8]) // ours, so that a call made twice makes one job
-	}
-	var r *taxonv1.SubmitResult
-	for range uploadTries {
-		if r, err = c.uploadAndSubmit(ctx, a, t, o, id); status.Code(err) != codes.Aborted { // its data was dropped just before
-			break
-		}
-	}
-	return r.GetJob(), c.fail(err)
+	return c.Submit(ctx, &client.Submission{Spec: t.Spec, Data: t.Dir, InPlace: o.inPlace, ID: o.id, Name: o.name, Replicas: o.replicas})
 }
 
-// uploadTries bounds how often data is uploaded that goes missing at once.
-const uploadTries = 3
-
-// uploadAndSubmit makes one try.
-func (c *client) uploadAndSubmit(ctx context.Context, a *app, t *train.Training, o *submitOptions, id string) (r *taxonv1.SubmitResult, err error) {
-	if err := c.upload(ctx, a, t, o); err != nil {
-		return nil, err
-	}
-	err = cluster.Insist(ctx, o.patience, func() (err error) {
-		r, err = c.jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: id, Name: o.name, Replicas: uint32(o.replicas)})
-		return err
-	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet
-	return r, err
-}
-
-// upload puts the data where workers find it.
-func (c *client) upload(ctx context.Context, a *app, t *train.Training, o *submitOptions) error {
-	line := a.ui.StartBytes("upload", 0)
-	defer line.Done()
-	data := &cluster.DataStore{Shards: c.shards, Copies: o.replicas, Patience: o.patience}
-	dir, done, err := fs.Fetch(ctx, t.Dir)
+// await follows a job to its end, and prints the report.
+func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job string) error {
+	report, err := c.Await(ctx, job, o.train.out)
 	if err != nil {
 		return err
 	}
-	defer done()
-	path, err := cluster.Upload(ctx, data, dir, o.inPlace, func(done, total int64) {
-		line.Total(total)
-		line.Set(done)
-	})
-	if err != nil {
-		return err
-	}
-	t.Spec.Data.Path = path
-	if !o.inPlace {
-		return nil
-	}
-	t.Spec.Data.Names = path
-	if fs.IsRemote(t.Dir) {
-		t.Spec.Data.Path = fs.Clean(t.Dir)
-		return nil
-	}
-	t.Spec.Data.Path, err = filepath.Abs(t.Dir)
-	return err
-}
-
-// await follows a job to its end, fetches the model if asked to, and prints the report.
-func (c *client) await(ctx context.Context, a *app, o *submitOptions, job string) error {
-	var early *ahead
-	if o.train.out != "" {
-		early = &ahead{c: c, a: a, dir: o.train.out}
-		defer early.stop()
-	}
-	st, err := c.follow(ctx, a, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
-	if err != nil {
-		if isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted) {
-			return interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
-		}
-		if errors.As(err, new(*awayError)) {
-			return fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s --watch` follows it then", err, job, job)
-		}
-		return err
-	}
-	switch st.GetState() {
-	case taxonv1.JobState_JOB_STATE_FAILED:
-		return fmt.Errorf("job %s failed in sweep %d: %s", job, st.GetSweep()+1, st.GetError())
-	case taxonv1.JobState_JOB_STATE_CANCELLED:
-		return interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
-	}
-	d := submitDocument{Job: job, State: stateName(st.GetState()), Report: reportOf(st)}
-	if d.Report.WeightsSHA256 == "" && st.GetError() != "" {
-		return fmt.Errorf("job %s: %s", job, st.GetError())
-	}
-	if o.train.out != "" {
-		if _, err := c.fetchModel(ctx, a, job, o.train.out, early); err != nil {
-			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
-				err = fmt.Errorf("%w (job %s is done: `taxon export --job %s --format model --out DIR` fetches its model)", err, job, job)
-			}
-			return err
-		}
-	}
+	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
 	if d.Report.StoppedBy != "gap" {
 		a.ui.Warn("%s", aboveGap(d.Report, o.train.gap, func(flag string) string {
 			return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)

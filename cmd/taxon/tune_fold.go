@@ -12,6 +12,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/eval"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/train"
 	"taxon/internal/tune"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -142,10 +143,10 @@ func (s *search) train(ctx context.Context, t *train.Training, name, begin strin
 		_, _ = s.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
 	})
 	defer stop()
-	st, err := s.engine.Follow(context.WithoutCancel(ctx), job, nil)
+	st, err := jobs.Watch(context.WithoutCancel(ctx), s.engine.Jobs, job, 0, func(*taxonv1.JobStatus) error { return nil })
 	switch {
 	case err != nil:
-		return "", nil, err
+		return "", nil, engine.Plain(err)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
 		return job, st, nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:

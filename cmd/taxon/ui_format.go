@@ -40,5 +40,5 @@ var (
 	formatLeft    = human.Left
 	formatGap     = human.Gap
 	oneLine       = human.OneLine
-	quoteIfOdd    = human.Quoted
+	quoteIfOdd    = human.QuoteIfOdd
 )

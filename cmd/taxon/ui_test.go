@@ -139,12 +139,6 @@ func TestStatusLineReads(t *testing.T) {
 	if got := statusLine(st); !strings.HasSuffix(got, "  gap 1,234  ETA 10 h 32 m") {
 		t.Errorf("got %q", got)
 	}
-	p := newScreen(false).Start("j1: sweep", 0)
-	defer p.Done()
-	showProgress(p, st)
-	if got := p.extra[0]; !strings.Contains(got, "gap 1,234 of ") || !strings.HasSuffix(got, "ETA 10 h 32 m") {
-		t.Errorf("following: %q", got)
-	}
 	st.EtaSeconds = 241795777815
 	if got := statusLine(st); strings.Contains(got, "ETA") {
 		t.Errorf("got %q", got)

@@ -55,8 +55,8 @@ func tellFailure(ctx context.Context, dir, instance string, err error) {
 		return
 	}
 	code, line := describe(ctx, err)
-	f := containerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Lasting: code == exitUsage}
-	_ = f.tell(ctx, dir) // else the container's log has it
+	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Lasting: code == exitUsage}
+	_ = f.Leave(ctx, dir) // else the container's log has it
 }
 
 // runRole runs a process's verb with arguments.

@@ -2,32 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"os/user"
-	"path/filepath"
+	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/cluster"
-	"taxon/internal/fs"
+	"taxon/internal/planinfo"
 	"taxon/internal/yarn"
 )
-
-// yarnOptions are the flags that yarn's verbs share.
-type yarnOptions struct {
-	verb    string
-	name    string
-	dir     string
-	guessed bool // dir was not given
-	manager string
-	command string
-	wait    time.Duration
-	user    string
-}
 
 func newYarnCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,183 +32,192 @@ func newYarnCmd(a *app) *cobra.Command {
 // defaultYarnName is the service's where none is given.
 const defaultYarnName = "taxon"
 
-func (o *yarnOptions) flags(cmd *cobra.Command) {
-	o.verb = cmd.Name()
+// serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
+func serviceFlags(cmd *cobra.Command, a *app, o *yarn.Options) {
+	o.UI, o.Verb = a.told(), "yarn "+cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
-		f.StringVar(&o.name, "name", defaultYarnName, "`NAME` of the service")
-		f.StringVar(&o.dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")
+		f.StringVar(&o.Name, "name", defaultYarnName, "`NAME` of the service")
+		f.StringVar(&o.Dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")
 	})
 }
 
-func (o *yarnOptions) yarnFlags(cmd *cobra.Command) {
+func yarnFlags(cmd *cobra.Command, o *yarn.Options) {
 	flagGroup(cmd, "YARN", func(f *pflag.FlagSet) {
-		f.StringVar(&o.manager, "resource-manager", "", "`URL` (http://host:8088) of the resource manager (default: of yarn-site.xml in HADOOP_CONF_DIR)")
-		f.StringVar(&o.command, "yarn-command", "yarn", "`COMMAND` of Hadoop's that does it where the resource manager's service API is closed")
-		f.DurationVar(&o.wait, "wait", 3*time.Minute, "give up if it is not ready after `TIME`")
+		f.StringVar(&o.Manager, "resource-manager", "", "`URL` (http://host:8088) of the resource manager (default: of yarn-site.xml in HADOOP_CONF_DIR)")
+		f.StringVar(&o.Command, "yarn-command", "yarn", "`COMMAND` of Hadoop's that does it where the resource manager's service API is closed")
+		f.DurationVar(&o.Wait, "wait", 3*time.Minute, "give up if it is not ready after `TIME`")
 	})
 }
 
-// place is the file in which the cluster's coordinator says where it is.
-func (o *yarnOptions) place() string { return fs.Join(o.dir, placeName) }
-
-// Names in the cluster's folder.
-const (
-	placeName    = "coordinator"
-	clientFolder = "client"
-)
-
-// prepare checks the flags that all verbs have, and fills in what was left out.
-func (o *yarnOptions) prepare() error {
-	if err := yarn.CheckName(o.name); err != nil {
-		return usagef("yarn %s: --name %w", o.verb, err)
-	}
-	if o.user = os.Getenv("HADOOP_USER_NAME"); o.user == "" {
-		u, err := user.Current()
-		if err != nil {
-			return usagef("yarn %s: this process's user has no name: set HADOOP_USER_NAME", o.verb)
-		}
-		o.user = u.Username
-	}
-	if o.guessed = o.dir == ""; o.guessed {
-		o.dir = fs.Scheme + "/user/" + o.user + "/taxon/" + o.name
-	}
-	if !fs.IsRemote(o.dir) {
-		return usagef("yarn %s: --dir %s: must be a folder in HDFS, hdfs://...: the containers run on any host", o.verb, quoteIfOdd(o.dir))
-	}
-	o.dir = fs.Clean(o.dir)
-	return nil
-}
-
-// status describes the service, which also tells the cluster's folder, if that was not given.
-// While the service has no master YARN's own file of it tells.
-func (o *yarnOptions) status(ctx context.Context, services yarn.Services) (*yarn.Service, error) {
-	s, err := services.Status(ctx, o.name)
-	if errors.Is(err, yarn.ErrNoService) || !o.guessed {
-		return s, err
-	}
-	dir := ""
-	if err == nil {
-		dir = s.Folder()
-	}
-	if dir == "" {
-		dir = o.kept(ctx).Folder()
-	}
-	if dir != "" {
-		o.dir, o.guessed = fs.Clean(dir), false
-	}
-	return s, err
-}
-
-// kept reads YARN's own file of the service, which lies in its user's home; one that can't be
-// read tells nothing.
-func (o *yarnOptions) kept(ctx context.Context) *yarn.Service {
-	s := &yarn.Service{}
-	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+o.user+"/.yarn/services/"+o.name+"/"+o.name+".json")
-	if err != nil || json.Unmarshal(data, s) != nil {
-		return &yarn.Service{}
-	}
-	return s
-}
-
-// confDir is the folder of Hadoop's configuration; "": none.
-func confDir() string {
-	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
-		return dir
-	}
-	if home := os.Getenv("HADOOP_HOME"); home != "" {
-		for _, sub := range []string{"etc/hadoop", "conf"} {
-			if dir := filepath.Join(home, sub); fs.Exists(filepath.Join(dir, "core-site.xml")) {
-				return dir
-			}
-		}
-	}
-	return ""
-}
-
-// client is of the resource manager that the flags or the configuration name.
-func (o *yarnOptions) client() (*yarn.Client, yarn.Conf, error) {
-	conf, err := yarn.ReadConf(confDir())
-	if err != nil {
-		return nil, nil, usagef("yarn %s: %w", o.verb, err)
-	}
-	c := &yarn.Client{User: o.user}
-	if o.manager != "" {
-		if err := yarn.CheckURL(o.manager); err != nil {
-			return nil, nil, usagef("yarn %s: --resource-manager %w", o.verb, err)
-		}
-		c.URLs = []string{o.manager}
-	} else if c.URLs, err = conf.ResourceManagers(); err != nil {
-		return nil, nil, usagef("yarn %s: %w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give --resource-manager http://HOST:8088", o.verb, err)
-	}
-	if conf.Kerberos() {
-		c.Negotiate = fs.Negotiate
-		c.User = ""
-	}
-	return c, conf, nil
-}
-
-// services is how the service is managed: by the resource manager's API, or where that is
-// closed by Hadoop's own command.
-func (o *yarnOptions) services(ctx context.Context, c *yarn.Client) (yarn.Services, error) {
-	_, err := c.Status(ctx, o.name)
-	if errors.Is(err, yarn.ErrClosed) {
-		if _, err := c.Cluster(ctx); err != nil {
-			return nil, o.fail(err) // what is there is no resource manager
-		}
-		cli, missing := yarn.NewCommand(o.command, confDir(), c)
-		if missing != nil {
-			return nil, o.fail(errors.Join(err, missing))
-		}
-		return cli, nil
-	}
-	if err != nil && !errors.Is(err, yarn.ErrNoService) { // the service's master may just be away, which is no reason to refuse everything
-		if _, err := c.Cluster(ctx); err != nil {
-			return nil, o.fail(err)
-		}
-	}
-	return c, nil
-}
-
-// fail words an error of YARN's: what it refuses is for the user to mend.
-func (o *yarnOptions) fail(err error) error {
-	if err == nil || isCancelled(err) {
+// yarnError puts the verb before a problem of YARN's, and gives it its exit status.
+func yarnError(verb string, err error) error {
+	var p *yarn.Problem
+	switch {
+	case !errors.As(err, &p):
 		return err
+	case p.Usage:
+		return usagef("%s: %w", verb, err)
 	}
-	return usagef("yarn %s: %w", o.verb, err)
+	return withStatus(exitFailed, "%s: %w", verb, err)
 }
 
-// needService refuses a service that is not there.
-func (o *yarnOptions) needService(err error) error {
-	if errors.Is(err, yarn.ErrNoService) {
-		return usagef("yarn %s: YARN knows no service %s of yours: `taxon yarn up --name %s` starts one", o.verb, o.name, o.name)
+// onYarn is the RunE of a verb that acts on a cluster, and shows it if show.
+func onYarn(a *app, show bool, act func(ctx context.Context) (*yarn.Deployment, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		d, err := act(cmd.Context())
+		var r *yarn.Report
+		if err == nil && show {
+			r, err = d.Report(cmd.Context())
+		}
+		if err != nil || !show {
+			return yarnError(verbPath(cmd), err)
+		}
+		if a.json {
+			return a.printJSON(r)
+		}
+		a.printReport(r)
+		return nil
 	}
-	return o.fail(err)
 }
 
-// clusterClient calls the cluster that was placed.
-func (o *yarnOptions) clusterClient(ctx context.Context) (*client, error) {
-	c := clientOptions{verb: "yarn " + o.verb, coordinator: o.place(), patience: time.Second}
-	return c.dialIn(ctx)
+func newYarnUp(a *app) *cobra.Command {
+	var o yarn.UpOptions
+	cmd := &cobra.Command{
+		Use:   "up --name NAME",
+		Short: "start a cluster on YARN, and return when all of it is ready",
+		Long: "Copies this binary, certificates and what the processes are started with to a folder in HDFS, launches a service of three components there, and returns when coordinator, stores and workers are ready. " +
+			"The coordinator's journal and the jobs' snapshots lie in the same folder: what was shut down, or lost with its hosts, goes on from there. What the cluster can't give is refused before anything is written.",
+		Example: "taxon yarn up --name wiki --workers 16 --slots 8 --stores 4 --data hdfs:///data/wiki --hierarchy hdfs:///data/tree.txt\n" +
+			"taxon yarn up --workers 2 --stores 1 --worker-memory 4GiB --queue research --json",
+		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) { return yarn.Up(ctx, o) }),
+	}
+	o.Plan = func(ctx context.Context) (*planinfo.Info, error) {
+		i, err := gatherInfo(ctx, a, infoOptions{path: o.Data, hierarchy: o.Hierarchy,
+			plan: planOptions{plan: true, workers: o.Workers, slots: o.Slots, stores: o.Stores}})
+		if err != nil {
+			return nil, err
+		}
+		return i.Plan, nil
+	}
+	serviceFlags(cmd, a, &o.Options)
+	flagGroup(cmd, "Processes", func(f *pflag.FlagSet) {
+		intFlag(f, &o.Workers, "workers", 2, 0, 1<<16, "`N` workers")
+		intFlag(f, &o.Slots, "slots", 1, 1, 4096, "`N` tasks at a time of each worker, a core each")
+		intFlag(f, &o.Stores, "stores", 1, 1, 256, "`N` shards of the store")
+		f.DurationVar(&o.Lease, "lease", 10*time.Second, "a process that is silent for `TIME` is taken for lost")
+	})
+	flagGroup(cmd, "Containers", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Data, "data", "", "size the containers by the plan of a training of this data: `PATH`")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
+		bytesFlag(f, &o.WorkerMemory, "worker-memory", 0, "`SIZE` of a worker's container (default: by the plan, else 4GiB)")
+		bytesFlag(f, &o.StoreMemory, "store-memory", 0, "`SIZE` of a store's container (default: by the plan, else 2GiB)")
+		bytesFlag(f, &o.CoordinatorMemory, "coordinator-memory", 1<<30, "`SIZE` of the coordinator's container")
+		bytesFlag(f, &o.Cache, "cache", 16<<30, "`SIZE` on each host's disk that fetched data sets may take")
+		f.StringVar(&o.Local, "local", "", "`DIR` on every host for stores and caches, writable by the containers' user (default: YARN's own for the service, which goes with it)")
+		f.StringArrayVar(&o.DataRoots, "data-root", nil, "`DIR` below which jobs may name data in place, in HDFS or on every host; repeated: several (--data's is one, if it is in HDFS)")
+		f.StringVar(&o.Queue, "queue", "", "`QUEUE` of YARN's (default: its default)")
+		f.DurationVar(&o.Lifetime, "lifetime", 0, "have YARN end the service after `TIME` (default: never)")
+	})
+	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) {
+		intFlag(f, &o.SnapshotEvery, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between snapshots in HDFS (default: what each job asks for with --checkpoint-every, 4)")
+		f.DurationVar(&o.SnapshotPause, "snapshot-pause", time.Minute, "no two of a job within `TIME`")
+	})
+	flagGroup(cmd, "Security", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Certs, "certs", "", "`DIR` of the authority that makes the cluster's certificates, and of its tokens if there are any (default: of the user's configuration)")
+		f.BoolVar(&o.Insecure, "insecure", false, "no TLS and no identities, for networks that are protected otherwise")
+		f.StringVar(&o.Principal, "principal", "", "Kerberos `PRINCIPAL` of the processes (with --keytab)")
+		f.StringVar(&o.Keytab, "keytab", "", "the principal's keytab: a `FILE`")
+	})
+	yarnFlags(cmd, &o.Options)
+	flagGroup(cmd, "YARN", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Binary, "binary", "", "static taxon binary `FILE` for the hosts (default: this one)")
+	})
+	return cmd
 }
 
-// pauseEvery is how often YARN and the coordinator are asked while they are waited for.
-const pauseEvery = 300 * time.Millisecond
-
-// awaitYarn calls done until it says so, an error comes, or the time is over; it tells what
-// is missing.
-func (o *yarnOptions) awaitYarn(ctx context.Context, done func(ctx context.Context) (ready bool, missing string, err error)) error {
-	missing := ""
-	for deadline := time.Now().Add(o.wait); ; {
-		ready, m, err := done(ctx)
-		if err != nil || ready {
-			return err
-		}
-		missing = m
-		if time.Now().After(deadline) {
-			return withStatus(exitFailed, "yarn %s: not ready after %v: %s; `taxon yarn status --name %s` shows it", o.verb, o.wait, missing, o.name)
-		}
-		if err := cluster.Pause(ctx, pauseEvery); err != nil {
-			return err
-		}
+func newYarnScale(a *app) *cobra.Command {
+	var o yarn.Options
+	workers := 0
+	cmd := &cobra.Command{
+		Use:   "scale --workers K --name NAME",
+		Short: "change the number of workers of a cluster on YARN",
+		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. More than the cluster's memory holds are refused; if some have to wait for room, that is said at once. " +
+			"Workers that end give their tasks back.",
+		Example: "taxon yarn scale --workers 32 --name wiki\ntaxon yarn scale --workers 0 --name wiki --json",
+		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) {
+			d, err := yarn.Open(ctx, o)
+			if err == nil {
+				err = d.Scale(ctx, workers)
+			}
+			return d, err
+		}),
 	}
+	serviceFlags(cmd, a, &o)
+	flagGroup(cmd, "Processes", func(f *pflag.FlagSet) {
+		intFlag(f, &workers, "workers", 0, 0, 1<<16, "`K` workers")
+	})
+	yarnFlags(cmd, &o)
+	require(cmd, "workers")
+	return cmd
+}
+
+func newYarnDown(a *app) *cobra.Command {
+	var o yarn.Options
+	purge := false
+	cmd := &cobra.Command{
+		Use:   "down --name NAME",
+		Short: "end a cluster on YARN; its jobs stay in HDFS",
+		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon yarn up` with the same --name and --dir goes on with the jobs, from their last snapshots. " +
+			"--purge removes the folder too, with all jobs.",
+		Example: "taxon yarn down --name wiki\ntaxon yarn down --name wiki --purge",
+		RunE: onYarn(a, false, func(ctx context.Context) (*yarn.Deployment, error) {
+			d, err := yarn.Open(ctx, o)
+			if err == nil {
+				err = d.Down(ctx, purge)
+			}
+			return d, err
+		}),
+	}
+	serviceFlags(cmd, a, &o)
+	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
+		f.BoolVar(&purge, "purge", false, "remove the cluster's folder in HDFS: jobs, snapshots, certificates")
+	})
+	yarnFlags(cmd, &o)
+	return cmd
+}
+
+func newYarnStatus(a *app) *cobra.Command {
+	var o yarn.Options
+	cmd := &cobra.Command{
+		Use:     "status --name NAME",
+		Short:   "what YARN and the coordinator say of a cluster",
+		Long:    "Shows the service's state, its containers with their hosts, where the coordinator is, and how many workers and stores it knows.",
+		Example: "taxon yarn status --name wiki\ntaxon yarn status --name wiki --json",
+		RunE:    onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) { return yarn.Open(ctx, o) }),
+	}
+	serviceFlags(cmd, a, &o)
+	yarnFlags(cmd, &o)
+	return cmd
+}
+
+// printReport shows a cluster.
+func (a *app) printReport(r *yarn.Report) {
+	answers := "does not answer"
+	if r.Answers {
+		answers = "knows " + counted(int64(r.Workers), "worker", "workers") + " and " + counted(int64(r.Stores), "store", "stores")
+	}
+	where := r.Address
+	if where == "" {
+		where = "nowhere yet"
+	}
+	fmt.Fprintf(a.stdout, "%s  %s  %s  queue %s\n", r.Name, strings.ToLower(r.State), r.Application, r.Queue)
+	fmt.Fprintf(a.stdout, "coordinator at %s (epoch %d) %s\n--coordinator %s\n", where, r.Epoch, answers, r.Coordinator)
+	if r.Diagnostics != "" {
+		fmt.Fprintln(a.stdout, r.Diagnostics)
+	}
+	rows := [][]string{{"INSTANCE", "STATE", "HOST", "CONTAINER"}}
+	for _, k := range r.Containers {
+		rows = append(rows, []string{k.Instance, strings.ToLower(k.State), k.Host, k.Container})
+	}
+	a.table(rows)
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/internal/dataset"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -49,7 +50,7 @@ const (
 // Run looks after the store's data sets until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	every := min(max(c.Keep/8, collectOften), collectSeldom)
-	for Pause(ctx, every) == nil {
+	for pause.For(ctx, every) == nil {
 		if err := c.collect(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			c.Failed(fmt.Errorf("collect data sets: %w", err))
 		}

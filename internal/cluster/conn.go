@@ -14,15 +14,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 	"taxon/internal/secure"
 	"taxon/store/storerpc"
 )
 
 const (
-	// firstWait and maxWait bound the pause before a call is made again; it doubles.
-	firstWait = 20 * time.Millisecond
-	maxWait   = 500 * time.Millisecond
-	// patientWait is maxWait of a user's own call: it answers soon after its other side is back.
+	// patientWait is pause.Longest of a user's own call: it answers soon after its other side is back.
 	patientWait = 100 * time.Millisecond
 	// connectWait bounds one attempt to connect.
 	connectWait = 5 * time.Second
@@ -73,14 +71,14 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []g
 	if err := d.Security.Reaches(addr); err != nil {
 		return nil, err
 	}
-	wait := maxWait
+	longest := pause.Longest
 	if d.Patience > 0 { // a user waits, once; processes are many and try for ever
-		wait = patientWait
+		longest = patientWait
 	}
 	options := append(slices.Concat(first, safe),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// What is being replaced is back within half a second: look often.
-			Backoff:           backoff.Config{BaseDelay: firstWait, Multiplier: 1.6, Jitter: 0.2, MaxDelay: wait},
+			Backoff:           backoff.Config{BaseDelay: pause.First, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest},
 			MinConnectTimeout: connectWait,
 		}),
 		grpc.WithDisableServiceConfig(),
@@ -119,39 +117,7 @@ func (d *Dialer) Close() error {
 // our calls may be made twice: those that change something are told apart by ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		return insist(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
+		return pause.InsistOften(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
 			func(err error) bool { return status.Code(err) == codes.Unavailable })
-	}
-}
-
-// Insist makes an attempt again, after a pause that grows, while its error is one that
-// again accepts, for as long as limit (0: until ctx ends). The last error is returned.
-func Insist(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
-	return insist(ctx, limit, maxWait, attempt, again)
-}
-
-// insist is Insist with a bound of its own on the pause.
-func insist(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
-	began := time.Now()
-	for wait := firstWait; ; wait = min(2*wait, longest) {
-		err := attempt()
-		if err == nil || !again(err) || limit > 0 && time.Since(began) >= limit {
-			return err
-		}
-		if Pause(ctx, wait) != nil {
-			return err
-		}
-	}
-}
-
-// Pause waits for a time, or for the context's end, which is its error.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

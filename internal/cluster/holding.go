@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -77,7 +78,7 @@ func (h *Holding) Run(ctx context.Context) {
 	for {
 		began := time.Now()
 		h.count(ctx)
-		if Pause(ctx, max(countSeldom, countShare*time.Since(began))) != nil {
+		if pause.For(ctx, max(countSeldom, countShare*time.Since(began))) != nil {
 			return
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 )
 
 // lockFile takes an advisory lock that ends with the process, waiting for it.
@@ -25,11 +25,9 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) { // no locks there: let through
 			return func() { f.Close() }, nil
 		}
-		select {
-		case <-ctx.Done():
+		if err := pause.For(ctx, lockWait); err != nil {
 			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(lockWait):
+			return nil, err
 		}
 	}
 }

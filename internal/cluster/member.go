@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/pause"
 	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -40,8 +41,8 @@ const callTimeout = 5 * time.Second
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	asked := time.Now()
-	for wait := firstWait; ; {
-		missed = missed || time.Since(asked) > 2*wait+firstWait
+	for wait := pause.First; ; {
+		missed = missed || time.Since(asked) > 2*wait+pause.First
 		asked = time.Now()
 		r, err := m.join(ctx)
 		if err == nil {
@@ -59,12 +60,12 @@ func (m *Member) Run(ctx context.Context) error {
 			return err
 		} else {
 			missed = true
-			wait = min(2*wait, maxWait)
+			wait = min(2*wait, pause.Longest)
 			if m.Failed != nil && ctx.Err() == nil {
 				m.Failed(fmt.Errorf("join the cluster: %w", err))
 			}
 		}
-		if Pause(ctx, wait) != nil {
+		if pause.For(ctx, wait) != nil {
 			break
 		}
 	}

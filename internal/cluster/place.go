@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/pause"
+	"taxon/internal/secure"
 )
 
 // ServerName is what servers' certificates are issued for, and checked for, in a cluster
@@ -96,7 +98,7 @@ func (a *Announcer) Watch(ctx context.Context) error {
 	if every == 0 {
 		every = watchEvery
 	}
-	for Pause(ctx, every) == nil {
+	for pause.For(ctx, every) == nil {
 		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
 			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)
 		}
@@ -136,4 +138,12 @@ func (f *finder) addr(ctx context.Context) (string, error) {
 		f.read = time.Now()
 	}
 	return f.place.Coordinator, f.err
+}
+
+// NameServers has servers' certificates checked for the name that they bear where the
+// coordinator is found by a file.
+func NameServers(o *secure.Options, coordinator string) {
+	if fs.IsRemote(coordinator) && o.ServerName == "" {
+		o.ServerName = ServerName
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
 )
@@ -38,7 +39,7 @@ func (r *Repairer) Run(ctx context.Context, wanted <-chan struct{}) {
 				break
 			}
 			r.Failed(fmt.Errorf("repair: %w", err))
-			if Pause(ctx, repairAgain) != nil {
+			if pause.For(ctx, repairAgain) != nil {
 				return
 			}
 		}

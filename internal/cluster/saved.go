@@ -13,6 +13,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -80,7 +81,7 @@ func Steadily(ctx context.Context, dir, job string, use func(*Saved) error) erro
 			err = use(saved)
 		}
 		torn := errors.Is(err, store.ErrSnapshot) || before != nil && errors.Is(err, os.ErrNotExist)
-		if !torn || try >= steadyTries || Pause(ctx, steadyPause) != nil {
+		if !torn || try >= steadyTries || pause.For(ctx, steadyPause) != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker"
@@ -299,7 +300,7 @@ func (s *Sealer) path(job string) string { return filepath.Join(s.Dir, job+".jso
 // make digests the weights of a job, again and again while the store is away or the disk full.
 func (s *Sealer) make(job string, e *seal) {
 	var sealed Seal
-	err := Insist(s.ctx, 0, func() (err error) {
+	err := pause.Insist(s.ctx, 0, func() (err error) {
 		sealed, err = s.digest(s.ctx, job)
 		if err != nil && passing(err) {
 			e.tell(fmt.Sprintf("the weights can't be digested yet: %v", err))

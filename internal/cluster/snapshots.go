@@ -14,6 +14,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -99,7 +100,7 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return saved.State, Insist(ctx, restorePatience, func() error {
+	return saved.State, pause.Insist(ctx, restorePatience, func() error {
 		if err := saved.PutData(ctx, s.Data, d, nil); err != nil {
 			return err
 		}

@@ -124,8 +124,8 @@ func BytesRounded(n uint64, round func(float64) float64) string {
 	return strconv.FormatFloat(round(x*scale)/scale, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
 }
 
-// Quoted quotes a value that could not be told from the text around it.
-func Quoted(s string) string {
+// QuoteIfOdd quotes a value that could not be told from the text around it.
+func QuoteIfOdd(s string) string {
 	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
 		return strconv.Quote(s)
 	}

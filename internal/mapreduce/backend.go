@@ -13,6 +13,7 @@ import (
 	"taxon/coordinator"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker"
@@ -128,7 +129,7 @@ func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []by
 			return err
 		}
 		b.config.Note("%v: tried again", err)
-		pause(ctx, b.config.Pause)
+		pause.For(ctx, b.config.Pause)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,5 +26,5 @@
 //   - backend.go, shard.go, checkpoint.go: the folder as engine, coordinator and export see it
 //   - executor.go, batch.go, collect.go: from leases to a job, and from its files to results
 //   - task.go, maptask.go, reducetask.go, shuffle.go: what runs inside map and reduce tasks
-//   - local.go, streaming.go, explain.go: runners
+//   - options.go, local.go, streaming.go, explain.go: runners, and which one runs
 package mapreduce

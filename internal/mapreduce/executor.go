@@ -11,6 +11,7 @@ import (
 
 	"taxon/coordinator"
 	"taxon/internal/fs"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 	"taxon/worker/program"
@@ -240,18 +241,8 @@ func (e *executor) insist(ctx context.Context, batch []*waiter) (map[taskID]*tax
 		}
 		e.backend.config.Note("%v: tried again", err)
 		if !first {
-			pause(ctx, e.backend.config.Pause)
+			pause.For(ctx, e.backend.config.Pause)
 		}
-	}
-}
-
-// pause waits for a time, or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

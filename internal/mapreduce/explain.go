@@ -50,16 +50,16 @@ func tooLarge(text string) error {
 		for i := range n {
 			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; too many of them are the largest number
 		}
-		if err := CheckContainer(n[0], int(n[1]), n[2], int(n[3])); err != nil {
+		if err := checkContainer(n[0], int(n[1]), n[2], int(n[3])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// CheckContainer refuses a task's container of mb MiB and some cores where none larger than
+// checkContainer refuses a task's container of mb MiB and some cores where none larger than
 // maxMB and maxCores is to be had: an input error that names the flag.
-func CheckContainer(mb int64, cores int, maxMB int64, maxCores int) error {
+func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	if cores > maxCores {
 		return fs.Inputf("--task-cores", 0, "a task's container would have %d cores, this cluster's largest have %d: give fewer", cores, maxCores)
 	}

@@ -7,24 +7,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/model"
-	taxonv1 "taxon/proto/taxon/v1"
 )
-
-// CapsBefore are the caps that a job had before those it has now, oldest first; nil: none.
-func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
-	for _, c := range st.GetCapsBefore() {
-		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
-	}
-	return out
-}
-
-// BetterOf is an earlier sweep with a better certificate than a done job's weights have.
-func BetterOf(st *taxonv1.JobStatus) *model.Better {
-	if b := st.GetBetter(); b != nil {
-		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}
-	}
-	return nil
-}
 
 // goOn takes over what a checkpoint says, with the caps that are given now, and tells what
 // that is, to be said once its values are there.

@@ -8,6 +8,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/human"
+	"taxon/internal/jobs"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -25,7 +26,7 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 	})
 	defer stop()
 	first := true
-	st, err := e.Follow(watching, job, func(st *taxonv1.JobStatus) {
+	st, err := jobs.Watch(watching, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
 		if first { // a resumed training has sweeps behind it
 			p.Resume(int64(st.GetSweep()) + 1)
 			first = false
@@ -34,10 +35,11 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		if t.o.Elsewhere != nil {
 			t.o.Elsewhere.Saw(st)
 		}
+		return nil
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, engine.Plain(err)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
 		return st, nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:

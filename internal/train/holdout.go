@@ -9,6 +9,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -163,9 +164,12 @@ func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.Job
 	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: spec, Job: job}); err != nil {
 		return nil, engine.Plain(err)
 	}
-	st, err := e.Follow(ctx, job, func(st *taxonv1.JobStatus) { h.show(p, st) })
+	st, err := jobs.Watch(ctx, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
+		h.show(p, st)
+		return nil
+	})
 	if err == nil && st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		err = Failed(st)
 	}
-	return st, err
+	return st, engine.Plain(err)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method/registry"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -116,7 +117,7 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		Instances: t.Set.Matrix.Rows, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
 		Nodes: t.Tree.Len(), Terminals: len(t.Tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
-		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: CapsBefore(st), Better: BetterOf(st), Own: OwnKeys(st),
+		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
 	}
 	t.ReportGraph(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
@@ -125,12 +126,6 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
 	}
 	return r
-}
-
-// OwnKeys are the method's own keys of a report.
-func OwnKeys(st *taxonv1.JobStatus) (own map[string]json.RawMessage) {
-	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has none
-	return own
 }
 
 // ReportGraph adds what only a training on a graph has.
@@ -143,21 +138,6 @@ func (t *Training) ReportGraph(r *model.Report) {
 		_, sets := jobspec.NodeSets(t.Tree, t.Spec.GetOptions())
 		r.Colours = int(sets)
 	}
-}
-
-// TraceOf is the trace of a job as a model keeps it.
-func TraceOf(st *taxonv1.JobStatus) []model.TraceRow {
-	var rows []model.TraceRow
-	for _, s := range st.GetTrace() {
-		row := model.TraceRow{Sweep: int(s.GetSweep()), Phase: s.GetPhase(), Seconds: s.GetSeconds()}
-		if c := s.GetCertificate(); c.GetPrimalOnly() {
-			row.Objective = &c.Objective
-		} else if c != nil {
-			row.Objective, row.Dual, row.Gap = &c.Objective, &c.Dual, &c.Gap
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 func structureOf(s *taxonv1.Structure) *taxonomy.Structure {

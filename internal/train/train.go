@@ -14,6 +14,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -412,7 +413,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	if t.o.Elsewhere != nil { // its tasks ran there
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
-	trace := TraceOf(st)
+	trace := jobs.TraceOf(st)
 	t.scores.into(trace)
 	return t.publish(context.WithoutCancel(ctx), e, st, trace) // it is over: an interrupt no longer takes it back
 }

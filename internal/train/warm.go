@@ -20,7 +20,7 @@ func (t *Training) readWarm() error {
 		return nil
 	}
 	if !model.IsModel(t.o.Warm) && !model.IsUnfinished(t.o.Warm) {
-		return exit.Usagef("train: --warm-start %s: is no model", human.Quoted(t.o.Warm))
+		return exit.Usagef("train: --warm-start %s: is no model", human.QuoteIfOdd(t.o.Warm))
 	}
 	m, err := model.ReadManifest(t.o.Warm)
 	if err != nil {
@@ -34,10 +34,7 @@ func (t *Training) readWarm() error {
 func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) error {
 	if t.o.Warm == "" {
 		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
-		if err != nil {
-			return engine.Plain(err)
-		}
-		return nil
+		return engine.Plain(err)
 	}
 	m, err := model.Open(t.o.Warm)
 	if err != nil {

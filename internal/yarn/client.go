@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"taxon/internal/pause"
 )
 
 // Client calls a resource manager.
@@ -103,12 +105,10 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	err = c.callAny(ctx, method, path, body, in != nil, out)
 	for tries := 1; tries < settleTries && method == http.MethodGet && starting(err); tries++ {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(settlePause):
-			err = c.callAny(ctx, method, path, body, in != nil, out)
+		if err := pause.For(ctx, settlePause); err != nil {
+			return err
 		}
+		err = c.callAny(ctx, method, path, body, in != nil, out)
 	}
 	return err
 }

@@ -27,14 +27,15 @@ func ReadConf(dir string) (Conf, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.parse(data); err != nil {
+		if err := c.Parse(data); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return c, nil
 }
 
-func (c Conf) parse(data []byte) error {
+// Parse adds the properties of a file of Hadoop's configuration; the last one of a name counts.
+func (c Conf) Parse(data []byte) error {
 	var doc struct {
 		Property []struct {
 			Name  string `xml:"name"`
@@ -81,6 +82,9 @@ func (c Conf) Kerberos() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }
 
+// ErrNotConfigured says that the configuration names no resource manager.
+var ErrNotConfigured = errors.New("no resource manager is configured")
+
 // ResourceManagers are the addresses of the REST API: several where there is a standby.
 func (c Conf) ResourceManagers() ([]string, error) {
 	scheme, key, port := "http", "yarn.resourcemanager.webapp.address", "8088"
@@ -107,7 +111,7 @@ func (c Conf) ResourceManagers() ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no resource manager is configured")
+		return nil, ErrNotConfigured
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // StaticProgram is the path of a binary that runs on any Linux host of its architecture, or
@@ -16,15 +17,22 @@ func StaticProgram(path string) (string, error) {
 		}
 		path = self
 	}
-	f, err := elf.Open(path)
+	static, err := IsStatic(path)
 	if err != nil {
 		return "", fmt.Errorf("%s is no Linux program (%w): give --binary FILE", path, err)
 	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return "", fmt.Errorf("%s needs libraries that the hosts may not have: build it with CGO_ENABLED=0, or give --binary FILE", path)
-		}
+	if !static {
+		return "", fmt.Errorf("%s needs libraries that the hosts may not have: build it with CGO_ENABLED=0, or give --binary FILE", path)
 	}
 	return path, nil
+}
+
+// IsStatic says whether a Linux program needs no libraries of its host.
+func IsStatic(path string) (bool, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), nil
 }

@@ -248,7 +248,7 @@ func FuzzConf(f *testing.F) {
 	f.Add([]byte("<configuration><property><name>a</name><value>${a}</value></property></configuration>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := Conf{}
-		if c.parse(data) == nil {
+		if c.Parse(data) == nil {
 			_, _ = c.ResourceManagers()
 			for k := range c {
 				_ = c.Get(k)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"taxon/internal/pause"
 	"taxon/store"
 )
 
@@ -231,12 +232,5 @@ func (r *repair) throttle(ctx context.Context) error {
 		return ctx.Err()
 	}
 	due := time.Duration(float64(r.Bytes) / float64(r.options.BytesPerSecond) * float64(time.Second))
-	t := time.NewTimer(due - time.Since(r.start))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pause.For(ctx, due-time.Since(r.start))
 }

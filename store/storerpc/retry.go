@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"taxon/internal/pause"
 	"taxon/store"
 )
 
@@ -36,15 +37,9 @@ func (p *patience) spent(share float64) bool {
 
 // pause waits before the next try; the context's error if that ends first.
 func (p *patience) pause(ctx context.Context) error {
-	t := time.NewTimer(p.wait)
-	defer t.Stop()
-	p.wait = min(2*p.wait, lastWait)
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	d := p.wait
+	p.wait = min(2*d, lastWait)
+	return pause.For(ctx, d)
 }
 
 // away tells whether an error is of a shard that is away for a while: it can't be

@@ -23,7 +23,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"taxon/coordinator"
 	"taxon/internal/fs"
@@ -42,17 +41,9 @@ var ErrFenced = errors.New("another coordinator has taken over the journal")
 
 // Folder is a journal in a folder.
 type Folder struct {
-	dir   string // DIR/epoch-N
-	epoch uint64
-
-	mu       sync.Mutex // guards what follows
-	buffer   []byte     // appended, not yet written
-	appended uint64
-	size     int64
-	err      error // the first failure: nothing is acknowledged after it
-
-	flush      sync.Mutex // held by the one that writes
-	synced     uint64     // guarded by flush, as are the next two
+	*coordinator.GroupJournal
+	dir        string // DIR/epoch-N
+	epoch      uint64
 	generation uint64
 	segment    uint64 // of the last file
 	files      fs.Files
@@ -68,6 +59,8 @@ func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records 
 	if snapshot, records, err = j.load(ctx); err != nil {
 		return nil, nil, nil, fmt.Errorf("journal: %w", err)
 	}
+	j.GroupJournal = coordinator.NewGroupJournal(coordinator.Medium{Write: j.write, Replace: j.replace, Close: j.files.Close,
+		Lead: coordinator.EncodeJournal(nil), Cost: segmentBytes}, int64(j.segment)*segmentBytes)
 	return j, snapshot, records, nil
 }
 
@@ -170,7 +163,6 @@ func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, rec
 		}
 		records = append(records, more...)
 		j.segment = n
-		j.size += segmentBytes
 	}
 	return snapshot, records, nil
 }
@@ -192,101 +184,38 @@ func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, re
 	return snapshot, records, nil
 }
 
-// Append implements coordinator.Journal.
-func (j *Folder) Append(record []byte) uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.buffer) == 0 {
-		j.buffer = coordinator.EncodeJournal(nil)
-		j.size += segmentBytes
-	}
-	before := len(j.buffer)
-	j.buffer = coordinator.AppendJournal(j.buffer, record)
-	j.size += int64(len(j.buffer) - before)
-	j.appended++
-	return j.appended
-}
-
-// Sync implements coordinator.Journal: what waits is written as one file.
-func (j *Folder) Sync(number uint64) error {
-	j.flush.Lock()
-	defer j.flush.Unlock()
-	if number <= j.synced {
-		return nil
-	}
-	j.mu.Lock()
-	out, upto, err := j.buffer, j.appended, j.err
-	j.buffer = nil
-	j.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), out); err != nil {
-		return j.broken(err)
+// write is the medium's Write: what waits is one file.
+func (j *Folder) write(entries []byte) error {
+	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), entries); err != nil {
+		return j.explain(err)
 	}
 	j.segment++
-	j.synced = upto
 	return nil
 }
 
-// broken remembers a failure: nobody knows what was written.
-func (j *Folder) broken(err error) error {
+// explain tells a folder that another coordinator has renamed from other failures.
+func (j *Folder) explain(err error) error {
 	if errors.Is(err, iofs.ErrNotExist) {
-		err = fmt.Errorf("%s: %w", j.dir, ErrFenced)
+		return fmt.Errorf("%s: %w", j.dir, ErrFenced)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.err = fmt.Errorf("journal: %w", err)
-	return j.err
+	return err
 }
 
-// Compact implements coordinator.Journal: it begins a generation.
-func (j *Folder) Compact(take func(cut func()) []byte) error {
-	j.flush.Lock()
-	defer j.flush.Unlock()
-	j.mu.Lock()
-	err := j.err
-	j.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	var upto uint64
-	snapshot := take(func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.buffer, j.size, upto = nil, 0, j.appended // the snapshot holds what was in the buffer
-	})
+// replace is the medium's Replace: it begins a generation.
+func (j *Folder) replace(snapshot []byte) error {
 	next := j.generation + 1
 	// Not MkdirAll of the generation's folder alone: that would make anew an epoch's that is gone.
-	if _, err := fs.Stat(j.folder(j.generation)); err != nil {
-		return j.broken(err)
+	_, err := fs.Stat(j.folder(j.generation))
+	if err == nil {
+		err = fs.MkdirAll(j.folder(next))
 	}
-	if err = fs.MkdirAll(j.folder(next)); err == nil {
+	if err == nil {
 		err = j.files.Write(fs.Join(j.folder(next), snapshotName), coordinator.EncodeJournal(snapshot))
 	}
 	if err != nil {
-		return j.broken(err)
+		return j.explain(err)
 	}
-	old := j.generation
-	j.generation, j.segment, j.synced = next, 0, upto
-	_ = fs.RemoveAll(j.folder(old)) // only room: Open would do it too
+	_ = fs.RemoveAll(j.folder(j.generation)) // only room: Open would do it too
+	j.generation, j.segment = next, 0
 	return nil
-}
-
-// Size implements coordinator.Journal: bytes since the last compaction, and some for each file.
-func (j *Folder) Size() int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.size
-}
-
-// Close writes what was appended.
-func (j *Folder) Close() error {
-	j.mu.Lock()
-	upto := j.appended
-	j.mu.Unlock()
-	err := j.Sync(upto)
-	j.flush.Lock()
-	defer j.flush.Unlock()
-	return errors.Join(err, j.files.Close())
 }

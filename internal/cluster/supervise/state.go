@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/human"
 )
 
 // Roles of processes.
@@ -132,3 +134,13 @@ func Sweep(dir string) (int, error) {
 
 // killWait is how long a killed process may take to be gone.
 const killWait = 5 * time.Second
+
+// LastLine is the end of a log, for an error.
+func LastLine(path string) string {
+	data, err := os.ReadFile(path)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if err != nil || lines[len(lines)-1] == "" {
+		return "see " + path
+	}
+	return human.OneLine(lines[len(lines)-1])
+}

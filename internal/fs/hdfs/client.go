@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"taxon/internal/pause"
 )
 
 const (
@@ -73,7 +75,7 @@ func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		if ctx.Err() != nil || time.Since(began) >= wait || !pause(ctx, longPause/4) {
+		if ctx.Err() != nil || time.Since(began) >= wait || pause.For(ctx, longPause/4) != nil {
 			f.Close()
 			return nil, err
 		}
@@ -139,7 +141,7 @@ func (f *FS) patiently(call func(c *hdfs.Client) error) error {
 				f.client = nil
 			}
 		}
-		if !pause(f.ctx, wait) {
+		if pause.For(f.ctx, wait) != nil {
 			return f.ctx.Err()
 		}
 	}
@@ -157,17 +159,6 @@ func (f *FS) lastTry(err error, since time.Duration) bool {
 		return since > min(crowded, f.wait)
 	}
 	return since > f.wait
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Stat describes a file or folder.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"taxon/internal/pause"
 )
 
 const putBuffer = 1 << 20
@@ -71,7 +73,7 @@ func (w *Writer) put(write func(out io.Writer) (int64, error)) error {
 			w.drop()
 			return explain(err)
 		}
-		if !pause(f.ctx, min(longPause, firstPause<<w.tries)) {
+		if pause.For(f.ctx, min(longPause, firstPause<<w.tries)) != nil {
 			return f.ctx.Err()
 		}
 	}

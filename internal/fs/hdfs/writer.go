@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"taxon/internal/pause"
 )
 
 // fullTries is how often a file is begun with all its replicas; each further try asks for
@@ -88,7 +90,7 @@ func (w *Writer) mend(n int, err error) (int, error) {
 		if settled(err) || w.fs.lastTry(err, time.Since(began)) {
 			return 0, explain(err)
 		}
-		if !pause(w.fs.ctx, wait) {
+		if pause.For(w.fs.ctx, wait) != nil {
 			return 0, w.fs.ctx.Err()
 		}
 		if err = w.begin(); err != nil {
@@ -131,7 +133,7 @@ func (w *Writer) finish() error {
 		if err == nil || !hdfs.IsErrReplicating(err) || time.Since(began) > w.fs.wait {
 			return err
 		}
-		if !pause(w.fs.ctx, wait) {
+		if pause.For(w.fs.ctx, wait) != nil {
 			return w.fs.ctx.Err()
 		}
 	}

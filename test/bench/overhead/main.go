@@ -14,7 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -27,6 +26,7 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	follow "taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -187,24 +187,11 @@ func train(ctx context.Context, e *engine.Engine, spec *taxonv1.JobSpec) (*taxon
 	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Job: "overhead", Spec: spec}); err != nil {
 		return nil, err
 	}
-	stream, err := e.Jobs.Watch(ctx, &taxonv1.StatusRequest{Job: "overhead"})
-	if err != nil {
-		return nil, err
+	st, err := follow.Watch(ctx, e.Jobs, "overhead", 0, func(*taxonv1.JobStatus) error { return nil })
+	if err == nil && st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		err = fmt.Errorf("the job ended %v: %s", st.GetState(), st.GetError())
 	}
-	var last *taxonv1.JobStatus
-	for {
-		st, err := stream.Recv()
-		if errors.Is(err, io.EOF) && last.GetState() == taxonv1.JobState_JOB_STATE_DONE {
-			return last, nil
-		}
-		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("the job ended %v: %s", last.GetState(), last.GetError())
-		}
-		if err != nil {
-			return nil, err
-		}
-		last = st
-	}
+	return st, err
 }
 
 // directly replays what r recorded.

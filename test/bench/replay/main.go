@@ -16,7 +16,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -27,6 +26,7 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
+	follow "taxon/internal/jobs"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -142,20 +142,9 @@ func train(ctx context.Context, e *engine.Engine, spec *taxonv1.JobSpec) error {
 	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Job: "replay", Spec: spec}); err != nil {
 		return err
 	}
-	stream, err := e.Jobs.Watch(ctx, &taxonv1.StatusRequest{Job: "replay"})
+	last, err := follow.Watch(ctx, e.Jobs, "replay", 0, func(*taxonv1.JobStatus) error { return nil })
 	if err != nil {
 		return err
-	}
-	var last *taxonv1.JobStatus
-	for {
-		st, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		last = st
 	}
 	if last.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return fmt.Errorf("the job ended %v: %s", last.GetState(), last.GetError())

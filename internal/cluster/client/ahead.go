@@ -1,10 +1,11 @@
-package main
+package client
 
 import (
 	"context"
 	"slices"
 
 	"taxon/internal/cluster"
+	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -13,8 +14,7 @@ import (
 // leaves to be fetched when the job is done; whoever waits for that is told of errors then.
 // One goroutine calls its methods; nil gathers nothing.
 type ahead struct {
-	c   *client
-	a   *app
+	c   *Client
 	dir string
 
 	of     *taxonv1.JobStatus // a status of the job's end; nil: nothing is gathered
@@ -48,17 +48,17 @@ func (h *ahead) start(ctx context.Context, st *taxonv1.JobStatus) {
 	h.of, h.values, h.done = st, &values{}, make(chan struct{})
 	go func() {
 		defer close(h.done)
-		r, err := h.c.jobs.Describe(ctx, &taxonv1.JobRequest{Job: st.GetJob()})
+		r, err := h.c.Jobs.Describe(ctx, &taxonv1.JobRequest{Job: st.GetJob()})
 		if err != nil || len(r.GetPlan().GetItems()) == 0 { // discarded
 			return
 		}
-		h.g, _ = h.c.gather(ctx, h.a, r, st, h.dir, h.values)
+		h.g, _ = h.c.gather(ctx, r, st, h.dir, h.values)
 	}()
 }
 
 // take waits for the model of the end that a status tells of, shows how far it is, and
 // hands it over; nil: there is none, and nothing of another is left in its place.
-func (h *ahead) take(st *taxonv1.JobStatus, line *progress) *gathered {
+func (h *ahead) take(st *taxonv1.JobStatus, line tell.Progress) *gathered {
 	if h == nil || h.of == nil {
 		return nil
 	}

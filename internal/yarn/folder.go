@@ -1,4 +1,4 @@
-package main
+package yarn
 
 import (
 	"context"
@@ -7,18 +7,24 @@ import (
 	"slices"
 	"strings"
 
+	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
-	"taxon/internal/yarn"
 )
 
 // clusterMark is the file that tells a cluster's folder from one of somebody's data. Older
 // folders have run.json alone.
 const clusterMark = ".taxon-cluster"
 
+// placeName is the file in which the cluster's coordinator says where it is.
+const placeName = "coordinator"
+
+// place is that file's path.
+func (d *Deployment) place() string { return fs.Join(d.Dir, placeName) }
+
 // ownNames are what a cluster's processes, and those who start it, make in its folder, the
 // mark last.
 func ownNames() []string {
-	return []string{placeName, "journal", "snapshots", "bin", "conf", "run.json", "secrets", clientFolder, failuresName, clusterMark}
+	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", client.Folder, failuresName, clusterMark}
 }
 
 // inFolder is the name of something in a folder that is no cluster's; "": the folder is
@@ -28,12 +34,12 @@ func inFolder(ctx context.Context, dir string) (string, error) {
 	if err != nil || len(names) == 0 || slices.Contains(names, clusterMark) {
 		return "", err
 	}
-	if file := fs.Join(dir, "run.json"); slices.Contains(names, "run.json") {
+	if file := fs.Join(dir, runName); slices.Contains(names, runName) {
 		data, err := fs.ReadFile(ctx, file)
 		if err != nil {
 			return "", err
 		}
-		if _, err := yarn.DecodeRun(file, data); err == nil {
+		if _, err := DecodeRun(file, data); err == nil {
 			return "", nil
 		}
 	}
@@ -69,18 +75,18 @@ func unfinished(name string, own []string) bool {
 }
 
 // purgeable refuses --purge of what is not this cluster's folder, before anything is ended.
-func (o *yarnOptions) purgeable(ctx context.Context) error {
-	other, err := inFolder(ctx, o.dir)
+func (d *Deployment) purgeable(ctx context.Context) error {
+	other, err := inFolder(ctx, d.Dir)
 	if errors.Is(err, iofs.ErrNotExist) {
-		return usagef("yarn down: --purge: %s is not there, so nothing was ended: give the --name and --dir that `taxon yarn up` was given", o.dir)
+		return refuse("--purge: %s is not there, so nothing was ended: give the --name and --dir that `taxon yarn up` was given", d.Dir)
 	}
 	if err != nil {
 		return err
 	}
 	if other != "" {
-		return usagef("yarn down: --purge: %s is no cluster's folder, so nothing was ended: give the --dir that `taxon yarn up` was given", o.dir)
+		return refuse("--purge: %s is no cluster's folder, so nothing was ended: give the --dir that `taxon yarn up` was given", d.Dir)
 	}
-	file := fs.Join(o.dir, "run.json")
+	file := fs.Join(d.Dir, runName)
 	data, err := fs.ReadFile(ctx, file)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil // of an `up` that was killed
@@ -88,26 +94,26 @@ func (o *yarnOptions) purgeable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := yarn.DecodeRun(file, data)
+	run, err := DecodeRun(file, data)
 	if err != nil {
-		return usagef("yarn down: --purge: %w", err)
+		return refuse("--purge: %w", err)
 	}
-	if run.Name != o.name {
-		return usagef("yarn down: --purge: %s is the folder of cluster %s, so nothing was ended: give its --name", o.dir, run.Name)
+	if run.Name != d.Name {
+		return refuse("--purge: %s is the folder of cluster %s, so nothing was ended: give its --name", d.Dir, run.Name)
 	}
 	return nil
 }
 
 // purge removes what purgeable has allowed.
-func (o *yarnOptions) purge(a *app) error {
-	left, err := removeOwn(o.dir)
+func (d *Deployment) purge() error {
+	left, err := removeOwn(d.Dir)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		a.ui.Note("%s: the cluster's files are removed; %s stays", o.dir, strings.Join(left, ", "))
+		d.UI.Note("%s: the cluster's files are removed; %s stays", d.Dir, strings.Join(left, ", "))
 		return nil
 	}
-	a.ui.Note("%s: removed", o.dir)
+	d.UI.Note("%s: removed", d.Dir)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/internal/jobs"
 	"taxon/internal/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
@@ -83,12 +84,12 @@ func (c *clusterFigures) read() metrics.ClusterState {
 	return s
 }
 
-func (c *clusterFigures) readJobs(ctx context.Context, jobs []*taxonv1.JobInfo, s *metrics.ClusterState) {
+func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, s *metrics.ClusterState) {
 	kept := map[string]bool{}
-	for _, j := range jobs {
+	for _, j := range list {
 		kept[j.Job] = true
 		s.Jobs[strings.ToLower(strings.TrimPrefix(j.State.String(), "JOB_STATE_"))]++
-		over := j.State == taxonv1.JobState_JOB_STATE_DONE || j.State == taxonv1.JobState_JOB_STATE_FAILED || j.State == taxonv1.JobState_JOB_STATE_CANCELLED
+		over := jobs.Ended(j.State)
 		if over && c.ended[j.Job] {
 			continue
 		}

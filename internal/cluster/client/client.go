@@ -1,0 +1,120 @@
+// Package client calls a cluster for a user: it submits and follows jobs, gathers their
+// models, restores them from snapshots, and words what goes wrong.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/cluster"
+	"taxon/internal/exit"
+	"taxon/internal/secure"
+	"taxon/internal/tell"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Options say which cluster is called, and how.
+type Options struct {
+	Verb        string // what errors begin with
+	Coordinator string // HOST:PORT, or the file in which it says where it is
+	Security    secure.Options
+	Patience    time.Duration // how long a coordinator that does not answer is called
+	Tell        tell.Teller
+	Describe    Describe // of models that are gathered
+}
+
+// Timeout bounds a single call.
+const Timeout = 30 * time.Second
+
+// Client is a connection to a cluster.
+type Client struct {
+	Options
+	Jobs   taxonv1.JobsClient
+	Shards *cluster.Shards
+	dialer *cluster.Dialer
+	forget func() // what was copied to this machine for the connection
+}
+
+// Dial prepares the connection; the first call makes it.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	forget, err := o.findRemote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{Options: o, dialer: &cluster.Dialer{Security: o.Security, Patience: o.Patience}, forget: forget}
+	conn, err := c.dialer.Conn(o.Coordinator)
+	if err != nil {
+		forget()
+		return nil, exit.Usagef("%s: %w", o.Verb, err)
+	}
+	c.Jobs = taxonv1.NewJobsClient(conn)
+	c.Shards = &cluster.Shards{Dialer: c.dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
+		return c.Jobs.Stores(ctx, &taxonv1.StoresRequest{})
+	}}
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() {
+	_ = c.dialer.Close() // nothing was written
+	c.forget()
+}
+
+// Fail words an error of a call for the user, and gives it its exit status: what the
+// command line got wrong is 2.
+func (c *Client) Fail(err error) error {
+	if err == nil || cancelled(err) {
+		return err
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	switch s.Code() {
+	case codes.NotFound, codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition:
+		return exit.Usagef("%s: %s", c.Verb, s.Message())
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return exit.Usagef("%s: %w", c.Verb, cluster.Explain(c.Coordinator, err))
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return &awayError{fmt.Errorf("%s: %w: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.Verb, cluster.Explain(c.Coordinator, err))}
+	}
+	return fmt.Errorf("%s: %w", c.Verb, errors.New(s.Message()))
+}
+
+// awayError is that of a coordinator that does not answer.
+type awayError struct{ error }
+
+// cancelled reports whether the error is a cancellation, here or behind the service.
+func cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
+}
+
+// MembersUp counts the stores and workers that the coordinator knows as up.
+func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error) {
+	ctx, done := context.WithTimeout(ctx, Timeout)
+	defer done()
+	s, err := c.Jobs.Stores(ctx, &taxonv1.StoresRequest{})
+	if err != nil {
+		return 0, 0, err
+	}
+	w, err := c.Jobs.Workers(ctx, &taxonv1.WorkersRequest{})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, s := range s.GetShards() {
+		if s.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
+			stores++
+		}
+	}
+	for _, w := range w.GetWorkers() {
+		if w.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
+			workers++
+		}
+	}
+	return stores, workers, nil
+}

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/jobs"
+	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Confirm asks whether to do what can't be undone: why says what is at stake. Its error is
+// that of a call that is not to be made.
+type Confirm func(why, question string) error
+
+// Status asks for a job's status, once.
+func (c *Client) Status(ctx context.Context, job string) (*taxonv1.JobStatus, error) {
+	call, done := context.WithTimeout(ctx, Timeout)
+	defer done()
+	st, err := c.Jobs.Status(call, &taxonv1.StatusRequest{Job: job})
+	return st, c.Fail(err)
+}
+
+// Cancel cancels a job. discard drops its values, too; it asks before the weights of a job
+// that is done are dropped. what says what has come of it.
+func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confirm) (st *taxonv1.JobStatus, what string, err error) {
+	if discard {
+		st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
+		if err == nil && hasWeights(st) {
+			err = ask(fmt.Sprintf("cancel: job %s is done, and --discard drops its weights for good", job), "Drop them?")
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	if st, err = c.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: discard}); err != nil {
+		return nil, "", err
+	}
+	return st, wasCancelled(st, discard), nil
+}
+
+// hasWeights says whether a job's weights are in the store. They are from its end on, also
+// while they are being digested and it is shown as running yet.
+func hasWeights(st *taxonv1.JobStatus) bool {
+	return st.GetKept() != nil && !st.GetKept().GetDropped() && st.GetFinalStep() > 0
+}
+
+// wasCancelled says what has come of a cancelling.
+func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
+	state := fmt.Sprintf("%s after sweep %d", jobs.StateName(st.GetState()), st.GetSweep())
+	switch {
+	case discard:
+		return state + "; its values are dropped"
+	case !jobs.Ended(st.GetState()):
+		return fmt.Sprintf("is being cancelled after sweep %d: its checkpoint is being written, `taxon status %s` shows when it is there", st.GetSweep(), st.GetJob())
+	case st.GetState() != taxonv1.JobState_JOB_STATE_CANCELLED:
+		return state + ": there was nothing to cancel"
+	}
+	return state
+}
+
+// Logs calls show for each line of a job's log, to its end if follow; a coordinator that
+// goes away is called again.
+func (c *Client) Logs(ctx context.Context, job string, follow bool, show func(*taxonv1.LogLine) error) error {
+	after := uint64(0)
+	return pause.Insist(ctx, c.Patience, func() error {
+		stream, err := c.Jobs.Logs(ctx, &taxonv1.LogsRequest{Job: job, Follow: follow, After: after})
+		if err != nil {
+			return err
+		}
+		for {
+			r, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, l := range r.GetLines() {
+				after = l.GetNumber()
+				if err := show(l); err != nil {
+					return err
+				}
+			}
+		}
+	}, func(err error) bool { return status.Code(err) == codes.Unavailable })
+}
+
+// ForgetStore takes a shard that is down out of the list; it asks where jobs have values on it.
+func (c *Client) ForgetStore(ctx context.Context, id string, ask Confirm) (*taxonv1.Shard, error) {
+	list, err := c.Jobs.Stores(ctx, &taxonv1.StoresRequest{})
+	if err != nil {
+		return nil, err
+	}
+	shards := list.GetShards()
+	i := slices.IndexFunc(shards, func(s *taxonv1.Shard) bool { return s.GetId() == id })
+	force := i >= 0 && shards[i].GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN && len(shards[i].GetJobs()) > 0
+	if force {
+		if err := ask(fmt.Sprintf("stores forget: jobs have values on store %s: %s", id, strings.Join(shards[i].GetJobs(), ", ")), "Forget it?"); err != nil {
+			return nil, err
+		}
+	}
+	return c.Jobs.ForgetStore(ctx, &taxonv1.ForgetStoreRequest{Id: id, Force: force})
+}

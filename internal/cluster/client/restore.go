@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/coordinator"
+	"taxon/internal/cluster"
+	"taxon/internal/exit"
+	"taxon/internal/human"
+	"taxon/internal/jobs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/storerpc"
+)
+
+// Restored is a job that was put onto the cluster from its snapshot.
+type Restored struct {
+	Job    string
+	Sweep  uint32 // that it goes on behind
+	Shards int    // that its values lie on
+	Status *taxonv1.JobStatus
+}
+
+// Restore uploads the data and the values of a job (empty: the only one) in a folder of
+// snapshots, and then hands its state over. replicas is of each value; 0: as many as it had.
+func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r *Restored, err error) {
+	err = cluster.Steadily(ctx, from, job, func(saved *cluster.Saved) (err error) {
+		r, err = c.restoreSaved(ctx, from, replicas, saved)
+		return err
+	})
+	switch {
+	case errors.Is(err, os.ErrNotExist) && job != "":
+		return nil, exit.Usagef("restore: %s holds no snapshot of job %s", human.QuoteIfOdd(from), job)
+	case errors.Is(err, store.ErrSnapshot), errors.Is(err, store.ErrCorrupt):
+		return nil, exit.Usagef("restore: %w", err)
+	}
+	return r, err
+}
+
+// restoreSaved restores a snapshot.
+func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, saved *cluster.Saved) (*Restored, error) {
+	state, err := coordinator.ReadState(saved.State)
+	if err != nil {
+		return nil, exit.Usagef("restore: %s: %w", human.QuoteIfOdd(from), err)
+	}
+	if err := c.wantRestored(ctx, saved.Job); err != nil {
+		return nil, err
+	}
+	if replicas == 0 {
+		replicas = max(int(state.Replicas), 1)
+	}
+	ids, ends, err := c.upShards(ctx, replicas)
+	if err != nil {
+		return nil, err
+	}
+	line := c.Tell.StartBytes("data", 0)
+	data := &cluster.DataStore{Shards: c.Shards, Copies: replicas, Patience: c.Patience}
+	err = saved.PutData(ctx, data, state.Spec.GetData(), func(done, total int64) {
+		line.Total(total)
+		line.Set(done)
+	})
+	line.Done()
+	if err != nil {
+		return nil, err
+	}
+	dst, err := storerpc.New(ends, storerpc.Options{Replicas: replicas, Patience: c.Patience})
+	if err != nil {
+		return nil, err
+	}
+	line = c.Tell.StartBytes("values", int64(saved.Bytes()))
+	err = saved.PutValues(ctx, dst)
+	line.Done()
+	if errors.Is(err, store.ErrSnapshot) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	st, err := c.Jobs.Restore(ctx, &taxonv1.RestoreRequest{State: saved.State, Shards: ids, Replicas: uint32(replicas)})
+	if err != nil {
+		return nil, c.Fail(err)
+	}
+	return &Restored{Job: saved.Job, Sweep: state.Sweep, Shards: len(ids), Status: st}, nil
+}
+
+// wantRestored refuses early what the coordinator would refuse after all is uploaded.
+func (c *Client) wantRestored(ctx context.Context, job string) error {
+	st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job, Verify: true})
+	switch {
+	case status.Code(err) == codes.NotFound:
+		return nil
+	case err != nil:
+		return c.Fail(err)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetResumable(): // its weights are lost
+		return nil
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetWeightsSha256() != "":
+		return exit.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // discarded
+		return nil
+	case !jobs.Ended(st.GetState()):
+		return exit.Usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
+	}
+	return nil
+}
+
+// upShards are the shards that are up, in order of joining.
+func (c *Client) upShards(ctx context.Context, replicas int) (ids []string, ends []storerpc.Endpoint, err error) {
+	call, done := context.WithTimeout(ctx, Timeout)
+	defer done()
+	r, err := c.Jobs.Stores(call, &taxonv1.StoresRequest{})
+	if err != nil {
+		return nil, nil, c.Fail(err)
+	}
+	c.Shards.Learn(r.GetShards())
+	for _, s := range r.GetShards() {
+		if s.GetState() == taxonv1.MemberState_MEMBER_STATE_UP {
+			ids = append(ids, s.GetId())
+			ends = append(ends, c.Shards.Endpoint(s.GetId()))
+		}
+	}
+	if len(ids) < replicas {
+		return nil, nil, exit.Usagef("restore: %d copies of each value need as many shards, %s up: start more, or ask for fewer --replicas",
+			replicas, human.Counted(int64(len(ids)), "is", "are"))
+	}
+	return ids, ends, nil
+}

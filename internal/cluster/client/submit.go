@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/cluster"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/jobs"
+	"taxon/internal/model"
+	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+)
+
+// Submission is a job to be handed over.
+type Submission struct {
+	Spec     *taxonv1.JobSpec // but for where its data lies
+	Data     string           // the folder of the data set
+	InPlace  bool             // workers see the folder themselves: only names are uploaded
+	ID       string           // empty: made up
+	Name     string
+	Replicas int
+}
+
+// CheckID refuses what can't be the id of a job.
+func CheckID(id string) error {
+	switch {
+	case store.ValidateJob(id) != nil:
+		return fmt.Errorf("only letters, digits, '.', '_', '-', at most %d, and first a letter or digit", store.MaxJobBytes)
+	case strings.HasPrefix(id, "data-"):
+		return errors.New("ids that begin with data- belong to uploaded data")
+	}
+	return nil
+}
+
+// uploadTries bounds how often data is uploaded that goes missing at once.
+const uploadTries = 3
+
+// Submit uploads the data and hands the job over. It returns the job's id.
+func (c *Client) Submit(ctx context.Context, s *Submission) (string, error) {
+	id := s.ID
+	if id == "" {
+		id = "job-" + strings.ToLower(rand.Text()[:8]) // ours, so that a call made twice makes one job
+	}
+	var r *taxonv1.SubmitResult
+	var err error
+	for range uploadTries {
+		if r, err = c.uploadAndSubmit(ctx, s, id); status.Code(err) != codes.Aborted { // its data was dropped just before
+			break
+		}
+	}
+	return r.GetJob(), c.Fail(err)
+}
+
+// uploadAndSubmit makes one try.
+func (c *Client) uploadAndSubmit(ctx context.Context, s *Submission, id string) (r *taxonv1.SubmitResult, err error) {
+	if err := c.upload(ctx, s); err != nil {
+		return nil, err
+	}
+	err = pause.Insist(ctx, c.Patience, func() (err error) {
+		r, err = c.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: s.Spec, Job: id, Name: s.Name, Replicas: uint32(s.Replicas)})
+		return err
+	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet
+	return r, err
+}
+
+// upload puts the data where workers find it.
+func (c *Client) upload(ctx context.Context, s *Submission) error {
+	line := c.Tell.StartBytes("upload", 0)
+	defer line.Done()
+	data := &cluster.DataStore{Shards: c.Shards, Copies: s.Replicas, Patience: c.Patience}
+	dir, done, err := fs.Fetch(ctx, s.Data)
+	if err != nil {
+		return err
+	}
+	defer done()
+	path, err := cluster.Upload(ctx, data, dir, s.InPlace, func(done, total int64) {
+		line.Total(total)
+		line.Set(done)
+	})
+	if err != nil {
+		return err
+	}
+	s.Spec.Data.Path = path
+	if !s.InPlace {
+		return nil
+	}
+	s.Spec.Data.Names = path
+	if fs.IsRemote(s.Data) {
+		s.Spec.Data.Path = fs.Clean(s.Data)
+		return nil
+	}
+	s.Spec.Data.Path, err = filepath.Abs(s.Data)
+	return err
+}
+
+// Await follows a job to its end, and fetches its model to out (empty: not). Its report is
+// that of a job that is done; any other end is an error.
+func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, error) {
+	var early *ahead
+	if out != "" {
+		early = &ahead{c: c, dir: out}
+		defer early.stop()
+	}
+	st, err := c.follow(ctx, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
+	if err != nil {
+		if cancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
+			return nil, exit.Interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
+		}
+		if errors.As(err, new(*awayError)) {
+			return nil, fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s --watch` follows it then", err, job, job)
+		}
+		return nil, err
+	}
+	switch st.GetState() {
+	case taxonv1.JobState_JOB_STATE_FAILED:
+		return nil, fmt.Errorf("job %s failed in sweep %d: %s", job, st.GetSweep()+1, st.GetError())
+	case taxonv1.JobState_JOB_STATE_CANCELLED:
+		return nil, exit.Interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
+	}
+	report := jobs.ReportOf(st)
+	if report.WeightsSHA256 == "" && st.GetError() != "" {
+		return nil, fmt.Errorf("job %s: %s", job, st.GetError())
+	}
+	if out != "" {
+		if _, err := c.fetchModel(ctx, job, out, early); err != nil {
+			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
+				err = fmt.Errorf("%w (job %s is done: `taxon export --job %s --format model --out DIR` fetches its model)", err, job, job)
+			}
+			return nil, err
+		}
+	}
+	return report, nil
+}

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"taxon/coordinator"
+	"taxon/internal/cluster"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/metrics"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/backup"
+	"taxon/store/storerpc"
+	"taxon/worker"
+)
+
+// Coordinator is what a coordinator is told.
+type Coordinator struct {
+	Process
+	Lease   time.Duration // a worker or store that is silent for so long is taken for lost
+	Running int           // jobs that share the workers
+	Keep    time.Duration // of data that no job refers to
+
+	KeepJobs, KeepDays int // of the values of jobs that have ended
+
+	Snapshots string // the folder; empty: none
+	Every     int    // sweeps between them; 0: what each job asks for
+	Pause     time.Duration
+
+	Announce string // the file in which it says where it is; empty: nowhere
+	Journal  string // its folder, where not in Dir
+
+	Resident func() uint64 // the most memory that this process has held
+}
+
+// snapshotPatience is how long a snapshot waits for a shard that is away.
+const snapshotPatience = 20 * time.Second
+
+// Run runs the coordinator until ctx ends.
+func (o *Coordinator) Run(ctx context.Context) (err error) {
+	if o.Lease < 100*time.Millisecond {
+		return exit.Usagef("coordinator: --lease %v: must be 100ms or more", o.Lease)
+	}
+	if o.Keep <= 0 {
+		return exit.Usagef("coordinator: --keep-data %v: must be above 0", o.Keep)
+	}
+	if o.Pause < time.Millisecond {
+		return exit.Usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.Pause)
+	}
+	if err := cluster.CoordinatorFolder(o.Dir); err != nil {
+		return err
+	}
+	o.Name = "coordinator"
+	roots, err := cluster.MakeRoots(o.Roots)
+	if err != nil {
+		return exit.Usagef("coordinator: %w", err)
+	}
+	cluster.NameServers(&o.Security, o.Announce)
+	yieldCores()
+	p, err := newProcess(ctx, "coordinator", &o.Process, true)
+	if err != nil {
+		return err
+	}
+	if o.Announce != "" {
+		if err := o.Security.CheckServes(reachable(p.addr)); err != nil {
+			return errors.Join(exit.Usagef("coordinator: %w", err), p.listen.Close())
+		}
+	}
+	journal, snapshot, records, err := o.openJournal(ctx, o.Dir)
+	if err != nil {
+		return errors.Join(fs.Explain(o.Dir, err), p.listen.Close())
+	}
+	identity, err := cluster.Identity(ctx, cmp.Or(o.Journal, o.Dir))
+	if err != nil {
+		return errors.Join(fs.Explain(o.Dir, err), journal.Close(), p.listen.Close())
+	}
+	c := &coordinatorProcess{started: make(chan struct{})}
+	c.dialer = &cluster.Dialer{Security: o.Security}
+	defer func() { err = errors.Join(err, c.dialer.Close()) }()
+	c.stores = &cluster.JobStores{Shards: &cluster.Shards{Dialer: c.dialer, List: c.shards}}
+	c.orders = &cluster.JobStores{Shards: c.stores.Shards}
+	warn := metrics.Warner(p.log, "failed")
+	keeper := &cluster.Keeper{Of: c.keptIn}
+	config := coordinator.Config{
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
+		Limits: coordinator.Limits{Lease: coordinator.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: coordinator.Tick(o.KeepDays) * coordinator.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
+			CheckpointSweeps: uint32(o.Every), CheckpointEvery: coordinator.Tick(o.Pause)},
+	}
+	if o.Snapshots != "" {
+		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Same: coordinator.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
+			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
+		config.Checkpointer, keeper.Forget = s, s.Forget
+	}
+	sealer := &cluster.Sealer{Dir: filepath.Join(o.Dir, "seals"), Failed: warn, Resident: o.Resident,
+		Store: func(job string) (worker.Store, error) { return c.storeOf(job) },
+		JobOf: func(state []byte) (string, error) { job, _, err := dataOfState(state); return job, err },
+		Lose:  func(job, reason string) error { return c.server.WeightsLost(job, reason) }}
+	config.Ended = func(job string, state taxonv1.JobState) {
+		if state == taxonv1.JobState_JOB_STATE_DONE {
+			sealer.Ended(job)
+		}
+	}
+	sealer.Start()
+	server, err := coordinator.NewServer(config)
+	if err != nil {
+		return errors.Join(fs.Explain(o.Dir, err), journal.Close(), p.listen.Close())
+	}
+	c.server = server
+	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
+	close(c.started)
+	collector := c.collector(o.Keep, p.log, warn)
+	server.Register(sealer.Registrar(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting})))
+	sealer.Catch()
+	collecting, stop := context.WithCancel(ctx)
+	var rest sync.WaitGroup
+	rest.Go(func() { collector.Run(collecting) })
+	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
+		return o.announced(ctx, reachable(p.addr), journal, func(ctx context.Context) error {
+			p.ready(fmt.Sprintf(", %d records in the journal", len(records)))
+			return server.Wait(ctx)
+		})
+	})
+	stop()
+	rest.Wait()
+	sealer.Close()
+	return errors.Join(err, server.Close())
+}
+
+// coordinatorProcess joins a coordinator with the shards of its jobs.
+type coordinatorProcess struct {
+	dialer  *cluster.Dialer
+	stores  *cluster.JobStores
+	orders  *cluster.JobStores // of those shards of each job that were not forgotten
+	started chan struct{}      // closed when server is set
+	server  *coordinator.Server
+}
+
+// shards says where the shards are.
+func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult, error) {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	shards, version := c.server.Shards()
+	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
+}
+
+// collector looks after the uploaded data sets.
+func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
+	channel := storerpc.NewChannel()
+	c.server.Register(channel)
+	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep, Failed: warn,
+		Jobs:    taxonv1.NewJobsClient(channel),
+		Dropped: func(set string) { log.Info("dropped data that no job refers to", "set", set) }}
+}
+
+// collectPatience is how long the collector, and a submission, wait for a shard.
+const collectPatience = 2 * time.Second
+
+// dataOfState tells the job of a checkpoint's state, and its data.
+func dataOfState(state []byte) (string, *taxonv1.Data, error) {
+	s, err := coordinator.ReadState(state)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.Job, s.Spec.GetData(), nil
+}
+
+// keptIn is the store of a job, for orders, which free space: they go to the shards that are
+// known. nil: all were forgotten.
+func (c *coordinatorProcess) keptIn(job string) (store.Store, error) {
+	<-c.started
+	shards, replicas, err := c.server.JobShards(job)
+	if err != nil {
+		return nil, err
+	}
+	all := len(shards)
+	shards = slices.DeleteFunc(shards, func(s *taxonv1.Shard) bool { return s.GetAddr() == "" })
+	if len(shards) == 0 && all > 0 {
+		return nil, nil
+	}
+	return c.orders.Of(job, shards, min(replicas, uint32(len(shards))))
+}
+
+// storeOf is the store of a job.
+func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
+	<-c.started
+	shards, replicas, err := c.server.JobShards(job)
+	if err != nil {
+		return nil, err
+	}
+	return c.stores.Of(job, shards, replicas)
+}

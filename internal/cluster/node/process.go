@@ -1,0 +1,219 @@
+// Package node runs the processes of a cluster: coordinator, store and worker. Each is put
+// together of its parts, serves until its context ends, and says when it is ready.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/cluster"
+	"taxon/internal/exit"
+	"taxon/internal/human"
+	"taxon/internal/metrics"
+	"taxon/internal/secure"
+)
+
+// Process is what coordinator, store and worker are told alike.
+type Process struct {
+	Name     string
+	Dir      string
+	Listen   string
+	ListenFD int      // a socket that the process was given; below 0: none
+	Roots    []string // below which jobs may name data in place
+	Security secure.Options
+	Metrics  metrics.Options
+	Log      metrics.LogOptions
+	LogTo    io.Writer
+	Version  string
+	Say      func(line string) // what whoever started it waits for
+}
+
+// process is what a running coordinator, store or worker has in common.
+type process struct {
+	role   string
+	o      *Process
+	log    *slog.Logger
+	figure *metrics.Process
+	page   *metrics.Page
+	server *grpc.Server // nil: it does not listen
+	addr   string       // bound
+	listen net.Listener
+}
+
+// newProcess opens the process's log and listener; nothing is served yet. more are options
+// of its server beside those that all have.
+func newProcess(ctx context.Context, role string, o *Process, listens bool, more ...grpc.ServerOption) (*process, error) {
+	log, err := o.Log.Logger(o.LogTo)
+	if err != nil {
+		return nil, exit.Usagef("%s: %w", role, err)
+	}
+	p := &process{role: role, o: o, log: log.With(slog.String("process", role), slog.String("name", o.Name)), figure: metrics.NewProcess(role, o.Version)}
+	o.Security.Warn = metrics.Warner(p.log, "security files")
+	o.Security.Refused = p.figure.Refused
+	o.Security.Role = secure.Role(role)
+	if err := o.Security.Validate(); err != nil {
+		return nil, exit.Usagef("%s: %w", role, err)
+	}
+	if !listens {
+		return p, nil
+	}
+	options, err := o.Security.ServerOptions(secure.DefaultPolicy())
+	if err != nil {
+		return nil, exit.Usagef("%s: %w", role, err)
+	}
+	p.server = grpc.NewServer(slices.Concat(options, p.figure.GRPC(), more)...)
+	if p.listen, err = o.listener(ctx); err != nil {
+		return nil, exit.Usagef("%s: %w", role, err)
+	}
+	p.addr = p.listen.Addr().String()
+	return p, nil
+}
+
+// yieldCores lets a process whose work is waiting for disks and callers run on a quarter
+// of the cores: on more, idle threads look for work, which takes a fifth of what such a
+// process takes. GOMAXPROCS in the environment overrides it.
+func yieldCores() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/4))
+	}
+}
+
+// listener opens the address, or takes the socket that the process was given.
+func (o *Process) listener(ctx context.Context) (net.Listener, error) {
+	if o.ListenFD < 0 {
+		return o.Security.Listen(ctx, o.Listen)
+	}
+	f := os.NewFile(uintptr(o.ListenFD), "listener")
+	if f == nil {
+		return nil, fmt.Errorf("--listen-fd %d: no such file", o.ListenFD)
+	}
+	defer f.Close() // the listener has a copy
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("--listen-fd %d: %w", o.ListenFD, err)
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		return nil, errors.Join(fmt.Errorf("--listen-fd %d: a socket of loopback is needed", o.ListenFD), l.Close())
+	}
+	return l, nil
+}
+
+// serve runs until ctx ends, which is a good end: it serves, shows the figures, and does
+// work, which calls p.ready. healthy is what /readyz asks; nil: nothing.
+func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx context.Context) error) error {
+	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy)
+	if err != nil {
+		return exit.Usagef("%s: %w", p.role, err)
+	}
+	p.page = page
+	serving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	if p.server != nil {
+		health := secure.Register(p.server)
+		if err := secure.DefaultPolicy().Check(p.server); err != nil {
+			return err
+		}
+		defer health.Shutdown()
+		go func() {
+			ended <- p.server.Serve(p.listen)
+			cancel() // a process that can't serve ends
+		}()
+	} else {
+		ended <- nil
+	}
+	err = work(serving)
+	return errors.Join(err, p.stop(ended))
+}
+
+// ready prints the one line that says that the process can be used.
+func (p *process) ready(extra string) {
+	where := p.addr
+	if where == "" {
+		where = p.o.Name
+	}
+	line := fmt.Sprintf("taxon %s: ready on %s", p.role, where)
+	if p.page != nil {
+		extra += ", metrics on " + p.page.URL
+	}
+	p.o.Say(line + extra)
+	p.log.Info("ready", slog.String("addr", p.addr), slog.Int("pid", os.Getpid()))
+}
+
+// farewell bounds how long calls under way may hold up the end of a process.
+const farewell = 2 * time.Second
+
+// stop ends the serving: calls under way may finish for a little while.
+func (p *process) stop(ended <-chan error) error {
+	var err error
+	if p.server != nil {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.server.GracefulStop()
+		}()
+		select {
+		case <-done:
+		case <-time.After(farewell):
+			p.server.Stop()
+			<-done
+		}
+		// Stopped before it began to serve is a good end, too.
+		if err = <-ended; errors.Is(err, grpc.ErrServerStopped) {
+			err = nil
+		}
+	}
+	p.log.Info("ended")
+	return errors.Join(err, p.page.Close())
+}
+
+// hostName is what a process calls itself where no name is given.
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// plainly words what a process's calls to the coordinator fail on, before warn logs it.
+func plainly(warn func(error), coordinator string) func(error) {
+	return func(err error) {
+		if plain := cluster.Explain(coordinator, err); plain != err {
+			err = fmt.Errorf("%w: it is called again and again", plain)
+		}
+		warn(err)
+	}
+}
+
+// denied ends a process that the coordinator and it do not accept each other, or whose
+// place another one has.
+func denied(role, coordinator string, err error) error {
+	if secure.Denied(err) {
+		return exit.Usagef("%s: %w", role, cluster.Explain(coordinator, err))
+	}
+	if status.Code(err) == codes.AlreadyExists {
+		return exit.Usagef("%s: %s", role, status.Convert(err).Message())
+	}
+	return err
+}
+
+// sizeFrom refuses a size that can't be meant: 4 where 4GiB was.
+func sizeFrom(verb, flag string, bytes, least int64) error {
+	if bytes == 0 || bytes >= least {
+		return nil
+	}
+	return fmt.Errorf("%s: --%s %d: must be %s or more: a number without a unit is bytes, write 4GiB", verb, flag, bytes, human.Bytes(least))
+}

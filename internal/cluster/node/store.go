@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/metrics"
+	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/badger"
+	"taxon/store/memory"
+	"taxon/store/storerpc"
+)
+
+// Store is what a shard of the store is told.
+type Store struct {
+	Process
+	Coordinator  string
+	Memory       int64  // bytes of values that are kept in memory; 0: on disk
+	Advertise    string // where others reach it; empty: where it listens
+	ShortCircuit bool   // workers of this host may read its files
+}
+
+// Run runs the shard until ctx ends.
+func (o *Store) Run(ctx context.Context) (err error) {
+	if err := sizeFrom("store", "memory", o.Memory, 1<<20); err != nil {
+		return exit.Usagef("%w", err)
+	}
+	if err := o.identify(); err != nil {
+		return err
+	}
+	cluster.NameServers(&o.Security, o.Coordinator)
+	yieldCores()
+	p, err := newProcess(ctx, "store", &o.Process, true, storerpc.BulkServerOptions()...)
+	if err != nil {
+		return err
+	}
+	if o.Advertise == "" {
+		o.Advertise = reachable(p.addr)
+	}
+	if err := o.Security.CheckServes(o.Advertise); err != nil {
+		return errors.Join(exit.Usagef("store: %w", err), p.listen.Close())
+	}
+	shard, err := o.open(ctx)
+	if err != nil {
+		return errors.Join(fs.Explain(o.Dir, err), p.listen.Close())
+	}
+	defer func() { err = errors.Join(err, shard.Close()) }()
+	watched := p.figure.Shard(shard)
+	storerpc.NewServerWith(watched, storerpc.ServerOptions{ShortCircuit: o.ShortCircuit}).Register(p.server)
+	dialer := &cluster.Dialer{Security: o.Security}
+	defer func() { err = errors.Join(err, dialer.Close()) }()
+	conn, err := dialer.Conn(o.Coordinator)
+	if err != nil {
+		return exit.Usagef("store: %w", err)
+	}
+	warn := metrics.Warner(p.log, "failed")
+	m := &cluster.Member{ID: o.Name, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
+		Failed: plainly(warn, o.Coordinator), Away: make(chan struct{}, 1)}
+	m.Holding = &cluster.Holding{Shard: shard}
+	p.figure.Room(m.Holding.Room)
+	jobs := taxonv1.NewJobsClient(conn)
+	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
+		call, done := context.WithTimeout(ctx, client.Timeout)
+		defer done()
+		return jobs.Stores(call, &taxonv1.StoresRequest{})
+	}}
+	repairer := &cluster.Repairer{ID: o.Name, Jobs: jobs, Stores: &cluster.JobStores{Shards: shards}, Failed: warn,
+		Done: func(job string, r storerpc.RepairResult) {
+			p.log.Info("repaired from other copies", "job", job, "values", r.Copied, "bytes", r.Bytes)
+		}}
+	healthy := func() error {
+		if !m.Known() {
+			return errors.New("the coordinator does not know the shard yet")
+		}
+		_, err := m.Holding.Any(ctx)
+		return err
+	}
+	return p.serveMember(ctx, o.Coordinator, m, repairer, healthy)
+}
+
+// reachable is how others may call a bound address: one of all interfaces by the host's name.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	name, nameErr := os.Hostname()
+	if err != nil || nameErr != nil || ip == nil || !ip.IsUnspecified() {
+		return addr
+	}
+	return net.JoinHostPort(name, port)
+}
+
+// serveMember serves, keeps the shard known to the coordinator, and repairs it when it
+// was away. It is ready when the coordinator knows it.
+func (p *process) serveMember(ctx context.Context, coordinator string, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
+	m.Joined = func() { p.ready(", shard " + m.ID) }
+	return p.serve(ctx, healthy, func(ctx context.Context) error {
+		repairing, stop := context.WithCancel(ctx)
+		var rest sync.WaitGroup
+		rest.Go(func() { r.Run(repairing, m.Away) })
+		rest.Go(func() { m.Holding.Run(repairing) })
+		err := denied("store", coordinator, m.Run(ctx))
+		stop()
+		rest.Wait()
+		return err
+	})
+}
+
+// identify finds the shard's id in its folder, or makes one.
+func (o *Store) identify() error {
+	if err := cluster.StoreFolder(o.Dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return fs.Explain(o.Dir, err)
+	}
+	id, err := store.ShardID(o.Dir, o.Name)
+	if err != nil {
+		return exit.Usagef("store: %w", err)
+	}
+	o.Name = id
+	return nil
+}
+
+// openWait is how long a shard waits for its folder: whoever had it may still be ending.
+const openWait = 5 * time.Second
+
+// open opens the shard's values.
+func (o *Store) open(ctx context.Context) (s store.Shard, err error) {
+	if o.Memory > 0 {
+		return memory.New(memory.Options{MaxBytes: uint64(o.Memory)}), nil
+	}
+	folder := filepath.Join(o.Dir, "values")
+	if err := storerpc.ClearInbox(folder); err != nil { // before the room to open it is judged
+		return nil, fs.Explain(folder, err)
+	}
+	err = pause.Insist(ctx, openWait, func() error {
+		var b *badger.Store
+		b, err := badger.Open(badger.Options{Dir: folder, ID: o.Name})
+		s = b
+		return err
+	}, func(err error) bool { return errors.Is(err, store.ErrLocked) })
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return s, nil
+}

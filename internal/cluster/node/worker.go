@@ -1,0 +1,161 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"taxon/internal/cluster"
+	"taxon/internal/cluster/client"
+	"taxon/internal/dataset"
+	"taxon/internal/exit"
+	"taxon/internal/human"
+	"taxon/internal/metrics"
+	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
+	"taxon/worker/program"
+)
+
+// Worker is what a worker is told.
+type Worker struct {
+	Process
+	Coordinator string
+	Slots       int   // tasks at a time; 0: all cores
+	Memory      int64 // bytes that it may take; 0: not told
+	Cache       int64 // bytes on disk that fetched data sets may take
+	Grace       time.Duration
+}
+
+// Run runs the worker until ctx ends.
+func (o *Worker) Run(ctx context.Context) (err error) {
+	if o.Name == "" {
+		o.Name = hostName()
+	}
+	if len(o.Name) > maxWorkerName {
+		return exit.Usagef("worker: --name has %d bytes: give at most %d", len(o.Name), maxWorkerName)
+	}
+	if err := errors.Join(sizeFrom("worker", "memory", o.Memory, 1<<20), sizeFrom("worker", "cache", o.Cache, 16<<10)); err != nil {
+		return exit.Usagef("%w", err)
+	}
+	if err := cluster.WorkerFolder(o.Dir); err != nil {
+		return err
+	}
+	cluster.NameServers(&o.Security, o.Coordinator)
+	roots, err := cluster.MakeRoots(o.Roots)
+	if err != nil {
+		return exit.Usagef("worker: %w", err)
+	}
+	p, err := newProcess(ctx, "worker", &o.Process, false)
+	if err != nil {
+		return err
+	}
+	if o.Memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(o.Memory-beyondHeap, o.Memory/2)))
+	}
+	slots := o.Slots
+	if slots == 0 {
+		slots = runtime.GOMAXPROCS(0)
+	} else {
+		// One thread more serves calls while all slots compute.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(o.Slots+1, runtime.NumCPU())))
+	}
+	dialer := &cluster.Dialer{Security: o.Security}
+	defer func() { err = errors.Join(err, dialer.Close()) }()
+	conn, err := dialer.Conn(o.Coordinator)
+	if err != nil {
+		return exit.Usagef("worker: %w", err)
+	}
+	jobs := taxonv1.NewJobsClient(conn)
+	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
+		call, done := context.WithTimeout(ctx, client.Timeout)
+		defer done()
+		return jobs.Stores(call, &taxonv1.StoresRequest{})
+	}}
+	cache := &cluster.Cache{Dir: filepath.Join(o.Dir, "data"), Bytes: o.Cache, Roots: roots, Store: &cluster.DataStore{Shards: shards}}
+	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
+	agent := &worker.Agent{
+		Name: o.Name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
+		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
+	}
+	life, err := cluster.TakeLife(o.Dir, o.Name)
+	if err != nil {
+		return err
+	}
+	defer life.Close()
+	agent.Previous = life.Previous
+	var once sync.Once
+	var registered atomic.Bool
+	agent.Registered = func(id string) {
+		if err := life.Note(id); err != nil {
+			p.log.Warn("note the registration", "error", err.Error())
+		}
+		p.log.Info("registered", "worker", id)
+		registered.Store(true)
+		once.Do(func() { p.ready(fmt.Sprintf(", %s", human.Counted(int64(slots), "slot", "slots"))) })
+	}
+	healthy := func() error {
+		if !registered.Load() {
+			return errors.New("the coordinator does not know the worker yet")
+		}
+		return nil
+	}
+	return p.serve(ctx, healthy, func(ctx context.Context) error { return o.work(ctx, p, agent, trainer) })
+}
+
+// beyondHeap is what a worker holds beside what Go's memory limit counts: pages of the program, and of mapped data.
+const beyondHeap = 40 << 20
+
+// maxWorkerName is what fits into a file's name, beside what is added to it.
+const maxWorkerName = 200
+
+// trimEvery and trimAfter let go of jobs that have had no task for a while.
+const (
+	trimEvery = 5 * time.Second
+	trimAfter = time.Minute
+)
+
+// work runs the agent until it ends.
+func (o *Worker) work(ctx context.Context, p *process, agent *worker.Agent, trainer *worker.Trainer) error {
+	trimming, stop := context.WithCancel(ctx)
+	var rest sync.WaitGroup
+	rest.Go(func() {
+		for pause.For(trimming, trimEvery) == nil {
+			trainer.Trim(trimAfter)
+		}
+	})
+	err := agent.Run(ctx)
+	stop()
+	rest.Wait()
+	trainer.Trim(-math.MaxInt64)
+	if errors.Is(err, worker.ErrDrained) {
+		o.Say("taxon worker: drained")
+		return nil
+	}
+	return denied("worker", o.Coordinator, err)
+}
+
+// trainer computes on data from the cache and values from each job's shards.
+func (o *Worker) trainer(cache *cluster.Cache, stores *cluster.JobStores) *worker.Trainer {
+	return &worker.Trainer{
+		Open: func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
+			set, err := cache.Open(ctx, d)
+			if cluster.Refused(err) {
+				return nil, program.Unfit(err)
+			}
+			return set, err
+		},
+		Release: func(s *dataset.Set) { _ = s.Close() }, // nothing was written
+		Stores: func(job string, r *taxonv1.JobResult) (worker.Store, error) {
+			return stores.Of(job, r.GetShards(), r.GetReplicas())
+		},
+	}
+}

@@ -1,0 +1,110 @@
+// Package jobs is what all callers of a coordinator's Jobs service share: following a job,
+// the names of its states, and what a model keeps of its status.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Watch calls show for each change of a job until it has ended, and returns its last status
+// with the whole trace. A coordinator that goes away is called again for as long as patience
+// lasts (0: not at all), from each change on anew. An error of show ends it.
+func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience time.Duration, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
+	var last *taxonv1.JobStatus
+	var trace []*taxonv1.SweepRecord
+	var shown error
+	once := func() error {
+		stream, err := jobs.Watch(ctx, &taxonv1.StatusRequest{Job: job})
+		if err != nil {
+			return err
+		}
+		for {
+			st, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return status.Error(codes.Unavailable, "the coordinator ended before the job did")
+			}
+			if err != nil {
+				return err
+			}
+			for _, r := range st.GetTrace() {
+				if n := len(trace); n == 0 || r.GetSweep() > trace[n-1].GetSweep() {
+					trace = append(trace, r)
+				}
+			}
+			last = st
+			if shown = show(st); shown != nil || Ended(st.GetState()) {
+				return shown
+			}
+		}
+	}
+	for {
+		before := last
+		away := func(err error) bool {
+			return patience > 0 && shown == nil && status.Code(err) == codes.Unavailable
+		}
+		err := pause.Insist(ctx, patience, once, func(err error) bool { return away(err) && last == before })
+		if err == nil {
+			last.Trace = trace
+			return last, nil
+		}
+		if !away(err) || last == before || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// StateName is a job's state as the user reads it.
+func StateName(s taxonv1.JobState) string {
+	switch s {
+	case taxonv1.JobState_JOB_STATE_QUEUED:
+		return "queued"
+	case taxonv1.JobState_JOB_STATE_RUNNING:
+		return "running"
+	case taxonv1.JobState_JOB_STATE_DONE:
+		return "done"
+	case taxonv1.JobState_JOB_STATE_FAILED:
+		return "failed"
+	case taxonv1.JobState_JOB_STATE_CANCELLED:
+		return "cancelled"
+	}
+	return "unknown"
+}
+
+// StateOf is a job's state as the user reads it: discarded, whatever it was before.
+func StateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
+	if k.GetDiscarded() {
+		return "discarded"
+	}
+	return StateName(s)
+}
+
+// Ended says whether a job is over.
+func Ended(s taxonv1.JobState) bool {
+	return s == taxonv1.JobState_JOB_STATE_DONE || s == taxonv1.JobState_JOB_STATE_FAILED || s == taxonv1.JobState_JOB_STATE_CANCELLED
+}
+
+// MemberState is the state of a worker or a shard as the user reads it.
+func MemberState(s taxonv1.MemberState) string {
+	switch s {
+	case taxonv1.MemberState_MEMBER_STATE_UP:
+		return "up"
+	case taxonv1.MemberState_MEMBER_STATE_DRAINING:
+		return "draining"
+	case taxonv1.MemberState_MEMBER_STATE_LOST:
+		return "lost"
+	case taxonv1.MemberState_MEMBER_STATE_DOWN:
+		return "down"
+	case taxonv1.MemberState_MEMBER_STATE_LEFT:
+		return "left"
+	}
+	return "unknown"
+}

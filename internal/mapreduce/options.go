@@ -1,0 +1,189 @@
+package mapreduce
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/fs"
+	"taxon/internal/yarn"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Runners by their names.
+const (
+	RunnerAuto      = "auto" // YARN where mapred-site.xml in HADOOP_CONF_DIR says so, else processes
+	RunnerProcesses = "processes"
+	RunnerHadoop    = "hadoop"
+	RunnerYARN      = "yarn"
+)
+
+// Options say what runs a training's jobs, and how large their tasks are. The zero value of a
+// field leaves it to the runner.
+type Options struct {
+	Runner        string   // a name above
+	State         string   // folder of what lies between two sweeps; "": beside the model
+	Mapred        string   // Hadoop's command mapred; "": of HADOOP_HOME, else on the PATH
+	Queue         string   // of YARN's
+	Properties    []string // further ones of the jobs, NAME=VALUE
+	Memory        int64    // bytes of a task's container, its JVM aside; 0: estimated
+	Cores         int      // of a task
+	Maps, Reduces int      // tasks of a job
+}
+
+// Given is the flag of an option that was set; "": none was.
+func (o *Options) Given() string {
+	for _, f := range []struct {
+		given bool
+		name  string
+	}{
+		{o.Runner != RunnerAuto && o.Runner != "", "runner"}, {o.State != "", "state"}, {o.Mapred != "", "mapred"}, {o.Queue != "", "queue"},
+		{len(o.Properties) > 0, "hadoop-property"}, {o.Memory > 0, "task-memory"}, {o.Cores > 1, "task-cores"},
+		{o.Maps > 0, "map-tasks"}, {o.Reduces > 0, "reduce-tasks"},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// Check refuses what can't work, and settles what auto means. Errors that name no path are
+// about options, here and in what follows.
+func (o *Options) Check() error {
+	for _, p := range o.Properties {
+		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
+			return fs.Inputf("", 0, "--hadoop-property %q: give NAME=VALUE", p)
+		}
+	}
+	if o.Runner == RunnerAuto {
+		o.Runner = RunnerProcesses
+		if conf := os.Getenv("HADOOP_CONF_DIR"); conf != "" {
+			framework, err := Property(filepath.Join(conf, "mapred-site.xml"), "mapreduce.framework.name")
+			if err != nil {
+				return err
+			}
+			if framework == RunnerYARN {
+				o.Runner = RunnerYARN
+			}
+		}
+	}
+	if o.Runner != RunnerYARN && o.Queue != "" {
+		return fs.Inputf("", 0, "--queue: only YARN has queues: add --runner yarn")
+	}
+	return nil
+}
+
+// StateDir is the state folder of a training whose working folder is keep.
+func (o *Options) StateDir(keep string) (string, error) {
+	dir := o.State
+	if dir == "" {
+		dir = fs.Join(keep, "mapreduce")
+	}
+	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
+		return "", fs.Inputf("", 0, "--runner yarn: the cluster's machines do not see %s: add --state hdfs://host:port/folder, or give --out there", dir)
+	}
+	if fs.IsRemote(dir) {
+		return fs.Clean(dir), nil
+	}
+	return filepath.Abs(dir)
+}
+
+// NewRunner is the runner that is named, for a training with threads cores on this machine,
+// whose ingested data and state lie in folders. The tasks run this program.
+func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, state string, threads int) (Runner, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	tasks := max(threads/o.Cores, 1)
+	if o.Runner == RunnerProcesses {
+		return &Local{Threads: tasks, Command: func(kind string, j *Job) []string { return TaskCommand(self, kind, j, data, o.Cores) }}, nil
+	}
+	command, err := o.command()
+	if err != nil {
+		return nil, err
+	}
+	s := &Streaming{Mapred: command, YARN: o.Runner == RunnerYARN, Binary: self, Data: data, Queue: o.Queue,
+		Properties: o.Properties, Memory: uint64(o.Memory), Cores: o.Cores, Tasks: tasks}
+	if s.YARN {
+		s.Tasks, s.User = yarnTasks, hadoopUser(state)
+		if err := CheckBinary(self); err != nil {
+			return nil, err
+		}
+	}
+	if s.Memory == 0 {
+		p, err := registry.Prepare(spec)
+		if err != nil {
+			return nil, err
+		}
+		s.Memory = p.Estimate.Worker(uint32(o.Cores))
+	}
+	if s.YARN {
+		return s, s.fits(ctx)
+	}
+	return s, nil
+}
+
+// yarnTasks bounds the map tasks of a job on a cluster of unknown size.
+const yarnTasks = 64
+
+// command is Hadoop's command mapred.
+func (o *Options) command() ([]string, error) {
+	if o.Mapred != "" {
+		return strings.Fields(o.Mapred), nil
+	}
+	if home := os.Getenv("HADOOP_HOME"); home != "" {
+		if path, err := exec.LookPath(filepath.Join(home, "bin", "mapred")); err == nil {
+			return []string{path}, nil
+		}
+	}
+	path, err := exec.LookPath("mapred")
+	if err != nil {
+		return nil, fs.Inputf("", 0, "--runner %s needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or name it with --mapred", o.Runner)
+	}
+	return []string{path}, nil
+}
+
+// hadoopUser is who the tasks on a cluster act as in HDFS.
+func hadoopUser(state string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(state, fs.Scheme), "/")
+	if name, _, ok := strings.Cut(host, "@"); ok {
+		return name
+	}
+	if name := os.Getenv("HADOOP_USER_NAME"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+// askLimit bounds what is asked of the resource manager before the first job.
+const askLimit = 5 * time.Second
+
+// fits refuses a task's container that no host of the cluster can give, as far as the
+// resource manager's pages can be read: what they do not tell Hadoop refuses later.
+func (s *Streaming) fits(ctx context.Context) error {
+	c, _, err := yarn.NewClient("", s.User)
+	if errors.Is(err, yarn.ErrNotConfigured) {
+		return nil
+	}
+	if err != nil {
+		return fs.Inputf("", 0, "%w", err)
+	}
+	ask, done := context.WithTimeout(ctx, askLimit)
+	defer done()
+	k, err := c.Cluster(ask)
+	if err != nil || k.Nodes == 0 {
+		return ctx.Err()
+	}
+	return checkContainer(s.ContainerMB(), max(s.Cores, 1), k.MaxMiB, k.MaxCores)
+}

@@ -1,0 +1,46 @@
+// Package pause lets time pass between the tries of a call.
+package pause
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// First is the pause before a call is made again; it doubles.
+	First = 20 * time.Millisecond
+	// Longest bounds that pause.
+	Longest = 500 * time.Millisecond
+)
+
+// For waits for a time, or for the context's end, which is its error.
+func For(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Insist makes an attempt again, after a pause that grows, while its error is one that
+// again accepts, for as long as limit (0: until ctx ends). The last error is returned.
+func Insist(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
+	return InsistOften(ctx, limit, Longest, attempt, again)
+}
+
+// InsistOften is Insist with a bound of its own on the pause.
+func InsistOften(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
+	began := time.Now()
+	for wait := First; ; wait = min(2*wait, longest) {
+		err := attempt()
+		if err == nil || !again(err) || limit > 0 && time.Since(began) >= limit {
+			return err
+		}
+		if For(ctx, wait) != nil {
+			return err
+		}
+	}
+}

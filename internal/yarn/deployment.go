@@ -1,0 +1,219 @@
+package yarn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"taxon/internal/cluster/client"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/pause"
+	"taxon/internal/tell"
+)
+
+// Options say which cluster is meant, and how YARN and the cluster are called.
+type Options struct {
+	Verb    string        // for errors of calls to the coordinator
+	Name    string        // of the service
+	Dir     string        // the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
+	Manager string        // URL of the resource manager; "": of the configuration
+	Command string        // of Hadoop's, where the resource manager's service API is closed
+	Wait    time.Duration // for what is to become ready
+	UI      tell.Teller
+}
+
+// Problem is an error that names its matter but not the verb that it ends, which goes before it.
+type Problem struct {
+	error
+	Usage bool // an option, the folder or YARN's own refusal: the user can mend it
+}
+
+// Unwrap returns the cause.
+func (p *Problem) Unwrap() error { return p.error }
+
+// refuse is a Problem that the user can mend.
+func refuse(format string, args ...any) error { return &Problem{fmt.Errorf(format, args...), true} }
+
+// refused makes an error of YARN's a Problem: what it refuses is for the user to mend.
+func refused(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Problem{err, true}
+}
+
+// Deployment is a cluster as a service of YARN, with its folder in HDFS.
+type Deployment struct {
+	Options
+	user     string
+	guessed  bool // Dir was not given
+	manager  *Client
+	services Services
+}
+
+// Open finds the cluster's service and its folder. What can't be used is a Problem.
+func Open(ctx context.Context, o Options) (*Deployment, error) {
+	d, err := newDeployment(o)
+	if err == nil {
+		d.manager, _, err = NewClient(o.Manager, d.user)
+	}
+	if err == nil {
+		err = d.findServices(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// newDeployment checks the options, and fills in what was left out.
+func newDeployment(o Options) (*Deployment, error) {
+	d := &Deployment{Options: o, guessed: o.Dir == ""}
+	if err := CheckName(o.Name); err != nil {
+		return nil, refuse("--name %w", err)
+	}
+	if d.user = os.Getenv("HADOOP_USER_NAME"); d.user == "" {
+		u, err := user.Current()
+		if err != nil {
+			return nil, refuse("this process's user has no name: set HADOOP_USER_NAME")
+		}
+		d.user = u.Username
+	}
+	if d.guessed {
+		d.Dir = fs.Scheme + "/user/" + d.user + "/taxon/" + o.Name
+	}
+	if !fs.IsRemote(d.Dir) {
+		return nil, refuse("--dir %s: must be a folder in HDFS, hdfs://...: the containers run on any host", human.QuoteIfOdd(d.Dir))
+	}
+	d.Dir = fs.Clean(d.Dir)
+	return d, nil
+}
+
+// confDir is the folder of Hadoop's configuration; "": none.
+func confDir() string {
+	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
+		return dir
+	}
+	if home := os.Getenv("HADOOP_HOME"); home != "" {
+		for _, sub := range []string{"etc/hadoop", "conf"} {
+			if dir := filepath.Join(home, sub); fs.Exists(filepath.Join(dir, "core-site.xml")) {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// NewClient calls the resource manager at url, or with "" that of Hadoop's configuration in
+// the environment, which it returns too. Where none is known the error is ErrNotConfigured.
+func NewClient(url, user string) (*Client, Conf, error) {
+	conf, err := ReadConf(confDir())
+	if err != nil {
+		return nil, nil, refuse("%w", err)
+	}
+	c := &Client{User: user}
+	if url != "" {
+		if err := CheckURL(url); err != nil {
+			return nil, nil, refuse("--resource-manager %w", err)
+		}
+		c.URLs = []string{url}
+	} else if c.URLs, err = conf.ResourceManagers(); err != nil {
+		return nil, nil, refuse("%w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give --resource-manager http://HOST:8088", err)
+	}
+	if conf.Kerberos() {
+		c.Negotiate, c.User = fs.Negotiate, ""
+	}
+	return c, conf, nil
+}
+
+// findServices chooses how the service is managed: by the resource manager's API, or where
+// that is closed by Hadoop's own command.
+func (d *Deployment) findServices(ctx context.Context) error {
+	d.services = d.manager
+	_, err := d.manager.Status(ctx, d.Name)
+	if err == nil || errors.Is(err, ErrNoService) {
+		return nil
+	}
+	if _, err := d.manager.Cluster(ctx); err != nil {
+		return refused(err) // what is there is no resource manager
+	}
+	if !errors.Is(err, ErrClosed) {
+		return nil // the service's master may just be away, which is no reason to refuse everything
+	}
+	cli, missing := NewCommand(d.Command, confDir(), d.manager)
+	if missing != nil {
+		return refused(errors.Join(err, missing))
+	}
+	d.services = cli
+	return nil
+}
+
+// status describes the service, which also tells the cluster's folder, if that was not given.
+// While the service has no master YARN's own file of it tells.
+func (d *Deployment) status(ctx context.Context) (*Service, error) {
+	s, err := d.services.Status(ctx, d.Name)
+	if errors.Is(err, ErrNoService) || !d.guessed {
+		return s, err
+	}
+	dir := ""
+	if err == nil {
+		dir = s.Folder()
+	}
+	if dir == "" {
+		dir = d.kept(ctx).Folder()
+	}
+	if dir != "" {
+		d.Dir, d.guessed = fs.Clean(dir), false
+	}
+	return s, err
+}
+
+// kept reads YARN's own file of the service, which lies in its user's home; one that can't be
+// read tells nothing.
+func (d *Deployment) kept(ctx context.Context) *Service {
+	s := &Service{}
+	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+d.user+"/.yarn/services/"+d.Name+"/"+d.Name+".json")
+	if err != nil || json.Unmarshal(data, s) != nil {
+		return &Service{}
+	}
+	return s
+}
+
+// needService refuses a service that is not there.
+func (d *Deployment) needService(err error) error {
+	if errors.Is(err, ErrNoService) {
+		return refuse("YARN knows no service %s of yours: `taxon yarn up --name %s` starts one", d.Name, d.Name)
+	}
+	return refused(err)
+}
+
+// dial connects to the cluster's coordinator.
+func (d *Deployment) dial(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{Verb: d.Verb, Coordinator: d.place(), Patience: time.Second})
+}
+
+// pauseEvery is how often YARN and the coordinator are asked while they are waited for.
+const pauseEvery = 300 * time.Millisecond
+
+// await calls done until it says so, an error comes, or the time is over; it tells what
+// is missing.
+func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string, err error)) error {
+	for deadline := time.Now().Add(d.Wait); ; {
+		ready, missing, err := done(ctx)
+		if err != nil || ready {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status --name %s` shows it", d.Wait, missing, d.Name), false}
+		}
+		if err := pause.For(ctx, pauseEvery); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"taxon/internal/fs"
+	"taxon/internal/human"
+)
+
+// Scale has YARN start or end workers, and returns when the coordinator knows as many as are
+// wanted.
+func (d *Deployment) Scale(ctx context.Context, workers int) error {
+	stores := 0
+	if err := d.await(ctx, func(ctx context.Context) (ready bool, missing string, err error) {
+		var wait string
+		stores, wait, missing, err = d.flex(ctx, workers)
+		if wait != "" {
+			d.UI.Note("%s", wait)
+		}
+		return missing == "", missing, err
+	}); err != nil {
+		return err
+	}
+	told := time.Now()
+	return d.awaitMembers(ctx, 0, stores, workers, func() {
+		if time.Since(told) >= flexEvery {
+			_, _, _, _ = d.flex(ctx, workers) // what is missing is told all the same
+			told = time.Now()
+		}
+	})
+}
+
+// flexEvery is how often the number of workers is told again while it is waited for: a
+// service's master that takes the place of one that has died forgets what it is told before
+// it has found the containers.
+const flexEvery = 10 * time.Second
+
+// flex tells the service's master how many workers are wanted, and returns the number of
+// stores, why some will have to wait for room, or what is missing yet: a master that has died
+// is replaced by YARN.
+func (d *Deployment) flex(ctx context.Context, workers int) (stores int, wait, missing string, err error) {
+	s, err := d.status(ctx)
+	if errors.Is(err, ErrNoService) || ctx.Err() != nil {
+		return 0, "", "", d.needService(err)
+	}
+	if err != nil {
+		return 0, "", "YARN does not say how the service is: " + human.OneLine(err.Error()), nil
+	}
+	if len(s.Components) == 0 {
+		return 0, "", "the service has no master now", nil
+	}
+	w, st := s.Component(Worker), s.Component(Store)
+	if w == nil || st == nil {
+		return 0, "", "", refuse("service %s is none of `taxon yarn up`'s", d.Name)
+	}
+	k, err := d.manager.Cluster(ctx)
+	if err != nil {
+		return 0, "", "", refused(err)
+	}
+	if wait, err = k.CheckMore(*w, workers); err != nil {
+		return 0, "", "", refused(err)
+	}
+	err = d.services.Flex(ctx, d.Name, Worker, workers)
+	var no *Error
+	if errors.As(err, &no) && no.Status < http.StatusInternalServerError || ctx.Err() != nil {
+		return 0, "", "", refused(err)
+	}
+	if err != nil {
+		return 0, "", "the service's master does not answer: " + human.OneLine(err.Error()), nil
+	}
+	return st.Number, wait, "", nil
+}
+
+// Down ends the service, and removes its folder if purge.
+func (d *Deployment) Down(ctx context.Context, purge bool) error {
+	if purge {
+		if _, err := d.status(ctx); errors.Is(err, ErrNoService) && !fs.Exists(d.Dir) {
+			return d.needService(err)
+		}
+		if err := d.purgeable(ctx); err != nil {
+			return err
+		}
+	}
+	err := d.services.Destroy(ctx, d.Name)
+	switch {
+	case err == nil:
+		if err := d.awaitEnd(ctx); err != nil {
+			return err
+		}
+		d.UI.Note("%s: ended", d.Name)
+	case !purge || !errors.Is(err, ErrNoService):
+		return d.needService(err)
+	}
+	if !purge {
+		return nil
+	}
+	return d.purge()
+}
+
+// awaitEnd waits until YARN has ended the service's run.
+func (d *Deployment) awaitEnd(ctx context.Context) error {
+	return d.await(ctx, func(ctx context.Context) (bool, string, error) {
+		run, err := d.manager.Application(ctx, d.Name)
+		if err != nil {
+			return false, err.Error(), nil
+		}
+		return run == nil || run.Dead(), "YARN is still ending the service", nil
+	})
+}
