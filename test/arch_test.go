@@ -44,7 +44,7 @@ var imports = map[string][]string{
 	"internal/model":    {"internal/fs", "internal/labelset", "internal/modelform", "internal/taxonomy"},
 	"internal/export":   {"internal/model", "internal/modelform"},
 	"internal/generate": {"internal/fs"},
-	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "proto/taxon/v1"},
+	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "internal/taxonomy", "proto/taxon/v1"},
 
 	"internal/modelform": {},
 
@@ -89,7 +89,7 @@ var imports = map[string][]string{
 		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
 		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},
 	"internal/cluster/client": {"coordinator", "internal/cluster", "internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/jobs",
-		"internal/jobspec", "internal/model", "internal/pause", "internal/secure", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "store", "store/storerpc", "worker"},
+		"internal/model", "internal/pause", "internal/secure", "internal/tell", "proto/taxon/v1", "store", "store/storerpc", "worker"},
 	"internal/cluster/supervise": {"internal/fs", "internal/human"},
 	"internal/cluster/journal":   {"coordinator", "internal/fs"},
 	"internal/mapreduce": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/pause", "internal/yarn", "proto/taxon/v1",
@@ -97,13 +97,15 @@ var imports = map[string][]string{
 	"internal/mapreduce/driver": {"internal/cluster/supervise", "internal/fs", "internal/human", "internal/pause", "proto/taxon/v1"},
 	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
+	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
 // and test are bound by it too.
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
-	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "internal/mapreduce"},
+	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "internal/mapreduce", "internal/train"},
 	"google.golang.org/genproto":     {"store/storerpc"},
 	"github.com/dgraph-io/badger/v4": {"store/badger"},
 	"github.com/cespare/xxhash/v2":   {"store/storerpc"},
@@ -118,7 +120,7 @@ var thirdParty = map[string][]string{
 	"gonum.org/v1/plot":              {"internal/tune"},
 	"golang.org/x/text":              {"internal/dataset"},
 	"golang.org/x/sync":              {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
-	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "mapper", "worker/program", "cmd/taxon"},
+	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "worker/program", "cmd/taxon"},
 }
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/client"
-	"taxon/internal/tell"
 )
 
 // clientOptions are the flags of the verbs that call a cluster.
@@ -32,17 +31,8 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 	if err := driverGone(ctx, o.Verb, o.Coordinator); err != nil {
 		return nil, err
 	}
-	o.Tell, o.Describe = teller{a.ui}, describeModel
+	o.Tell, o.Describe = a.told(), describeModel
 	return client.Dial(ctx, o.Options)
-}
-
-// teller tells by a ui what packages have to say.
-type teller struct{ *ui }
-
-func (t teller) Start(what string, total int64) tell.Progress { return t.ui.Start(what, total) }
-
-func (t teller) StartBytes(what string, total int64) tell.Progress {
-	return t.ui.StartBytes(what, total)
 }
 
 // oneArg takes exactly one positional argument, called what.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/node"
+	"taxon/internal/train"
 )
 
 // snapshotOptions say when snapshots are taken, and where they go.
@@ -31,7 +32,7 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Snapshots, o.Every, o.Pause = snapshots.snapshots, snapshots.every, snapshots.pause
-			o.Resident = func() uint64 { return uint64(peakRSS()) }
+			o.Resident = func() uint64 { return uint64(train.PeakRSS()) }
 			a.starts(&o.Process)
 			return o.Run(cmd.Context())
 		},

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"taxon/internal/model"
+	"taxon/internal/train"
 )
 
 // newDemoVerb is the demo over the real trainer.
@@ -16,7 +17,7 @@ func trainForDemo(ctx context.Context, a *app, run demoRun) (*model.Report, erro
 	o := trainDefaults()
 	o.data, o.text, o.hierarchy, o.out = []string{run.Data}, true, run.Hierarchy, run.Out
 	o.method, o.gap, o.threads = run.Method, run.Gap, run.Threads
-	return train(ctx, a, o)
+	return train.Run(ctx, o.options(a), a.told())
 }
 
 // trainDefaults are train's options when no flag is given.

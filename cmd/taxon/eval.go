@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -220,31 +219,13 @@ func sizesOf(m *model.Model) []int {
 	return sizes
 }
 
-// readGraph reads an undirected graph and passes its warnings on.
-func (a *app) readGraph(ctx context.Context, path string) (*taxonomy.Structure, error) {
-	return a.readStructure(ctx, path, taxonomy.ReadGraph)
-}
-
 // readHierarchy reads a structure file and passes its warnings on.
 func (a *app) readHierarchy(ctx context.Context, path string) (*taxonomy.Structure, error) {
-	return a.readStructure(ctx, path, taxonomy.Read)
-}
-
-// readStructure reads a structure file by read, which is one of package taxonomy.
-func (a *app) readStructure(ctx context.Context, path string, read func(io.Reader, string) (*taxonomy.Structure, []string, error)) (*taxonomy.Structure, error) {
-	f, err := fs.Open(ctx, fs.Local{In: a.stdin}, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	s, warnings, err := read(f, f.Name())
-	if err != nil {
-		return nil, err
-	}
+	s, warnings, err := taxonomy.ReadFile(ctx, fs.Local{In: a.stdin}, path, taxonomy.Read)
 	for _, w := range warnings {
 		a.ui.Warn("%s", w)
 	}
-	return s, nil
+	return s, err
 }
 
 // single measures one model or file, streaming.

@@ -18,6 +18,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/planinfo"
 	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // infoOptions are the flags of info.
@@ -86,11 +87,11 @@ type info struct {
 
 	*dataInfo // model, dataset, data
 
-	Structure *taxonomy.Shape `json:"structure,omitempty"`     // as the user gave it
-	Tree      *treeInfo       `json:"tree,omitempty"`          // that is or would be trained
-	Memory    *memoryInfo     `json:"memory,omitempty"`        // dataset, data
-	Seconds   float64         `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
-	Plan      *planinfo.Info  `json:"plan,omitempty"`          // with --plan
+	Structure *taxonomy.Shape  `json:"structure,omitempty"`     // as the user gave it
+	Tree      *treeInfo        `json:"tree,omitempty"`          // that is or would be trained
+	Memory    *planinfo.Memory `json:"memory,omitempty"`        // dataset, data
+	Seconds   float64          `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
+	Plan      *planinfo.Info   `json:"plan,omitempty"`          // with --plan
 
 	Options *model.Options `json:"options,omitempty"` // model
 	Counts  *model.Counts  `json:"counts,omitempty"`  // model
@@ -396,10 +397,14 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 	i.Notes = append(i.Notes, warnings...)
 	i.Tree = describeTree(tree)
 	if i.Features != nil {
-		i.Memory = estimateMemory(i.dataInfo, tree, sizes, workers(o.threads))
-		i.Seconds = estimateSeconds(i.dataInfo, tree, workers(o.threads))
+		d := &taxonv1.Data{Instances: uint64(i.Instances), Features: uint64(*i.Features), Nonzeros: uint64(*i.Nonzeros), Labels: names}
+		for _, n := range sizes {
+			d.LabelInstances = append(d.LabelInstances, uint32(n))
+		}
+		i.Memory = planinfo.EstimateMemory(d, tree, "hinge", workers(o.threads))
+		i.Seconds = planinfo.EstimateSeconds(d, tree, workers(o.threads))
 		if o.plan.plan {
-			return i.addPlan(o, names, sizes, s)
+			return i.addPlan(o, d, s)
 		}
 	}
 	return nil

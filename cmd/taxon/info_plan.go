@@ -116,11 +116,7 @@ func shapeInfo(o infoOptions) (*info, error) {
 }
 
 // addPlan plans the training of counted data with a tree's structure; nil: flat.
-func (i *info) addPlan(o infoOptions, names []string, sizes []int64, s *taxonomy.Structure) error {
-	d := &taxonv1.Data{Instances: uint64(i.Instances), Features: uint64(*i.Features), Nonzeros: uint64(*i.Nonzeros), Labels: names}
-	for _, n := range sizes {
-		d.LabelInstances = append(d.LabelInstances, uint32(n))
-	}
+func (i *info) addPlan(o infoOptions, d *taxonv1.Data, s *taxonomy.Structure) error {
 	spec := &taxonv1.JobSpec{Options: planinfo.Defaults(), Data: d}
 	if s != nil {
 		spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}

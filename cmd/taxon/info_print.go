@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"taxon/internal/planinfo"
 )
 
 // printInfo shows an info to a person.
@@ -119,7 +121,7 @@ func (p infoPrinter) structure(i *info) {
 	}
 }
 
-func (p infoPrinter) memory(m *memoryInfo) {
+func (p infoPrinter) memory(m *planinfo.Memory) {
 	if m != nil {
 		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s)", formatBytes(m.Total), formatBytes(m.Data), formatBytes(m.State), formatBytes(m.Scratch), formatBytes(m.Process))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/train"
 )
 
 // ingestOptions are the flags of ingest.
@@ -83,13 +84,13 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 		return err
 	}
 	began := time.Now()
-	progress := &ingestProgress{ui: a.ui}
-	defer progress.end()
+	progress, end := train.IngestLines(a.told())
+	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
 		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased,
-		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress.set,
+		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
-	progress.end()
+	end()
 	if err != nil {
 		return err
 	}
@@ -127,36 +128,4 @@ func perInstance(n, instances int64) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%.2f an instance)", float64(n)/float64(instances))
-}
-
-// ingestProgress opens a progress line for each phase of an ingest.
-type ingestProgress struct {
-	ui    *ui
-	phase string
-	line  *progress
-}
-
-func (p *ingestProgress) set(now dataset.Progress) {
-	if now.Phase != p.phase {
-		p.end()
-		p.phase = now.Phase
-		if p.phase == "read" {
-			p.line = p.ui.StartBytes("ingest: read", max(0, now.BytesTotal))
-		} else {
-			p.line = p.ui.Start("ingest: "+now.Phase, max(0, now.RowsTotal))
-		}
-	}
-	if p.phase == "read" {
-		p.line.Set(now.BytesRead, formatCount(now.Rows)+" instances")
-		return
-	}
-	p.line.Set(now.Rows)
-}
-
-func (p *ingestProgress) end() {
-	if p.line != nil {
-		p.line.Done()
-		p.line = nil
-	}
-	p.phase = ""
 }

@@ -7,45 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	taxonv1 "taxon/proto/taxon/v1"
 )
-
-// Every option of a job comes back out of it: a model that is fetched from a cluster says
-// the same of itself as one of train. A field of Options that is new must be carried.
-func TestOptionsComeBack(t *testing.T) {
-	o := &taxonv1.Options{}
-	m := o.ProtoReflect()
-	for i := range m.Descriptor().Fields().Len() {
-		f := m.Descriptor().Fields().Get(i)
-		n := i + 2
-		switch f.Kind() {
-		case protoreflect.StringKind:
-			m.Set(f, protoreflect.ValueOfString("value of "+string(f.Name())))
-		case protoreflect.DoubleKind:
-			m.Set(f, protoreflect.ValueOfFloat64(float64(n)+0.5))
-		case protoreflect.Uint32Kind:
-			m.Set(f, protoreflect.ValueOfUint32(uint32(n)))
-		case protoreflect.Uint64Kind:
-			m.Set(f, protoreflect.ValueOfUint64(uint64(n)))
-		default:
-			t.Fatalf("option %s has a kind that this test does not know: %v", f.Name(), f.Kind())
-		}
-	}
-	flags := optionsOf(o)
-	back := flags.proto()
-	for i := range m.Descriptor().Fields().Len() {
-		f := m.Descriptor().Fields().Get(i)
-		if got := back.ProtoReflect().Get(f); !got.Equal(m.Get(f)) {
-			t.Errorf("option %s: %v came back as %v: carry it in optionsOf and trainOptions.proto", f.Name(), m.Get(f), got)
-		}
-	}
-	none := optionsOf(&taxonv1.Options{})
-	if none.inner != 1 {
-		t.Errorf("an internal weight that is left out stands for 1, not %g", none.inner)
-	}
-}
 
 // notOptions are the flags of a job that stay with whoever submits it.
 var notOptions = map[string]string{

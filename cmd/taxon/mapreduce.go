@@ -9,9 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/mapreduce"
+	"taxon/internal/mapreduce/driver"
+	"taxon/internal/model"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -86,46 +90,82 @@ func (o *mapReduceOptions) stateDir(keep string) (string, error) {
 	return dir, aboutOptions("train", err)
 }
 
-// mapReduce prepares the engine's backend: a state folder and a runner.
-func (t *training) mapReduce(ctx context.Context, from *engine.Checkpoint) (*mapreduce.Backend, error) {
-	o := &t.o.mr
-	data, err := t.mrData(ctx)
-	if err != nil {
-		return nil, err
-	}
-	runner, err := o.NewRunner(ctx, t.spec, data, t.work.state, workers(t.o.threads))
-	if err != nil {
-		return nil, aboutOptions("train", err)
-	}
-	c := mapreduce.Config{Dir: t.work.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: t.a.ui.Warn, Accepted: t.driving.Accepted}
-	b, err := mapreduce.New(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if from == nil { // what a run left that did not come to a checkpoint
-		err = b.Resumed(nil)
-	}
-	return b, err
+// mapReduceRun has a training's tasks run as MapReduce jobs: a train.Elsewhere.
+type mapReduceRun struct {
+	a       *app
+	o       *trainOptions
+	state   string
+	backend *mapreduce.Backend
+	driving driver.Driver // told how it goes, where somebody has submitted it
+	done    func()        // removes the data's copy; nil: there is none
 }
 
-// mrFailed shows what fails, but for what was said of a whole job.
-func (t *training) mrFailed(err error) {
-	if !mapreduce.WasTold(err) {
-		t.a.ui.Warn("%v", err)
-	}
+// State is the state folder.
+func (m *mapReduceRun) State(keep string) (_ string, err error) {
+	m.state, err = m.o.mr.stateDir(keep)
+	return m.state, err
 }
 
-// mrData is the folder of the data as the tasks see it: where it is, absolute, or a copy of
-// this machine's.
-func (t *training) mrData(ctx context.Context) (dir string, err error) {
-	if fs.IsRemote(t.dir) && t.o.mr.Runner == mapreduce.RunnerYARN {
-		return t.dir, nil
+// Configure prepares the engine's backend: a state folder and a runner.
+func (m *mapReduceRun) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint, c *engine.Config) (job string, err error) {
+	o := &m.o.mr
+	job = "train"
+	if o.drive != "" {
+		job = o.driveID
 	}
-	dir, done, err := fs.Fetch(ctx, t.dir)
+	m.driving.Dir, m.driving.Job, m.driving.Out = o.drive, job, m.o.out
+	data, err := m.data(ctx, t.Dir)
 	if err != nil {
 		return "", err
 	}
-	t.mrDone = done
+	runner, err := o.NewRunner(ctx, t.Spec, data, m.state, workers(m.o.threads))
+	if err != nil {
+		return "", aboutOptions("train", err)
+	}
+	m.backend, err = mapreduce.New(ctx, mapreduce.Config{Dir: m.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: m.a.ui.Warn, Accepted: m.driving.Accepted})
+	if err != nil {
+		return "", err
+	}
+	if from == nil { // what a run left that did not come to a checkpoint
+		if err := m.backend.Resumed(nil); err != nil {
+			return "", err
+		}
+	}
+	plan, err := coordinator.NewPlan(t.Spec)
+	if err != nil {
+		return "", err
+	}
+	c.Backend, c.Slots = m.backend, slotsFor(plan)
+	c.Failed = func(err error) { // but for what was said of a whole job
+		if !mapreduce.WasTold(err) {
+			m.a.ui.Warn("%v", err)
+		}
+	}
+	return job, nil
+}
+
+func (m *mapReduceRun) Refused() error                 { return m.backend.Refused() }
+func (m *mapReduceRun) Started(e *engine.Engine) error { return m.driving.Listen(e.RegisterJobs) }
+func (m *mapReduceRun) Resumed(job string)             { m.driving.Rename(job) }
+func (m *mapReduceRun) Saw(st *taxonv1.JobStatus)      { m.driving.Saw(st) }
+
+// Ended removes the data's copy, and says how it went to whoever has submitted the training.
+func (m *mapReduceRun) Ended(report *model.Report, err error) {
+	if m.done != nil {
+		m.done()
+	}
+	m.driving.End(endedDocument(report, err))
+}
+
+// data is the folder of the data as the tasks see it: where it is, absolute, or a copy of
+// this machine's.
+func (m *mapReduceRun) data(ctx context.Context, dir string) (_ string, err error) {
+	if fs.IsRemote(dir) && m.o.mr.Runner == mapreduce.RunnerYARN {
+		return dir, nil
+	}
+	if dir, m.done, err = fs.Fetch(ctx, dir); err != nil {
+		return "", err
+	}
 	return filepath.Abs(dir)
 }
 

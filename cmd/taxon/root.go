@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/tell"
 	"taxon/mapper"
 	"taxon/worker/program"
 )
@@ -48,6 +49,16 @@ func (a *app) silent() *app {
 	s.ui = newUI(io.Discard)
 	s.ui.quiet = true
 	return &s
+}
+
+// told is what a package tells the user by.
+func (a *app) told() tell.Teller { return teller{a.ui} }
+
+type teller struct{ *ui }
+
+func (t teller) Start(what string, total int64) tell.Progress { return t.ui.Start(what, total) }
+func (t teller) StartBytes(what string, total int64) tell.Progress {
+	return t.ui.StartBytes(what, total)
 }
 
 // commandLine is what was typed, quoted for a shell: for hints to go on with it.

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/jobs"
 	"taxon/internal/model"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -157,22 +158,16 @@ func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (s
 		return "", err
 	}
 	defer os.RemoveAll(temp)
-	t := &training{a: a, o: &o.train, temp: temp}
-	if err := t.readStructure(ctx); err != nil {
+	t, err := train.Open(ctx, o.train.options(a), a.told(), temp)
+	if err != nil {
 		return "", err
 	}
-	if err := t.openData(ctx); err != nil {
+	defer t.Close()
+	if err := t.CheckLengths(); err != nil {
 		return "", err
 	}
-	defer t.set.Close()
-	if err := t.specify(); err != nil {
-		return "", err
-	}
-	if err := t.checkLengths(); err != nil {
-		return "", err
-	}
-	t.giveStructure()
-	return c.Submit(ctx, &client.Submission{Spec: t.spec, Data: t.dir, InPlace: o.inPlace, ID: o.id, Name: o.name, Replicas: o.replicas})
+	t.GiveStructure()
+	return c.Submit(ctx, &client.Submission{Spec: t.Spec, Data: t.Dir, InPlace: o.inPlace, ID: o.id, Name: o.name, Replicas: o.replicas})
 }
 
 // await follows a job to its end, and prints the report.

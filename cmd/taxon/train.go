@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/dataset"
+	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -241,14 +242,7 @@ func (o *trainOptions) checkUseless() error {
 }
 
 // ingested says whether --data is a folder of shards.
-func (o *trainOptions) ingested() bool {
-	for _, d := range o.data {
-		if d != "-" && dataset.LooksIngested(d) {
-			return true
-		}
-	}
-	return false
-}
+func (o *trainOptions) ingested() bool { return train.Ingested(o.data) }
 
 // proto are the options as the job has them.
 func (o *trainOptions) proto() *taxonv1.Options {
@@ -261,6 +255,26 @@ func (o *trainOptions) proto() *taxonv1.Options {
 	}
 }
 
+// options are those of the training.
+func (o *trainOptions) options(a *app) *train.Options {
+	t := &train.Options{
+		Job: o.proto(), Data: o.data, Text: o.text, ZeroBased: o.zeroBased, Hierarchy: o.hierarchy, Graph: o.graph, DAG: o.dag,
+		AnchorGiven: o.given != nil && o.given("anchor"), Warm: o.warm,
+		Out: o.out, Force: o.force, Threshold: o.threshold, Shift: o.shift, Cutoff: o.cutoff, Test: o.test,
+		Threads: o.threads, Memory: o.memory, Stores: o.stores, Store: o.store, Pause: o.pause,
+		Files: fs.Local{In: a.stdin}, Again: a.commandLine(),
+		Evaluate: func(ctx context.Context, model string) (*eval.Result, error) {
+			e := testOptions(o)
+			e.model = model
+			return evaluate(ctx, a.silent(), e) // the training's line is on the screen
+		},
+	}
+	if o.mr.on() {
+		t.Elsewhere = &mapReduceRun{a: a, o: o}
+	}
+	return t
+}
+
 // runTrain is the verb: it trains, evaluates if asked to, and prints the report.
 func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.check(); err != nil {
@@ -269,7 +283,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.checkMapReduce("train"); err != nil {
 		return err
 	}
-	report, err := train(ctx, a, o)
+	report, err := train.Run(ctx, o.options(a), a.told())
 	if err != nil {
 		return err
 	}

@@ -122,69 +122,6 @@ func TestWarmStartGrown(t *testing.T) {
 	}
 }
 
-// TestWarmStartMoved: what is carried over are the effective weights, wherever a node hangs.
-func TestWarmStartMoved(t *testing.T) {
-	dir := noisyFiles(t)
-	t.Chdir(dir)
-	if err := os.WriteFile("moved.txt", []byte("r a\nr b\nb x\nx c0\na c1\na c2\nb c3\nb c4\nb c5\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	base := t.TempDir() + "/base"
-	args := strings.Fields("train --quiet --data train.svm --hierarchy tree.txt --out " + base)
-	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
-		t.Fatalf("exit status %d", code)
-	}
-	a := &app{ui: newUI(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
-	a.ui.quiet = true
-	o := tuneOptions{methods: []string{"rr-svm"}, goal: "micro", folds: 2, biases: []float64{1}, shifts: []float64{0}, train: trainOptions{data: []string{"train.svm"}, hierarchy: "moved.txt", out: t.TempDir() + "/m", dag: "graph", prune: "empty"}}
-	if err := o.check(); err != nil {
-		t.Fatal(err)
-	}
-	work, err := openWork(o.train.out, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer work.close()
-	tr := &training{a: a, o: &o.train, work: work}
-	for _, step := range []func() error{func() error { return tr.readStructure(t.Context()) }, func() error { return tr.openData(t.Context()) }, tr.specify} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	defer tr.set.Close()
-	m, err := model.Open(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	c, err := newCarryOver(m, tr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.moved != 1 { // c0 alone: x is new
-		t.Errorf("%d moved", c.moved)
-	}
-	vectors := make([][]float32, tr.tree.Len())
-	for n := range vectors {
-		vectors[n] = make([]float32, c.width)
-		if p := tr.tree.Parent[n]; p >= 0 {
-			copy(vectors[n], vectors[p])
-		}
-		columns, values := c.weights(n)
-		for i, k := range columns {
-			vectors[n][k] = values[i]
-		}
-		if c.old[n] < 0 {
-			continue
-		}
-		for k, v := range m.Vector(c.old[n]) { // the same data: the same columns
-			if vectors[n][k] != v {
-				t.Errorf("node %s, column %d: %v, in the model %v", tr.tree.Name[n], k, vectors[n][k], v)
-			}
-		}
-	}
-}
-
 func TestWarmStartMistakes(t *testing.T) {
 	dir := noisyFiles(t)
 	t.Chdir(dir)

@@ -25,7 +25,7 @@ func (s *search) take(fold int) *foldData {
 	d := s.sets[fold]
 	if d == nil {
 		rows, held := tune.Split(s.folds, fold)
-		d = &foldData{fold: fold, set: s.whole.set.Subset(rows), held: held}
+		d = &foldData{fold: fold, set: s.whole.Set.Subset(rows), held: held}
 		s.sets[fold] = d
 	}
 	d.users++

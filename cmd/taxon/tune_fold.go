@@ -13,7 +13,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/jobs"
-	"taxon/internal/jobspec"
+	"taxon/internal/train"
 	"taxon/internal/tune"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -82,7 +82,7 @@ func (s *search) fold(ctx context.Context, d *foldData, g *rung, before *tune.Po
 		}
 	}
 	if err := s.engine.Discard(ctx, job); err != nil {
-		return nil, false, plainStatus(err)
+		return nil, false, engine.Plain(err)
 	}
 	for _, r := range results { // from now on it counts
 		if err := writeJSON(s.file(r.Point, d.fold, ".json"), r); err != nil {
@@ -126,25 +126,18 @@ func (s *search) load(ctx context.Context, p tune.Point, fold int) (*foldResult,
 	return r, nil
 }
 
-// foldTraining is the training of a point on a fold's rows. Its tree is that of all the
-// data: a class without instances among the rows stays, with negatives alone.
-func (s *search) foldTraining(p tune.Point, d *foldData) (*training, error) {
-	t := &training{a: s.a.silent(), usage: new(usage), o: s.o.at(p), work: s.work, set: d.set, structure: s.whole.structure, edges: s.whole.edges}
-	t.spec = &taxonv1.JobSpec{Options: t.o.proto(), Data: describeData(s.whole.set)}
-	t.spec.Data.Fingerprint = d.set.Fingerprint
-	if err := t.specifyStructure(); err != nil {
-		return nil, err
-	}
-	return t, t.plant()
+// foldTraining is the training of a point on a fold's rows.
+func (s *search) foldTraining(p tune.Point, d *foldData) (*train.Training, error) {
+	return s.whole.On(s.a.silent().told(), s.o.at(p).proto(), d.set)
 }
 
 // train runs a training to its end: from nothing, or from the state of another in the folder
 // begin. If an earlier run of the search was stopped in it, it goes on from its checkpoint.
 // The names of both make the job's id, which is the same in every run.
-func (s *search) train(ctx context.Context, t *training, name, begin string) (job string, _ *taxonv1.JobStatus, err error) {
+func (s *search) train(ctx context.Context, t *train.Training, name, begin string) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(name)+"\n"+filepath.Base(begin))))
 	if err := s.start(ctx, t, job, begin); err != nil {
-		return "", nil, plainStatus(err)
+		return "", nil, engine.Plain(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_, _ = s.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
@@ -153,17 +146,17 @@ func (s *search) train(ctx context.Context, t *training, name, begin string) (jo
 	st, err := jobs.Watch(context.WithoutCancel(ctx), s.engine.Jobs, job, 0, func(*taxonv1.JobStatus) error { return nil })
 	switch {
 	case err != nil:
-		return "", nil, plainStatus(err)
-	case st.GetState() == taxonv1.JobState_JOB_STATE_FAILED:
-		return "", nil, fmt.Errorf("at C = %g: %w", t.o.c, t.failure(st))
+		return "", nil, engine.Plain(err)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
+		return job, st, nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
 		return "", nil, context.Canceled
 	}
-	return job, st, nil
+	return "", nil, fmt.Errorf("at C = %g: %w", t.Spec.GetOptions().GetC(), train.Failed(st))
 }
 
 // start submits a training, or goes on with its checkpoint.
-func (s *search) start(ctx context.Context, t *training, job, begin string) error {
+func (s *search) start(ctx context.Context, t *train.Training, job, begin string) error {
 	stopped, err := engine.LoadCheckpoint(s.checkpoint(job))
 	if err != nil {
 		return err
@@ -173,21 +166,15 @@ func (s *search) start(ctx context.Context, t *training, job, begin string) erro
 		return err
 	}
 	if begin == "" {
-		_, err = s.engine.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job})
+		_, err = s.engine.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
 		return err
 	}
 	from, err := engine.LoadCheckpoint(begin)
 	if err != nil {
 		return err
 	}
-	return s.engine.Branch(ctx, from, job, t.spec)
+	return s.engine.Branch(ctx, from, job, t.Spec)
 }
 
 // checkpoint is the folder of a training that is under way.
 func (s *search) checkpoint(job string) string { return s.join(statesDir, job) }
-
-// plant builds the tree of a fold's training; its warnings are those of the whole data.
-func (t *training) plant() (err error) {
-	t.tree, _, err = jobspec.Tree(t.spec)
-	return err
-}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
+	"taxon/internal/train"
 	"taxon/internal/tune"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -27,10 +27,10 @@ const shiftDepth = 64
 
 // measure predicts the rows left out, keeps the predictions and measures them, for each
 // result's point.
-func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus, d *foldData, results []*foldResult) error {
-	dir := s.work.join(results[0].Name() + fmt.Sprintf("-%d", d.fold))
+func (s *search) measure(ctx context.Context, t *train.Training, st *taxonv1.JobStatus, d *foldData, results []*foldResult) error {
+	dir := s.work.Join(results[0].Name() + fmt.Sprintf("-%d", d.fold))
 	defer os.RemoveAll(dir)
-	if _, err := t.writeModel(ctx, dir, s.engine, st, nil); err != nil {
+	if _, err := t.WriteModel(ctx, dir, s.engine, st, nil); err != nil {
 		return err
 	}
 	m, err := model.Open(dir)
@@ -43,11 +43,7 @@ func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus
 		return err
 	}
 	for _, r := range results {
-		at := *t.o
-		at.shift = r.Shift
-		shifted := *t
-		shifted.o = &at
-		if err := s.predict(m, d, r, rankedBy(rows, shifted.priorShift())); err != nil {
+		if err := s.predict(m, d, r, rankedBy(rows, t.PriorShift(r.Shift))); err != nil {
 			return err
 		}
 		acc, err := eval.NewAccumulator(s.opts)
@@ -65,29 +61,13 @@ func (s *search) measure(ctx context.Context, t *training, st *taxonv1.JobStatus
 
 // rank gives the best classes of each row left out.
 func (s *search) rank(ctx context.Context, m *model.Model, d *foldData) ([][]model.Scored, error) {
-	depth := min(max(rankedPlaces, profileDepth(m, s.whole.set)), m.Terminals())
+	depth := min(max(rankedPlaces, train.ProfileDepth(m, s.whole.Set)), m.Terminals())
 	if len(s.o.shifts) > 1 || s.o.shifts[0] != 0 {
 		depth = min(max(depth, shiftDepth), m.Terminals())
 	}
-	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
-	if err != nil {
-		return nil, err
-	}
-	next := 0
-	fill := func(b *model.Batch) error {
-		for ; !b.Full(); next++ {
-			if next == len(d.held) {
-				return io.EOF
-			}
-			b.Add(s.whole.set.Matrix.Row(int(d.held[next])))
-		}
-		return nil
-	}
 	rows := make([][]model.Scored, len(d.held))
-	return rows, predictor.Stream(ctx, 1, fill, func(b *model.Batch, out *model.Result) error {
-		for i := range b.Rows() {
-			rows[int(b.First)+i] = slices.Clone(out.Best(i))
-		}
+	return rows, train.Rank(ctx, m, s.whole.Set, d.held, depth, 1, func(i int, best []model.Scored) error {
+		rows[i] = slices.Clone(best)
 		return nil
 	})
 }
@@ -140,26 +120,21 @@ func (s *search) predict(m *model.Model, d *foldData, r *foldResult, rows [][]mo
 // cut gives the number of leading classes that each row bears.
 func (s *search) cut(m *model.Model, d *foldData, rows [][]model.Scored) ([]int, error) {
 	leading := make([]int, len(rows))
-	if !s.whole.meta().Data.MultiLabel() || len(rows) < leastHeld {
+	if !s.whole.Meta().Data.MultiLabel() || len(rows) < train.LeastHeld {
 		for i, best := range rows {
 			leading[i] = min(1, len(best))
-			for s.whole.meta().Data.MultiLabel() && leading[i] < len(best) && best[leading[i]].Score > 0 {
+			for s.whole.Meta().Data.MultiLabel() && leading[i] < len(best) && best[leading[i]].Score > 0 {
 				leading[i]++
 			}
 		}
 		return leading, nil
 	}
-	depth := profileDepth(m, s.whole.set)
-	p, err := labelset.NewProfiles(depth, len(m.Labels))
+	p, add, err := train.NewProfiles(m, s.whole.Set)
 	if err != nil {
 		return nil, err
 	}
-	scores, classes := make([]float64, depth), make([]int32, depth)
 	for i, best := range rows {
-		for k, c := range best[:depth] {
-			scores[k], classes[k] = c.Score, m.Tree.Label[c.Node]
-		}
-		if err := p.Add(scores, classes, s.truth(nil, d.held[i])); err != nil {
+		if err := add(d.held[i], best); err != nil {
 			return nil, err
 		}
 	}
@@ -168,7 +143,7 @@ func (s *search) cut(m *model.Model, d *foldData, rows [][]model.Scored) ([]int,
 
 // truth appends a row's labels; class i of the class set has id i.
 func (s *search) truth(dst []int32, row uint32) []int32 {
-	set := s.whole.set
+	set := s.whole.Set
 	for _, l := range set.LabelIndex[set.LabelBegin[row]:set.LabelBegin[row+1]] {
 		dst = append(dst, int32(l))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/tune"
 )
@@ -91,7 +92,7 @@ func (n *naive) cold(ctx context.Context, d *foldData, g *rung) (seconds float64
 		return 0, false, err
 	}
 	if err := n.engine.Discard(ctx, job); err != nil {
-		return 0, false, plainStatus(err)
+		return 0, false, engine.Plain(err)
 	}
 	*c = coldResult{g.base, d.fold, st.GetCpuSeconds(), st.GetStoppedBy()}
 	err = writeJSON(path, c)

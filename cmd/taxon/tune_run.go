@@ -14,6 +14,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/taxonomy"
+	"taxon/internal/train"
 	"taxon/internal/tune"
 )
 
@@ -26,9 +27,9 @@ type search struct {
 	a      *app
 	o      *tuneOptions
 	goal   *eval.Measure
-	work   *workDir
-	whole  *training // the data, and its tree as a training on all of it would have
-	folds  []int     // row -> fold
+	work   *train.Work
+	whole  *train.Training // the data, and its tree as a training on all of it would have
+	folds  []int           // row -> fold
 	opts   eval.Options
 	engine *engine.Engine
 	line   *progress
@@ -48,13 +49,13 @@ func newSearch(a *app, o *tuneOptions) (*search, error) {
 		return nil, err
 	}
 	// The folder's lock and scratch are those of a training of that name.
-	work, err := openWork(o.train.out, o.train.force)
+	work, err := train.OpenWork(o.train.out, o.train.force)
 	if err != nil {
 		return nil, err
 	}
-	if work.hasCheckpoint() {
-		work.close()
-		return nil, usagef("%s: holds the checkpoint of a training: choose another --out", work.keep)
+	if work.HasCheckpoint() {
+		work.Close()
+		return nil, usagef("%s: holds the checkpoint of a training: choose another --out", work.Keep)
 	}
 	return &search{a: a, o: o, goal: g, work: work, sets: map[int]*foldData{}}, nil
 }
@@ -75,10 +76,10 @@ func tunable(dir string) error {
 }
 
 func (s *search) close() {
-	s.work.remove()
-	s.work.close()
-	if s.whole != nil && s.whole.set != nil {
-		s.whole.set.Close()
+	s.work.Remove()
+	s.work.Close()
+	if s.whole != nil {
+		s.whole.Close()
 	}
 }
 
@@ -101,7 +102,7 @@ func (s *search) run(ctx context.Context) (_ *tuned, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.engine.Close()) }()
-	defer s.whole.collectOften()()
+	defer s.whole.CollectOften()()
 	r, err := s.searched(ctx)
 	if err != nil {
 		return nil, err
@@ -126,28 +127,22 @@ func (s *search) startEngine() (err error) {
 
 // open reads structure and data and deals out the folds.
 func (s *search) open(ctx context.Context) error {
-	t := &training{a: s.a, o: &s.o.train, work: s.work}
+	t, err := train.Open(ctx, s.o.train.options(s.a), s.a.told(), s.work.Path)
+	if err != nil {
+		return err
+	}
 	s.whole = t
-	if err := t.readStructure(ctx); err != nil {
+	if err := t.Fits(); err != nil {
 		return err
 	}
-	if err := t.openData(ctx); err != nil {
+	if err := t.CheckLengths(); err != nil {
 		return err
 	}
-	if err := t.specify(); err != nil {
-		return err
+	if t.Set.Matrix.Rows < s.o.folds {
+		return fs.Inputf(s.o.train.data[0], 0, "%d instances can't make %d folds: lower --folds", t.Set.Matrix.Rows, s.o.folds)
 	}
-	if err := t.fits(); err != nil {
-		return err
-	}
-	if err := t.checkLengths(); err != nil {
-		return err
-	}
-	if t.set.Matrix.Rows < s.o.folds {
-		return fs.Inputf(t.o.data[0], 0, "%d instances can't make %d folds: lower --folds", t.set.Matrix.Rows, s.o.folds)
-	}
-	s.folds = tune.Folds(t.set.LabelBegin, t.set.LabelIndex, len(t.set.Labels), s.o.folds, t.o.seed)
-	if fewer, single := tune.Thin(t.set.PosBegin, s.o.folds); fewer > 0 {
+	s.folds = tune.Folds(t.Set.LabelBegin, t.Set.LabelIndex, len(t.Set.Labels), s.o.folds, s.o.train.seed)
+	if fewer, single := tune.Thin(t.Set.PosBegin, s.o.folds); fewer > 0 {
 		s.a.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			counted(int64(fewer), "class", "classes"), s.o.folds, single)
 	}
@@ -156,13 +151,13 @@ func (s *search) open(ctx context.Context) error {
 
 // measures settles what is measured: the class set is that of all the data.
 func (s *search) measures() error {
-	set := s.whole.set
+	set := s.whole.Set
 	s.opts = eval.Options{Classes: set.Labels, Ranked: true}
-	given := s.whole.structure
+	given := s.whole.Structure
 	if given == nil {
-		given = s.whole.edges
+		given = s.whole.Edges
 	}
-	if s.whole.structure != nil {
+	if s.whole.Structure != nil {
 		c, err := taxonomy.NewClosure(given)
 		if err != nil {
 			return err
@@ -187,16 +182,16 @@ const (
 // searchIdentity is what a search must agree with to be gone on with. More points may be
 // asked for: finished ones count as far as they are asked for.
 type searchIdentity struct {
-	Format    string   `json:"format"`
-	Options   identity `json:"options"` // those that are no part of the grid
-	Folds     int      `json:"folds"`
-	Anchor    float64  `json:"anchor"`
-	TextOrRaw bool     `json:"text"`
+	Format    string         `json:"format"`
+	Options   train.Identity `json:"options"` // those that are no part of the grid
+	Folds     int            `json:"folds"`
+	Anchor    float64        `json:"anchor"`
+	TextOrRaw bool           `json:"text"`
 }
 
 // begin makes the folder, or finds a search of the same there.
 func (s *search) begin(ctx context.Context) error {
-	id := searchIdentity{Format: "taxon-search-1", Options: s.whole.identity(), Folds: s.o.folds, Anchor: s.o.train.anchor, TextOrRaw: s.o.train.text}
+	id := searchIdentity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: s.o.folds, Anchor: s.o.train.anchor, TextOrRaw: s.o.train.text}
 	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
 	path := s.join(searchFile)
 	data, err := fs.ReadFile(ctx, path)

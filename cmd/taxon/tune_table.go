@@ -10,6 +10,7 @@ import (
 
 	"taxon/internal/eval"
 	"taxon/internal/fs"
+	"taxon/internal/train"
 	"taxon/internal/tune"
 )
 
@@ -178,10 +179,8 @@ func (s *search) writeJob(p tune.Point, origin string) error {
 
 // onGraph says whether method is trained on a graph, which alone has an anchor.
 func (s *search) onGraph(method string) bool {
-	t := s.o.train
-	t.method = method
-	given := s.whole.structure
-	return !t.flat() && (t.graph != "" || given != nil && given.IsDAG() && t.dag == "graph")
+	t, given := s.o.train, s.whole.Structure
+	return !train.Flat(method) && (t.graph != "" || given != nil && given.IsDAG() && t.dag == "graph")
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -34,7 +34,7 @@ const defaultYarnName = "taxon"
 
 // serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
 func serviceFlags(cmd *cobra.Command, a *app, o *yarn.Options) {
-	o.UI, o.Verb = teller{a.ui}, "yarn "+cmd.Name()
+	o.UI, o.Verb = a.told(), "yarn "+cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Name, "name", defaultYarnName, "`NAME` of the service")
 		f.StringVar(&o.Dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"taxon/coordinator"
 	"taxon/internal/dataset"
@@ -205,5 +206,13 @@ type keeper struct{ *storerpc.Client }
 // Drop implements coordinator.Store.
 func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
 	_, err := k.Client.Drop(ctx, store.DropSpec{Job: job, Keep: keep, Before: before})
+	return err
+}
+
+// Plain takes the transport's wording off an error of a service.
+func Plain(err error) error {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return errors.New(s.Message())
+	}
 	return err
 }

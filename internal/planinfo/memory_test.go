@@ -1,6 +1,11 @@
 package planinfo
 
-import "testing"
+import (
+	"testing"
+
+	"taxon/internal/generate"
+	"taxon/internal/jobspec"
+)
 
 // TestMemoryIsWhatWasMeasured: workers of a cluster on one machine that trained generated data
 // (lwiki at 0.003, 12 sweeps) were measured to be resident with so much at most; the plan is not
@@ -19,6 +24,33 @@ func TestMemoryIsWhatWasMeasured(t *testing.T) {
 		}
 		if i.WorkerLeast >= i.WorkerMemory || i.WorkerLeast < i.WorkerMemory/2 {
 			t.Errorf("%+v: %d bytes at least, %d at most", m, i.WorkerLeast, i.WorkerMemory)
+		}
+	}
+}
+
+// TestEstimateMemory: trainings of LWIKI-like data, 42 nonzeros and 3.2 labels an instance,
+// were measured to hold so much at most, with one thread; the estimate is not below that,
+// and not above 1.6 times it.
+func TestEstimateMemory(t *testing.T) {
+	for scale, peak := range map[float64]int64{0.001: 190e6, 0.003: 733e6, 0.01: 2441e6} {
+		s, err := generate.Like("lwiki", scale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := Spec(s, 0)
+		tree, _, err := jobspec.Tree(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := EstimateMemory(spec.Data, tree, "hinge", 1)
+		if m.Total < peak || m.Total > peak*8/5 {
+			t.Errorf("scale %g: %d bytes are estimated, %d were taken", scale, m.Total, peak)
+		}
+		if m.Total != m.Data+m.State+m.Scratch+m.Process {
+			t.Errorf("%+v does not add up", m)
+		}
+		if two := EstimateMemory(spec.Data, tree, "hinge", 2); two.Scratch != 2*m.Scratch || two.Total <= m.Total {
+			t.Errorf("two threads: %+v, one: %+v", two, m)
 		}
 	}
 }

@@ -17,5 +17,7 @@ type Teller interface {
 type Progress interface {
 	Set(done int64, extra ...string)
 	Total(total int64)
+	// Resume says how much was done before this run.
+	Resume(done int64)
 	Done()
 }

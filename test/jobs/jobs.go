@@ -15,6 +15,7 @@ import (
 	"taxon/internal/sparse"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/program"
 )
 
 // Job is data with a hierarchy over its labels; Structure nil: flat.
@@ -137,29 +138,9 @@ func Defaults() *taxonv1.Options {
 	}
 }
 
-// loadCells is how finely the load of the columns is described to the planner.
-const loadCells = 1024
-
 // Spec is what a client submits.
 func (j *Job) Spec(o *taxonv1.Options) *taxonv1.JobSpec {
-	s := j.Set
-	d := &taxonv1.Data{
-		Path: "in memory", Fingerprint: s.Fingerprint, Instances: uint64(s.Matrix.Rows), Features: uint64(s.Matrix.Cols),
-		Nonzeros: uint64(s.Matrix.NNZ), Labels: s.Labels,
-	}
-	for l := range s.Labels {
-		d.LabelInstances = append(d.LabelInstances, uint32(s.PosBegin[l+1]-s.PosBegin[l]))
-	}
-	cells := min(loadCells, max(len(s.FeatureRows), 1))
-	width := max((len(s.FeatureRows)+cells-1)/cells, 1)
-	sum := uint64(0)
-	for k := range cells {
-		for f := k * width; f < min((k+1)*width, len(s.FeatureRows)); f++ {
-			sum += uint64(s.FeatureRows[f])
-		}
-		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
-	}
-	spec := &taxonv1.JobSpec{Options: o, Data: d}
+	spec := &taxonv1.JobSpec{Options: o, Data: program.DescribeData(j.Set)}
 	if t := j.Structure; t != nil {
 		spec.Structure = &taxonv1.Structure{Names: t.Names, Parents: t.Parents, Children: t.Children}
 	}

@@ -19,9 +19,6 @@ const (
 	curveBytesPerFeature = 64       // squared hinge below internals: the tile of curvatures
 	slotBytesPerRow      = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
 	slotBytesFixed       = 8 << 20
-	denseBelow           = 1024 // columns: half-full rows of fewer are laid out lane by lane (mapper/dense.go),
-	denseLanes           = 4    // so many lanes of each at most, in lines of 16 features
-	denseLane            = 32   // its dual, bound, place and number
 	dataBytesPerNonzero  = 8
 	dataBytesPerRow      = 24
 	treeBytesPerNode     = 200
@@ -89,18 +86,9 @@ func DataBytes(rows, nonzeros uint64) uint64 {
 func SlotBytes(o *taxonv1.Options, rows, features, nonzeros uint64) uint64 {
 	n := slotBytesPerFeature*(features+1) + slotBytesPerRow*rows + slotBytesFixed
 	if o.GetLoss() != "logistic" && o.GetLoss() != "squared-hinge" {
-		n += DenseRows(rows, features, nonzeros)
+		n += method.DenseRows(rows, features, nonzeros)
 	}
 	return n
-}
-
-// DenseRows is what a slot of a hinge job takes to lay rows out lane by lane, at most; 0
-// where it does not, as they are sparse or wide.
-func DenseRows(rows, features, nonzeros uint64) uint64 {
-	if features >= denseBelow || 2*nonzeros < rows*features {
-		return 0
-	}
-	return denseLanes * rows * (64*((features+16)/16) + denseLane)
 }
 
 // versions is how many versions of the internals a worker holds decoded: x, the one before,

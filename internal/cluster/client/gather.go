@@ -12,9 +12,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/jobs"
-	"taxon/internal/jobspec"
 	"taxon/internal/model"
-	"taxon/internal/taxonomy"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -72,25 +70,24 @@ type gathered struct {
 
 // Describe says what a model has beside its weights, of a job's specification and the names
 // of its data. report adds to a report what follows from them.
-type Describe func(spec *taxonv1.JobSpec, tree *taxonomy.Tree, names *dataset.Set) (meta model.Meta, report func(*model.Report))
+type Describe func(spec *taxonv1.JobSpec, names *dataset.Set) (meta model.Meta, report func(*model.Report), err error)
 
 // gather fetches what belongs to a job's model, as its status names it, and writes it
 // beside dir. Memory does not grow with the weights: see worker.StreamWeights.
 func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.JobStatus, dir string, values *values) (g *gathered, err error) {
-	tree, _, err := jobspec.Tree(r.GetSpec())
-	if err != nil {
-		return nil, err
-	}
 	names, err := c.fetchNames(ctx, r.GetSpec().GetData())
 	if err != nil {
 		return nil, err
+	}
+	meta, report, err := c.Describe(r.GetSpec(), names)
+	if err != nil {
+		return nil, errors.Join(err, names.Close())
 	}
 	stores := &cluster.JobStores{Shards: c.Shards, Patience: c.Patience}
 	src, err := stores.Of(st.GetJob(), r.GetShards(), r.GetReplicas())
 	if err != nil {
 		return nil, errors.Join(err, names.Close())
 	}
-	meta, report := c.Describe(r.GetSpec(), tree, names)
 	w, err := model.NewWriter(dir, meta)
 	if err != nil {
 		return nil, errors.Join(err, names.Close())
@@ -101,7 +98,7 @@ func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.J
 		spool = filepath.Dir(filepath.Clean(dir))
 	}
 	values.Store = src
-	if err := worker.StreamWeights(ctx, values, tree.Len(), st, spool, w.WriteNode); err != nil {
+	if err := worker.StreamWeights(ctx, values, meta.Tree.Len(), st, spool, w.WriteNode); err != nil {
 		g.abort()
 		return nil, err
 	}

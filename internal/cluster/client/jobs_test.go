@@ -32,6 +32,7 @@ type line struct{ extra []string }
 
 func (l *line) Set(_ int64, extra ...string) { l.extra = extra }
 func (*line) Total(int64)                    {}
+func (*line) Resume(int64)                   {}
 func (*line) Done()                          {}
 
 func TestProgressReads(t *testing.T) {

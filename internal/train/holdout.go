@@ -1,18 +1,19 @@
-package main
+package train
 
 import (
 	"context"
 	"errors"
 	"math"
 
+	"google.golang.org/protobuf/proto"
+
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
-	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
+	"taxon/worker/program"
 )
 
 // holdOut is a training on a part of the data, so that the other rows can be scored as new
@@ -23,7 +24,7 @@ import (
 // training cut short would not have lost it, so the rows would score like the rows trained
 // on and the cut-off would come out too high.
 type holdOut struct {
-	*training
+	*Training
 	sweeps int      // of the training
 	held   []uint32 // rows to score
 	rest   *dataset.Set
@@ -55,7 +56,7 @@ const (
 )
 
 func (h *holdOut) large() bool {
-	return float64(h.set.Matrix.NNZ)*float64(len(h.set.Labels)) > smallWork
+	return float64(h.Set.Matrix.NNZ)*float64(len(h.Set.Labels)) > smallWork
 }
 
 // caps are the sweeps and the part of the rows of a large hold-out behind a training of so
@@ -69,40 +70,40 @@ func caps(flat bool, trained int) (sweeps int, rows float64) {
 	return sweeps, min(workShare*float64(trained)/float64(sweeps), restShare)
 }
 
-func (h *holdOut) labelsOf(row int) []uint32 {
-	return h.set.LabelIndex[h.set.LabelBegin[row]:h.set.LabelBegin[row+1]]
+func labelsOf(set *dataset.Set, row uint32) []uint32 {
+	return set.LabelIndex[set.LabelBegin[row]:set.LabelBegin[row+1]]
 }
 
 // split chooses the rows; false if there are too few to hold any out.
 func (h *holdOut) split() bool {
-	rows := h.set.Matrix.Rows
-	count := make([]int, len(h.set.Labels))
-	for l, n := range h.spec.GetData().GetLabelInstances() {
+	rows := h.Set.Matrix.Rows
+	count := make([]int, len(h.Set.Labels))
+	for l, n := range h.Spec.GetData().GetLabelInstances() {
 		count[l] = int(n)
 	}
 	most := mostHeld
 	if h.large() {
 		most = mostHeldLarge
 	}
-	h.held = labelset.HoldOut(rows, h.labelsOf, count, heldShare, most, 1, h.o.seed)
-	if len(h.held) < leastHeld {
+	h.held = labelset.HoldOut(rows, func(row int) []uint32 { return labelsOf(h.Set, uint32(row)) }, count, heldShare, most, 1, h.o.Job.Seed)
+	if len(h.held) < LeastHeld {
 		return false
 	}
 	out := make([]bool, rows)
 	for _, r := range h.held {
 		out[r] = true
-		for _, l := range h.labelsOf(int(r)) {
+		for _, l := range labelsOf(h.Set, r) {
 			count[l]--
 		}
 	}
 	if h.large() {
-		_, part := caps(h.o.oneVersusRest(), h.sweeps)
+		_, part := caps(oneVersusRest(h.o.Job.Method), h.sweeps)
 		for _, r := range labelset.HoldOut(rows, func(row int) []uint32 {
 			if out[row] {
 				return nil
 			}
-			return h.labelsOf(row)
-		}, count, 1-part, rows, restLeast, h.o.seed+1) {
+			return labelsOf(h.Set, uint32(row))
+		}, count, 1-part, rows, restLeast, h.o.Job.Seed+1) {
 			out[r] = true
 		}
 	}
@@ -112,33 +113,33 @@ func (h *holdOut) split() bool {
 			rest = append(rest, uint32(r))
 		}
 	}
-	h.rest = h.set.Subset(rest)
+	h.rest = h.Set.Subset(rest)
 	return true
 }
 
 // options are the training's, with caps that no clock has a part in.
 func (h *holdOut) options() *taxonv1.Options {
-	o := h.o.proto()
+	o := proto.Clone(h.o.Job).(*taxonv1.Options)
 	o.EvalEvery, o.MaxSeconds = 0, 0
 	if !h.large() { // over at once: as many sweeps as the training made
 		o.MaxSweeps = uint32(max(h.sweeps, 1))
 		return o
 	}
-	sweeps, _ := caps(h.o.oneVersusRest(), h.sweeps)
+	sweeps, _ := caps(oneVersusRest(h.o.Job.Method), h.sweeps)
 	o.MaxSweeps = uint32(sweeps)
-	o.C /= math.Sqrt(float64(h.rest.Matrix.Rows) / float64(h.set.Matrix.Rows))
+	o.C /= math.Sqrt(float64(h.rest.Matrix.Rows) / float64(h.Set.Matrix.Rows))
 	return o
 }
 
 // train runs the job on an embedded cluster of its own and writes its model to dir.
 func (h *holdOut) train(ctx context.Context, dir string) (err error) {
-	spec := &taxonv1.JobSpec{Options: h.options(), Data: describeData(h.rest), Structure: h.spec.GetStructure()}
+	spec := &taxonv1.JobSpec{Options: h.options(), Data: program.DescribeData(h.rest), Structure: h.Spec.GetStructure()}
 	tree, _, err := jobspec.Tree(spec)
 	if err != nil {
 		return err
 	}
 	e, err := engine.Start(engine.Config{
-		Slots: workers(h.o.threads), Shards: 1, ShardBytes: h.engineConfig().ShardBytes,
+		Slots: h.o.slots(), Shards: 1, ShardBytes: h.engineConfig().ShardBytes,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return h.rest, nil },
 	})
 	if err != nil {
@@ -149,37 +150,26 @@ func (h *holdOut) train(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	meta := h.meta()
-	meta.Tree = tree
-	w, err := model.NewWriter(dir, meta)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, h.scratch(), h.shifted(w.WriteNode)); err != nil {
-		return err
-	}
-	_, err = w.Close(h.report(st), nil)
+	on := *h.Training
+	on.Tree = tree
+	_, err = on.WriteModel(ctx, dir, e, st, nil)
 	return err
 }
 
 // watch submits the job and follows it to its end.
 func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.JobSpec) (*taxonv1.JobStatus, error) {
 	const job = "hold-out"
-	p := h.a.ui.Start("train without the held-out instances: sweep", 0)
+	p := h.ui.Start("train without the held-out instances: sweep", 0)
 	defer p.Done()
 	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: spec, Job: job}); err != nil {
-		return nil, plainStatus(err)
+		return nil, engine.Plain(err)
 	}
 	st, err := jobs.Watch(ctx, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
 		h.show(p, st)
 		return nil
 	})
-	if err != nil {
-		return nil, plainStatus(err)
+	if err == nil && st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
+		err = Failed(st)
 	}
-	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
-		return nil, h.failure(st)
-	}
-	return st, nil
+	return st, engine.Plain(err)
 }

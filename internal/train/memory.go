@@ -1,10 +1,13 @@
-package main
+package train
 
 import (
 	"os"
 	"runtime/debug"
 
 	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
+	"taxon/internal/human"
+	"taxon/internal/planinfo"
 )
 
 // denseInternal is what an entry of an internal node's dense vector takes on a graph, all
@@ -28,13 +31,13 @@ const denseFrom = 512 << 20
 const processBytes = 32 << 20
 
 // smoothBytes is what a training with a smooth loss takes, by its plan.
-func (t *training) smoothBytes() int64 {
-	p, err := registry.Prepare(t.spec)
+func (t *Training) smoothBytes() int64 {
+	p, err := registry.Prepare(t.Spec)
 	if err != nil {
 		return 0 // the submission says why
 	}
 	e := p.Estimate
-	live := int64(e.Worker(uint32(workers(t.o.threads))) + e.StoreLocal + e.Coordinator)
+	live := int64(e.Worker(uint32(t.o.slots())) + e.StoreLocal + e.Coordinator)
 	if need := processBytes + 2*live; need < denseFrom {
 		return need
 	}
@@ -42,56 +45,47 @@ func (t *training) smoothBytes() int64 {
 }
 
 // smooth says whether the training's vectors are dense.
-func (t *training) smooth() bool { return t.o.loss == "logistic" || t.o.loss == "softmax" }
+func (t *Training) smooth() bool { return t.o.Job.Loss == "logistic" || t.o.Job.Loss == "softmax" }
 
 // needs estimates the memory of a training.
-func (t *training) needs() int64 {
+func (t *Training) needs() int64 {
 	if t.smooth() {
 		return t.smoothBytes()
 	}
-	counts := make([]int64, len(t.set.Labels))
-	for l := range counts {
-		counts[l] = int64(t.set.PosBegin[l+1] - t.set.PosBegin[l])
-	}
-	features, nonzeros := int64(t.set.Matrix.Cols), t.set.Matrix.NNZ
-	d := &dataInfo{Instances: int64(t.set.Matrix.Rows), Features: &features, Nonzeros: &nonzeros, LabelEntries: int64(len(t.set.LabelIndex))}
-	need := estimateMemory(d, t.tree, counts, workers(t.o.threads)).Total
-	if t.o.loss != "hinge" {
-		need -= garbage * int64(workers(t.o.threads)) * denseBytes(d)
-	}
-	if t.tree.IsGraph() {
-		need += int64(t.set.Matrix.Cols+1) * denseInternal * int64(len(t.tree.Internals()))
+	need := planinfo.EstimateMemory(t.Spec.GetData(), t.Tree, t.o.Job.Loss, t.o.slots()).Total
+	if t.Tree.IsGraph() {
+		need += int64(t.Set.Matrix.Cols+1) * denseInternal * int64(len(t.Tree.Internals()))
 	}
 	return need
 }
 
-// fits refuses a training that would not fit the memory, with the numbers.
-func (t *training) fits() error {
+// Fits refuses a training that would not fit the memory, with the numbers.
+func (t *Training) Fits() error {
 	need := t.needs()
-	limit, source := t.o.memory, "--memory"
+	limit, source := t.o.Memory, "--memory"
 	if limit == 0 {
 		limit, source = availableMemory(), "this machine's free memory"
 	}
 	if limit > 0 && need > limit {
-		return usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
-			formatBytes(need), source, formatBytes(limit))
+		return exit.Usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
+			human.Bytes(need), source, human.Bytes(limit))
 	}
 	return nil
 }
 
-// collectOften keeps garbage low while a training with large dense vectors runs, and gives
+// CollectOften keeps garbage low while a training with large dense vectors runs, and gives
 // freed pages back in time to stay within --memory, or what the plan says, unless the user
 // has said how much may gather. What it returns ends that.
-func (t *training) collectOften() func() {
-	if !t.smooth() && !t.tree.IsGraph() || os.Getenv("GOGC") != "" {
+func (t *Training) CollectOften() func() {
+	if !t.smooth() && !t.Tree.IsGraph() || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	need := t.needs()
 	if need < denseFrom {
 		return func() {}
 	}
-	if t.o.memory > 0 {
-		need = t.o.memory
+	if t.o.Memory > 0 {
+		need = t.o.Memory
 	}
 	percent, limit := debug.SetGCPercent(densePercent), debug.SetMemoryLimit(need)
 	return func() {

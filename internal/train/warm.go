@@ -1,37 +1,28 @@
-package main
+package train
 
 import (
 	"context"
 	"math"
 	"slices"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"taxon/internal/engine"
+	"taxon/internal/exit"
+	"taxon/internal/human"
 	"taxon/internal/model"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// warmFlags are train's alone: a cluster does not see the model.
-func (o *trainOptions) warmFlags(cmd *cobra.Command) {
-	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
-		f.StringVar(&o.warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
-			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
-	})
-}
-
 // readWarm notes which weights the training begins at: part of what it is.
-func (t *training) readWarm() error {
-	if t.o.warm == "" {
+func (t *Training) readWarm() error {
+	if t.o.Warm == "" {
 		return nil
 	}
-	if !isModel(t.o.warm) {
-		return usagef("train: --warm-start %s: is no model", quoteIfOdd(t.o.warm))
+	if !model.IsModel(t.o.Warm) && !model.IsUnfinished(t.o.Warm) {
+		return exit.Usagef("train: --warm-start %s: is no model", human.QuoteIfOdd(t.o.Warm))
 	}
-	m, err := model.ReadManifest(t.o.warm)
+	m, err := model.ReadManifest(t.o.Warm)
 	if err != nil {
 		return err
 	}
@@ -40,15 +31,12 @@ func (t *training) readWarm() error {
 }
 
 // submit starts the job, from nothing or at a model's weights.
-func (t *training) submit(ctx context.Context, e *engine.Engine, job string) error {
-	if t.o.warm == "" {
-		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.spec, Job: job})
-		if err != nil {
-			return plainStatus(err)
-		}
-		return nil
+func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) error {
+	if t.o.Warm == "" {
+		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
+		return engine.Plain(err)
 	}
-	m, err := model.Open(t.o.warm)
+	m, err := model.Open(t.o.Warm)
 	if err != nil {
 		return err
 	}
@@ -57,8 +45,8 @@ func (t *training) submit(ctx context.Context, e *engine.Engine, job string) err
 	if err != nil {
 		return err
 	}
-	t.a.ui.Note("begins at the weights of %s: it has %d of %s, %d of them under another parent", t.o.warm, c.known, counted(int64(t.tree.Len()), "node", "nodes"), c.moved)
-	return e.Begin(ctx, job, t.spec, t.set, c.weights)
+	t.ui.Note("begins at the weights of %s: it has %d of %s, %d of them under another parent", t.o.Warm, c.known, human.Counted(int64(t.Tree.Len()), "node", "nodes"), c.moved)
+	return e.Begin(ctx, job, t.Spec, t.Set, c.weights)
 }
 
 // carryOver maps a model's weights to the nodes and columns of a training that begins at
@@ -76,42 +64,42 @@ type carryOver struct {
 const dropped = ^uint32(0)
 
 // newCarryOver opens nothing: the caller closes m once the job has begun.
-func newCarryOver(m *model.Model, t *training) (*carryOver, error) {
-	if (m.Text != nil) != (t.set.Vocabulary != nil) {
-		return nil, usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
+func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
+	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
+		return nil, exit.Usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
 	}
 	if m.Manifest.Pruned != nil {
-		return nil, usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
+		return nil, exit.Usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
 	}
 	if f := (modelform.Form{Link: m.Form.Link}); m.Form != f { // a link is about scores alone
-		return nil, usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
+		return nil, exit.Usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
-	c := &carryOver{m: m, tree: t.tree, width: t.set.Matrix.Cols}
+	c := &carryOver{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
 	c.mapColumns(t)
 	c.mapNodes()
 	if c.known == 0 {
-		return nil, usagef("%s: --warm-start: it has no class in common with the training", m.Dir)
+		return nil, exit.Usagef("%s: --warm-start: it has no class in common with the training", m.Dir)
 	}
 	return c, nil
 }
 
 // mapColumns matches columns. The bias feature's weight is carried over if its value is
 // the same.
-func (c *carryOver) mapColumns(t *training) {
+func (c *carryOver) mapColumns(t *Training) {
 	c.column = make([]uint32, c.m.Columns())
 	words, index := map[string]uint32{}, map[uint32]uint32{}
-	for k, w := range t.set.Vocabulary {
+	for k, w := range t.Set.Vocabulary {
 		words[w] = uint32(k)
 	}
-	for k, f := range t.set.Feature {
+	for k, f := range t.Set.Feature {
 		index[f] = uint32(k)
 	}
 	for k := range c.column {
 		c.column[k] = dropped
 		switch {
 		case k == len(c.m.Feature):
-			if t.o.bias == c.m.Options.Bias {
-				c.column[k] = uint32(t.set.Matrix.Cols)
+			if t.o.Job.Bias == c.m.Options.Bias {
+				c.column[k] = uint32(t.Set.Matrix.Cols)
 			}
 		case c.m.Text != nil:
 			if to, ok := words[c.m.Text.Vocabulary[k]]; ok {
@@ -123,7 +111,7 @@ func (c *carryOver) mapColumns(t *training) {
 			}
 		}
 	}
-	if t.o.bias > 0 {
+	if t.o.Job.Bias > 0 {
 		c.width++
 	}
 }

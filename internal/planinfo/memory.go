@@ -1,15 +1,16 @@
-package main
+package planinfo
 
 import (
 	"math"
 	"runtime"
 
-	"taxon/coordinator/method/recursive"
+	"taxon/coordinator/method"
 	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// memoryInfo estimates what an embedded training holds in memory, in bytes.
-type memoryInfo struct {
+// Memory estimates what an embedded training holds in memory, in bytes.
+type Memory struct {
 	Data    int64 `json:"data_bytes"`    // mapped instances
 	State   int64 `json:"state_bytes"`   // duals, contributions and internals' vectors, two versions
 	Scratch int64 `json:"scratch_bytes"` // dense tiles and rows, all threads
@@ -43,17 +44,17 @@ const (
 // of 1e-2 at C = 1: 35 (63 classes of images, 3,383 of short texts) to 80 (20 of long texts).
 const visitNanos = 50
 
-// estimateSeconds is meant to be right within a factor of three at train's defaults.
-func estimateSeconds(d *dataInfo, t *taxonomy.Tree, threads int) float64 {
+// EstimateSeconds is meant to be right within a factor of three at train's defaults.
+func EstimateSeconds(d *taxonv1.Data, t *taxonomy.Tree, threads int) float64 {
 	threads = max(1, min(threads, runtime.NumCPU(), (len(t.Terminals())+tileClasses-1)/tileClasses))
-	return visitNanos * 1e-9 * float64(*d.Nonzeros+d.Instances) * float64(len(t.Terminals())) / float64(threads)
+	return visitNanos * 1e-9 * float64(d.Nonzeros+d.Instances) * float64(len(t.Terminals())) / float64(threads)
 }
 
-// estimateMemory is meant to be 1 to 1.6 times what the process takes, short texts of 13
+// EstimateMemory is meant to be 1 to 1.6 times what the process takes, short texts of 13
 // nonzeros and multi-label ones of 42 alike. Features that m random nonzeros touch are taken
-// as F (1 - exp(-m/F)), an upper bound for skewed frequencies.
-func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *memoryInfo {
-	rows, features, nonzeros := float64(d.Instances), float64(*d.Features), float64(*d.Nonzeros)
+// as F (1 - exp(-m/F)), an upper bound for skewed frequencies. The loss is hinge or squared-hinge.
+func EstimateMemory(d *taxonv1.Data, t *taxonomy.Tree, loss string, threads int) *Memory {
+	rows, features, nonzeros := float64(d.Instances), float64(d.Features), float64(d.Nonzeros)
 	perRow := nonzeros / math.Max(1, rows)
 	distinct := func(m float64) float64 { return features * -math.Expm1(-m/math.Max(1, features)) }
 	touched := make([]float64, t.Len()) // nonzeros of support vectors at or below a node
@@ -62,7 +63,7 @@ func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *
 		if t.Leaf[n] {
 			support := 0.0
 			if l := t.Label[n]; l >= 0 {
-				support = math.Min(rows, supportBase+supportPerPositive*float64(sizes[l]))
+				support = math.Min(rows, supportBase+supportPerPositive*float64(d.LabelInstances[l]))
 			}
 			touched[n] = support * perRow
 			state += versions*pairBytes*support + terminalBytes*distinct(touched[n])
@@ -73,10 +74,14 @@ func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *
 			touched[p] += touched[n]
 		}
 	}
-	m := &memoryInfo{
-		Data:    pairBytes*int64(nonzeros) + 8*(d.Instances+1) + 8*d.LabelEntries,
+	entries := int64(0) // pairs of an instance and a label
+	for _, n := range d.LabelInstances {
+		entries += int64(n)
+	}
+	m := &Memory{
+		Data:    pairBytes*int64(nonzeros) + 8*(int64(d.Instances)+1) + 8*entries,
 		State:   int64(state),
-		Scratch: int64(threads) * (slotFeatureBytes*(int64(features)+1) + slotRowBytes*d.Instances + slotBytes + denseBytes(d)),
+		Scratch: int64(threads) * (slotFeatureBytes*(int64(features)+1) + slotRowBytes*int64(d.Instances) + slotBytes + denseBytes(d, loss)),
 	}
 	live := m.Data + m.State + m.Scratch
 	m.Process = baseBytes + (garbage-1)*live
@@ -85,6 +90,9 @@ func estimateMemory(d *dataInfo, t *taxonomy.Tree, sizes []int64, threads int) *
 }
 
 // denseBytes is what each thread lays rows out in that have few zeros, for the hinge.
-func denseBytes(d *dataInfo) int64 {
-	return int64(recursive.DenseRows(uint64(d.Instances), uint64(*d.Features), uint64(*d.Nonzeros)))
+func denseBytes(d *taxonv1.Data, loss string) int64 {
+	if loss != "hinge" {
+		return 0
+	}
+	return int64(method.DenseRows(d.Instances, d.Features, d.Nonzeros))
 }

@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"context"
@@ -15,16 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 )
 
-// workDir is the folder beside the model's place that holds the ingested data and the
+// Work is the folder beside the model's place that holds the ingested data and the
 // checkpoint while a training runs, and after it was interrupted. One process owns it.
-type workDir struct {
+type Work struct {
 	out  string
-	path string // on this machine
-	keep string // of the checkpoint: path, or beside a model in a Hadoop file system
+	Path string // on this machine
+	Keep string // of the checkpoint: path, or beside a model in a Hadoop file system
 	lock *os.File
 	// state is the folder of a training by MapReduce, in which its checkpoint lies as well.
 	state string
@@ -32,48 +33,47 @@ type workDir struct {
 	unmake func()
 }
 
-// openWork makes or takes over the working folder of a model. One that holds something else
+// OpenWork makes or takes over the working folder of a model. One that holds something else
 // than an unfinished training, and that taxon did not make, is refused and stays as it is.
-func openWork(out string, force bool) (*workDir, error) {
-	w := &workDir{out: out, keep: model.Unfinished(out)}
+func OpenWork(out string, force bool) (*Work, error) {
+	w := &Work{out: out, Keep: model.Unfinished(out)}
 	err := fs.CheckFolder(out)
 	if err != nil {
 		return nil, err
 	}
-	if w.path, err = localWork(w.keep); err != nil {
+	if w.Path, err = localWork(w.Keep); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	if err := claimable(w.path); err != nil {
+	if err := claimable(w.Path); err != nil {
 		return nil, err
 	}
 	if err := w.keepClaimable(); err != nil {
 		return nil, err
 	}
-	if w.unmake, err = fs.MakeParents(w.path); err != nil {
+	if w.unmake, err = fs.MakeParents(w.Path); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	if err := os.Mkdir(w.path, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(w.Path, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		w.unmake()
 		return nil, fs.Explain(out, err)
 	}
-	if w.lock, err = os.Open(w.path); err != nil {
-		return nil, fs.Explain(w.path, err)
+	if w.lock, err = os.Open(w.Path); err != nil {
+		return nil, fs.Explain(w.Path, err)
 	}
 	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		w.lock.Close()
-		return nil, usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.path)
+		w.Close()
+		return nil, exit.Usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
 	}
 	if !w.stillThere() { // its owner ended, and removed it, between our open and our lock
-		w.lock.Close()
-		return openWork(out, force)
+		w.Close()
+		return OpenWork(out, force)
 	}
-	if err := claimable(w.path); err != nil {
-		w.lock.Close()
+	if err = claimable(w.Path); err == nil {
+		err = fs.Explain(w.Path, fs.Mark(w.Path))
+	}
+	if err != nil {
+		w.Close()
 		return nil, err
-	}
-	if err := fs.Mark(w.path); err != nil {
-		w.lock.Close()
-		return nil, fs.Explain(w.path, err)
 	}
 	if force {
 		w.clean()
@@ -94,13 +94,13 @@ func claimable(path string) error {
 
 // keepClaimable refuses a place in a Hadoop file system that holds something else than a
 // checkpoint.
-func (w *workDir) keepClaimable() error {
-	if w.keep == w.path {
+func (w *Work) keepClaimable() error {
+	if w.Keep == w.Path {
 		return nil
 	}
-	other, err := otherThan(w.keep, "job.json", "checkpoint", "mapreduce")
+	other, err := otherThan(w.Keep, "job.json", "checkpoint", "mapreduce")
 	if err == nil && other != "" {
-		err = usagef("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another --out, or move it away", w.keep, other)
+		err = exit.Usagef("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another --out, or move it away", w.Keep, other)
 	}
 	return err
 }
@@ -126,12 +126,12 @@ func otherThan(dir string, names ...string) (string, error) {
 }
 
 // stillThere says whether the folder locked is the one that stands under its name.
-func (w *workDir) stillThere() bool {
+func (w *Work) stillThere() bool {
 	mine, err := w.lock.Stat()
 	if err != nil {
 		return false
 	}
-	named, err := os.Stat(w.path)
+	named, err := os.Stat(w.Path)
 	return err == nil && os.SameFile(mine, named)
 }
 
@@ -149,34 +149,36 @@ func localWork(keep string) (string, error) {
 	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".train"), nil
 }
 
-func (w *workDir) join(name string) string { return filepath.Join(w.path, name) }
+// Join is a path within the folder.
+func (w *Work) Join(name string) string { return filepath.Join(w.Path, name) }
 
 // checkpoint is the folder of the checkpoint, and note the file that says of what.
-func (w *workDir) checkpoint() string {
+func (w *Work) checkpoint() string {
 	if w.state != "" {
 		return w.state
 	}
-	return fs.Join(w.keep, "checkpoint")
+	return fs.Join(w.Keep, "checkpoint")
 }
-func (w *workDir) note() string { return fs.Join(w.keep, "job.json") }
+func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
-func (w *workDir) hasCheckpoint() bool {
+// HasCheckpoint says whether there is something to go on from.
+func (w *Work) HasCheckpoint() bool {
 	if w.state != "" {
 		return fs.Exists(fs.Join(w.state, "state"))
 	}
 	return fs.Exists(w.checkpoint())
 }
 
-// keepState has the training's checkpoint lie in the state folder of a training by MapReduce.
+// keepState has the training's checkpoint lie in the state folder of one whose tasks run elsewhere.
 // A folder named with --state that holds something else is the user's.
-func (w *workDir) keepState(o *mapReduceOptions, force bool) error {
-	dir, err := o.stateDir(w.keep)
+func (w *Work) keepState(there Elsewhere, force bool) error {
+	dir, err := there.State(w.Keep)
 	if err != nil {
 		return err
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = usagef("train: --state %s: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
+		err = exit.Usagef("train: --state %s: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
 	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)
@@ -189,18 +191,18 @@ func (w *workDir) keepState(o *mapReduceOptions, force bool) error {
 
 // begin notes what is trained here and returns the checkpoint to go on from, if there
 // is one; its caps may be others. A checkpoint of something else is the user's to decide about.
-func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
-	if w.hasCheckpoint() {
-		var old identity
+func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
+	if w.HasCheckpoint() {
+		var old Identity
 		data, err := fs.ReadFile(context.Background(), w.note())
 		if err != nil || json.Unmarshal(data, &old) != nil {
-			return nil, usagef("%s: holds a damaged checkpoint: use --force to train anew", w.keep)
+			return nil, exit.Usagef("%s: holds a damaged checkpoint: use --force to train anew", w.Keep)
 		}
 		if diff := optionsDiffer(withoutCaps(old.Options), withoutCaps(id.Options)); diff != "" {
-			return nil, usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.keep, diff)
+			return nil, exit.Usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.Keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {
-			return nil, usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.keep)
+			return nil, exit.Usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.Keep)
 		}
 		if err := w.describe(id); err != nil {
 			return nil, err
@@ -211,36 +213,36 @@ func (w *workDir) begin(id identity) (*engine.Checkpoint, error) {
 }
 
 // describe notes what is trained.
-func (w *workDir) describe(id identity) error {
+func (w *Work) describe(id Identity) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return fmt.Errorf("job description: %w", err)
 	}
-	if err := fs.MkdirAll(w.keep); err != nil {
+	if err := fs.MkdirAll(w.Keep); err != nil {
 		return err
 	}
 	return fs.WriteFile(w.note(), append(data, '\n'))
 }
 
 // finished is the folder of a model that lacks nothing but its cut-offs.
-func (w *workDir) finished() string { return w.join("finished") }
+func (w *Work) finished() string { return w.Join("finished") }
 
 // abandon ends a run that failed: without a checkpoint, or a finished training, nothing is
 // left behind.
-func (w *workDir) abandon() {
-	if !w.hasCheckpoint() && !model.IsModel(w.finished()) {
-		w.remove()
+func (w *Work) abandon() {
+	if !w.HasCheckpoint() && !model.IsModel(w.finished()) {
+		w.Remove()
 		w.unmake()
 		return
 	}
 	// The same command makes these again.
-	_ = os.RemoveAll(w.join("data"))
-	_ = os.RemoveAll(w.join("store"))
+	_ = os.RemoveAll(w.Join("data"))
+	_ = os.RemoveAll(w.Join("store"))
 }
 
-// remove deletes the folder: the model is there, or nothing is worth keeping.
-func (w *workDir) remove() {
-	_ = fs.RemoveOwn(w.path)
+// Remove deletes the folder: the model is there, or nothing is worth keeping.
+func (w *Work) Remove() {
+	_ = fs.RemoveOwn(w.Path)
 	if w.state != "" {
 		_ = fs.RemoveAll(w.state)
 	}
@@ -248,15 +250,16 @@ func (w *workDir) remove() {
 }
 
 // forget removes what lies beside a model in a Hadoop file system.
-func (w *workDir) forget() {
-	if w.keep != w.path {
-		_ = fs.RemoveAll(w.keep)
+func (w *Work) forget() {
+	if w.Keep != w.Path {
+		_ = fs.RemoveAll(w.Keep)
 	}
 }
 
-func (w *workDir) clean() {
-	_ = fs.EmptyOwn(w.path)
+func (w *Work) clean() {
+	_ = fs.EmptyOwn(w.Path)
 	w.forget()
 }
 
-func (w *workDir) close() { w.lock.Close() }
+// Close lets another process have the folder.
+func (w *Work) Close() { w.lock.Close() }

@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"math"
@@ -18,17 +18,17 @@ import (
 // whatever reads the weights gives the same labels. The certificate is about the weights
 // without it.
 
-// priorShift is what is added to each terminal's score; nil: nothing.
-func (t *training) priorShift() []float64 {
-	if t.o.shift == 0 {
+// PriorShift is what is added to each terminal's score; nil: nothing.
+func (t *Training) PriorShift(by float64) []float64 {
+	if by == 0 {
 		return nil
 	}
-	counts := t.spec.GetData().GetLabelInstances()
+	counts := t.Spec.GetData().GetLabelInstances()
 	most := float64(slices.Max(append([]uint32{1}, counts...)))
-	shift := make([]float64, t.tree.Len())
-	for _, n := range t.tree.Terminals() {
-		if l := t.tree.Label[n]; l >= 0 {
-			shift[n] = t.o.shift * math.Log(most/max(float64(counts[l]), 1))
+	shift := make([]float64, t.Tree.Len())
+	for _, n := range t.Tree.Terminals() {
+		if l := t.Tree.Label[n]; l >= 0 {
+			shift[n] = by * math.Log(most/max(float64(counts[l]), 1))
 		}
 	}
 	return shift
@@ -38,12 +38,12 @@ func (t *training) priorShift() []float64 {
 type nodeWriter func(n int, columns []uint32, values []float32) error
 
 // shifted puts the shift between the weights and their writer.
-func (t *training) shifted(write nodeWriter) nodeWriter {
-	shift := t.priorShift()
+func (t *Training) shifted(write nodeWriter) nodeWriter {
+	shift := t.PriorShift(t.o.Shift)
 	if shift == nil {
 		return write
 	}
-	s := &shifter{tree: t.tree, write: write, shift: shift, perUnit: 1 / t.o.bias, column: uint32(t.set.Matrix.Cols), bias: make([]float32, t.tree.Len())}
+	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / t.o.Job.Bias, column: uint32(t.Set.Matrix.Cols), bias: make([]float32, t.Tree.Len())}
 	return s.node
 }
 

@@ -1,9 +1,8 @@
-package main
+package train
 
 import (
-	"bufio"
+	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -50,37 +49,25 @@ func (u *usage) spent() float64 {
 
 // cpuSeconds of this process so far, user and system.
 func cpuSeconds() float64 {
-	var r unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
-		return 0
-	}
+	r := rusage()
 	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }
 
-// peakRSS is the most memory that this process has held so far.
-func peakRSS() int64 {
-	var r unix.Rusage
+// PeakRSS is the most memory that this process has held so far.
+func PeakRSS() int64 { return int64(rusage().Maxrss) << 10 }
+
+// rusage is what this process has used; zero: the system does not say.
+func rusage() (r unix.Rusage) {
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
-		return 0
+		return unix.Rusage{}
 	}
-	return int64(r.Maxrss) << 10
+	return r
 }
 
 // availableMemory is what the system says can be taken without swapping; 0: unknown.
-func availableMemory() int64 {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "MemAvailable:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kib << 10
-		}
-	}
-	return 0
+func availableMemory() (bytes int64) {
+	data, _ := os.ReadFile("/proc/meminfo") // where there is none
+	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
+	_, _ = fmt.Sscan(rest, &bytes)
+	return bytes << 10
 }

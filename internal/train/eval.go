@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"bytes"
@@ -27,14 +27,14 @@ type sweepScore struct {
 // meanwhile, so neither its time nor its CPU time includes it. The scores lie beside the
 // checkpoint as well, one a line, for the run that goes on from it.
 type sweepScores struct {
-	t         *training
+	t         *Training
 	engine    *engine.Engine
 	stopping  context.Context // ends when the user interrupts
 	cancelled chan struct{}   // closed once the job has been cancelled after that
 	bySweep   map[int]sweepScore
 }
 
-func (t *training) newScores(ctx context.Context, resumed bool) *sweepScores {
+func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	s := &sweepScores{t: t, stopping: ctx, cancelled: make(chan struct{}), bySweep: map[int]sweepScore{}}
 	if !resumed {
 		_ = os.Remove(s.path()) // of a run that left no checkpoint
@@ -53,7 +53,7 @@ func (t *training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	return s
 }
 
-func (s *sweepScores) path() string { return s.t.work.join("scores.jsonl") }
+func (s *sweepScores) path() string { return s.t.work.Join("scores.jsonl") }
 
 // show is told of a sweep's weights by the coordinator, which waits for its end.
 func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
@@ -77,14 +77,12 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
 // measure writes the weights as a model of its own and evaluates it.
 func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error {
 	t := s.t
-	dir := t.work.join("trial")
+	dir := t.work.Join("trial")
 	defer os.RemoveAll(dir)
-	if _, err := t.writeModel(ctx, dir, s.engine, st, nil); err != nil {
+	if _, err := t.WriteModel(ctx, dir, s.engine, st, nil); err != nil {
 		return err
 	}
-	o := testOptions(t.o)
-	o.model = dir
-	r, err := evaluate(ctx, t.a.silent(), o) // the training's line is on the screen
+	r, err := t.o.Evaluate(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -121,22 +119,22 @@ func (s *sweepScores) into(rows []model.TraceRow) {
 
 // checkTest reads the test data once before the training: what is wrong with it should
 // not come out hours later. Standard input can be read but once, so it is left alone.
-func (t *training) checkTest(ctx context.Context) error {
+func (t *Training) checkTest(ctx context.Context) error {
 	o := t.o
 	switch {
-	case o.test == "" || o.test == fs.Stdin:
+	case o.Test == "" || o.Test == fs.Stdin:
 		return nil
-	case dataset.LooksIngested(o.test):
+	case dataset.LooksIngested(o.Test):
 		return t.checkTestSet()
 	}
-	text := t.set.Vocabulary != nil
-	zero := o.zeroBased || t.set.Source.ZeroBased || t.set.Source.Form == "xmc"
-	r, err := dataset.OpenReader(ctx, fs.Local{}, o.test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text})
+	text := t.Set.Vocabulary != nil
+	zero := o.ZeroBased || t.Set.Source.ZeroBased || t.Set.Source.Form == "xmc"
+	r, err := dataset.OpenReader(ctx, fs.Local{}, o.Test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	line := t.a.ui.StartBytes("check the test data", max(0, r.File.Size()))
+	line := t.ui.StartBytes("check the test data", max(0, r.File.Size()))
 	defer line.Done()
 	for n := 0; ; n++ {
 		if _, err := r.Read(); err == io.EOF {
@@ -156,26 +154,26 @@ func (t *training) checkTest(ctx context.Context) error {
 // checkRows is how often checkTest looks up from its work.
 const checkRows = 4096
 
-func (t *training) checkTestSet() error {
-	set, err := dataset.Open(t.o.test)
+func (t *Training) checkTestSet() error {
+	set, err := dataset.Open(t.o.Test)
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if set.Fingerprint != t.set.Fingerprint && (set.Vocabulary != nil || t.set.Vocabulary != nil) {
-		return fs.Inputf(t.o.test, 0, "is ingested text with word weights of its own: give the text file itself")
+	if set.Fingerprint != t.Set.Fingerprint && (set.Vocabulary != nil || t.Set.Vocabulary != nil) {
+		return fs.Inputf(t.o.Test, 0, "is ingested text with word weights of its own: give the text file itself")
 	}
 	return nil
 }
 
-// writeModel assembles the weights that a status names and publishes them as dir.
-func (t *training) writeModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
-	w, err := model.NewWriter(dir, t.meta())
+// WriteModel assembles the weights that a status names and publishes them as dir.
+func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	w, err := model.NewWriter(dir, t.Meta())
 	if err != nil {
 		return nil, err
 	}
 	defer w.Abort()
-	if err := worker.StreamWeights(ctx, e.Store, t.tree.Len(), st, t.scratch(), t.shifted(w.WriteNode)); err != nil {
+	if err := worker.StreamWeights(ctx, e.Store, t.Tree.Len(), st, t.scratch, t.shifted(w.WriteNode)); err != nil {
 		return nil, err
 	}
 	report, err := w.Close(t.report(st), trace)

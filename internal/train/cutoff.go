@@ -1,0 +1,158 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"taxon/internal/dataset"
+	"taxon/internal/exit"
+	"taxon/internal/labelset"
+	"taxon/internal/model"
+)
+
+// Held-out rows: enough for a regression of a dozen coefficients and for the thresholds of
+// frequent classes, few enough to be scored in a small part of that time.
+const (
+	heldShare = 0.2
+	mostHeld  = 2000
+	LeastHeld = 20
+)
+
+// Bounds of the profiles: twice as many scores as an instance has labels at most.
+const (
+	leastDepth = 16
+	mostDepth  = 256
+)
+
+// wantsCutoffs says whether the model is to have cut-offs of its own.
+func (t *Training) wantsCutoffs() bool {
+	switch t.o.Cutoff {
+	case "fit":
+		return true
+	case "none":
+		return false
+	}
+	return t.Meta().Data.MultiLabel()
+}
+
+// complete gives a model that lies in the working folder its cut-offs, and publishes both in
+// one step. What comes to nothing here is done again by the same command, without training.
+func (t *Training) complete(ctx context.Context, report *model.Report) (*model.Report, error) {
+	whole := t.work.finished()
+	report, err := t.fitCutoffs(ctx, whole, report)
+	if err != nil {
+		return nil, err
+	}
+	return report, model.Publish(whole, t.o.Out)
+}
+
+// fitCutoffs fits the cut-offs of the model in dir on a hold-out of its training data, and
+// adds them to it. Its weights do not depend on them.
+func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
+	if !t.wantsCutoffs() {
+		return report, nil
+	}
+	began, cpu := time.Now(), cpuSeconds()
+	h := &holdOut{Training: t, sweeps: report.Sweeps}
+	if !h.split() {
+		t.ui.Warn("too few instances to fit a cut-off on: each instance gets all classes with a score above 0")
+		return report, nil
+	}
+	c, err := h.fit(ctx)
+	if ctx.Err() != nil {
+		return nil, exit.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
+	}
+	return model.AddCutoffs(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
+}
+
+// fit trains on the rest, scores the held-out rows and fits.
+func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
+	dir := filepath.Join(h.scratch, "holdout")
+	defer os.RemoveAll(dir)
+	if err := h.train(ctx, dir); err != nil {
+		return nil, err
+	}
+	p, err := h.profiles(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return labelset.Fit(p)
+}
+
+// ProfileDepth is how many scores of an instance its cut-off is fitted on.
+func ProfileDepth(m *model.Model, set *dataset.Set) int {
+	return min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(set.Stats.MaxLabels))))
+}
+
+// NewProfiles are the profiles of rows of set, to fit cut-offs on; add takes a row and its best
+// terminals by m, ProfileDepth or more.
+func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add func(row uint32, best []model.Scored) error, err error) {
+	depth := ProfileDepth(m, set)
+	if p, err = labelset.NewProfiles(depth, len(m.Labels)); err != nil {
+		return nil, nil, err
+	}
+	scores, classes := make([]float64, depth), make([]int32, depth)
+	return p, func(row uint32, best []model.Scored) error {
+		for k, s := range best[:depth] {
+			scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
+		}
+		var truth []int32
+		for _, l := range labelsOf(set, row) {
+			truth = append(truth, int32(l))
+		}
+		return p.Add(scores, classes, truth)
+	}, nil
+}
+
+// Rank gives each the depth best terminals of rows of set by m, in order, from one goroutine;
+// they are valid until it returns.
+func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best []model.Scored) error) error {
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
+	if err != nil {
+		return err
+	}
+	next := 0
+	fill := func(b *model.Batch) error {
+		for ; !b.Full(); next++ {
+			if next == len(rows) {
+				return io.EOF
+			}
+			b.Add(set.Matrix.Row(int(rows[next])))
+		}
+		return nil
+	}
+	return predictor.Stream(ctx, threads, fill, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			if err := each(int(b.First)+i, r.Best(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// profiles scores the held-out rows with the model of the rest.
+func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles, error) {
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	p, add, err := NewProfiles(m, h.Set)
+	if err != nil {
+		return nil, err
+	}
+	line := h.ui.Start("score the held-out instances", int64(len(h.held)))
+	defer line.Done()
+	return p, Rank(ctx, m, h.Set, h.held, ProfileDepth(m, h.Set), h.o.slots(), func(i int, best []model.Scored) error {
+		line.Set(int64(i) + 1)
+		return add(h.held[i], best)
+	})
+}

@@ -1,0 +1,468 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"taxon/internal/dataset"
+	"taxon/internal/engine"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/jobs"
+	"taxon/internal/jobspec"
+	"taxon/internal/model"
+	"taxon/internal/taxonomy"
+	"taxon/internal/tell"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/program"
+)
+
+// Training is one run: from files to a published model. What is exported may be read by those
+// who open one.
+type Training struct {
+	Dir       string // of the set
+	Set       *dataset.Set
+	Structure *taxonomy.Structure // as the user gave it; nil: none, or a graph
+	Edges     *taxonomy.Structure // of Options.Graph
+	Spec      *taxonv1.JobSpec
+	Tree      *taxonomy.Tree
+
+	ui      tell.Teller
+	o       *Options
+	work    *Work  // nil: it writes no model of its own
+	scratch string // a folder
+	usage   *usage // never nil where a model is written
+	told    string // what a checkpoint goes on from
+	warmSum string // of the weights of Options.Warm
+	scores  *sweepScores
+}
+
+// Run makes the model at o.Out, or finds it finished there, and returns its report.
+func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error) {
+	if err := model.Replaceable(o.Out); err != nil { // before any work
+		return nil, err
+	}
+	work, err := OpenWork(o.Out, o.Force)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	if o.Elsewhere != nil {
+		if err := work.keepState(o.Elsewhere, o.Force); err != nil {
+			work.abandon()
+			return nil, err
+		}
+	}
+	if o.Threads > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads))
+	}
+	report, err := run(ctx, o, ui, work)
+	if err != nil {
+		work.abandon() // leaves a checkpoint if there is one, else nothing
+		return nil, err
+	}
+	return report, nil
+}
+
+// Open reads structure and data, which are ingested in the folder scratch unless they are
+// already, and specifies the job. The caller closes it.
+func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *Training, err error) {
+	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage)}
+	if err := t.readStructure(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.readWarm(); err != nil {
+		return nil, err
+	}
+	if err := t.openData(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.specify(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Of is the training of a job that has run on a cluster, without its Set, for its model's sake.
+func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
+	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
+	t.takeStructure()
+	t.Tree, _, err = jobspec.Tree(spec)
+	return t, err
+}
+
+// On is a training with other options on some of the rows. Its tree is that of all the data:
+// a class without instances among the rows stays, with negatives alone.
+func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set) (_ *Training, err error) {
+	o := *t.o
+	o.Job = job
+	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges}
+	on.Spec = &taxonv1.JobSpec{Options: job, Data: program.DescribeData(t.Set)}
+	on.Spec.Data.Fingerprint = rows.Fingerprint
+	if err := on.specifyStructure(); err != nil {
+		return nil, err
+	}
+	on.Tree, _, err = jobspec.Tree(on.Spec) // its warnings are those of the whole data
+	return on, err
+}
+
+// Close ends what Open has begun.
+func (t *Training) Close() { _ = t.Set.Close() } // nothing was written
+
+func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Report, error) {
+	t, err := Open(ctx, o, ui, work.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	t.work = work
+	if err := t.checkTest(ctx); err != nil {
+		return nil, err
+	}
+	if r, err := t.finished(ctx); r != nil || err != nil {
+		return r, err
+	}
+	if o.Elsewhere == nil { // else what is large lies there
+		if err := t.Fits(); err != nil {
+			return nil, err
+		}
+	}
+	defer t.CollectOften()()
+	if err := t.CheckLengths(); err != nil {
+		return nil, err
+	}
+	checkpoint, err := work.begin(t.Identity())
+	if err != nil {
+		return nil, err
+	}
+	if checkpoint != nil {
+		if t.told, err = t.goOn(checkpoint); err != nil {
+			return nil, err
+		}
+	}
+	report, err := t.train(ctx, checkpoint)
+	if err == nil && t.wantsCutoffs() {
+		report, err = t.complete(ctx, report)
+	}
+	if err == nil {
+		work.Remove() // only now: the engine's shards may have lain in it
+	}
+	return report, err
+}
+
+// readStructure reads the hierarchy or the graph, and passes its warnings on.
+func (t *Training) readStructure(ctx context.Context) (err error) {
+	path, into, read := t.o.Hierarchy, &t.Structure, taxonomy.Read
+	switch {
+	case t.o.Graph != "":
+		path, into, read = t.o.Graph, &t.Edges, taxonomy.ReadGraph
+	case path == "":
+		return nil
+	case t.o.DAG == "refuse" && !t.o.flat():
+		read = taxonomy.ReadTree
+	}
+	s, warnings, err := taxonomy.ReadFile(ctx, t.o.Files, path, read)
+	for _, w := range warnings {
+		t.ui.Warn("%s", w)
+	}
+	*into = s
+	return err
+}
+
+// openData ingests the data beside the model's place, or opens the folder named.
+func (t *Training) openData(ctx context.Context) (err error) {
+	dir := t.o.Data[0]
+	if !Ingested(t.o.Data) {
+		if dir, err = t.ingest(ctx); err != nil {
+			return err
+		}
+	}
+	t.Dir = dir
+	if t.Set, err = dataset.Open(dir); err != nil {
+		return err
+	}
+	if t.Set.Stats.LabelEntries > 0 { // else an error follows, which says all that warnings would
+		for _, w := range t.Set.Warnings {
+			t.ui.Warn("%s", w)
+		}
+	}
+	return nil
+}
+
+func (t *Training) ingest(ctx context.Context) (string, error) {
+	dir := filepath.Join(t.scratch, "data")
+	progress, end := IngestLines(t.ui)
+	defer end()
+	o := dataset.Options{
+		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, ZeroBased: t.o.ZeroBased,
+		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
+	}
+	if t.o.Memory > 0 {
+		o.MemoryBytes = max(t.o.Memory/4, 1<<20)
+	}
+	_, err := dataset.Ingest(ctx, o)
+	return dir, err
+}
+
+// specify makes the job's specification and the tree, which checks structure and
+// labels against one another.
+func (t *Training) specify() error {
+	t.Spec = &taxonv1.JobSpec{Options: t.o.Job, Data: program.DescribeData(t.Set)}
+	if err := t.specifyStructure(); err != nil {
+		return err
+	}
+	tree, warnings, err := jobspec.Tree(t.Spec)
+	if err == nil {
+		err = jobspec.Learnable(t.Spec.Data, t.Set.Vocabulary != nil)
+		if err != nil && t.o.Warm != "" && t.Set.Matrix.Cols > 0 {
+			err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.Warm)
+		}
+	}
+	if err != nil {
+		return fs.Inputf(t.o.Data[0], 0, "%w", err)
+	}
+	if o := t.o; o.AnchorGiven && !o.flat() && !tree.IsGraph() {
+		return exit.Usagef("train: --anchor is for class graphs, and %s is a tree: leave it out", o.Hierarchy)
+	}
+	for _, w := range warnings {
+		t.ui.Warn("%s", w)
+	}
+	t.Tree = tree
+	if t.o.Job.Loss == "logistic" && t.Tree.IsGraph() && jobspec.Uncertified(t.Spec) {
+		t.ui.Warn("with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate")
+	}
+	return nil
+}
+
+// specifyStructure puts the structure into the specification, in the way it is read.
+func (t *Training) specifyStructure() error {
+	s := t.Structure
+	if err := s.CheckLabels(t.o.Hierarchy, t.Set.Labels); err != nil {
+		return err
+	}
+	if err := t.Edges.CheckLabels(t.o.Graph, t.Set.Labels); err != nil {
+		return err
+	}
+	graph := t.Edges != nil
+	switch {
+	case t.o.flat() || s == nil && !graph:
+		return nil
+	case graph:
+		s = t.Edges
+	case !s.IsDAG():
+	case t.o.DAG == "first-parent":
+		s = s.FirstParent()
+	case t.o.DAG != "graph":
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
+	case t.o.Job.Schedule == "parity":
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents, and --schedule parity needs a tree: add --dag first-parent, or use another schedule")
+	default:
+		if s.IsReversed() {
+			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.Hierarchy)
+		}
+		t.ui.Note("%s: some classes have several parents: read as a graph (--dag first-parent makes it a tree)", t.o.Hierarchy)
+		graph = true
+	}
+	t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: graph}
+	return nil
+}
+
+// finished returns the stored report if the model is there already, or in the working folder
+// for want of its cut-offs. It must be of the same data and options.
+func (t *Training) finished(ctx context.Context) (*model.Report, error) {
+	dir := t.o.Out
+	if t.o.Force {
+		return nil, nil
+	}
+	if !model.IsModel(dir) {
+		if dir = t.work.finished(); !model.IsModel(dir) {
+			return nil, nil
+		}
+	}
+	m, err := model.ReadManifest(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use --force to train anew", err)
+	}
+	if m.Data.Fingerprint != t.Set.Fingerprint {
+		return nil, exit.Usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.Out)
+	}
+	if m.Options.Graph != t.graphSum() {
+		return nil, exit.Usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.Out)
+	}
+	if err := t.otherCaps(m, dir); err != nil {
+		return nil, err
+	}
+	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
+		return nil, exit.Usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
+	}
+	if err := t.prunedAlike(m); err != nil {
+		return nil, err
+	}
+	full, err := model.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use --force to train anew", err)
+	}
+	defer full.Close()
+	if !sameStructure(full.Structure, t.Structure) {
+		return nil, exit.Usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
+	}
+	r := &m.Report
+	switch missing := full.Cutoffs == nil && t.wantsCutoffs(); {
+	case missing && dir == t.o.Out:
+		r, err = t.fitCutoffs(ctx, dir, r)
+	case missing:
+		r, err = t.complete(ctx, r)
+	case dir != t.o.Out:
+		err = model.Publish(dir, t.o.Out)
+	default:
+		t.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.Out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.work.Remove()
+	return r, nil
+}
+
+// prunedAlike refuses a finished model that was pruned in another way than is asked for now.
+func (t *Training) prunedAlike(m *model.Manifest) error {
+	have := 0.0
+	if m.Pruned != nil {
+		have = m.Pruned.Threshold
+	}
+	if have != t.o.Threshold {
+		return exit.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
+	}
+	return nil
+}
+
+// longRows is the C ||x||^2 from which inner solves converge slowly.
+const longRows = 100
+
+// maxSquaredLength is what float32 sums of products can hold.
+const maxSquaredLength = 1e36
+
+// checkLengths tells of data that was not normalised, and refuses what overflows.
+func (t *Training) CheckLengths() error {
+	longest := 0.0
+	for i := range t.Set.Matrix.Rows {
+		_, values := t.Set.Matrix.Row(i)
+		n := t.o.Job.Bias * t.o.Job.Bias
+		for _, v := range values {
+			n += float64(v) * float64(v)
+		}
+		if n > maxSquaredLength {
+			return fs.Inputf(t.o.Data[0], 0, "instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
+		}
+		longest = max(longest, n)
+	}
+	if t.o.Job.C*longest > longRows {
+		t.ui.Warn("C times the squared length of an instance is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", t.o.Job.C*longest)
+	}
+	return nil
+}
+
+// train runs the job on an embedded cluster and writes the model.
+func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *model.Report, err error) {
+	t.usage.start()
+	t.scores = t.newScores(ctx, from != nil)
+	config, job := t.engineConfig(), "train"
+	if there := t.o.Elsewhere; there != nil {
+		defer func() { there.Ended(report, err) }()
+		if job, err = there.Configure(ctx, t, from, &config); err != nil {
+			return nil, err
+		}
+	}
+	e, err := engine.Start(config)
+	if err != nil {
+		return nil, err
+	}
+	t.scores.engine = e
+	defer func() {
+		t.scores.engine = nil // or what its store holds would stay while cut-offs are fitted
+		err = errors.Join(err, e.Close())
+	}()
+	if t.o.Elsewhere != nil {
+		if err := t.o.Elsewhere.Started(e); err != nil {
+			return nil, err
+		}
+	}
+	if from != nil {
+		if job, err = e.Resume(ctx, from); err != nil {
+			return nil, err
+		}
+		t.ui.Note("%s", t.told)
+		if t.o.Elsewhere != nil {
+			t.o.Elsewhere.Resumed(job)
+		}
+	} else if err = t.submit(ctx, e, job); err != nil {
+		return nil, err
+	}
+	st, err := t.follow(ctx, e, job)
+	if err != nil {
+		return nil, err
+	}
+	t.usage.stop()
+	if t.o.Elsewhere != nil { // its tasks ran there
+		t.usage.cpuSeconds += st.GetCpuSeconds()
+	}
+	trace := jobs.TraceOf(st)
+	t.scores.into(trace)
+	return t.publish(context.WithoutCancel(ctx), e, st, trace) // it is over: an interrupt no longer takes it back
+}
+
+func (t *Training) engineConfig() engine.Config {
+	c := engine.Config{
+		Slots: t.o.slots(), Shards: t.o.Stores, Checkpoints: func(string) string { return t.work.checkpoint() },
+		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
+		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
+		Failed: func(err error) { t.ui.Warn("%v", err) },
+	}
+	if t.o.Job.EvalEvery > 0 {
+		c.Show = t.scores.show
+	}
+	if t.o.Store == "badger" {
+		c.BadgerDir = t.work.Join("store")
+		_ = os.RemoveAll(c.BadgerDir) // values of a killed run: the checkpoint holds what counts
+	}
+	if limit := t.o.Memory; limit > 0 {
+		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
+	} else {
+		c.ShardBytes = 1 << 40 // bounded by fits
+	}
+	return c
+}
+
+// publish writes the model that is kept, whole, or pruned with --threshold: to its place, or to
+// the working folder while it lacks its cut-offs.
+func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	to := t.o.Out
+	if t.wantsCutoffs() {
+		to = t.work.finished()
+	}
+	if t.o.Threshold == 0 {
+		return t.WriteModel(ctx, to, e, st, trace)
+	}
+	whole := t.work.Join("whole")
+	defer os.RemoveAll(whole)
+	report, err := t.WriteModel(ctx, whole, e, st, trace)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Open(whole)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if _, err := m.WritePruned(ctx, to, model.PruneOptions{Threshold: t.o.Threshold}, t.o.slots()); err != nil {
+		return nil, err
+	}
+	return report, nil
+}

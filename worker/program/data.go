@@ -1,0 +1,30 @@
+package program
+
+import (
+	"taxon/internal/dataset"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// loadCells is the resolution of the features' load in a job's description.
+const loadCells = 4096
+
+// DescribeData is what the coordinator needs to know of a data set in memory.
+func DescribeData(s *dataset.Set) *taxonv1.Data {
+	d := &taxonv1.Data{
+		Path: "embedded", Fingerprint: s.Fingerprint, Instances: uint64(s.Matrix.Rows), Features: uint64(s.Matrix.Cols),
+		Nonzeros: uint64(s.Matrix.NNZ), Labels: s.Labels,
+	}
+	for l := range s.Labels {
+		d.LabelInstances = append(d.LabelInstances, uint32(s.PosBegin[l+1]-s.PosBegin[l]))
+	}
+	cells := min(loadCells, max(len(s.FeatureRows), 1))
+	width := max((len(s.FeatureRows)+cells-1)/cells, 1)
+	sum := uint64(0)
+	for k := range cells {
+		for f := k * width; f < min((k+1)*width, len(s.FeatureRows)); f++ {
+			sum += uint64(s.FeatureRows[f])
+		}
+		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
+	}
+	return d
+}
