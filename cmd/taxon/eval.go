@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -316,8 +315,9 @@ func (e *evaluation) changed() error {
 
 // classSet names the class set of a result.
 func classSet(r *eval.Result) string {
+	classes := counted(int64(r.Classes), "class", "classes")
 	if r.ClassSet == "training" {
-		return fmt.Sprintf("%s classes of the training data", formatCount(int64(r.Classes)))
+		return classes + " of the training data"
 	}
-	return fmt.Sprintf("%s classes of this data", formatCount(int64(r.Classes)))
+	return classes + " of this data"
 }

@@ -62,6 +62,38 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
+// Classes of the model that the data have no instance of are lost: it is said, --quiet or not.
+func TestWarmStartTellsOfLostClasses(t *testing.T) {
+	dir := noisyFiles(t)
+	t.Chdir(dir)
+	data, err := os.ReadFile("train.svm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := ""
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "c0 ") || strings.HasPrefix(line, "c1 ") {
+			some += line
+		}
+	}
+	if err := os.WriteFile("some.svm", []byte(some), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ flags, want string }{
+		{"--data train.svm --out m", ""},
+		{"--data train.svm --warm-start m --out same", ""},
+		{"--data some.svm --warm-start m --out some", "4 classes of m"},
+	} {
+		var stderr bytes.Buffer
+		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitDone {
+			t.Fatalf("%s: exit status %d: %s", step.flags, code, stderr.String())
+		}
+		if told := strings.Contains(stderr.String(), "new model will not know them"); told != (step.want != "") || !strings.Contains(stderr.String(), step.want) {
+			t.Errorf("%s: %s", step.flags, stderr.String())
+		}
+	}
+}
+
 // TestWarmStartGrown: a training on a grown hierarchy, begun at a model that lacks every third
 // class, takes no more sweeps than one from nothing, reaches its optimum, and gives the same
 // bytes for any number of workers.

@@ -46,7 +46,25 @@ func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) err
 		return err
 	}
 	t.ui.Note("begins at the weights of %s: it has %d of %s, %d of them under another parent", t.o.Warm, c.known, human.Counted(int64(t.Tree.Len()), "node", "nodes"), c.moved)
+	if lost := lostClasses(m, t); len(lost) > 0 {
+		t.ui.Warn("%s of %s (%q, ...) have no instance in the data, and the new model will not know them: a warm start takes weights, not instances, so give the old data too, to keep them",
+			human.Counted(int64(len(lost)), "class", "classes"), t.o.Warm, lost[0])
+	}
 	return e.Begin(ctx, job, t.Spec, t.Set, c.weights)
+}
+
+// lostClasses are the classes that a model has learned and the training has no instance of.
+func lostClasses(m *model.Model, t *Training) (lost []string) {
+	here := map[string]bool{}
+	for l, name := range t.Set.Labels {
+		here[name] = t.Set.PosBegin[l+1] > t.Set.PosBegin[l]
+	}
+	for l, name := range m.Labels {
+		if m.LabelCounts[l] > 0 && !here[name] {
+			lost = append(lost, name)
+		}
+	}
+	return lost
 }
 
 // carryOver maps a model's weights to the nodes and columns of a training that begins at

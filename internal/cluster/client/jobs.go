@@ -54,7 +54,7 @@ func hasWeights(st *taxonv1.JobStatus) bool {
 
 // wasCancelled says what has come of a cancelling.
 func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
-	state := fmt.Sprintf("%s after sweep %d", jobs.StateName(st.GetState()), st.GetSweep())
+	state := fmt.Sprintf("%s after sweep %d", jobs.StateOf(st.GetState(), st.GetKept()), st.GetSweep())
 	switch {
 	case discard:
 		return state + "; its values are dropped"
