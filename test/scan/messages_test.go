@@ -42,7 +42,8 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 		case f.IsMap():
 		case f.IsList():
 			list := m.Mutable(f).List()
-			for range []int{0, 1, 2, 3, 40, 2000}[r.IntN(6)] {
+			most := []int{2000, 40, 4, 4}[min(depth, 3)] // nested lists multiply
+			for range min([]int{0, 1, 2, 3, 40, 2000}[r.IntN(6)], most) {
 				if f.Message() == nil {
 					list.Append(value(r, f))
 				} else if depth < 4 && list.Len() < 40 {
