@@ -137,7 +137,7 @@ overhead: ## what the machine costs over calling mapper and reducer directly: TA
 cluster-cost: ## a cluster of processes against train, taking turns: TAXON_DATA=DIR make cluster-cost
 	go run ./test/bench/cluster
 
-tour: ## run the README's tour and put what it prints into the README
+tour: ## run the commands of README.md and docs/tour.md and put what they print into them
 	go run ./test/bench/tour
 
 clean: ## remove what build left

@@ -1,6 +1,6 @@
-// Command tour runs the commands that README.md shows with their output, each a line
-// `$ COMMAND` in a text block, and puts what they print now in the place of what stands
-// there. The first block is run in the repository, the others where the demo left its
+// Command tour runs the commands that README.md and docs/tour.md show with their output,
+// each a line `$ COMMAND` in a text block, and puts what they print now in the place of what
+// stands there. README's are run in the repository, the tour's where the demo left its
 // files. `export TAXON_COORDINATOR=...` takes the address that `cluster up` printed last, as
 // a reader would copy it, for the commands behind it.
 //
@@ -20,10 +20,7 @@ import (
 	"strings"
 )
 
-const (
-	readme   = "README.md"
-	variable = "TAXON_COORDINATOR"
-)
+const variable = "TAXON_COORDINATOR"
 
 // address is the coordinator's in the table of `taxon cluster up`.
 var address = regexp.MustCompile(`(?m)^coordinator +\S+ +\d+ +(\S+)`)
@@ -38,25 +35,35 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		return fmt.Errorf("run this in the repository's root: %w", err)
-	}
 	dir, err := os.MkdirTemp("", "taxon-tour-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if out, err := shell(ctx, ".", dir, "go build -o "+filepath.Join(dir, "taxon")+" ./cmd/taxon && taxon demo --quiet --keep "+filepath.Join(dir, "tour")); err != nil {
+	left := filepath.Join(dir, "tour")
+	if out, err := shell(ctx, ".", dir, "go build -o "+filepath.Join(dir, "taxon")+" ./cmd/taxon && taxon demo --quiet --keep "+left); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
+	}
+	if err := rewrite(ctx, "README.md", ".", dir); err != nil {
+		return err
+	}
+	return rewrite(ctx, filepath.Join("docs", "tour.md"), left, dir)
+}
+
+// rewrite runs a page's commands in the folder where, with the binary in bin, and writes
+// the page with what they printed.
+func rewrite(ctx context.Context, page, where, bin string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return fmt.Errorf("run this in the repository's root: %w", err)
 	}
 	const fence = "```text\n$ "
 	parts := strings.Split(string(text), fence)
-	where, coordinator := ".", ""
+	coordinator := ""
 	for i, part := range parts[1:] {
 		block, rest, ok := strings.Cut(part, "```")
 		if !ok {
-			return fmt.Errorf("%s: block %d does not end", readme, i+1)
+			return fmt.Errorf("%s: block %d does not end", page, i+1)
 		}
 		var fresh strings.Builder
 		for line := range strings.Lines("$ " + block) {
@@ -70,7 +77,7 @@ func run(ctx context.Context) (err error) {
 					return err
 				}
 			}
-			out, err := shell(ctx, where, dir, command)
+			out, err := shell(ctx, where, bin, command)
 			if err != nil {
 				return err
 			}
@@ -81,9 +88,8 @@ func run(ctx context.Context) (err error) {
 			fresh.Write(out)
 		}
 		parts[i+1] = strings.TrimPrefix(fresh.String(), "$ ") + "```" + rest
-		where = filepath.Join(dir, "tour")
 	}
-	return os.WriteFile(readme, []byte(strings.Join(parts, fence)), 0o644)
+	return os.WriteFile(page, []byte(strings.Join(parts, fence)), 0o644)
 }
 
 // shell runs a command line with the binary in bin first in the path and returns what it
