@@ -51,7 +51,7 @@ func (s *Solver) bendSquared(t *Scratch, wanted bool) {
 		}
 		for m := live; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			t.a32[k][l] = float32(2 * s.rowC(t, t.pos[k], l) * float64(size))
+			t.a32[k][l] = float32(2 * s.rowC(t, t.rows[k], t.pos[k], l) * float64(size))
 		}
 	}
 	s.layList(t, t.curve)

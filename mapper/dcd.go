@@ -41,6 +41,10 @@ func descend[T real](ctx context.Context, s *Solver, t *Scratch, e *sweep[T], du
 		e.rows, e.dual = &t.refs[0], &dual[0]
 		for rest := t.order; len(rest) > 0; rest = rest[e.n:] {
 			e.order, e.n = unsafe.SliceData(rest), min(len(rest), visitRowsAtMost)
+			if s.Weight != nil {
+				e.n = 1
+				e.weigh(s, t, rest[0])
+			}
 			visit(&s.Kernel, e, s.Loss)
 		}
 		sums.Visits += e.visits
@@ -67,10 +71,30 @@ func (e *sweep[T]) onTile(w [][Lanes]T) {
 func setConstants[T real](e *sweep[T], s *Solver, t *Scratch) {
 	for l := range Lanes {
 		e.bias[l] = T(s.Bias)
-		e.cPos[l], e.cNeg[l] = T(s.Loss.kernelC(t.cPos[l])), T(s.Loss.kernelC(s.C))
-		if s.Loss == SquaredHinge {
-			e.softPos[l], e.softNeg[l] = T(1/(2*t.cPos[l])), T(1/(2*s.C))
-		}
+		e.cPos[l], e.softPos[l] = constants[T](s.Loss, t.cPos[l])
+		e.cNeg[l], e.softNeg[l] = constants[T](s.Loss, s.C)
+	}
+}
+
+// constants are C and 1/(2C) as kernels see them.
+func constants[T real](loss Loss, c float64) (bound, soft T) {
+	if loss == SquaredHinge {
+		return T(c), T(1 / (2 * c))
+	}
+	return T(loss.kernelC(c)), 0
+}
+
+// weigh sets the lanes' C for listed row k, which has a weight of its own. Kernels know C by lane:
+// rows with weights go to them one by one.
+func (e *sweep[T]) weigh(s *Solver, t *Scratch, k uint32) {
+	w := s.Weight[t.rows[k]]
+	c, soft := constants[T](s.Loss, w*s.C)
+	for l := range Lanes {
+		e.cNeg[l], e.softNeg[l] = c, soft
+	}
+	for m := t.refs[k].pos; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		e.cPos[l], e.softPos[l] = constants[T](s.Loss, w*t.cPos[l])
 	}
 }
 

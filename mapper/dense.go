@@ -119,10 +119,7 @@ func (n *dense[T]) lay(s *Solver, t *Scratch, e *sweep[T], dual [][Lanes]T, grou
 	for _, k := range t.order {
 		for m := t.refs[k].active & group; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			c := e.cNeg[l]
-			if t.refs[k].pos>>l&1 != 0 {
-				c = e.cPos[l]
-			}
+			c := T(s.Loss.kernelC(s.rowC(t, t.rows[k], t.pos[k], l)))
 			n.from = append(n.from, uint64(k)<<4|uint64(l))
 			n.order = append(n.order, uint32(len(n.row)))
 			n.row = append(n.row, denseRow[T]{dual: dual[k][l], c: c, step: T(t.refs[k].scale), lane: uint32(l)})

@@ -57,20 +57,26 @@ func (s *Solver) addAll(t *Scratch, tile, coef [][Lanes]float32, sums *Sums) {
 // and the lanes' losses. Lanes beyond the block's stay at zero.
 func (s *Solver) weigh(t *Scratch, e *logit, score, move [][Lanes]float32, step *[Lanes]float32) {
 	e.loss = [Lanes]float64{}
-	if len(score) == 0 {
-		return
+	atATime := len(score)
+	if s.Weight != nil {
+		atATime = 1 // loops know C by lane
 	}
-	w := weighing{score: &score[0], move: &score[0], coef: &e.coef[0], curve: &e.curve[0], pos: &t.sign[0], n: len(score)}
-	if move != nil {
-		w.move, w.step = &move[0], *step
-	}
-	for l := range Lanes {
-		if t.lanes>>l&1 != 0 {
-			w.negC[l], w.posC[l] = float32(s.C), float32(t.cPos[l])
+	var w weighing
+	for i := 0; i < len(score); i += atATime {
+		w = weighing{score: &score[i], move: &score[i], coef: &e.coef[i], curve: &e.curve[i], pos: &t.sign[i], n: atATime}
+		if move != nil {
+			w.move, w.step = &move[i], *step
+		}
+		for l := range Lanes {
+			if t.lanes>>l&1 != 0 {
+				w.negC[l], w.posC[l] = float32(s.weighted(uint32(i), s.C)), float32(s.weighted(uint32(i), t.cPos[l]))
+			}
+		}
+		e.tiles.weigh(&w)
+		for l, loss := range &w.loss {
+			e.loss[l] += loss
 		}
 	}
-	e.tiles.weigh(&w)
-	e.loss = w.loss
 }
 
 // logistic is, at margin z, p = 1/(1+exp(z)), q = 1-p and the loss log(1+exp(-z)), to a few
@@ -131,7 +137,7 @@ func (s *Solver) priceLogistic(t *Scratch, e *logit, b *Block, sums *Sums) {
 		pos, coef, curve := t.sign[i], &e.coef[i], &e.curve[i]
 		for m := t.lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			z, c, sign := t.exacting.out[l], s.rowC(t, pos, l), 1.0
+			z, c, sign := t.exacting.out[l], s.rowC(t, uint32(i), pos, l), 1.0
 			if pos>>l&1 == 0 {
 				z, sign = -z, -1
 			}

@@ -42,7 +42,13 @@ func smoothProblem(seed uint64, lanes int, bias float32) (*Solver, *Block) {
 		b.Slot[l] = r.IntN(3) - 1
 		b.Weight = append(b.Weight, []float64{1, 3}[l%2])
 	}
-	return NewSolver(sparse.FromRows(cols, index, value), Logistic, 2, bias), b
+	s := NewSolver(sparse.FromRows(cols, index, value), Logistic, 2, bias)
+	for i := range rows {
+		if seed%4 == 3 {
+			s.Weight = append(s.Weight, math.Pow(10, float64(i*5%7-3)/3))
+		}
+	}
+	return s, b
 }
 
 // primalOf is f at v by its definition, in float64.
@@ -67,6 +73,9 @@ func primalOf(s *Solver, b *Block, l int, w []float64) (primal float64, gradient
 		sign, c := -1.0, s.C
 		if positive[uint32(i)] {
 			sign, c = 1, s.C*b.Weight[l]
+		}
+		if s.Weight != nil {
+			c *= s.Weight[i]
 		}
 		z := float64(s.Bias) * w[len(w)-1]
 		for j, f := range idx {

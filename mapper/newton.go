@@ -145,16 +145,19 @@ func (s *Solver) newtonPrimal(t *Scratch, b *Block, score [][Lanes]float64, lane
 		l := bits.TrailingZeros16(m) & 15
 		var pos, neg float64
 		for k := range score {
-			z := score[k][l]
+			z, w := score[k][l], 1.0
+			if s.Weight != nil {
+				w = s.Weight[t.rows[k]]
+			}
 			if t.pos[k]>>l&1 != 0 {
 				h := 1 - z
 				h += math.Abs(h) // twice max(0, 1-z), without a branch to guess
-				pos += float64(h * h)
+				pos += float64(float64(h*h) * w)
 				continue
 			}
 			h := 1 + z
 			h += math.Abs(h)
-			neg += float64(h * h)
+			neg += float64(float64(h*h) * w)
 		}
 		edge := 0.0
 		for f := range t.w64 {
@@ -170,12 +173,12 @@ func (s *Solver) newtonPrimal(t *Scratch, b *Block, score [][Lanes]float64, lane
 
 // drawDuals sets the lanes' duals from the scores.
 func (s *Solver) drawDuals(t *Scratch, lanes uint16) {
-	for k := range t.rows {
+	for k, i := range t.rows {
 		for m := lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			z, c := -t.newton.score[k][l], s.C
+			z, c := -t.newton.score[k][l], s.rowC(t, i, t.pos[k], l)
 			if t.pos[k]>>l&1 != 0 {
-				z, c = -z, t.cPos[l]
+				z = -z
 			}
 			if h := 1 - z; h > 0 {
 				t.a[k][l] = 2 * c * h
@@ -205,7 +208,7 @@ func (s *Solver) holdActive(t *Scratch, lanes uint16) {
 		n.x[n.d-1] = float64(s.Bias)
 		for m := changed; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			scale := 2 * s.rowC(t, t.pos[k], l)
+			scale := 2 * s.rowC(t, i, t.pos[k], l)
 			if n.held[k]>>l&1 != 0 {
 				scale = -scale
 			}

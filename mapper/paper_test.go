@@ -29,7 +29,7 @@ func converged(t *testing.T, p *problem, set setting) (*Solver, *State) {
 }
 
 var paperSettings = []setting{
-	{Hinge, 1, 1, 0}, {Hinge, 0.1, 0, 0}, {SquaredHinge, 1, 1, 0}, {SquaredHinge, 0.2, 0, 0}, {Hinge, 0.2, 1, -8}, {SquaredHinge, 0.2, 1, 3},
+	{Hinge, 1, 1, 0, 0}, {Hinge, 0.1, 0, 0, 0}, {SquaredHinge, 1, 1, 0, 0}, {SquaredHinge, 0.2, 0, 0, 0}, {Hinge, 0.2, 1, -8, 0}, {SquaredHinge, 0.2, 1, 3, 0},
 }
 
 // [TKDD] eq. 12: the dual's optimum equals the primal's (strong duality), and within the
@@ -48,7 +48,7 @@ func TestPaperEq12(t *testing.T) {
 			for i := range a {
 				for _, by := range []float64{0.01, -0.01} {
 					old := a[i]
-					a[i] = min(max(old+by, 0), float64(set.loss.Bound(set.classC(signs[i] > 0, l))))
+					a[i] = min(max(old+by, 0), float64(set.loss.Bound(set.rowC(i, signs[i] > 0, l))))
 					if d := p.figures(s, l, a).subdual; a[i] != old && d > best.subdual+1e-5*best.primal {
 						t.Errorf("%v lane %d: dual %d from %g to %g lifts D from %g to %g", set, l, i, old, a[i], best.subdual, d)
 					}
@@ -181,7 +181,7 @@ func (p *problem) primal(s *Solver, set setting, l int, w []float64) float64 {
 		v += e * e / 2
 	}
 	for i, y := range p.signs(l) {
-		v += set.classC(y > 0, l) * s.Loss.Value(y*dot(w, p.dense(i, s.Bias)))
+		v += set.rowC(i, y > 0, l) * s.Loss.Value(y*dot(w, p.dense(i, s.Bias)))
 	}
 	return v
 }

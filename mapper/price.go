@@ -133,7 +133,7 @@ func (p *pricing) exact(i int, lanes, pos uint16, dual *[Lanes]float64) {
 	s.exactScores(t, idx, val)
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
-		z, c := e.out[l], s.rowC(t, pos, l)
+		z, c := e.out[l], s.rowC(t, uint32(i), pos, l)
 		if pos>>l&1 == 0 {
 			z = -z
 		}
@@ -174,11 +174,20 @@ func (s *Solver) zeroRows(t *Scratch, b *Block, l int) float64 {
 	if s.nzero == 0 {
 		return 0
 	}
-	positive := 0
+	positive := 0.0
 	for _, i := range b.Positive[l] {
 		if s.norm[i] == 0 {
-			positive++
+			positive += s.weighted(i, 1)
 		}
 	}
-	return float64(float64(positive)*t.cPos[l]) + float64(float64(s.nzero-positive)*s.C)
+	all := float64(s.nzero)
+	if s.Weight != nil {
+		all = 0
+		for i, w := range s.Weight {
+			if s.norm[i] == 0 {
+				all += w
+			}
+		}
+	}
+	return float64(positive*t.cPos[l]) + float64((all-positive)*s.C)
 }

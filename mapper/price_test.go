@@ -80,7 +80,7 @@ func TestPriceNearMargin(t *testing.T) {
 	}
 	p.x = fromRows(p)
 	p.block = &Block{Mean: [][]float32{y}, Slot: []int{0, 0}, Positive: [][]uint32{nil, {3}}}
-	s, r := solved(t, p, setting{Hinge, 1, 0, 0}, Options{Price: true})
+	s, r := solved(t, p, setting{Hinge, 1, 0, 0, 0}, Options{Price: true})
 	checkPrice(t, p, s, r)
 	wrong := 0 // rows that float32 puts on the wrong side
 	for i := range p.index {
@@ -105,7 +105,7 @@ func TestPriceCountsNaN(t *testing.T) {
 	p.value = [][]float32{{1e19, 1e19}, {1e19, 1e19}}
 	p.x = fromRows(p)
 	p.block = &Block{Mean: [][]float32{{1e25, -1e25, 0, 0}}, Slot: []int{0}, Positive: [][]uint32{nil}}
-	_, r := solved(t, p, setting{Hinge, 1, 0, 0}, Options{Price: true})
+	_, r := solved(t, p, setting{Hinge, 1, 0, 0, 0}, Options{Price: true})
 	if r.Sums.Primal < 2-1e-9 { // w.x = 0 in truth: loss 1 each
 		t.Errorf("primal %g, want 2", r.Sums.Primal)
 	}
@@ -175,7 +175,7 @@ func TestGapCloses(t *testing.T) {
 				for l := range p.block.Slot {
 					signs := p.signs(l)
 					for i, a := range duals(st, len(p.index), l) {
-						if c := set.classC(signs[i] > 0, l); a < 0 || set.loss == Hinge && a > c {
+						if c := set.rowC(i, signs[i] > 0, l); a < 0 || set.loss == Hinge && a > c {
 							t.Fatalf("dual %v outside [0, %v]", a, c)
 						}
 					}

@@ -199,6 +199,9 @@ func (p *problem) figures(s *Solver, l int, a []float64) (f figures) {
 		if sign > 0 {
 			c *= weight
 		}
+		if s.Weight != nil {
+			c *= s.Weight[i]
+		}
 		if dot(x, x) == 0 {
 			ai = s.Loss.ZeroRowDual(c)
 		}
@@ -218,16 +221,22 @@ type setting struct {
 	bias float32
 	// weight of positives: 0 as 1; below 0: by lane, -weight at lane 0 and half as much at each further one
 	weight float64
+	spread float64 // rows have weights from 10^-spread to 10^spread; 0: none
 }
 
 func (s setting) String() string {
-	return fmt.Sprintf("loss %d C %g bias %g weight %g", s.loss, s.c, s.bias, s.weight)
+	return fmt.Sprintf("loss %d C %g bias %g weight %g spread %g", s.loss, s.c, s.bias, s.weight, s.spread)
 }
 
 // solver of the setting; blocks of a setting with weights by lane need weigh.
 func (s setting) solver(x *sparse.Matrix) *Solver {
 	solver := NewSolver(x, s.loss, s.c, s.bias)
 	solver.PositiveWeight = max(s.weight, 0)
+	for i := range x.Rows {
+		if s.spread != 0 {
+			solver.Weight = append(solver.Weight, s.rowWeight(i))
+		}
+	}
 	return solver
 }
 
@@ -243,6 +252,14 @@ func (s setting) weigh(b *Block) {
 	}
 }
 
+// rowWeight is that of row i.
+func (s setting) rowWeight(i int) float64 { return math.Pow(10, float64(i*5%7-3)/3*s.spread) }
+
+// rowC is C of row i in lane l.
+func (s setting) rowC(i int, positive bool, l int) float64 {
+	return s.rowWeight(i) * s.classC(positive, l)
+}
+
 // classC is C of lane l's positive or negative rows.
 func (s setting) classC(positive bool, l int) float64 {
 	switch {
@@ -255,7 +272,8 @@ func (s setting) classC(positive bool, l int) float64 {
 }
 
 var settings = []setting{
-	{Hinge, 1, 1, 0}, {Hinge, 0.1, 0, 0}, {Hinge, 100, 1, 0}, {Hinge, 0.01, 2.5, 0},
-	{SquaredHinge, 1, 1, 0}, {SquaredHinge, 0.1, 0, 0}, {SquaredHinge, 30, 0.5, 0},
-	{Hinge, 0.3, 1, 4.7}, {SquaredHinge, 0.3, 1, 4.7}, {Hinge, 0.3, 1, -20}, {SquaredHinge, 0.3, 0, -20},
+	{Hinge, 1, 1, 0, 0}, {Hinge, 0.1, 0, 0, 0}, {Hinge, 100, 1, 0, 0}, {Hinge, 0.01, 2.5, 0, 0},
+	{SquaredHinge, 1, 1, 0, 0}, {SquaredHinge, 0.1, 0, 0, 0}, {SquaredHinge, 30, 0.5, 0, 0},
+	{Hinge, 0.3, 1, 4.7, 0}, {SquaredHinge, 0.3, 1, 4.7, 0}, {Hinge, 0.3, 1, -20, 0}, {SquaredHinge, 0.3, 0, -20, 0},
+	{Hinge, 0.3, 1, 0, 1}, {Hinge, 0.001, 0, -20, 3}, {SquaredHinge, 0.3, 1, 4.7, 1}, {SquaredHinge, 0.1, 1, 0, 3},
 }

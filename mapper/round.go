@@ -46,7 +46,7 @@ func (s *Solver) lanePrimals(t *Scratch, b *Block) (cost [Lanes]float64) {
 			if t.pos[k]>>l&1 == 0 {
 				z = -z
 			}
-			cost[l] += float64(s.rowC(t, t.pos[k], l) * s.Loss.Value(z))
+			cost[l] += float64(s.rowC(t, i, t.pos[k], l) * s.Loss.Value(z))
 		}
 	}
 	return cost

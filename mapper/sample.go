@@ -14,13 +14,13 @@ func (s *Solver) sampleStride() int { return max(1, len(s.norm)/StartRows) }
 // 1+band-b or more are not listed. Without it wordnet-freq (C = 0.15, positives weighted 8)
 // lists 17 M of 150 M pairs in its first pricing, of which the next leaves 1.2 M.
 //
-// It is a guess that costs nothing but sweeps if wrong: the next pricing lists what it missed.
+// Rows with weights count as if each had their mean. It is a guess that costs nothing but sweeps if wrong: the next pricing lists what it missed.
 func (s *Solver) foresee(t *Scratch, p *pricing) {
 	stride := float64(s.sampleStride())
 	if stride == 1 || s.Bias == 0 {
 		return
 	}
-	curve := 2 * s.C
+	curve := 2 * s.C * s.Total() / float64(s.X.Rows)
 	give := 1 / (curve * float64(s.Bias) * float64(s.Bias))
 	duals := make([]float64, 0, len(t.rows))
 	for l := range p.lanes {

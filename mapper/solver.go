@@ -21,6 +21,8 @@ type Solver struct {
 	// PositiveWeight multiplies C for positive instances, C_in = C PositiveWeight where
 	// y_in = +1; 0 is 1, the papers' objective. A block's own weights come first.
 	PositiveWeight float64
+	// Weight of each row multiplies C for it, in all lanes; each is above 0. nil: all are 1.
+	Weight []float64
 	// Kernel is the implementation of the inner loops; NewSolver takes the fastest.
 	Kernel Kernel
 
@@ -244,7 +246,7 @@ func (s *Solver) roundDuals(t *Scratch) {
 	for k, live := range t.live {
 		for m := live; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			t.a32[k][l] = min(float32(t.a[k][l]), s.Loss.Bound(s.rowC(t, t.pos[k], l)))
+			t.a32[k][l] = min(float32(t.a[k][l]), s.Loss.Bound(s.rowC(t, t.rows[k], t.pos[k], l)))
 		}
 	}
 }
@@ -293,12 +295,43 @@ func (s *Solver) positiveC(b *Block, l int) float64 {
 	return s.C
 }
 
-// rowC is C of listed or unlisted row with these positive lanes, in lane l.
-func (s *Solver) rowC(t *Scratch, pos uint16, l int) float64 {
+// rowC is C of row i, listed or not, with these positive lanes, in lane l.
+func (s *Solver) rowC(t *Scratch, i uint32, pos uint16, l int) float64 {
+	c := s.C
 	if pos>>l&1 != 0 {
-		return t.cPos[l]
+		c = t.cPos[l]
 	}
-	return s.C
+	return s.weighted(i, c)
+}
+
+// weighted is c times row i's weight.
+func (s *Solver) weighted(i uint32, c float64) float64 {
+	if s.Weight != nil {
+		return s.Weight[i] * c
+	}
+	return c
+}
+
+// Count is the number of the rows, each counted by its weight.
+func (s *Solver) Count(rows []uint32) (n float64) {
+	if s.Weight == nil {
+		return float64(len(rows))
+	}
+	for _, i := range rows {
+		n += s.Weight[i]
+	}
+	return n
+}
+
+// Total is Count of all rows.
+func (s *Solver) Total() (n float64) {
+	if s.Weight == nil {
+		return float64(s.X.Rows)
+	}
+	for _, w := range s.Weight {
+		n += w
+	}
+	return n
 }
 
 // scatterDuals copies the state's duals into the listed rows, a superset of its rows.

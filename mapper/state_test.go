@@ -120,7 +120,7 @@ func TestLanesAlone(t *testing.T) {
 
 // TestScratchLeavesNoTrace: one scratch for many blocks and a fresh one for each agree.
 func TestScratchLeavesNoTrace(t *testing.T) {
-	set := setting{Hinge, 1, 1, 0}
+	set := setting{Hinge, 1, 1, 0, 0}
 	base := generate(1, shape{rows: 70, cols: 13, lanes: 16})
 	s := set.solver(base.x)
 	shared := s.NewScratch()
@@ -150,7 +150,7 @@ func TestScratchLeavesNoTrace(t *testing.T) {
 
 // TestResultOwnsItsMemory: solving on does not change what was returned before.
 func TestResultOwnsItsMemory(t *testing.T) {
-	set := setting{Hinge, 1, 1, 0}
+	set := setting{Hinge, 1, 1, 0, 0}
 	p := generate(3, shape{rows: 70, cols: 13, lanes: 16})
 	s := set.solver(p.x)
 	scratch := s.NewScratch()
@@ -171,7 +171,7 @@ func TestResultOwnsItsMemory(t *testing.T) {
 // TestCancel: cancellation is an error, in descent and in pricing, and leaves the scratch
 // as clean as success does.
 func TestCancel(t *testing.T) {
-	set := setting{Hinge, 1, 1, 0}
+	set := setting{Hinge, 1, 1, 0, 0}
 	p := generate(5, shape{rows: 70, cols: 13, lanes: 16})
 	s := set.solver(p.x)
 	scratch := s.NewScratch()
@@ -203,12 +203,12 @@ func TestEpochBounds(t *testing.T) {
 		{Options{Epochs: 3, MaxEpochs: 2}, 3},
 		{Options{MaxEpochs: 5}, 0},
 	} {
-		_, r := solved(t, p, setting{Hinge, 1, 1, 0}, c.o)
+		_, r := solved(t, p, setting{Hinge, 1, 1, 0, 0}, c.o)
 		if r.Sums.Epochs != c.want {
 			t.Errorf("%+v: %d epochs, want %d", c.o, r.Sums.Epochs, c.want)
 		}
 	}
-	_, r := solved(t, p, setting{Hinge, 1, 1, 0}, Options{Epochs: 2, MaxEpochs: 500, InnerGap: 1})
+	_, r := solved(t, p, setting{Hinge, 1, 1, 0, 0}, Options{Epochs: 2, MaxEpochs: 500, InnerGap: 1})
 	if r.Sums.Epochs <= 2 || r.Sums.Epochs >= 500 || r.Sums.Estimate > 16 {
 		t.Errorf("%d epochs to an estimate of %g", r.Sums.Epochs, r.Sums.Estimate)
 	}
@@ -220,7 +220,7 @@ func TestEmptyData(t *testing.T) {
 		p := &problem{index: make([][]uint32, rows), value: make([][]float32, rows), cols: 4,
 			block: &Block{Slot: []int{-1, -1}, Positive: [][]uint32{nil, nil}}}
 		p.x = fromRows(p)
-		_, r := solved(t, p, setting{Hinge, 2, 0, 0}, Options{Epochs: 3, Price: true})
+		_, r := solved(t, p, setting{Hinge, 2, 0, 0, 0}, Options{Epochs: 3, Price: true})
 		if want := float64(2 * 2 * rows); r.Sums.Primal != want || r.Sums.Dual != want || len(r.State.Rows) != 0 {
 			t.Errorf("%d zero rows: %+v", rows, r.Sums)
 		}

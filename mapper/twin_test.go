@@ -93,7 +93,7 @@ func (t *twin[T]) visit(i int) {
 	if t.positive[i] {
 		y = 1
 	}
-	classC := t.set.classC(t.positive[i], t.lane)
+	classC := t.set.rowC(i, t.positive[i], t.lane)
 	bound, soft := T(t.set.loss.Bound(classC)), T(0)
 	if t.set.loss == SquaredHinge {
 		soft = T(1 / (2 * classC))

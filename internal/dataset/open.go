@@ -29,6 +29,7 @@ type Set struct {
 	LabelIndex  []uint32       // ascending ids within a row, no repeats
 	PosBegin    []uint64       // labels+1; rows of label l: PosRows[PosBegin[l]:PosBegin[l+1]]
 	PosRows     []uint32       // ascending within a label
+	Weight      []float64      // of each row, above 0; nil: all are 1
 	Feature     []uint32       // column -> index in the input, 1-based; of text: column+1
 	FeatureRows []uint32       // column -> rows that hold it
 	Vocabulary  []string       // column -> word; nil unless text

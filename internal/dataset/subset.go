@@ -17,12 +17,16 @@ func (s *Set) Subset(rows []uint32) *Set {
 	t.maps, t.Warnings = nil, nil
 	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
 	t.FeatureRows = make([]uint32, len(s.FeatureRows))
+	t.Weight = nil
 	t.LabelBegin, t.LabelIndex = make([]uint64, 1, len(rows)+1), nil
 	positives := make([][]uint32, len(s.Labels))
 	h := sha256.New()
 	h.Write([]byte(s.Fingerprint)) // a hash takes all
 	for i, r := range rows {
 		index[i], value[i] = s.Matrix.Row(int(r))
+		if s.Weight != nil {
+			t.Weight = append(t.Weight, s.Weight[r])
+		}
 		for _, f := range index[i] {
 			t.FeatureRows[f]++
 		}

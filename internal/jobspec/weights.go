@@ -48,8 +48,8 @@ func ParsePositiveWeight(s string) (float64, error) {
 }
 
 // PositiveWeight is the factor of C for a class's positives, given how many of the
-// instances they are. The option must have passed CheckWeights.
-func PositiveWeight(o *taxonv1.Options, positives, instances int) float64 {
+// instances they are, each counted by its weight. The option must have passed CheckWeights.
+func PositiveWeight(o *taxonv1.Options, positives, instances float64) float64 {
 	w, _ := ParsePositiveWeight(o.GetPositiveWeight())
 	if w > 0 {
 		return w
@@ -57,7 +57,7 @@ func PositiveWeight(o *taxonv1.Options, positives, instances int) float64 {
 	if positives <= 0 || 2*positives >= instances {
 		return 1 // balanced never takes weight from the positives
 	}
-	return min(float64(instances-positives)/float64(positives), balancedCap)
+	return min((instances-positives)/positives, balancedCap)
 }
 
 // InternalWeight is the weight of an edge between two internal nodes.

@@ -58,7 +58,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	for i, l := range p.Set.LabelIndex {
 		class[i] = classOf[l]
 	}
-	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), c: o.GetC(), bias: o.GetBias()}
+	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.GetC(), bias: o.GetBias()}
 	if want := (j.problem.columns() + j.width - 1) / j.width; want != j.ranges {
 		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
 	}

@@ -8,14 +8,23 @@ import (
 	"taxon/internal/sparse"
 )
 
-// problem is  min 1/2 ||W||^2 + C sum_i -log softmax_{class_i}(W x_i).  Vectors over classes and
+// problem is  min 1/2 ||W||^2 + sum_i C_i -log softmax_{class_i}(W x_i), C_i = C s_i.  Vectors over classes and
 // columns are stored column by column: all classes of a column side by side.
 type problem struct {
 	x       *sparse.Matrix
 	class   []int32 // by row
 	classes int
+	weight  []float64 // s_i by row; nil: all are 1
 	c       float64
 	bias    float64 // value of one more column, the last one; 0: there is none
+}
+
+// rowC is C_i of row i.
+func (p *problem) rowC(i int) float64 {
+	if p.weight != nil {
+		return p.weight[i] * p.c
+	}
+	return p.c
 }
 
 // columns is the length of a row of W.
@@ -46,11 +55,11 @@ func (p *problem) shards(n int) []int {
 	return cut
 }
 
-// gradient is C sum_i (e_{class_i} - p_i) x_i' over some rows, at the columns that occur there.
+// gradient is sum_i C_i (e_{class_i} - p_i) x_i' over some rows, at the columns that occur there.
 type gradient struct {
 	columns []uint32  // ascending
 	sums    []float64 // len(columns) x classes
-	loss    float64   // C sum_i -log p_{i,class_i}
+	loss    float64   // sum_i C_i -log p_{i,class_i}
 	visits  int64     // nonzeros
 }
 
@@ -75,11 +84,12 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 		if p.bias > 0 {
 			axpy(scores, p.bias, column(bias))
 		}
-		g.loss += float64(p.c * softmax(scores, int(p.class[i])))
+		c := p.rowC(i)
+		g.loss += float64(c * softmax(scores, int(p.class[i])))
 		for k := range scores { // C (e_y - p)
-			scores[k] *= -p.c
+			scores[k] *= -c
 		}
-		scores[p.class[i]] += p.c
+		scores[p.class[i]] += c
 		for n, f := range index {
 			axpy(g.at(place[f], p.classes), float64(value[n]), scores)
 		}
@@ -136,18 +146,27 @@ func softmax(s []float64, y int) (loss float64) {
 }
 
 // metric is the inverse of the Hessian's diagonal at W = 0, by column: there all probabilities
-// are q = 1/classes, and it is h_f = 1 + C q (1-q) sum_i x_if^2 for every class. L-BFGS
+// are q = 1/classes, and it is h_f = 1 + q (1-q) sum_i C_i x_if^2 for every class. L-BFGS
 // measures gradients by it, which changes its path and not the result.
 func (p *problem) metric() []float64 {
 	h := make([]float64, p.columns())
+	total := float64(p.x.Rows)
+	if p.weight != nil {
+		total = 0
+	}
 	for i := range p.x.Rows {
 		index, value := p.x.Row(i)
+		s := 1.0
+		if p.weight != nil {
+			s = p.weight[i]
+			total += s
+		}
 		for n, f := range index {
-			h[f] += float64(float64(value[n]) * float64(value[n]))
+			h[f] += float64(float64(s*float64(value[n])) * float64(value[n]))
 		}
 	}
 	if p.bias > 0 {
-		h[p.x.Cols] = p.bias * p.bias * float64(p.x.Rows)
+		h[p.x.Cols] = p.bias * p.bias * total
 	}
 	q := 1 / float64(p.classes)
 	for f, squares := range h {

@@ -32,6 +32,7 @@ type job struct {
 	tree     *taxonomy.Tree
 	options  *taxonv1.Options
 	solver   *mapper.Solver
+	total    float64                    // number of the instances, each counted by its weight
 	solvers  map[float64]*mapper.Solver // graph: by the terminals' pull
 	graph    *graph                     // nil: a tree
 	forest   *reducer.Forest
@@ -69,6 +70,8 @@ func open(p *program.Job) (*job, error) {
 		j.features++
 	}
 	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	j.solver.Weight = set.Weight
+	j.total = j.solver.Total()
 	if j.solver.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
@@ -84,7 +87,7 @@ func open(p *program.Job) (*job, error) {
 		for b := range j.groupOf {
 			if s := j.pull(uint32(b)); s != 1 && j.solvers[s] == nil {
 				j.solvers[s] = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC()/s, float32(bias))
-				j.solvers[s].Kernel = j.solver.Kernel
+				j.solvers[s].Kernel, j.solvers[s].Weight = j.solver.Kernel, set.Weight
 			}
 		}
 	} else {
@@ -226,6 +229,11 @@ func (j *job) positives(n uint32) []uint32 {
 		return nil
 	}
 	return j.set.PosRows[j.set.PosBegin[l]:j.set.PosBegin[l+1]]
+}
+
+// positiveWeight is the factor of C for terminal n's positives.
+func (j *job) positiveWeight(n uint32) float64 {
+	return jobspec.PositiveWeight(j.options, j.solver.Count(j.positives(n)), j.total)
 }
 
 // ranges are the bounds of the feature ranges.

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/jobspec"
 	"taxon/mapper"
 	"taxon/reducer"
 	"taxon/worker/program"
@@ -116,7 +115,7 @@ func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 	weight := make([]float64, len(lanes))
 	for l, n := range terminals {
 		positive[l] = d.positives(n)
-		weight[l] = jobspec.PositiveWeight(d.options, len(positive[l]), d.set.Matrix.Rows)
+		weight[l] = d.positiveWeight(n)
 	}
 	for i := range d.set.Matrix.Rows {
 		if d.norm[i] == 0 {
@@ -125,6 +124,9 @@ func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 		sum := d.row(i)
 		for l := range lanes {
 			sign, c := -1.0, d.solver.C
+			if d.solver.Weight != nil {
+				c *= d.solver.Weight[i]
+			}
 			if p := positive[l]; len(p) > 0 && p[0] == uint32(i) {
 				sign, c, positive[l] = 1, c*weight[l], p[1:]
 			}

@@ -8,7 +8,6 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
-	"taxon/internal/jobspec"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -145,7 +144,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 		}
 		b.Slot = append(b.Slot, slot)
 		b.Positive = append(b.Positive, j.positives(n))
-		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, len(j.positives(n)), j.set.Matrix.Rows))
+		b.Weight = append(b.Weight, j.positiveWeight(n))
 	}
 	return b, parents, nil
 }

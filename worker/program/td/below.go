@@ -90,6 +90,12 @@ func (p *problem) gather(j *job, rows []uint32, column []uint32) {
 	}
 	p.solver = mapper.NewSolver(sparse.FromRows(len(p.features), index, value), j.loss, j.options.GetC(), float32(j.options.GetBias()))
 	p.solver.Kernel = j.whole.Kernel
+	if j.set.Weight != nil {
+		p.solver.Weight = make([]float64, len(rows))
+		for k, i := range rows {
+			p.solver.Weight[k] = j.set.Weight[i]
+		}
+	}
 }
 
 // columnsOf turns columns of the problem, the bias last, into those of the data.

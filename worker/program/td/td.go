@@ -54,7 +54,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	}
 	j := &job{plan: plan, set: p.Set, tree: p.Tree, end: p.Tree.SubtreeEnd(), options: o, loss: loss}
 	j.whole = mapper.NewSolver(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
-	j.whole.Kernel = kernel
+	j.whole.Kernel, j.whole.Weight = kernel, p.Set.Weight
 	j.free.New = func() any {
 		return &places{row: make([]uint32, p.Set.Matrix.Rows), column: make([]uint32, p.Set.Matrix.Cols)}
 	}
@@ -95,10 +95,10 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 	children := j.plan.Block(t.Item)
 	p := j.below(j.plan.Node[j.plan.Problem[t.Item]], children)
 	rows := p.solver.X.Rows
-	b := &mapper.Block{Positive: p.positive}
+	b, total := &mapper.Block{Positive: p.positive}, p.solver.Total()
 	for _, positive := range p.positive {
 		b.Slot = append(b.Slot, -1)
-		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, len(positive), rows))
+		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, p.solver.Count(positive), total))
 	}
 	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(), MaxSweeps: j.options.GetMaxSweeps()}
 	if once {
