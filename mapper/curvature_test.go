@@ -23,7 +23,7 @@ func TestSquaredStiffnessMajorises(t *testing.T) {
 			}
 		}
 		p.x = sparse.FromRows(p.cols, p.index, p.value)
-		set := setting{loss: SquaredHinge, c: []float64{0.01, 0.3, 10, 1}[n], bias: 1}
+		set := setting{loss: SquaredHinge, c: []float64{0.01, 0.3, 10, 1}[n], bias: 1, spread: float64(n % 2)}
 		p.block.Weight = nil
 		s, res := solved(t, p, set, Options{Epochs: 4, Stiffness: true})
 		for _, c := range res.Contributions {
@@ -90,6 +90,7 @@ func hessian(p *problem, s *Solver, l int, a []float64, bias float32) [][]float6
 		if positive[uint32(i)] {
 			c = s.positiveC(p.block, l)
 		}
+		c = s.weighted(uint32(i), c)
 		x := p.dense(i, bias)
 		for f := range x {
 			for g := range x {

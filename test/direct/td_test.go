@@ -230,7 +230,7 @@ func (w *twin) rows(parent, child int32) (rows []int, y, c []float64) {
 	for _, s := range y {
 		weight := 1.0
 		if s > 0 {
-			weight = jobspec.PositiveWeight(w.o, positives, len(rows))
+			weight = jobspec.PositiveWeight(w.o, float64(positives), float64(len(rows)))
 		}
 		c = append(c, w.o.GetC()*weight)
 	}

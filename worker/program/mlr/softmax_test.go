@@ -51,17 +51,22 @@ func (p *problem) losses(w []float64) (sum float64) {
 		for _, s := range scores {
 			total += math.Exp(s)
 		}
-		sum -= p.c * math.Log(math.Exp(scores[p.class[i]])/total)
+		sum -= p.rowC(i) * math.Log(math.Exp(scores[p.class[i]])/total)
 	}
 	return sum
 }
 
 // TestGradient: score gives the losses, and what they lose by each weight, as finite
-// differences show; with a bias and without one.
+// differences show; with a bias and without one, with weights of the rows and without.
 func TestGradient(t *testing.T) {
 	for _, bias := range []float64{1.5, 0} {
 		p := small(1, 40, 7, 4)
 		p.bias = bias
+		for i := range p.x.Rows {
+			if bias == 0 {
+				p.weight = append(p.weight, float64(i%7)/3)
+			}
+		}
 		r := rand.New(rand.NewPCG(2, 2))
 		w := make([]float64, p.columns()*p.classes)
 		for i := range w {
