@@ -3,20 +3,23 @@
 //
 // Nothing is ever overwritten with other bytes. A repeated Put of the same bytes
 // is acknowledged again; other bytes under a key that has a value are refused with
-// ErrConflict. Which attempt of a task counts is the coordinator's decision
-// (Commit), and a reader names step, task and attempt, so a late or doubled attempt
-// can never mix into a result.
+// ErrConflict. The coordinator decides which attempt of a task counts (Commit). A
+// reader names step, task and attempt, so a late or doubled attempt can never mix
+// into a result.
 //
 // A CRC32C travels with each value from the writer to the shard's medium and back:
 // it is made where the value is made, stored beside it and verified at each read.
 // Bytes that do not match are never returned; the error is ErrCorrupt and names the
 // key.
 //
-// Store is what workers and the coordinator use; Shard adds what the RPC server
-// needs to hand checksums on. Implementations: store/memory (bounded, volatile),
-// store/badger (durable, on files of store/segment), store/storerpc (client that places keys over shards and
-// keeps copies of them). All of them pass store/storetest. FORMAT.md has the layouts
-// on disk.
+// Store is what workers and the coordinator use. Shard adds what the RPC server
+// needs to hand checksums on. Implementations, all of which pass store/storetest:
+//
+//   - store/memory: bounded, volatile;
+//   - store/badger: durable, on files of store/segment;
+//   - store/storerpc: a client that places keys over shards and keeps copies of them.
+//
+// FORMAT.md has the layouts on disk.
 //
 // What a caller does about an error:
 //

@@ -1,7 +1,7 @@
-// Package worker runs the tasks of training jobs: it leases them (Agent), has the program of
-// the job's method run them (Trainer, worker/program), and sees that what they write is in the
-// store before it is reported. It knows tasks, values and stores, and no method.
+// Package worker runs the tasks of training jobs. It leases them (Agent), runs them by the
+// program of the job's method (Trainer, worker/program), and reports them when what they wrote is
+// in the store. It knows tasks, values and stores, and no method.
 //
-// What a task writes depends on the lease alone, never on which worker ran it or what it ran
-// before.
+// What a task writes depends on the lease alone, never on which worker ran it or what that worker
+// ran before.
 package worker

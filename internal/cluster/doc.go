@@ -1,10 +1,10 @@
-// Package cluster is what processes of a cluster and their clients share: connections
-// that wait for a process that is being replaced, the data sets that submitters put into
-// the store and workers keep on their disks, and the seal that turns the weights of a
-// finished job into one checksum.
+// Package cluster holds what the processes of a cluster share with their clients:
 //
-// A data set travels as the files of its folder (package dataset), cut into parts, under
-// a job id of its own that is made from its fingerprint: whoever submits the same data
-// again finds it there. Nothing that arrives is believed before its checksums were
-// compared with the fingerprint that the job names.
+//   - connections that wait for a process that is being replaced;
+//   - the data sets that submitters put into the store and workers keep on their disks;
+//   - the seal, which turns the weights of a finished job into one checksum.
+//
+// A data set travels as the files of its folder (package dataset), cut into parts. It has a job
+// id of its own, made from its fingerprint, so whoever submits the same data again finds it
+// there. What arrives is used only after its checksums match the fingerprint that the job names.
 package cluster

@@ -3,12 +3,12 @@
 //
 // It is a part of WordNet 3.0: the nouns below animal, food and artifact. A document is
 // a noun's synonyms and gloss; its classes are its direct hypernyms (a few documents have
-// two); the hierarchy is hypernymy along first hypernyms, up to "entity". Classes of
-// fewer than 8 documents are left out. Of each class one document in five, chosen by a
-// hash, is for the test. Class names are the first synonym, made unique by a number.
+// two); the hierarchy follows first hypernyms up to "entity". Classes of fewer than 8
+// documents are left out. A hash chooses one document in five of each class for the test.
+// Class names are the first synonym, made unique by a number.
 //
-// The files are made by the program in gen, and nothing else; see it for the choices.
-// WordNet may be passed on with Princeton's notice, which is LICENSE.wordnet.
+// The program in gen makes the files; it has the reasons for these choices. WordNet may be
+// passed on with Princeton's notice, which is LICENSE.wordnet.
 package demo
 
 import (

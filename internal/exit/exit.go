@@ -1,4 +1,4 @@
-// Package exit gives errors the exit status that the command line shall end in.
+// Package exit gives an error the exit status with which the command line ends.
 package exit
 
 import (

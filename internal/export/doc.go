@@ -7,7 +7,7 @@
 // threshold in absolute value are left out, the bias never. Parquet holds internal nodes
 // too.
 //
-// Every format streams: a pass that counts where the format wants sizes first, then a pass
-// for each array, all by package model's parallel walk, so memory is that of a few vectors
-// and eight bytes a class whatever the size of the export.
+// Every format streams. Where the format wants sizes first, one pass counts; then there is a
+// pass for each array. All passes use package model's parallel walk. So memory is that of a
+// few vectors and eight bytes a class, whatever the size of the export.
 package export

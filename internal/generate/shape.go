@@ -1,17 +1,19 @@
 // Package generate makes labelled documents with a class hierarchy, of a stated shape
 // and any size, for tests and scaling studies where no real data of that size can be had.
 //
-// What follows a power law, and which: the classes' sizes, n_r ~ (r+10)^-3/4 for the
-// r-th largest (a density of exponent 7/3); the words' frequencies, p_r ~ 1/(r+3)
-// (Zipf); the numbers of children (preferential attachment, a density of exponent 7/3).
-// Lengths of documents are log-normal with sigma 0.6. Each class has a topic of 64
-// words; a node takes four in five of its parent's words over and draws the rest anew,
-// so that relatives share words and a hierarchy helps. A document's further labels are
-// relatives of its first.
+// Three things follow a power law:
 //
-// Everything is a function of the shape and the seed: each document has a random
-// sequence of its own, so threads and machines change no byte. Memory is a few words a
-// node and eight bytes a feature, however many documents are written.
+//   - the classes' sizes: n_r ~ (r+10)^-3/4 for the r-th largest (a density of exponent 7/3);
+//   - the words' frequencies: p_r ~ 1/(r+3) (Zipf);
+//   - the numbers of children: a density of exponent 7/3, by preferential attachment.
+//
+// Lengths of documents are log-normal with sigma 0.6. Each class has a topic of 64 words. A
+// node takes over four in five of its parent's words and draws the rest anew, so relatives
+// share words and a hierarchy helps. A document's further labels are relatives of its first.
+//
+// Everything is a function of the shape and the seed. Each document has a random sequence of
+// its own, so threads and machines change no byte. Memory is a few words a node and eight
+// bytes a feature, however many documents are written.
 package generate
 
 import (

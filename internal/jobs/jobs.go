@@ -1,5 +1,5 @@
-// Package jobs is what all callers of a coordinator's Jobs service share: following a job,
-// the names of its states, and what a model keeps of its status.
+// Package jobs holds what all callers of a coordinator's Jobs service share: following a job,
+// the names of its states, and the part of its status that a model keeps.
 package jobs
 
 import (

@@ -1,6 +1,6 @@
-// Package jobspec says what a job's specification means, to coordinator, workers and
-// clients alike: the tree it trains and the independent sets of its nodes. Pure: all
-// three derive the same from the same specification.
+// Package jobspec derives from a job's specification the tree that it trains and the independent
+// sets of the tree's nodes. It is pure: coordinator, workers and clients derive the same from
+// the same specification.
 package jobspec
 
 import (

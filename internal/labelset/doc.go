@@ -3,12 +3,13 @@
 // multi-label data most positives of a rare class score below it. Fit learns, from scores
 // of held-out instances with known labels, where to cut:
 //
-//   - instance: a threshold of the instance's own, predicted from its sorted score profile
-//     by a regression ([TKDD] 5.2, after Gopal and Yang 2010);
-//   - scut: a threshold a class; rcut: a number of labels (both Yang 2001).
+//   - instance: a threshold for each instance, which a regression predicts from its sorted
+//     scores ([TKDD] 5.2, after Gopal and Yang 2010);
+//   - scut: a threshold for each class (Yang 2001);
+//   - rcut: the same number of labels for every instance (Yang 2001).
 //
-// Every rule takes its labels from the Depth best classes of an instance, and never gives
-// an empty set: the best class stands for one.
+// Every rule takes its labels from the Depth best classes of an instance. None gives an empty
+// set: where no class passes, the best one is the label.
 //
 // The package is pure: no file, clock or global randomness. Equal profiles, added in equal
 // order, give equal bits.

@@ -1,6 +1,6 @@
-// Package lines reads text a line at a time and refuses what is no text, so that every
-// reader of small line-based files (structures, predictions, names) treats byte order
-// marks, line ends, binary junk and over-long lines alike and names file and line.
+// Package lines reads text a line at a time and refuses what is no text. All readers of small
+// line-based files (structures, predictions, names) use it. So they treat byte order marks,
+// line ends, binary junk and over-long lines alike, and name file and line in errors.
 //
 // Accepted silently: a UTF-8 byte order mark at the start, CRLF, a last line without an
 // end. Refused with *fs.InputError: NUL bytes, UTF-16, anything that is not UTF-8, a lone

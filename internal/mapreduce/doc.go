@@ -5,20 +5,21 @@
 //
 // # A sweep as a job
 //
-// The coordinator hands out the tasks of a step one by one. The executor collects them
-// until it has all, and runs them as one MapReduce job: a line of input is a run of them. The
-// reducers run the tasks of the coordinator's next step, where it foretells that step
-// (coordinator.Ahead) and its tasks read the parts, cut by their items, of what these write: the
-// shuffle carries the parts, keyed by item. The results are handed in when the coordinator asks
-// for them. A step that has no such successor is a job of map tasks alone.
+// The coordinator hands out the tasks of a step one by one. The executor collects them until
+// it has all, and runs them as one MapReduce job. A line of the job's input is a run of tasks.
+//
+// The reducers run the tasks of the coordinator's next step. For that the coordinator must
+// predict the step (coordinator.Ahead), and each of its tasks must read, of every value that
+// the map tasks write, the part of its own item. The shuffle carries the parts, keyed by item.
+// The results are handed in when the coordinator asks for them. A step without such a
+// successor is a job of map tasks alone.
 //
 // # The state folder
 //
 // Duals, vectors and the coordinator's state lie in a folder that all processes see (local,
-// shared or hdfs://), by step. Whatever writes there writes files under new names; those
-// that count are listed in the step's index, which appears by a rename. So attempts that
-// were killed, came twice or too late leave files that nobody reads. docs/mapreduce.md has
-// the layout.
+// shared or hdfs://), by step. Every writer uses new file names. The step's index lists the
+// files that count, and appears by a rename. So nobody reads the files of attempts that were
+// killed, ran twice or ended too late. docs/mapreduce.md has the layout.
 //
 // # Parts
 //

@@ -1,5 +1,5 @@
-// Package modelform says, in a few words that go into a model's manifest, what a model stores
-// and how it predicts. A method names the form of its models (coordinator/method.Modeller);
+// Package modelform describes, in a few fields of a model's manifest, what a model stores and
+// how it predicts. A method names the form of its models (coordinator/method.Modeller);
 // internal/model knows the forms, and no method.
 package modelform
 

@@ -1,4 +1,4 @@
-// Package pause lets time pass between the tries of a call.
+// Package pause waits between the tries of a call.
 package pause
 
 import (

@@ -1,10 +1,9 @@
-// Package planinfo tells what a training will take before it is run, from its plan alone:
-// tasks, bytes, memory, CPU time, and how far more cores help. It is pure.
+// Package planinfo estimates what a training will take, from its plan alone: tasks, bytes,
+// memory, CPU time, and how far more cores help. It is pure.
 //
-// Time is a model with three constants, fitted to measured trainings (see
-// Fitted); a cluster's links and latencies are assumed and
-// stand beside their numbers. Read all of it to a factor of two or three, and CPU times
-// below some 20 s as upper bounds.
+// Time is a model with three constants, fitted to measured trainings (see Fitted). A cluster's
+// links and latencies are assumed, and stated beside their numbers. All figures are good to a
+// factor of two or three. CPU times below some 20 s are upper bounds.
 package planinfo
 
 import (

@@ -1,4 +1,5 @@
-// Package tell is what a user is told by work that takes a while.
+// Package tell is the interface by which work that takes a while tells a user of notes, warnings
+// and progress.
 package tell
 
 // Teller tells a user. Its methods may be called from several goroutines.

@@ -1,8 +1,7 @@
-// Package backup writes a job's values to a folder, a part for each shard, all at once,
-// and puts them back into any other set of shards. The folder appears whole or not at
-// all; its manifest names every file with size and checksum. store/FORMAT.md has the
-// layout.
+// Package backup writes a job's values to a folder, with a part for each shard, all parts at
+// once. It puts them back into any other set of shards. The folder appears whole or not at all.
+// Its manifest names every file with size and checksum. store/FORMAT.md has the layout.
 //
-// Values go through the process that calls, in batches: memory is 16 MiB, or the
-// largest value, for each part on its way.
+// Values go through the calling process in batches. Each part on its way takes 16 MiB of memory,
+// or the largest value if that is more.
 package backup

@@ -1,8 +1,8 @@
 // Package memory is a store shard in memory: bounded, volatile, fast.
 //
 // Values are kept as the slices that were put, without a copy, and are handed out
-// the same way; their checksums are verified at each read all the same, which finds
-// a caller that breaks the rule of immutable values (and failing memory).
+// the same way. Their checksums are verified at each read all the same. That finds
+// callers that change a value, and failing memory.
 package memory
 
 import (

@@ -6,9 +6,9 @@
 // verifies and keeps it; the client verifies each value that it gets against it. So
 // one checksum covers the way from the writer's memory to the reader's.
 //
-// New makes the client of a fixed set of shards; the connections that it is given follow
+// New makes the client of a fixed set of shards. The connections that it is given follow
 // them to new addresses (internal/cluster). Each value lies on as many shards as the job has
-// replicas; Repair brings a shard up to date that was away or is new in place of a lost one.
+// replicas. Repair brings a shard up to date that was away, or that replaces a lost one.
 //
 // Between processes a shard is served by a grpc.Server; within one, Embedded does the
 // same over a Channel, which carries calls without serialising messages.

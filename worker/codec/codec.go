@@ -1,7 +1,7 @@
-// Package codec writes and reads the numbers of which the values in the store are made:
-// little-endian arrays, and index lists as uvarint differences. Methods lay their values out
-// with it (store/FORMAT.md); it knows none of them. A Decoder allocates nothing by itself and
-// survives any bytes.
+// Package codec writes and reads the numbers that make up the values in the store: little-endian
+// arrays, and index lists as uvarint differences. Methods lay out their values with it
+// (store/FORMAT.md); it knows none of them. A Decoder allocates nothing by itself, and no input
+// makes it panic.
 package codec
 
 import (

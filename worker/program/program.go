@@ -1,10 +1,11 @@
 // Package program is the seam between the worker and the methods that it trains by: what a
-// method's code is given and gives. The worker knows tasks and values; what a task computes,
-// reads and writes is its program's. The coordinator's side of the seam is coordinator/method.
+// method's code is given, and what it gives back. The worker knows tasks and values. A method's
+// program knows what a task computes, reads and writes. The coordinator's side of the seam is
+// coordinator/method.
 //
-// A method's program lives in a package below this one and is listed in program/registry. What
-// it writes depends on the task alone, never on which worker ran it or what it ran before:
-// caches hold only values that the store would give again.
+// A method's program lives in a package below this one and is listed in program/registry. What it
+// writes depends on the task alone, never on which worker ran it or what that worker ran before.
+// Its caches hold only values that the store would give again.
 package program
 
 import (

@@ -1,5 +1,5 @@
-// Package client calls a cluster for a user: it submits and follows jobs, gathers their
-// models, restores them from snapshots, and words what goes wrong.
+// Package client calls a cluster for a user. It submits and follows jobs, fetches their models,
+// restores them from snapshots, and says in words what went wrong.
 package client
 
 import (

@@ -1,5 +1,5 @@
-// Package node runs the processes of a cluster: coordinator, store and worker. Each is put
-// together of its parts, serves until its context ends, and says when it is ready.
+// Package node runs the processes of a cluster: coordinator, store and worker. It builds each
+// from its parts, serves it until its context ends, and says when it is ready.
 package node
 
 import (

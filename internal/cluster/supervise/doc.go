@@ -1,10 +1,10 @@
 // Package supervise keeps the processes of a cluster on one machine running: one
-// coordinator, some stores, some workers. A Supervisor starts them, starts again within
-// half a second what dies, on the same address (a process that ends by itself with an error: within two
-// seconds), and ends them all when it is told to.
+// coordinator, some stores, some workers. A Supervisor starts them, and ends them all when it
+// is told to. A process that dies is started again on the same address within half a second;
+// one that ends by itself with an error, within two seconds.
 //
-// The supervisor holds the listening sockets itself and hands them to its children, so an
-// address is never lost while its process is being replaced: who calls meanwhile waits.
+// The supervisor holds the listening sockets itself and hands them to its children. So an
+// address is never lost while its process is being replaced, and callers wait meanwhile.
 //
 // A cluster lives in a folder:
 //

@@ -1,6 +1,6 @@
 // Package driver is the process that `taxon submit --engine mapreduce` leaves behind. While it
 // lives it answers questions about its job, on loopback. Afterwards its folder says how the job
-// ended; where that is, is kept by the driver's address in the user's cache.
+// ended. The user's cache keeps the place of that folder, by the driver's address.
 package driver
 
 import (

@@ -1,4 +1,5 @@
-// Package td is the worker's side of top-down classification: see coordinator/method/td.
+// Package td runs the tasks of top-down classification. The method itself is described in
+// coordinator/method/td.
 package td
 
 import (
