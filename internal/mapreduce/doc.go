@@ -8,7 +8,7 @@
 // The coordinator hands out the tasks of a step one by one. The executor collects them
 // until it has all, and runs them as one MapReduce job: a line of input is a run of them. The
 // reducers run the tasks of the coordinator's next step, where it foretells that step
-// (coordinator.Ahead) and its tasks read the parts, cut by their items, of what these write: the
+// (machine.Ahead) and its tasks read the parts, cut by their items, of what these write: the
 // shuffle carries the parts, keyed by item. The results are handed in when the coordinator asks
 // for them. A step that has no such successor is a job of map tasks alone.
 //
