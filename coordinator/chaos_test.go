@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 
@@ -77,14 +79,14 @@ func (c *chaos) Leave(ctx context.Context, q *taxonv1.LeaveRequest, _ ...grpc.Ca
 // Agents are killed at random and connections are bad; some agents are so slow that
 // their leases run out. Two jobs at once end with the weights of the calm runs.
 func TestChaos(t *testing.T) {
-	specs := []*taxonv1.JobSpec{toySpec("twoblock", 5), toySpec("parity", 3)}
+	specs := []*taxonv1.JobSpec{machinetest.Spec("twoblock", 5), machinetest.Spec("parity", 3)}
 	var want [][]uint64
 	for _, spec := range specs {
 		w, _ := train(t, spec, 2)
 		want = append(want, w)
 	}
 	store := newToyStore()
-	c := newCluster(t, coordinator.Config{Store: store, Limits: coordinator.Limits{
+	c := newCluster(t, coordinator.Config{Store: store, Limits: machine.Limits{
 		Lease: 60 * ms, Backoff: ms, MaxBackoff: 20 * ms, MaxErrors: 1000, MaxLosses: 1000,
 	}})
 	jobs := []string{c.submit("a", specs[0]), c.submit("b", specs[1])}

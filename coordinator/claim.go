@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"fmt"
+
+	"taxon/coordinator/machine"
 )
 
 // maxAvoided bounds the ids that are passed over for one job.
@@ -18,7 +20,7 @@ func (s *Server) claim(ctx context.Context, id string, state []byte) (avoid []st
 	}
 	if id != "" {
 		s.mu.Lock()
-		known := s.machine.find(id) != nil
+		known := s.machine.Known(id)
 		s.mu.Unlock()
 		if known && state == nil {
 			return nil, nil, nil
@@ -28,7 +30,7 @@ func (s *Server) claim(ctx context.Context, id string, state []byte) (avoid []st
 	}
 	for len(avoid) < maxAvoided {
 		s.mu.Lock()
-		next := s.machine.freeID(avoid)
+		next := s.machine.FreeID(avoid)
 		s.mu.Unlock()
 		if settle, err = c.Claim(ctx, next, nil); err == nil {
 			return avoid, settle, nil
@@ -43,7 +45,7 @@ func (s *Server) claim(ctx context.Context, id string, state []byte) (avoid []st
 
 func claimed(err error) error {
 	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrNoRoom, err)
+		err = fmt.Errorf("%w: %w", machine.ErrNoRoom, err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/grpc/codes"
@@ -31,15 +32,15 @@ func (c *taken) Claim(_ context.Context, job string, _ []byte) (func() error, er
 func TestClaim(t *testing.T) {
 	c := &taken{checkpoints: checkpoints{store: newToyStore()}, ids: map[string]bool{"f1": true, "job-1": true, "job-2": true}}
 	s := newCluster(t, coordinator.Config{Store: c.store, Checkpointer: c})
-	_, err := s.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: toySpec("twoblock", 0), Job: "f1"})
+	_, err := s.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Job: "f1"})
 	if status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), "a thesis lies there") {
 		t.Errorf("a job without room: %v", err)
 	}
-	if id := s.submit("", toySpec("twoblock", 0)); id != "job-3" || len(c.settled) != 1 || c.settled[0] != id {
+	if id := s.submit("", machinetest.Spec("twoblock", 0)); id != "job-3" || len(c.settled) != 1 || c.settled[0] != id {
 		t.Errorf("got id %s, settled %v", id, c.settled)
 	}
 	c.ids["job-3"] = true // its own
-	if id := s.submit("job-3", toySpec("twoblock", 0)); id != "job-3" {
+	if id := s.submit("job-3", machinetest.Spec("twoblock", 0)); id != "job-3" {
 		t.Errorf("submitted again: %s", id)
 	}
 }

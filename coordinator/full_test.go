@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -16,10 +18,10 @@ import (
 // A store without room is waited for, as one that is away is: the job says so for as long,
 // fails no task, and goes on to the same weights when there is room again.
 func TestFullStoreIsWaitedFor(t *testing.T) {
-	spec := toySpec("twoblock", 4)
+	spec := machinetest.Spec("twoblock", 4)
 	want, _ := train(t, spec, 2)
 	values := newToyStore()
-	c := newCluster(t, coordinator.Config{Store: values, Limits: coordinator.Limits{Backoff: ms, MaxBackoff: 2 * ms}})
+	c := newCluster(t, coordinator.Config{Store: values, Limits: machine.Limits{Backoff: ms, MaxBackoff: 2 * ms}})
 	job := c.submit("j", spec)
 	var full atomic.Bool
 	var refused atomic.Int64

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/journal"
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/grpc"
@@ -15,14 +18,14 @@ import (
 // jammedJournal makes nothing durable while its gate is locked, as one on a file system of
 // other hosts may for a while.
 type jammedJournal struct {
-	coordinator.MemoryJournal
+	journal.Memory
 	gate sync.RWMutex
 }
 
 func (j *jammedJournal) Sync(n uint64) error {
 	j.gate.RLock()
 	defer j.gate.RUnlock()
-	return j.MemoryJournal.Sync(n)
+	return j.Memory.Sync(n)
 }
 
 // Whatever the journal does, who calls is heard, and who does not is missed. Who waits for
@@ -30,7 +33,7 @@ func (j *jammedJournal) Sync(n uint64) error {
 func TestJammedJournal(t *testing.T) {
 	t.Parallel()
 	j := &jammedJournal{}
-	c := newCluster(t, coordinator.Config{Store: newToyStore(), Journal: j, Limits: coordinator.Limits{Lease: 1000 * ms}})
+	c := newCluster(t, coordinator.Config{Store: newToyStore(), Journal: j, Limits: machine.Limits{Lease: 1000 * ms}})
 	workers := func() map[string]*taxonv1.WorkerInfo {
 		r, err := c.jobs.Workers(t.Context(), &taxonv1.WorkersRequest{})
 		if err != nil {
@@ -57,7 +60,7 @@ func TestJammedJournal(t *testing.T) {
 		}
 	}
 	lively, silent := register("lively"), register("silent")
-	c.submit("j", toySpec("twoblock", 0))
+	c.submit("j", machinetest.Spec("twoblock", 0))
 
 	ctx, end := context.WithCancel(t.Context())
 	var rest sync.WaitGroup
@@ -110,7 +113,7 @@ func (s services) RegisterService(d *grpc.ServiceDesc, impl any) { s[d.ServiceNa
 func TestAnswersThatComeTooLate(t *testing.T) {
 	t.Parallel()
 	store := newToyStore()
-	c := newCluster(t, coordinator.Config{Store: store, Journal: &coordinator.MemoryJournal{}})
+	c := newCluster(t, coordinator.Config{Store: store, Journal: &journal.Memory{}})
 	caught := services{}
 	c.server.Register(caught)
 	tasks := caught["taxon.v1.Tasks"].(taxonv1.TasksServer)
@@ -118,7 +121,7 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.submit("j", toySpec("twoblock", 0))
+	c.submit("j", machinetest.Spec("twoblock", 0))
 	first, err := tasks.Lease(t.Context(), &taxonv1.LeaseRequest{Worker: r.Worker})
 	if err != nil {
 		t.Fatal(err)

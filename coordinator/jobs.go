@@ -5,21 +5,24 @@ import (
 	"errors"
 	"time"
 
-	taxonv1 "taxon/proto/taxon/v1"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/coordinator/machine"
 	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // watchEvery is the least time between two messages of a Watch.
 const watchEvery = 50 * time.Millisecond
 
+// logBatch is the number of lines in one message of a Logs stream.
+const logBatch = 256
+
 // Submit implements the Jobs service.
 func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
-	p, err := prepare(r.GetSpec())
+	e, err := machine.Submit{ID: r.GetJob(), Name: r.GetName(), Spec: r.GetSpec(), Replicas: r.GetReplicas()}.Prepare()
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -27,7 +30,8 @@ func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*tax
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	a := s.step(Submit{ID: r.GetJob(), Name: r.GetName(), Spec: r.GetSpec(), Replicas: r.GetReplicas(), Avoid: avoid, prepared: p})
+	e.Avoid = avoid
+	a := s.step(e)
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -56,7 +60,7 @@ func (s *jobService) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreaming
 		if n := len(st.Trace); n > 0 {
 			after = st.Trace[n-1].Sweep
 		}
-		if hasEnded(st.State) {
+		if st.State.Ended() {
 			return nil
 		}
 		select {
@@ -72,15 +76,10 @@ func (s *jobService) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreaming
 	}
 }
 
-func hasEnded(state taxonv1.JobState) bool {
-	return state == taxonv1.JobState_JOB_STATE_DONE || state == taxonv1.JobState_JOB_STATE_FAILED ||
-		state == taxonv1.JobState_JOB_STATE_CANCELLED
-}
-
 // Cancel implements the Jobs service. The job has ended only when its status says so: a
 // checkpoint may have to be written first.
 func (s *jobService) Cancel(_ context.Context, r *taxonv1.CancelRequest) (*taxonv1.JobStatus, error) {
-	if a := s.step(Cancel{Job: r.GetJob(), Discard: r.GetDiscard()}); a.err != nil {
+	if a := s.step(machine.Cancel{Job: r.GetJob(), Discard: r.GetDiscard()}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	st, _, err := s.status(r.GetJob(), 0)
@@ -105,21 +104,123 @@ func (s *Server) status(job string, after uint32) (*taxonv1.JobStatus, <-chan st
 	return st, changed, nil
 }
 
+// ListJobs implements the Jobs service.
+func (s *jobService) ListJobs(context.Context, *taxonv1.ListJobsRequest) (*taxonv1.ListJobsResult, error) {
+	s.mu.Lock()
+	jobs, number, broken := s.machine.Jobs(s.now()), s.written, s.broken
+	s.mu.Unlock()
+	if broken != nil {
+		return nil, rpcError(broken)
+	}
+	if err := s.sync(number); err != nil {
+		return nil, rpcError(err)
+	}
+	return &taxonv1.ListJobsResult{Jobs: jobs}, nil
+}
+
+// Describe implements the Jobs service.
+func (s *jobService) Describe(_ context.Context, r *taxonv1.JobRequest) (*taxonv1.JobResult, error) {
+	return s.describe(r.GetJob())
+}
+
+// describe is what workers and exports need of a job.
+func (s *Server) describe(id string) (*taxonv1.JobResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out, err := s.machine.Describe(id)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return out, nil
+}
+
+// Resume implements the Jobs service.
+func (s *jobService) Resume(_ context.Context, r *taxonv1.ResumeRequest) (*taxonv1.JobStatus, error) {
+	if a := s.step(machine.Resume{Job: r.GetJob(), Criteria: machine.StopCriteria{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}}); a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	st, _, err := s.status(r.GetJob(), 0)
+	return st, err
+}
+
+// Restore implements the Jobs service.
+func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
+	e, job, err := machine.Restore{State: r.GetState(), Shards: r.GetShards(), Replicas: r.GetReplicas()}.Prepare()
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	_, settle, err := s.claim(ctx, job, r.GetState())
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	a := s.step(e)
+	if a.err != nil {
+		return nil, rpcError(a.err)
+	}
+	s.settled(a.job, settle)
+	st, _, err := s.status(a.job, 0)
+	return st, err
+}
+
+// Logs implements the Jobs service.
+func (s *jobService) Logs(r *taxonv1.LogsRequest, stream grpc.ServerStreamingServer[taxonv1.LogLines]) error {
+	ctx := stream.Context()
+	after := r.GetAfter()
+	for {
+		st, changed, err := s.status(r.GetJob(), ^uint32(0)) // first: lines that come after it raise changed
+		if err != nil {
+			return err
+		}
+		for {
+			lines, err := s.logLines(r.GetJob(), after)
+			if err != nil {
+				return rpcError(err)
+			}
+			if len(lines) == 0 {
+				break
+			}
+			if err := stream.Send(&taxonv1.LogLines{Lines: lines}); err != nil {
+				return err
+			}
+			after = lines[len(lines)-1].Number
+		}
+		if !r.GetFollow() || st.State.Ended() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.ctx.Done():
+			return rpcError(errClosing)
+		}
+		if err := pause.For(ctx, watchEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) logLines(job string, after uint64) ([]*taxonv1.LogLine, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Log(job, after, logBatch)
+}
+
 var errClosing = errors.New("the coordinator is closing")
 
 // rpcError gives an error its gRPC code.
 func rpcError(err error) error {
 	code := codes.Unavailable
 	switch {
-	case errors.Is(err, ErrUnknownWorker), errors.Is(err, ErrUnknownJob), errors.Is(err, ErrUnknownMember):
+	case errors.Is(err, machine.ErrUnknownWorker), errors.Is(err, machine.ErrUnknownJob), errors.Is(err, machine.ErrUnknownMember):
 		code = codes.NotFound
-	case errors.Is(err, ErrJobExists), errors.Is(err, ErrDiscarded), errors.Is(err, ErrTwin), errors.Is(err, ErrNoRoom):
+	case errors.Is(err, machine.ErrJobExists), errors.Is(err, machine.ErrDiscarded), errors.Is(err, machine.ErrTwin), errors.Is(err, machine.ErrNoRoom):
 		code = codes.AlreadyExists
-	case errors.Is(err, ErrTooManyJobs), errors.Is(err, ErrTooLarge), errors.Is(err, ErrTooManyWorkers):
+	case errors.Is(err, machine.ErrTooManyJobs), errors.Is(err, machine.ErrTooLarge), errors.Is(err, machine.ErrTooManyWorkers):
 		code = codes.ResourceExhausted
-	case errors.Is(err, ErrBadMember):
+	case errors.Is(err, machine.ErrBadMember):
 		code = codes.InvalidArgument
-	case errors.Is(err, ErrNotResumable), errors.Is(err, ErrCaps), errors.Is(err, ErrNoShards), errors.Is(err, ErrFewShards), errors.Is(err, ErrKeepShard):
+	case errors.Is(err, machine.ErrNotResumable), errors.Is(err, machine.ErrStopCriteria), errors.Is(err, machine.ErrNoShards), errors.Is(err, machine.ErrFewShards), errors.Is(err, machine.ErrKeepShard):
 		code = codes.FailedPrecondition
 	}
 	return status.Error(code, err.Error())

@@ -3,30 +3,32 @@ package coordinator
 import (
 	"context"
 	"fmt"
-
-	taxonv1 "taxon/proto/taxon/v1"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"taxon/coordinator/machine"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // JoinStore implements the Members service.
 func (s *memberService) JoinStore(_ context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
-	a := s.beat(JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
+	a := s.beat(machine.JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
 		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := &taxonv1.JoinStoreResult{HeartbeatMs: uint32(s.machine.limits.Lease / (3 * millisecond))}
+	out := &taxonv1.JoinStoreResult{HeartbeatMs: uint32(s.config.Limits.Lease.Milliseconds() / 3)}
 	out.Shards, out.Version = s.machine.Shards()
 	return out, nil
 }
 
 // LeaveStore implements the Members service.
 func (s *memberService) LeaveStore(_ context.Context, r *taxonv1.LeaveStoreRequest) (*taxonv1.LeaveStoreResult, error) {
-	if a := s.step(LeaveShard{ID: r.GetId()}); a.err != nil {
+	if a := s.step(machine.LeaveShard{ID: r.GetId()}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	return &taxonv1.LeaveStoreResult{}, nil
@@ -36,23 +38,20 @@ func (s *memberService) LeaveStore(_ context.Context, r *taxonv1.LeaveStoreReque
 func (s *jobService) Stores(context.Context, *taxonv1.StoresRequest) (*taxonv1.StoresResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shards, version := s.machine.Shards()
-	for _, h := range shards {
-		h.Jobs = s.machine.jobsOn(h.Id)
-	}
+	shards, version := s.machine.Stores()
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
 }
 
 // ForgetStore implements the Jobs service.
 func (s *jobService) ForgetStore(_ context.Context, r *taxonv1.ForgetStoreRequest) (*taxonv1.Shard, error) {
 	s.mu.Lock()
-	was := &taxonv1.Shard{Id: r.GetId()}
-	if h := s.machine.shard(r.GetId()); h != nil {
-		was = h.message()
-		was.Jobs = s.machine.jobsOn(h.id)
-	}
+	shards, _ := s.machine.Stores()
 	s.mu.Unlock()
-	if a := s.step(ForgetShard{ID: r.GetId(), Force: r.GetForce()}); a.err != nil {
+	was := &taxonv1.Shard{Id: r.GetId()}
+	if at := slices.IndexFunc(shards, func(h *taxonv1.Shard) bool { return h.Id == r.GetId() }); at >= 0 {
+		was = shards[at]
+	}
+	if a := s.step(machine.ForgetShard{ID: r.GetId(), Force: r.GetForce()}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	return was, nil
@@ -67,7 +66,7 @@ func (s *jobService) Workers(context.Context, *taxonv1.WorkersRequest) (*taxonv1
 
 // Drain implements the Jobs service.
 func (s *jobService) Drain(_ context.Context, r *taxonv1.DrainRequest) (*taxonv1.WorkerInfo, error) {
-	a := s.step(Drain{Worker: r.GetWorker()})
+	a := s.step(machine.Drain{Worker: r.GetWorker()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
+	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 
@@ -44,11 +47,11 @@ func (c *cluster) logs(r *taxonv1.LogsRequest) []*taxonv1.LogLine {
 func TestListsAndLogs(t *testing.T) {
 	store := newToyStore()
 	c := newCluster(t, coordinator.Config{Store: store})
-	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: toySpec("twoblock", 3), Job: "a", Name: "the first"})
+	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 3), Job: "a", Name: "the first"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.submit("b", toySpec("parity", 2))
+	c.submit("b", machinetest.Spec("parity", 2))
 	c.work(2, store)
 	lines := c.logs(&taxonv1.LogsRequest{Job: "a", Follow: true})
 	if len(lines) < 5 || !strings.HasPrefix(lines[0].Text, "queued") || lines[len(lines)-1].Text != "done" {
@@ -86,11 +89,11 @@ func TestListsAndLogs(t *testing.T) {
 
 // A queue that is full refuses with the number.
 func TestFullQueue(t *testing.T) {
-	c := newCluster(t, coordinator.Config{Store: newToyStore(), Limits: coordinator.Limits{MaxRunning: 1, MaxQueued: 2}})
+	c := newCluster(t, coordinator.Config{Store: newToyStore(), Limits: machine.Limits{MaxRunning: 1, MaxQueued: 2}})
 	for _, id := range []string{"a", "b", "c"} {
-		c.submit(id, toySpec("twoblock", 0))
+		c.submit(id, machinetest.Spec("twoblock", 0))
 	}
-	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: toySpec("twoblock", 0), Job: "d"})
+	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Job: "d"})
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "3 jobs") {
 		t.Errorf("a fourth job: %v", err)
 	}
@@ -101,17 +104,17 @@ func TestFullQueue(t *testing.T) {
 	if _, err := c.jobs.Cancel(t.Context(), &taxonv1.CancelRequest{Job: "b", Discard: true}); err != nil {
 		t.Fatal(err)
 	}
-	c.submit("d", toySpec("twoblock", 0))
+	c.submit("d", machinetest.Spec("twoblock", 0))
 }
 
 // A job that is cancelled in its middle goes on where it was, to the same weights; one
 // that was discarded leaves nothing in the store and can't go on.
 func TestCancelAndResumeInPlace(t *testing.T) {
 	for _, schedule := range schedules {
-		want, _ := train(t, toySpec(schedule, 0), 1)
+		want, _ := train(t, machinetest.Spec(schedule, 0), 1)
 		store := newToyStore()
 		c := newCluster(t, coordinator.Config{Store: store})
-		job := c.submit("", toySpec(schedule, 0))
+		job := c.submit("", machinetest.Spec(schedule, 0))
 		var once sync.Once
 		c.work(2, executorFunc(func(ctx context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error) {
 			if l.Sweep == 3 {
@@ -155,7 +158,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // A drained worker is told with its next question, and leaves its tasks done.
 func TestDrain(t *testing.T) {
 	c := newCluster(t, coordinator.Config{Store: newToyStore()})
-	c.submit("j", toySpec("twoblock", 0))
+	c.submit("j", machinetest.Spec("twoblock", 0))
 	r, err := c.tasks.Register(t.Context(), &taxonv1.RegisterRequest{Name: "host", Slots: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +181,8 @@ func TestDrain(t *testing.T) {
 
 // Shards are known with where they are, and a job's are those that were up.
 func TestStores(t *testing.T) {
-	c := newCluster(t, coordinator.Config{Store: newToyStore(), Limits: coordinator.Limits{NeedShards: true, Lease: 300 * ms}})
-	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: toySpec("twoblock", 0)}); status.Code(err) != codes.FailedPrecondition {
+	c := newCluster(t, coordinator.Config{Store: newToyStore(), Limits: machine.Limits{NeedShards: true, Lease: 300 * ms}})
+	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0)}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("a job without shards: %v", err)
 	}
 	if _, err := c.stores.JoinStore(t.Context(), &taxonv1.JoinStoreRequest{Addr: "host:1"}); status.Code(err) != codes.InvalidArgument {
@@ -190,10 +193,10 @@ func TestStores(t *testing.T) {
 			t.Fatalf("%v, %v", r, err)
 		}
 	}
-	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: toySpec("twoblock", 0), Replicas: 3}); status.Code(err) != codes.FailedPrecondition {
+	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Replicas: 3}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("three replicas on two shards: %v", err)
 	}
-	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: toySpec("twoblock", 0), Job: "j", Replicas: 2})
+	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Job: "j", Replicas: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +237,7 @@ func (c *checkpoints) RestoreCheckpoint(context.Context, string) ([]byte, error)
 // A store that loses values: they are made again, or the job goes back to its last
 // checkpoint, or to its beginning; the weights are the same.
 func TestLostValues(t *testing.T) {
-	want, _ := train(t, toySpec("twoblock", 0), 1)
+	want, _ := train(t, machinetest.Spec("twoblock", 0), 1)
 	for _, test := range []struct {
 		name              string
 		keep, checkpoints bool
@@ -246,14 +249,14 @@ func TestLostValues(t *testing.T) {
 		{"from a checkpoint", false, true, true, false, true},
 	} {
 		toy := newToyStore()
-		config := coordinator.Config{Store: toy, Limits: coordinator.Limits{KeepInputs: test.keep, CheckpointEvery: 1}}
+		config := coordinator.Config{Store: toy, Limits: machine.Limits{KeepInputs: test.keep, CheckpointEvery: 1}}
 		if test.checkpoints {
 			config.Checkpointer = &checkpoints{store: toy}
 		}
 		c := newCluster(t, config)
 		var once sync.Once
 		c.work(2, executorFunc(func(_ context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error) {
-			if l.Sweep == 4 && maps(l) {
+			if l.Sweep == 4 && l.Items == recursive.Blocks {
 				once.Do(func() { toy.lose(l, test.all) })
 			}
 			for {
@@ -266,7 +269,7 @@ func TestLostValues(t *testing.T) {
 				}
 			}
 		}))
-		st := c.wait(c.submit("", toySpec("twoblock", 0)))
+		st := c.wait(c.submit("", machinetest.Spec("twoblock", 0)))
 		got, err := toy.weights(st)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: ended %v %s: other weights, %v", test.name, st.State, st.Error, err)
@@ -309,8 +312,8 @@ func TestErrandsOfJobsDoNotWait(t *testing.T) {
 	toy := newToyStore()
 	stuck := &stuckStore{toyStore: toy, job: "a"}
 	c := newCluster(t, coordinator.Config{Store: stuck})
-	c.submit("a", toySpec("twoblock", 2))
-	c.submit("b", toySpec("twoblock", 2))
+	c.submit("a", machinetest.Spec("twoblock", 2))
+	c.submit("b", machinetest.Spec("twoblock", 2))
 	c.work(2, toy)
 	c.wait("a")
 	c.wait("b")
@@ -333,10 +336,10 @@ func (s *stuckStore) Commit(ctx context.Context, job string, step uint32, attemp
 // Registrations are bounded: who floods the coordinator with names is refused, and one
 // that leaves makes room.
 func TestWorkersAreBounded(t *testing.T) {
-	m := coordinator.NewMachine(coordinator.Limits{})
+	m := machine.New(machine.Limits{})
 	register := func() error {
-		for _, a := range m.Step(0, coordinator.Register{Name: "w", Slots: 1}) {
-			if r, ok := a.(coordinator.Refused); ok {
+		for _, a := range m.Step(0, machine.Register{Name: "w", Slots: 1}) {
+			if r, ok := a.(machine.Refused); ok {
 				return r.Err
 			}
 		}
@@ -347,10 +350,10 @@ func TestWorkersAreBounded(t *testing.T) {
 			t.Fatalf("worker %d: %v", n, err)
 		}
 	}
-	if err := register(); !errors.Is(err, coordinator.ErrTooManyWorkers) {
+	if err := register(); !errors.Is(err, machine.ErrTooManyWorkers) {
 		t.Errorf("one too many: %v", err)
 	}
-	m.Step(0, coordinator.Leave{Worker: "w1"})
+	m.Step(0, machine.Leave{Worker: "w1"})
 	if err := register(); err != nil {
 		t.Errorf("after one has left: %v", err)
 	}

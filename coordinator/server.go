@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
-	taxonv1 "taxon/proto/taxon/v1"
-
 	"google.golang.org/grpc"
+
+	"taxon/coordinator/journal"
+	"taxon/coordinator/machine"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // compactBytes is the journal's size at which it is replaced by a snapshot: some
@@ -30,7 +32,7 @@ type Store interface {
 }
 
 // Checkpointer saves what a job goes on from: the machine's state of it and the store's
-// values of the steps named. State goes to Server.Resume.
+// values of the steps named. State goes to Server.SubmitCheckpoint.
 type Checkpointer interface {
 	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
 }
@@ -61,10 +63,10 @@ type Config struct {
 	Show func(ctx context.Context, st *taxonv1.JobStatus) error
 	// Ended is told of each job that ends, at once: it must not wait for the server; nil: nobody.
 	Ended    func(job string, state taxonv1.JobState)
-	Journal  Journal // nil: none; a Server closes it
-	Snapshot []byte  // what the journal held when it was opened
+	Journal  journal.Journal // nil: none; a Server closes it
+	Snapshot []byte          // what the journal held when it was opened
 	Records  [][]byte
-	Limits   Limits
+	Limits   machine.Limits
 	Failed   func(error) // told of failures that belong to no call (journal, store), each as it happens; nil: not told
 }
 
@@ -79,10 +81,10 @@ type Server struct {
 	closing sync.Once
 
 	mu      sync.Mutex // guards what follows
-	machine *Machine
+	machine *machine.Machine
 	wake    chan struct{} // closed and replaced when tasks may be waiting
 	changed chan struct{} // closed and replaced when some status changed
-	errands errands
+	effects effects
 	broken  error         // the journal failed: nothing is answered any more
 	halted  chan struct{} // closed when broken is set
 	written uint64        // number of the last record in the journal
@@ -99,9 +101,10 @@ func NewServer(config Config) (*Server, error) {
 	config.Limits.Checkpoints = config.Checkpointer != nil
 	config.Limits.Shows = config.Show != nil
 	config.Limits.Durable = config.Journal != nil
-	config.Limits.Gap = config.Limits.withDefaults().Lease / 8 // some ticks; and most of a lease is left to be heard in
+	config.Limits = config.Limits.WithDefaults()
+	config.Limits.Gap = config.Limits.Lease / 8 // some ticks; and most of a lease is left to be heard in
 	s := &Server{
-		config: config, start: time.Now(), machine: NewMachine(config.Limits),
+		config: config, start: time.Now(), machine: machine.New(config.Limits),
 		wake: make(chan struct{}), changed: make(chan struct{}), halted: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -139,13 +142,13 @@ type (
 	}
 )
 
-// Close stops the clock and the errands, ends waiting calls and closes the journal. It
+// Close stops the clock and the effects, ends waiting calls and closes the journal. It
 // leaves jobs as they are: what is in the journal goes on with the next server.
 func (s *Server) Close() error {
 	var err error
 	s.closing.Do(func() {
 		s.cancel()
-		s.errands.close()
+		s.effects.close()
 		s.joined.Wait()
 		if s.config.Journal != nil {
 			err = s.config.Journal.Close()
@@ -168,13 +171,18 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Resume submits a job that goes on from a checkpoint's state and returns its id.
-func (s *Server) Resume(state []byte) (string, error) {
-	r := s.step(Resume{State: state})
+// SubmitCheckpoint submits a job that goes on from a checkpoint's state and returns its id.
+func (s *Server) SubmitCheckpoint(state []byte) (string, error) {
+	r := s.step(machine.SubmitCheckpoint{State: state})
 	if r.err != nil {
 		return "", r.err
 	}
 	return r.job, nil
+}
+
+// WeightsLost notes that the weights of a job that is done are not in the store any more.
+func (s *Server) WeightsLost(job, reason string) error {
+	return s.step(machine.WeightsLost{Job: job, Reason: reason}).err
 }
 
 // State is what a checkpoint of a job would hold now, and the steps whose values the next
@@ -182,25 +190,18 @@ func (s *Server) Resume(state []byte) (string, error) {
 func (s *Server) State(id string) (state []byte, steps []uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.machine.find(id)
-	switch {
-	case j == nil:
-		return nil, nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
-	case j.Dropped:
-		return nil, nil, fmt.Errorf("job %s: its values are gone", id)
-	}
-	return j.encode(), j.Values.latest(), nil
+	return s.machine.State(id)
 }
 
 // rebuild brings the machine to where the journal ends.
 func (s *Server) rebuild() error {
 	if s.config.Snapshot != nil {
-		if err := s.machine.Restore(s.config.Snapshot); err != nil {
+		if err := s.machine.LoadSnapshot(s.config.Snapshot); err != nil {
 			return err
 		}
 	}
 	for n, data := range s.config.Records {
-		var r Record
+		var r machine.Record
 		if err := json.Unmarshal(data, &r); err != nil {
 			return fmt.Errorf("journal record %d: %w", n, err)
 		}
@@ -216,7 +217,9 @@ func (s *Server) rebuild() error {
 }
 
 // now is wall-clock time that does not jump while the server lives.
-func (s *Server) now() Tick { return Tick(s.start.UnixNano() + int64(time.Since(s.start))) }
+func (s *Server) now() machine.Tick {
+	return machine.Tick(s.start.UnixNano() + int64(time.Since(s.start)))
+}
 
 // reply collects the actions that answer an event.
 type reply struct {
@@ -224,7 +227,7 @@ type reply struct {
 	job       string
 	worker    string
 	leases    []*taxonv1.Lease
-	lost      []*taxonv1.LeaseId
+	lost      machine.Lost
 	accepted  int
 	dismissed bool
 
@@ -242,7 +245,7 @@ func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
 
 // step gives the machine events, one after the other, carries out the actions and returns
 // the answer once all records are durable: it may tell of what another call has decided.
-func (s *Server) step(events ...Event) reply {
+func (s *Server) step(events ...machine.Event) reply {
 	r := s.happen(events...)
 	if err := s.sync(r.written); err != nil {
 		return reply{err: err}
@@ -252,7 +255,7 @@ func (s *Server) step(events ...Event) reply {
 
 // beat is step of a sign of life. Its answer waits for no records but its own, and most have
 // none: the next one must not come late by a journal that is slow.
-func (s *Server) beat(e Event) reply {
+func (s *Server) beat(e machine.Event) reply {
 	r := s.happen(e)
 	if err := s.sync(r.own); err != nil {
 		return reply{err: err}
@@ -261,14 +264,14 @@ func (s *Server) beat(e Event) reply {
 }
 
 // happen is step without any wait.
-func (s *Server) happen(events ...Event) reply {
+func (s *Server) happen(events ...machine.Event) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.take(events...)
 }
 
 // take is happen for a caller that holds mu.
-func (s *Server) take(events ...Event) (r reply) {
+func (s *Server) take(events ...machine.Event) (r reply) {
 	if s.broken != nil {
 		return reply{err: s.broken}
 	}
@@ -283,32 +286,32 @@ func (s *Server) take(events ...Event) (r reply) {
 }
 
 // carryOut executes actions and notes what they answer; the caller holds mu.
-func (s *Server) carryOut(actions []Action, r *reply) {
+func (s *Server) carryOut(actions []machine.Action, r *reply) {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case Persist:
+		case machine.Persist:
 			s.append(a.Record)
-		case Submitted:
+		case machine.Submitted:
 			r.job = a.Job
-		case Registered:
+		case machine.Registered:
 			r.worker = a.Worker
-		case Grant:
+		case machine.Grant:
 			r.leases = append(r.leases, a.Lease)
-		case Lost:
-			r.lost = a.Leases
-		case Dismissed:
+		case machine.Lost:
+			r.lost = a
+		case machine.Dismissed:
 			r.dismissed = true
-		case Accepted:
+		case machine.Accepted:
 			r.accepted++
-		case Refused:
+		case machine.Refused:
 			r.err = a.Err
-		case CommitStep, DropSteps, SaveJob, LoadJob, ShowWeights:
-			s.errands.add(jobOf(a), errand{action: a, after: s.written}, s.carry)
-		case Wake:
+		case machine.CommitStep, machine.DropSteps, machine.SaveJob, machine.LoadJob, machine.ShowWeights:
+			s.effects.add(jobOf(a), effect{action: a, after: s.written}, s.execute)
+		case machine.Wake:
 			close(s.wake)
 			s.wake = make(chan struct{})
-		case Changed, Ended:
-			if e, ok := a.(Ended); ok && s.config.Ended != nil {
+		case machine.Changed, machine.Ended:
+			if e, ok := a.(machine.Ended); ok && s.config.Ended != nil {
 				s.config.Ended(e.Job, e.State)
 			}
 			close(s.changed)
@@ -318,7 +321,7 @@ func (s *Server) carryOut(actions []Action, r *reply) {
 }
 
 // append writes a record to the journal's buffer. The caller holds mu.
-func (s *Server) append(r Record) {
+func (s *Server) append(r machine.Record) {
 	j := s.config.Journal
 	if j == nil {
 		return
@@ -366,7 +369,7 @@ func (s *Server) tell(err error) {
 
 // repeat does something at every tick, until the server closes.
 func (s *Server) repeat(do func()) {
-	clock := time.NewTicker(min(tickEvery, max(time.Duration(s.machine.limits.Gap), time.Millisecond)))
+	clock := time.NewTicker(min(tickEvery, max(time.Duration(s.config.Limits.Gap), time.Millisecond)))
 	defer clock.Stop()
 	for {
 		select {
@@ -383,7 +386,7 @@ func (s *Server) repeat(do func()) {
 func (s *Server) keepTime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take(Time{Pending: s.written - s.durable})
+	s.take(machine.Time{Pending: s.written - s.durable})
 }
 
 // keepJournal makes durable what no call waits for, and keeps the journal short.
@@ -420,9 +423,9 @@ func (s *Server) compact() {
 	}
 }
 
-// Ahead tells how a job's step under way stands, and what follows it.
-func (s *Server) Ahead(id string) (Ahead, error) {
+// Lookahead tells how a job's step under way stands, and what follows it.
+func (s *Server) Lookahead(id string) (machine.Lookahead, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.machine.Ahead(id)
+	return s.machine.Lookahead(id)
 }

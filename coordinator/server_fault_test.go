@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/journal"
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 
@@ -56,9 +59,9 @@ func (c *checkpoints) Checkpoint(_ context.Context, job string, sweep uint32, st
 func TestCheckpointAndResume(t *testing.T) {
 	for _, schedule := range schedules {
 		t.Run(schedule, func(t *testing.T) {
-			want, calm := train(t, toySpec(schedule, 0), 2)
+			want, calm := train(t, machinetest.Spec(schedule, 0), 2)
 			for _, stopAt := range []uint32{1, 2, 5} {
-				got, st := trainInTwoParts(t, toySpec(schedule, 0), stopAt)
+				got, st := trainInTwoParts(t, machinetest.Spec(schedule, 0), stopAt)
 				if !slices.Equal(got, want) {
 					t.Errorf("stopped at sweep %d: other weights", stopAt)
 				}
@@ -75,7 +78,7 @@ func trainInTwoParts(t *testing.T, spec *taxonv1.JobSpec, stopAt uint32) ([]uint
 	t.Helper()
 	store := newToyStore()
 	points := &checkpoints{store: store}
-	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: coordinator.Limits{CheckpointEvery: 1, Lease: 60 * ms}})
+	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: machine.Limits{CheckpointEvery: 1, Lease: 60 * ms}})
 	var once sync.Once
 	points.at = func(sweep uint32) {
 		if sweep >= stopAt {
@@ -103,11 +106,11 @@ func trainInTwoParts(t *testing.T, spec *taxonv1.JobSpec, stopAt uint32) ([]uint
 
 	c = newCluster(t, coordinator.Config{Store: points.saved})
 	c.work(3, points.saved)
-	id, err := c.server.Resume(points.state)
+	id, err := c.server.SubmitCheckpoint(points.state)
 	if err != nil || id != "j" {
 		t.Fatalf("resume: job %q, %v", id, err)
 	}
-	if _, err := c.server.Resume(points.state); !errors.Is(err, coordinator.ErrJobExists) {
+	if _, err := c.server.SubmitCheckpoint(points.state); !errors.Is(err, machine.ErrJobExists) {
 		t.Errorf("a second resume: %v", err)
 	}
 	st = c.wait("j")
@@ -124,9 +127,9 @@ func trainInTwoParts(t *testing.T, spec *taxonv1.JobSpec, stopAt uint32) ([]uint
 func TestCheckpointThatFails(t *testing.T) {
 	store := newToyStore()
 	points := &checkpoints{store: store, err: errors.New("no space left on device")}
-	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: coordinator.Limits{CheckpointEvery: 1}})
+	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: machine.Limits{CheckpointEvery: 1}})
 	c.work(1, store)
-	spec := toySpec("twoblock", 0)
+	spec := machinetest.Spec("twoblock", 0)
 	spec.Options.Gap = 1e-300 // never
 	st := c.wait(c.submit("", spec))
 	if st.State != taxonv1.JobState_JOB_STATE_FAILED || !strings.Contains(st.Error, "no space left") {
@@ -136,7 +139,7 @@ func TestCheckpointThatFails(t *testing.T) {
 
 // The server is killed again and again, with its journal in a file; agents come and go.
 func TestServerRestarts(t *testing.T) {
-	want, _ := train(t, toySpec("twoblock", 0), 1)
+	want, _ := train(t, machinetest.Spec("twoblock", 0), 1)
 	store := newToyStore()
 	rng := rand.New(rand.NewPCG(3, 1))
 	dir := t.TempDir()
@@ -144,16 +147,16 @@ func TestServerRestarts(t *testing.T) {
 		if life > 100 {
 			t.Fatal("the job does not end")
 		}
-		journal, snapshot, records, err := coordinator.OpenJournal(dir)
+		journal, snapshot, records, err := journal.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := newCluster(t, coordinator.Config{
 			Store: store, Journal: journal, Snapshot: snapshot, Records: records,
-			Limits: coordinator.Limits{Lease: 100 * ms},
+			Limits: machine.Limits{Lease: 100 * ms},
 		})
 		if life == 0 {
-			c.submit("j", toySpec("twoblock", 0))
+			c.submit("j", machinetest.Spec("twoblock", 0))
 		}
 		// This life ends after some tasks: a deaf agent then holds leases that nobody renews.
 		left := 5 + rng.IntN(20)
@@ -210,7 +213,7 @@ func TestStoreOutage(t *testing.T) {
 	var told sync.Map
 	c := newCluster(t, coordinator.Config{Store: store, Failed: func(err error) { told.Store(err.Error(), true) }})
 	stop := c.work(2, store)
-	st := c.wait(c.submit("", toySpec("twoblock", 0)))
+	st := c.wait(c.submit("", machinetest.Spec("twoblock", 0)))
 	if st.State != taxonv1.JobState_JOB_STATE_DONE {
 		t.Errorf("job ended %v: %s", st.State, st.Error)
 	}
@@ -260,16 +263,16 @@ func TestSubmitErrors(t *testing.T) {
 			s.Structure.Children = append(s.Structure.Children, 0)
 		},
 	} {
-		spec := toySpec("twoblock", 0)
+		spec := machinetest.Spec("twoblock", 0)
 		change(spec)
 		_, err := c.jobs.Submit(context.Background(), &taxonv1.SubmitRequest{Spec: spec})
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c.submit("j", toySpec("twoblock", 0))
-	c.submit("j", toySpec("twoblock", 0)) // again, as after a lost answer
-	_, err := c.jobs.Submit(context.Background(), &taxonv1.SubmitRequest{Spec: toySpec("parity", 0), Job: "j"})
+	c.submit("j", machinetest.Spec("twoblock", 0))
+	c.submit("j", machinetest.Spec("twoblock", 0)) // again, as after a lost answer
+	_, err := c.jobs.Submit(context.Background(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("parity", 0), Job: "j"})
 	if status.Code(err) != codes.AlreadyExists {
 		t.Errorf("another job of one id: %v", err)
 	}
@@ -288,7 +291,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.submit("j", toySpec("twoblock", 0))
+	c.submit("j", machinetest.Spec("twoblock", 0))
 	for range 3 { // all tasks of the step
 		if l, err := c.tasks.Lease(context.Background(), &taxonv1.LeaseRequest{Worker: r.Worker}); err != nil || l.Lease == nil {
 			t.Fatal(err)
@@ -327,7 +330,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 // BenchmarkWholeJob measures what the machine, the shell and an agent cost per task on a
 // job of 212 blocks: divide by the tasks reported.
 func BenchmarkWholeJob(b *testing.B) {
-	spec := toySpec("twoblock", 40)
+	spec := machinetest.Spec("twoblock", 40)
 	spec.Options.Gap = 1e-300
 	for n := range 3300 {
 		name := fmt.Sprintf("x%d", n)
@@ -345,7 +348,7 @@ func BenchmarkWholeJob(b *testing.B) {
 			mu.Lock()
 			tasks++
 			mu.Unlock()
-			return &taxonv1.Sums{Values: toySums(l).sums()}, nil
+			return &taxonv1.Sums{Values: machinetest.Sums(l)}, nil
 		}))
 		c.wait(c.submit("", spec))
 		stop()

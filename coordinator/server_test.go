@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 
@@ -148,12 +149,12 @@ var schedules = []string{"twoblock", "parity", "colour", "jacobi", "flat"}
 func TestWholeJobs(t *testing.T) {
 	for _, schedule := range schedules {
 		t.Run(schedule, func(t *testing.T) {
-			want, st := train(t, toySpec(schedule, 0), 1)
+			want, st := train(t, machinetest.Spec(schedule, 0), 1)
 			if st.StoppedBy != "gap" || st.Certificate.GetGap() > 1e-3 || len(want) == 0 {
 				t.Fatalf("stopped by %q at gap %g with %d values", st.StoppedBy, st.Certificate.GetGap(), len(want))
 			}
 			for _, slots := range [][]int{{2}, {3}, {1, 2, 1}} {
-				if got, _ := train(t, toySpec(schedule, 0), slots...); !slices.Equal(got, want) {
+				if got, _ := train(t, machinetest.Spec(schedule, 0), slots...); !slices.Equal(got, want) {
 					t.Errorf("slots %v: other weights", slots)
 				}
 			}

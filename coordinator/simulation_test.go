@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/coordinator"
+	"taxon/coordinator/journal"
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -16,11 +18,11 @@ import (
 type simulation struct {
 	t        *testing.T
 	rng      *rand.Rand
-	limits   coordinator.Limits
-	machine  *coordinator.Machine
+	limits   machine.Limits
+	machine  *machine.Machine
 	store    *toyStore
-	journal  coordinator.MemoryJournal
-	now      coordinator.Tick
+	journal  journal.Memory
+	now      machine.Tick
 	workers  []string
 	running  []attempt // attempts under way, some of workers that were declared gone
 	held     []attempt // reports that were sent and may be sent again
@@ -33,10 +35,10 @@ type attempt struct {
 	lease  *taxonv1.Lease
 }
 
-const ms = coordinator.Tick(1e6)
+const ms = machine.Tick(1e6)
 
 // step gives the machine an event and carries out what the shell would.
-func (s *simulation) step(e coordinator.Event) (grants []*taxonv1.Lease, worker string) {
+func (s *simulation) step(e machine.Event) (grants []*taxonv1.Lease, worker string) {
 	grants, worker = s.carryOut(s.machine.Step(s.now, e))
 	if s.rng.IntN(200) == 0 {
 		_ = s.journal.Compact(func(cut func()) []byte { cut(); return s.machine.Snapshot() })
@@ -44,22 +46,22 @@ func (s *simulation) step(e coordinator.Event) (grants []*taxonv1.Lease, worker 
 	return grants, worker
 }
 
-func (s *simulation) carryOut(actions []coordinator.Action) (grants []*taxonv1.Lease, worker string) {
+func (s *simulation) carryOut(actions []machine.Action) (grants []*taxonv1.Lease, worker string) {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case coordinator.Persist:
+		case machine.Persist:
 			data, err := json.Marshal(&a.Record)
 			if err != nil {
 				s.t.Fatal(err)
 			}
 			s.journal.Append(data)
-		case coordinator.Grant:
+		case machine.Grant:
 			grants = append(grants, a.Lease)
-		case coordinator.Registered:
+		case machine.Registered:
 			worker = a.Worker
-		case coordinator.CommitStep:
+		case machine.CommitStep:
 			_ = s.store.Commit(s.t.Context(), a.Job, a.Step, a.Attempts)
-		case coordinator.DropSteps:
+		case machine.DropSteps:
 			_ = s.store.Drop(s.t.Context(), a.Job, a.Keep, a.Before)
 		}
 	}
@@ -69,15 +71,15 @@ func (s *simulation) carryOut(actions []coordinator.Action) (grants []*taxonv1.L
 // restart kills the coordinator and rebuilds it from the journal.
 func (s *simulation) restart() {
 	s.restarts++
-	m := coordinator.NewMachine(s.limits)
+	m := machine.New(s.limits)
 	snapshot, records := s.journal.Contents()
 	if snapshot != nil {
-		if err := m.Restore(snapshot); err != nil {
+		if err := m.LoadSnapshot(snapshot); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	for _, data := range records {
-		var r coordinator.Record
+		var r machine.Record
 		if err := json.Unmarshal(data, &r); err != nil {
 			s.t.Fatal(err)
 		}
@@ -91,24 +93,24 @@ func (s *simulation) restart() {
 
 // turn does one random thing; trouble in [0, 1) says how often it is an unkind one.
 func (s *simulation) turn(trouble float64) {
-	s.now += coordinator.Tick(s.rng.IntN(20)) * ms
+	s.now += machine.Tick(s.rng.IntN(20)) * ms
 	if s.rng.Float64() < trouble {
 		s.harm()
 		return
 	}
 	switch {
 	case len(s.workers) == 0:
-		_, w := s.step(coordinator.Register{Name: "sim", Slots: 1})
+		_, w := s.step(machine.Register{Name: "sim", Slots: 1})
 		s.workers = append(s.workers, w)
 	case len(s.running) > 0 && s.rng.IntN(2) == 0:
 		s.finish(s.rng.IntN(len(s.running)))
 	case s.rng.IntN(4) == 0:
 		s.renewAll()
 	case s.rng.IntN(4) == 0:
-		s.step(coordinator.Time{})
+		s.step(machine.Time{})
 	case len(s.running) < 6:
 		w := s.workers[s.rng.IntN(len(s.workers))]
-		grants, _ := s.step(coordinator.Ask{Worker: w})
+		grants, _ := s.step(machine.RequestTask{Worker: w})
 		for _, l := range grants {
 			s.running = append(s.running, attempt{w, l})
 		}
@@ -117,18 +119,14 @@ func (s *simulation) turn(trouble float64) {
 
 func (s *simulation) renewAll() {
 	for _, w := range s.workers {
-		e := coordinator.Renew{Worker: w}
+		e := machine.Renew{Worker: w}
 		for _, a := range s.running {
 			if a.worker == w {
-				e.Leases = append(e.Leases, leaseID(a.lease))
+				e.Leases = append(e.Leases, machinetest.LeaseID(a.lease))
 			}
 		}
 		s.step(e)
 	}
-}
-
-func leaseID(l *taxonv1.Lease) *taxonv1.LeaseId {
-	return &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}
 }
 
 // finish runs an attempt and reports it; attempts whose inputs are gone were fenced off
@@ -137,7 +135,7 @@ func (s *simulation) finish(i int) {
 	a := s.running[i]
 	s.running = slices.Delete(s.running, i, i+1)
 	sums, err := s.store.run(a.lease)
-	e := coordinator.Report{Worker: a.worker, Lease: leaseID(a.lease), CPUSeconds: s.rng.Float64()}
+	e := machine.Report{Worker: a.worker, Lease: machinetest.LeaseID(a.lease), CPUSeconds: s.rng.Float64()}
 	if err != nil {
 		e.Error = err.Error()
 	} else {
@@ -154,7 +152,7 @@ func (s *simulation) finish(i int) {
 func (s *simulation) harm() {
 	switch s.rng.IntN(6) {
 	case 0: // a worker joins
-		_, w := s.step(coordinator.Register{Name: "sim", Slots: 2})
+		_, w := s.step(machine.Register{Name: "sim", Slots: 2})
 		s.workers = append(s.workers, w)
 	case 1: // a worker is killed: it is not heard of again, but what it wrote stays
 		if len(s.workers) > 0 {
@@ -166,21 +164,21 @@ func (s *simulation) harm() {
 		}
 	case 2: // nobody is heard for longer than a lease
 		s.now += 2 * s.limits.Lease
-		s.step(coordinator.Time{})
+		s.step(machine.Time{})
 		s.workers = nil // their attempts go on and report too late
 	case 3: // the coordinator is killed
 		s.restart()
 	case 4: // a report comes again
 		if len(s.held) > 0 {
 			a := s.held[s.rng.IntN(len(s.held))]
-			s.step(coordinator.Report{Worker: a.worker, Lease: leaseID(a.lease), Sums: figures{Primal: 1e9}.sums()})
+			s.step(machine.Report{Worker: a.worker, Lease: machinetest.LeaseID(a.lease), Sums: machinetest.Figures{Primal: 1e9}.Sums()})
 		}
 	case 5: // a task errs for a passing reason
 		if len(s.running) > 0 {
 			i := s.rng.IntN(len(s.running))
 			a := s.running[i]
 			s.running = slices.Delete(s.running, i, i+1)
-			s.step(coordinator.Report{Worker: a.worker, Lease: leaseID(a.lease), Error: "store is away"})
+			s.step(machine.Report{Worker: a.worker, Lease: machinetest.LeaseID(a.lease), Error: "store is away"})
 		}
 	}
 }
@@ -190,11 +188,11 @@ func simulate(t *testing.T, seed uint64, trouble float64, specs ...*taxonv1.JobS
 	t.Helper()
 	s = &simulation{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), store: newToyStore(), now: 1000 * ms,
-		limits: coordinator.Limits{Lease: 1000 * ms, MaxErrors: 100, MaxLosses: 1000},
+		limits: machine.Limits{Lease: 1000 * ms, MaxErrors: 100, MaxLosses: 1000},
 	}
-	s.machine = coordinator.NewMachine(s.limits)
+	s.machine = machine.New(s.limits)
 	for i, spec := range specs {
-		s.step(coordinator.Submit{ID: fmt.Sprintf("j%d", i), Spec: spec})
+		s.step(machine.Submit{ID: fmt.Sprintf("j%d", i), Spec: spec})
 	}
 	for i := range specs {
 		id := fmt.Sprintf("j%d", i)
@@ -225,10 +223,10 @@ func simulate(t *testing.T, seed uint64, trouble float64, specs ...*taxonv1.JobS
 func TestFaultsDoNotShow(t *testing.T) {
 	for _, schedule := range schedules {
 		t.Run(schedule, func(t *testing.T) {
-			want, calm, _ := simulate(t, 0, 0, toySpec(schedule, 0))
+			want, calm, _ := simulate(t, 0, 0, machinetest.Spec(schedule, 0))
 			harmed := 0
 			for seed := range uint64(6) {
-				got, end, s := simulate(t, seed, 0.1, toySpec(schedule, 0))
+				got, end, s := simulate(t, seed, 0.1, machinetest.Spec(schedule, 0))
 				if !slices.Equal(got[0], want[0]) {
 					t.Fatalf("seed %d: other weights", seed)
 				}
@@ -248,12 +246,12 @@ func TestFaultsDoNotShow(t *testing.T) {
 func TestJobsDoNotMix(t *testing.T) {
 	var alone [][]uint64
 	for _, schedule := range schedules {
-		w, _, _ := simulate(t, 0, 0, toySpec(schedule, 0))
+		w, _, _ := simulate(t, 0, 0, machinetest.Spec(schedule, 0))
 		alone = append(alone, w[0])
 	}
 	var specs []*taxonv1.JobSpec
 	for _, schedule := range schedules {
-		specs = append(specs, toySpec(schedule, 0))
+		specs = append(specs, machinetest.Spec(schedule, 0))
 	}
 	for seed := range uint64(4) {
 		got, _, _ := simulate(t, seed, 0.05, specs...)

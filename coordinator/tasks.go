@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	taxonv1 "taxon/proto/taxon/v1"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/coordinator/machine"
 	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 const (
@@ -25,21 +25,21 @@ const (
 
 // Register implements the Tasks service.
 func (s *taskService) Register(ctx context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
-	a := s.step(Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Previous: r.GetPrevious()})
+	a := s.step(machine.Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Previous: r.GetPrevious()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	if ctx.Err() != nil { // nobody hears the answer
-		s.happen(Leave{Worker: a.worker})
+		s.happen(machine.Leave{Worker: a.worker})
 	}
-	out := &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.machine.limits.Lease / millisecond)}
+	out := &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.config.Limits.Lease.Milliseconds())}
 	out.Shards, out.ShardsVersion = s.Shards()
 	return out, nil
 }
 
 // Leave implements the Tasks service.
 func (s *taskService) Leave(_ context.Context, r *taxonv1.LeaveRequest) (*taxonv1.LeaveResult, error) {
-	if a := s.step(Leave{Worker: r.GetWorker()}); a.err != nil {
+	if a := s.step(machine.Leave{Worker: r.GetWorker()}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	return &taxonv1.LeaveResult{}, nil
@@ -58,7 +58,7 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for e := (Ask{Worker: r.GetWorker(), Most: min(r.GetMost(), maxBatch)}); ; e.Waits = true {
+	for e := (machine.RequestTask{Worker: r.GetWorker(), Most: min(r.GetMost(), maxBatch)}); ; e.Waits = true {
 		s.mu.Lock()
 		wake := s.wake // before the question: what comes up after it is not missed
 		s.mu.Unlock()
@@ -92,9 +92,9 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 
 // giveBack returns leases that did not reach their worker.
 func (s *taskService) giveBack(worker string, leases []*taxonv1.Lease) {
-	var events []Event
+	var events []machine.Event
 	for _, l := range leases {
-		events = append(events, Report{Worker: worker, Returned: true, Lease: &taxonv1.LeaseId{
+		events = append(events, machine.Report{Worker: worker, Returned: true, Lease: &taxonv1.LeaseId{
 			Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch,
 		}})
 	}
@@ -103,18 +103,16 @@ func (s *taskService) giveBack(worker string, leases []*taxonv1.Lease) {
 
 // Renew implements the Tasks service.
 func (s *taskService) Renew(_ context.Context, r *taxonv1.RenewRequest) (*taxonv1.RenewResult, error) {
-	a := s.beat(Renew{Worker: r.GetWorker(), Leases: r.GetLeases()})
+	a := s.beat(machine.Renew{Worker: r.GetWorker(), Leases: r.GetLeases()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &taxonv1.RenewResult{Lost: a.lost, ShardsVersion: s.machine.shardsVersion}, nil
+	return &taxonv1.RenewResult{Lost: a.lost.Leases, ShardsVersion: a.lost.ShardsVersion}, nil
 }
 
 // Report implements the Tasks service.
 func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*taxonv1.ReportResult, error) {
-	var room [1]Event
+	var room [1]machine.Event
 	events := room[:0]
 	for _, t := range append([]*taxonv1.ReportRequest{r}, r.GetMore()...) {
 		if t.GetLease() == nil {
@@ -122,7 +120,7 @@ func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*ta
 		}
 		events = append(events, reportOf(r.GetWorker(), t))
 	}
-	last := events[len(events)-1].(Report) // the next tasks are handed out after all are noted
+	last := events[len(events)-1].(machine.Report) // the next tasks are handed out after all are noted
 	last.Next, last.Ahead, last.Most = r.GetNext(), r.GetAhead(), min(r.GetMost(), maxBatch)
 	events[len(events)-1] = last
 	a := s.step(events...)
@@ -137,18 +135,18 @@ func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*ta
 }
 
 // reportOf is the event of one task's report.
-func reportOf(worker string, r *taxonv1.ReportRequest) Report {
-	return Report{
+func reportOf(worker string, r *taxonv1.ReportRequest) machine.Report {
+	return machine.Report{
 		Worker: worker, Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
 		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(), Sums: r.GetSums().GetValues(),
 		Read: r.GetBytesRead(), Written: r.GetBytesWritten(), Lost: lostPlaces(r.GetLost()), Unavailable: r.GetUnavailable(), Unfit: r.GetUnfit(),
 	}
 }
 
-// lostPlaces reads the places of lost values, as many as count.
+// lostPlaces are the places of lost values.
 func lostPlaces(refs []*taxonv1.Ref) []taxonv1.Place {
 	var out []taxonv1.Place
-	for _, r := range refs[:min(len(refs), maxLost)] {
+	for _, r := range refs {
 		out = append(out, r.Place())
 	}
 	return out

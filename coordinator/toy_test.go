@@ -8,8 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"taxon/coordinator/method"
-	"taxon/coordinator/method/recursive"
+	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 	"taxon/worker/program"
@@ -157,52 +156,7 @@ func (s *toyStore) run(l *taxonv1.Lease) (*taxonv1.Sums, error) {
 		return nil, err
 	}
 	s.write(l, h.Sum64())
-	return &taxonv1.Sums{Values: toySums(l).sums()}, nil
-}
-
-// figures are a task's sums by name.
-type figures struct{ Primal, Dual, Restart float64 }
-
-func (f figures) sums() method.Sums {
-	out := make(method.Sums, recursive.SumVisits+1)
-	out[recursive.SumPrimal], out[recursive.SumDual], out[recursive.SumRestart] = f.Primal, f.Dual, f.Restart
-	return out
-}
-
-// params are the parameters of a lease, of the one kind or the other.
-func params(l *taxonv1.Lease) (m recursive.Map, r recursive.Reduce) {
-	var err error
-	switch l.Op {
-	case recursive.OpMap, recursive.OpEmitMap:
-		err = method.Decode(l.Params, &m)
-	default:
-		err = method.Decode(l.Params, &r)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return m, r
-}
-
-// maps says whether a lease is about a block.
-func maps(l *taxonv1.Lease) bool { return l.Items == recursive.Blocks }
-
-// toySums is a training whose gap halves with every sweep: P = n (1 + 2^-sweep) over n
-// priced tasks, D = n (1 - 2^-sweep). Every fifth sweep asks for a restart.
-func toySums(l *taxonv1.Lease) figures {
-	var f figures
-	m, r := params(l)
-	if m.Price || r.Certify {
-		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
-		f.Primal, f.Dual = 1+eps, 1-eps
-	}
-	if l.Op == recursive.OpReduce || l.Op == recursive.OpEmitReduce {
-		f.Restart = -1
-		if l.Sweep%5 == 0 {
-			f.Restart = 1
-		}
-	}
-	return f
+	return &taxonv1.Sums{Values: machinetest.Sums(l)}, nil
 }
 
 // Run makes a toyStore a worker.Executor.
@@ -212,40 +166,4 @@ func (s *toyStore) Run(ctx context.Context, _ *taxonv1.JobResult, l *taxonv1.Lea
 	}
 	sums, err := s.run(l)
 	return sums, worker.Stats{CPUSeconds: 0.001}, err
-}
-
-// toySpec is a job on a tree of three levels: 4 groups of 11 terminals, and 3 terminals
-// beside the groups.
-func toySpec(schedule string, maxSweeps uint32) *taxonv1.JobSpec {
-	st := &taxonv1.Structure{Names: []string{"root"}}
-	d := &taxonv1.Data{Instances: 500, Features: 30000, Nonzeros: 600_000}
-	add := func(parent uint32, name string, label bool) uint32 {
-		n := uint32(len(st.Names))
-		st.Names = append(st.Names, name)
-		st.Parents, st.Children = append(st.Parents, parent), append(st.Children, n)
-		if label {
-			d.Labels = append(d.Labels, name)
-			d.LabelInstances = append(d.LabelInstances, 10+n)
-		}
-		return n
-	}
-	for g := range 4 {
-		group := add(0, fmt.Sprintf("g%d", g), false)
-		for c := range 11 {
-			add(group, fmt.Sprintf("g%dc%d", g, c), true)
-		}
-	}
-	for c := range 3 {
-		add(0, fmt.Sprintf("c%d", c), true)
-	}
-	spec := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: maxSweeps, Seed: 7},
-		Data:    d,
-	}
-	if schedule != "flat" {
-		spec.Structure = st
-	} else {
-		spec.Options.Schedule = "twoblock"
-	}
-	return spec
 }

@@ -62,8 +62,11 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":        {"internal/human", "internal/pause", "coordinator/method", "coordinator/method/registry", "internal/jobspec", "proto/taxon/v1"},
-	"coordinator/method": {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
+	"coordinator":                     {"coordinator/journal", "coordinator/machine", "internal/pause", "proto/taxon/v1"},
+	"coordinator/journal":             {},
+	"coordinator/machine":             {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator/machine/machinetest": {"coordinator/method", "coordinator/method/recursive", "proto/taxon/v1"},
+	"coordinator/method":              {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/registry": {"coordinator/method", "coordinator/method/mlr", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec", "internal/modelform",
 		"internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/methodtest": {"proto/taxon/v1"},
@@ -85,19 +88,19 @@ var imports = map[string][]string{
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
 	"internal/jobs": {"internal/model", "internal/pause", "proto/taxon/v1"},
-	"internal/cluster/node": {"coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/journal", "internal/dataset", "internal/exit", "internal/fs",
+	"internal/cluster/node": {"coordinator/journal", "coordinator/machine", "coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/folderjournal", "internal/dataset", "internal/exit", "internal/fs",
 		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
 		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},
-	"internal/cluster/client": {"coordinator", "internal/cluster", "internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/jobs",
+	"internal/cluster/client": {"coordinator/machine", "internal/cluster", "internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/jobs",
 		"internal/model", "internal/pause", "internal/secure", "internal/tell", "proto/taxon/v1", "store", "store/storerpc", "worker"},
-	"internal/cluster/supervise": {"internal/fs", "internal/human"},
-	"internal/cluster/journal":   {"coordinator", "internal/fs"},
-	"internal/mapreduce": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/pause", "internal/yarn", "proto/taxon/v1",
+	"internal/cluster/supervise":     {"internal/fs", "internal/human"},
+	"internal/cluster/folderjournal": {"coordinator/journal", "internal/fs"},
+	"internal/mapreduce": {"coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/pause", "internal/yarn", "proto/taxon/v1",
 		"store", "worker", "worker/program"},
 	"internal/mapreduce/driver": {"internal/cluster/supervise", "internal/fs", "internal/human", "internal/pause", "proto/taxon/v1"},
-	"internal/engine": {"coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
+	"internal/engine": {"coordinator/machine", "coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
-	"internal/train": {"coordinator", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
+	"internal/train": {"coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
@@ -105,7 +108,7 @@ var imports = map[string][]string{
 // and test are bound by it too.
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
-	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator", "internal/mapreduce", "internal/train"},
+	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator/machine", "internal/mapreduce", "internal/train"},
 	"google.golang.org/genproto":     {"store/storerpc"},
 	"github.com/dgraph-io/badger/v4": {"store/badger"},
 	"github.com/cespare/xxhash/v2":   {"store/storerpc"},
@@ -127,23 +130,22 @@ var thirdParty = map[string][]string{
 // file, no log.
 var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2", "slices", "sort", "unsafe"}
 
-// shell are the files of coordinator that may know time, files and RPC. Every other file
-// of it is the pure machine.
-var shell = []string{"claim.go", "errands.go", "joblists.go", "jobs.go", "journal.go", "journal_group.go", "lock_other.go", "lock_unix.go", "members.go", "server.go", "tasks.go"}
-
-// impure is what the pure files of coordinator may not import.
-var impure = []string{"context", "google.golang.org/grpc", "io", "io/fs", "math/rand/v2", "net", "os", "sync", "syscall", "time"}
+// machineStd is all that the state machine and the methods may touch of what is not ours.
+// They have no random numbers either: a seed is a field of a job.
+var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "errors", "fmt", "maps", "math", "math/bits", "slices", "sort", "strings",
+	"google.golang.org/protobuf/proto"}
 
 // loggers may log: the processes, and what sets their logs up.
 var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node", "internal/metrics"}
 
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
-	"internal/fs/fault.go":         "passes on what it recovered and did not cause",
-	"coordinator/job.go":           "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/method/method.go": "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/snapshot.go":      "encoding a struct of our own numbers and strings to JSON",
-	"test/sim/worker.go":           "reading parameters that the simulated coordinator has just encoded",
+	"internal/fs/fault.go":                   "passes on what it recovered and did not cause",
+	"coordinator/machine/job.go":             "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/method/method.go":           "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/machine/snapshot.go":        "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/machine/machinetest/toy.go": "reading parameters that the machine under test has just encoded",
+	"test/sim/worker.go":                     "reading parameters that the simulated coordinator has just encoded",
 }
 
 // file is one parsed Go file that is not a test.
@@ -276,21 +278,20 @@ func TestMathsIsPure(t *testing.T) {
 }
 
 func TestStateMachineIsPure(t *testing.T) {
-	pure := 0
+	pure := map[string]bool{}
 	for _, f := range sources(t) {
-		machine := f.dir == "coordinator" && !slices.Contains(shell, path.Base(f.name)) && !strings.HasPrefix(path.Base(f.name), "journal_")
-		if !machine && !strings.HasPrefix(f.dir+"/", "coordinator/method/") {
+		if f.dir != "coordinator/machine" && !strings.HasPrefix(f.dir+"/", "coordinator/method/") {
 			continue
 		}
-		pure++
+		pure[f.dir] = true
 		for _, p := range f.paths() {
-			if slices.ContainsFunc(impure, func(i string) bool { return p == i || strings.HasPrefix(p, i+"/") }) {
-				t.Errorf("%s: imports %s: time comes in as now, effects go out as actions (server.go carries them out)", f.name, p)
+			if !strings.HasPrefix(p, "taxon/") && !slices.Contains(machineStd, p) {
+				t.Errorf("%s: imports %s: time comes in as now, effects go out as actions (coordinator/effects.go executes them)", f.name, p)
 			}
 		}
 	}
-	if pure < 8 {
-		t.Errorf("%d pure files in coordinator: the list of shell files is out of date", pure)
+	if !pure["coordinator/machine"] || !pure["coordinator/method"] {
+		t.Errorf("the pure packages are %v: where is the state machine?", pure)
 	}
 }
 

@@ -24,13 +24,14 @@ var layers = []layer{
 	{"what verbs call", []string{"internal/train", "internal/tune", "internal/mapreduce/driver"}},
 	{"clusters, engines", []string{"internal/engine", "internal/mapreduce", "internal/yarn", "internal/cluster", "internal/cluster/*", "internal/jobs", "internal/planinfo"}},
 	{"runtime", []string{"coordinator", "worker", "store/storerpc", "store/backup", "internal/metrics", "internal/secure"}},
+	{"state machine", []string{"coordinator/machine", "coordinator/machine/*"}},
 	{"registries", []string{"coordinator/method/registry", "worker/program/registry"}},
 	{"methods", []string{"coordinator/method/*", "worker/program/*"}},
 	{"seam", []string{"coordinator/method", "worker/program", "worker/codec", "internal/jobspec"}},
 	{"maths", []string{"mapper", "reducer"}},
 	{"store", []string{"store", "store/memory", "store/badger", "store/segment", "store/storetest"}},
 	{"data, models", []string{"internal/dataset", "internal/taxonomy", "internal/model", "internal/export", "internal/eval", "internal/labelset", "internal/generate", "internal/demo", "internal/demo/gen"}},
-	{"leaves", []string{"proto/taxon/v1", "internal/sparse", "internal/fs", "internal/fs/hdfs", "internal/lines", "internal/modelform", "internal/human", "internal/exit", "internal/pause", "internal/tell"}},
+	{"leaves", []string{"proto/taxon/v1", "coordinator/journal", "internal/sparse", "internal/fs", "internal/fs/hdfs", "internal/lines", "internal/modelform", "internal/human", "internal/exit", "internal/pause", "internal/tell"}},
 }
 
 // layerOf is the number of a package's layer, 0 at the top. A package that a layer names

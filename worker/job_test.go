@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
@@ -26,7 +26,7 @@ func result(t *testing.T, j *jobs.Job, schedule string) *taxonv1.JobResult {
 	o := jobs.Defaults()
 	o.Schedule = schedule
 	spec := j.Spec(o)
-	plan, err := coordinator.NewPlan(spec)
+	plan, err := machine.NewPlan(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/mapreduce"
@@ -131,7 +131,7 @@ func (m *mapReduceRun) Configure(ctx context.Context, t *train.Training, from *e
 			return "", err
 		}
 	}
-	plan, err := coordinator.NewPlan(t.Spec)
+	plan, err := machine.NewPlan(t.Spec)
 	if err != nil {
 		return "", err
 	}

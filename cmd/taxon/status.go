@@ -53,7 +53,7 @@ func documentOf(st *taxonv1.JobStatus) jobDocument {
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		d.Gap = &c.Gap
 	}
-	if s := st.GetEtaSeconds(); jobs.Ended(st.GetState()) || s > 0 && !math.IsInf(s, 0) {
+	if s := st.GetEtaSeconds(); st.GetState().Ended() || s > 0 && !math.IsInf(s, 0) {
 		d.ETASeconds = &s
 	}
 	return d

@@ -56,9 +56,7 @@ func (r *Repairer) all(ctx context.Context) error {
 	}
 	var errs []error
 	for _, j := range list.GetJobs() {
-		over := j.GetState() == taxonv1.JobState_JOB_STATE_DONE || j.GetState() == taxonv1.JobState_JOB_STATE_FAILED ||
-			j.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED
-		if over && !j.GetExportable() && !j.GetResumable() {
+		if j.GetState().Ended() && !j.GetExportable() && !j.GetResumable() {
 			continue
 		}
 		if err := r.job(ctx, j.GetJob()); err != nil {

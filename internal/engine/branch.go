@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -25,7 +25,7 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	spec, err := coordinator.SpecOf(state)
+	spec, err := machine.SpecOf(state)
 	if err != nil {
 		return err
 	}
@@ -86,18 +86,18 @@ func carries(c program.Carrier, name string) bool {
 }
 
 // Branch starts a job of the given id and specification that begins where the job of the
-// checkpoint stands. What the two may differ in, coordinator.Branch says; what becomes of the
+// checkpoint stands. What the two may differ in, machine.Branch says; what becomes of the
 // values, the method's Carry.
 func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
 	to, err := carrier(spec)
 	if err != nil {
 		return err
 	}
-	state, err := coordinator.Branch(c.State, job, spec, to.Carried())
+	state, err := machine.Branch(c.State, job, spec, to.Carried())
 	if err != nil {
 		return err
 	}
-	before, err := coordinator.SpecOf(c.State)
+	before, err := machine.SpecOf(c.State)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	_, err = e.server.Resume(state)
+	_, err = e.server.SubmitCheckpoint(state)
 	return err
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) Discard(ctx context.Context, job string) error {
 // Begin starts a job at given weights, of other data, C or structure perhaps. What it takes
 // of them its method says (program.WarmStarter).
 func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.Weights0) error {
-	_, plan, err := coordinator.Begin(job, spec, program.SeedStep, nil)
+	_, plan, err := machine.WarmStart(job, spec, program.SeedStep, nil)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, s
 	if err != nil {
 		return err
 	}
-	state, _, err := coordinator.Begin(job, spec, program.SeedStep, families)
+	state, _, err := machine.WarmStart(job, spec, program.SeedStep, families)
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,6 @@ func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, s
 			return fmt.Errorf("begin job %s: %w", job, err)
 		}
 	}
-	_, err = e.server.Resume(state)
+	_, err = e.server.SubmitCheckpoint(state)
 	return err
 }

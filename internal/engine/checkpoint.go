@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/fs"
 	"taxon/store"
 )
@@ -149,10 +149,10 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps to go on with: see coordinator.UpdateStopCriteria.
+// UpdateStopCriteria gives the checkpoint's job other caps to go on with: see machine.UpdateStopCriteria.
 // It returns where the job stands.
-func (c *Checkpoint) UpdateStopCriteria(caps coordinator.StopCriteria) (coordinator.Rest, error) {
-	r, err := coordinator.UpdateStopCriteria(c.State, caps)
+func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
+	r, err := machine.UpdateStopCriteria(c.State, caps)
 	if err == nil {
 		c.State = r.State
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/dataset"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -56,7 +57,7 @@ type Backend interface {
 	store.Shard // of all values; they outlive the process
 	coordinator.Checkpointer
 	// Executor runs tasks; ahead tells what follows the step that they are of.
-	Executor(ahead func(job string) (coordinator.Ahead, error)) worker.Executor
+	Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor
 	// Resumed tells, before a checkpoint is gone on from, which steps it refers to.
 	Resumed(keep []uint32) error
 }
@@ -78,7 +79,7 @@ type Engine struct {
 
 // maxOutage is how long a store that has no room is waited for: nobody else makes room in
 // this process's memory, and who trains on a full disk wants to hear of it.
-const maxOutage = coordinator.Tick(4 * time.Second)
+const maxOutage = machine.Tick(4 * time.Second)
 
 // Start brings up the cluster.
 func Start(c Config) (*Engine, error) {
@@ -103,7 +104,7 @@ func Start(c Config) (*Engine, error) {
 		config.Limits.CheckpointEvery, config.Limits.CheckpointSweeps, config.Limits.KeepInputs = 1, 1, true
 	case c.Checkpoints != nil:
 		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store, spent: c.Spent}
-		config.Limits.CheckpointEvery = coordinator.Tick(c.CheckpointEvery)
+		config.Limits.CheckpointEvery = machine.Tick(c.CheckpointEvery)
 	}
 	if e.server, err = coordinator.NewServer(config); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -141,7 +142,7 @@ func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	var executor worker.Executor = e.trainer
 	batch := uint32(worker.Batch)
 	if e.backend != nil { // it gathers tasks itself
-		executor, batch = e.backend.Executor(e.server.Ahead), 1
+		executor, batch = e.backend.Executor(e.server.Lookahead), 1
 	}
 	if c.Wrap != nil {
 		executor = c.Wrap(executor)
@@ -177,14 +178,14 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 		err = c.restore(ctx, e.Store)
 	} else {
 		var keep []uint32
-		if keep, err = coordinator.KeptSteps(c.State); err == nil {
+		if keep, err = machine.KeptSteps(c.State); err == nil {
 			err = e.backend.Resumed(keep)
 		}
 	}
 	if err != nil {
 		return "", err
 	}
-	return e.server.Resume(c.State)
+	return e.server.SubmitCheckpoint(c.State)
 }
 
 // RegisterJobs adds what users ask of jobs to a gRPC server; workers can't join by it.

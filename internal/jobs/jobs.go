@@ -41,7 +41,7 @@ func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience ti
 				}
 			}
 			last = st
-			if shown = show(st); shown != nil || Ended(st.GetState()) {
+			if shown = show(st); shown != nil || st.GetState().Ended() {
 				return shown
 			}
 		}
@@ -85,11 +85,6 @@ func StateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
 		return "discarded"
 	}
 	return StateName(s)
-}
-
-// Ended says whether a job is over.
-func Ended(s taxonv1.JobState) bool {
-	return s == taxonv1.JobState_JOB_STATE_DONE || s == taxonv1.JobState_JOB_STATE_FAILED || s == taxonv1.JobState_JOB_STATE_CANCELLED
 }
 
 // MemberState is the state of a worker or a shard as the user reads it.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/pause"
@@ -87,7 +87,7 @@ func (b *Backend) endOldRuns(ctx context.Context) error {
 }
 
 // Executor implements engine.Backend.
-func (b *Backend) Executor(ahead func(job string) (coordinator.Ahead, error)) worker.Executor {
+func (b *Backend) Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor {
 	b.exec = newExecutor(b, ahead)
 	return b.exec
 }

@@ -9,7 +9,7 @@
 // it has all, and runs them as one MapReduce job. A line of the job's input is a run of tasks.
 //
 // The reducers run the tasks of the coordinator's next step. For that the coordinator must
-// predict the step (coordinator.Ahead), and each of its tasks must read, of every value that
+// predict the step (machine.Lookahead), and each of its tasks must read, of every value that
 // the map tasks write, the part of its own item. The shuffle carries the parts, keyed by item.
 // The results are handed in when the coordinator asks for them. A step without such a
 // successor is a job of map tasks alone.

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/fs"
 	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -35,7 +35,7 @@ const (
 // are, and has them run as one job.
 type executor struct {
 	backend *Backend
-	ahead   func(job string) (coordinator.Ahead, error)
+	ahead   func(job string) (machine.Lookahead, error)
 	running sync.WaitGroup // the collecting goroutine, while tasks wait
 
 	mu       sync.Mutex
@@ -66,7 +66,7 @@ type foretold struct {
 	result *taxonv1.ReportRequest
 }
 
-func newExecutor(b *Backend, ahead func(job string) (coordinator.Ahead, error)) *executor {
+func newExecutor(b *Backend, ahead func(job string) (machine.Lookahead, error)) *executor {
 	return &executor{backend: b, ahead: ahead, foretold: map[taskID]*foretold{}}
 }
 
@@ -152,7 +152,7 @@ func (e *executor) collect() []*waiter {
 
 // allHere says whether the tasks that wait are of the step under way, so that none of it
 // is on its way from the coordinator.
-func (e *executor) allHere(a coordinator.Ahead) bool {
+func (e *executor) allHere(a machine.Lookahead) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0

@@ -3,7 +3,7 @@ package train
 import (
 	"fmt"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/model"
@@ -12,7 +12,7 @@ import (
 // goOn takes over what a checkpoint says, with the caps that are given now, and tells what
 // that is, to be said once its values are there.
 func (t *Training) goOn(from *engine.Checkpoint) (told string, err error) {
-	r, err := from.UpdateStopCriteria(coordinator.StopCriteriaOf(t.Spec.GetOptions()))
+	r, err := from.UpdateStopCriteria(machine.StopCriteriaOf(t.Spec.GetOptions()))
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
 	"taxon/internal/metrics"
 	"taxon/internal/secure"
@@ -50,7 +51,7 @@ type method struct {
 
 // dataOf is the command's: what a restored job's state says of its data.
 func dataOf(state []byte) (string, *taxonv1.Data, error) {
-	s, err := coordinator.ReadState(state)
+	s, err := machine.ReadState(state)
 	if err != nil {
 		return "", nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -53,7 +53,7 @@ func (c *checker) accepted(id *taxonv1.LeaseId) {
 }
 
 // committed: one attempt of each task counts, for good, and its report was accepted.
-func (c *checker) committed(s coordinator.CommitStep) {
+func (c *checker) committed(s machine.CommitStep) {
 	for n, attempt := range s.Attempts {
 		task := fmt.Sprintf("%s/%d/%d", s.Job, s.Step, n)
 		if old, there := c.attempts[task]; there && old != attempt {

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"taxon/coordinator"
+	"taxon/coordinator/journal"
+	"taxon/coordinator/machine"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -12,11 +13,11 @@ import (
 type coord struct {
 	process
 	w       *world
-	limits  coordinator.Limits
-	machine *coordinator.Machine
-	offset  coordinator.Tick // of its wall clock
-	slow    coordinator.Tick // disk
-	jam     coordinator.Tick // nothing is durable before
+	limits  machine.Limits
+	machine *machine.Machine
+	offset  machine.Tick // of its wall clock
+	slow    machine.Tick // disk
+	jam     machine.Tick // nothing is durable before
 	bug     string
 
 	file    []byte // the journal as the process wrote it
@@ -59,8 +60,8 @@ type answer struct {
 }
 
 // clock is the coordinator's wall time.
-func (c *coord) clock() coordinator.Tick {
-	return 1000*second + c.offset + coordinator.Tick(float64(c.w.now-1000*second)*c.rate)
+func (c *coord) clock() machine.Tick {
+	return 1000*second + c.offset + machine.Tick(float64(c.w.now-1000*second)*c.rate)
 }
 
 // start rebuilds the machine from the journal's file.
@@ -76,7 +77,7 @@ func (c *coord) start() {
 	c.machine, c.file = m, c.file[:whole]
 	c.synced = min(c.synced, len(c.file))
 	if whole == 0 { // synced when it is opened
-		c.file = coordinator.EncodeJournal(nil)
+		c.file = journal.Encode(nil)
 		c.synced = len(c.file)
 	}
 	c.carryOut(m.Recover(c.clock()))
@@ -84,19 +85,19 @@ func (c *coord) start() {
 }
 
 // rebuild makes the machine of a journal's bytes.
-func rebuild(limits coordinator.Limits, file []byte) (*coordinator.Machine, int64, error) {
-	snapshot, records, whole, err := coordinator.DecodeJournal(file)
+func rebuild(limits machine.Limits, file []byte) (*machine.Machine, int64, error) {
+	snapshot, records, whole, err := journal.Decode(file)
 	if err != nil {
 		return nil, 0, err
 	}
-	m := coordinator.NewMachine(limits)
+	m := machine.New(limits)
 	if snapshot != nil {
-		if err := m.Restore(snapshot); err != nil {
+		if err := m.LoadSnapshot(snapshot); err != nil {
 			return nil, 0, err
 		}
 	}
 	for n, data := range records {
-		var r coordinator.Record
+		var r machine.Record
 		if err := json.Unmarshal(data, &r); err != nil {
 			return nil, 0, err
 		}
@@ -120,11 +121,11 @@ func (c *coord) crash() {
 // tick lets the machine see the time, and shortens a long journal.
 func (c *coord) tick() {
 	c.w.after(&c.process, 50*ms, func() {
-		c.carryOut(c.machine.Step(c.clock(), coordinator.Time{Pending: c.records - c.durable}))
+		c.carryOut(c.machine.Step(c.clock(), machine.Time{Pending: c.records - c.durable}))
 		c.sync()
 		if len(c.file) > 24<<10 && c.synced == len(c.file) && len(c.held) == 0 && c.w.chance(0.2) {
 			c.check.replays(c)
-			c.file = coordinator.EncodeJournal(c.machine.Snapshot())
+			c.file = journal.Encode(c.machine.Snapshot())
 			c.synced = len(c.file)
 			c.compacts++
 		}
@@ -135,15 +136,15 @@ func (c *coord) tick() {
 }
 
 // step gives the machine an event; then is called when the records behind the answer are durable.
-func (c *coord) step(e coordinator.Event, then func(answer)) {
+func (c *coord) step(e machine.Event, then func(answer)) {
 	a := c.carryOut(c.machine.Step(c.clock(), e))
 	c.check.hears(e)
-	if _, ok := e.(coordinator.Renew); ok { // its answer tells nothing that has to be durable
+	if _, ok := e.(machine.Renew); ok { // its answer tells nothing that has to be durable
 		then(a)
 		return
 	}
 	c.hold(func() {
-		if _, ok := e.(coordinator.Register); ok {
+		if _, ok := e.(machine.Register); ok {
 			c.check.answered(a.worker)
 		}
 		if len(a.leases) > 1 {
@@ -152,7 +153,7 @@ func (c *coord) step(e coordinator.Event, then func(answer)) {
 		for _, l := range a.leases {
 			c.check.granted(l)
 		}
-		if r, ok := e.(coordinator.Report); ok && a.accepted && r.Error == "" && !r.Returned {
+		if r, ok := e.(machine.Report); ok && a.accepted && r.Error == "" && !r.Returned {
 			c.check.accepted(r.Lease)
 		}
 		then(a)
@@ -160,40 +161,40 @@ func (c *coord) step(e coordinator.Event, then func(answer)) {
 }
 
 // carryOut does what the shell would.
-func (c *coord) carryOut(actions []coordinator.Action) (a answer) {
+func (c *coord) carryOut(actions []machine.Action) (a answer) {
 	for _, action := range actions {
 		switch x := action.(type) {
-		case coordinator.Persist:
+		case machine.Persist:
 			data, err := json.Marshal(&x.Record)
 			if err != nil {
 				c.w.fail("record %s: %v", x.Record.Kind, err)
 				return a
 			}
-			c.file = coordinator.AppendJournal(c.file, data)
+			c.file = journal.Append(c.file, data)
 			c.records++
 			c.check.decided(c, &x.Record)
-		case coordinator.Registered:
+		case machine.Registered:
 			a.worker = x.Worker
-		case coordinator.Grant:
+		case machine.Grant:
 			a.leases = append(a.leases, x.Lease)
-		case coordinator.Lost:
+		case machine.Lost:
 			a.lost = x.Leases
-		case coordinator.Accepted:
+		case machine.Accepted:
 			a.accepted = true
-		case coordinator.Dismissed:
+		case machine.Dismissed:
 			a.dismissed = true
-		case coordinator.Refused:
+		case machine.Refused:
 			a.err = x.Err
-		case coordinator.CommitStep:
+		case machine.CommitStep:
 			c.errand(x.Job, func(next func()) {
 				c.check.committed(x)
 				c.all(func(s *shard) { s.commit(x.Job, x.Step, x.Attempts) }, next)
 			})
-		case coordinator.DropSteps:
+		case machine.DropSteps:
 			c.errand(x.Job, func(next func()) { c.all(func(s *shard) { s.drop(x.Job, x.Keep, x.Before) }, next) })
-		case coordinator.SaveJob:
+		case machine.SaveJob:
 			c.errand(x.Job, func(next func()) { c.save(x, next) })
-		case coordinator.LoadJob:
+		case machine.LoadJob:
 			c.errand(x.Job, func(next func()) { c.load(x.Job, next) })
 		}
 	}
@@ -271,7 +272,7 @@ func (c *coord) insist(s *shard, do func(*shard), done func()) {
 }
 
 // save copies the values that a checkpoint needs, once all shards are up.
-func (c *coord) save(x coordinator.SaveJob, next func()) {
+func (c *coord) save(x machine.SaveJob, next func()) {
 	values := map[key]uint64{}
 	for _, s := range c.store.shards {
 		if !s.up {
@@ -287,7 +288,7 @@ func (c *coord) save(x coordinator.SaveJob, next func()) {
 		}
 	}
 	c.archive[x.Job] = checkpoint{state: x.State, values: values}
-	c.step(coordinator.Saved{Job: x.Job, Final: x.Final}, func(answer) {})
+	c.step(machine.Saved{Job: x.Job, Final: x.Final}, func(answer) {})
 	next()
 }
 
@@ -302,7 +303,7 @@ func (c *coord) load(job string, next func()) {
 	var put func(i int)
 	put = func(i int) {
 		if i == len(keys) {
-			c.step(coordinator.Loaded{Job: job, State: saved.state}, func(answer) {})
+			c.step(machine.Loaded{Job: job, State: saved.state}, func(answer) {})
 			next()
 			return
 		}

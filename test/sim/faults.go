@@ -1,25 +1,25 @@
 package sim
 
-import "taxon/coordinator"
+import "taxon/coordinator/machine"
 
 // Faults says what goes wrong, for how long. Times are means between two faults of a kind; 0: never.
 type Faults struct {
-	For  coordinator.Tick // faults end then; the rest is calm
-	Skew bool             // clocks of different rates, and jumps at restarts
+	For  machine.Tick // faults end then; the rest is calm
+	Skew bool         // clocks of different rates, and jumps at restarts
 
 	Lose, Double, Late float64 // chances of each message
 	Straggle           float64 // chance of a task to take very long
 
-	KillCoordinator, KillWorker, KillShard coordinator.Tick
-	Cut                                    coordinator.Tick // two processes can't talk for a while
-	Pause                                  coordinator.Tick // a process is stopped, often for longer than a lease
-	Stand                                  coordinator.Tick // the coordinator is, for a lease or more
-	Jam                                    coordinator.Tick // its journal takes as long
-	Slow                                   coordinator.Tick // a disk is slow for a while
-	Rot                                    coordinator.Tick // a stored value goes bad
-	Wipe                                   coordinator.Tick // a shard is replaced by an empty one
-	Archive                                bool             // checkpoints are kept elsewhere
-	Users                                  coordinator.Tick // jobs are cancelled and resumed, workers drained and stopped
+	KillCoordinator, KillWorker, KillShard machine.Tick
+	Cut                                    machine.Tick // two processes can't talk for a while
+	Pause                                  machine.Tick // a process is stopped, often for longer than a lease
+	Stand                                  machine.Tick // the coordinator is, for a lease or more
+	Jam                                    machine.Tick // its journal takes as long
+	Slow                                   machine.Tick // a disk is slow for a while
+	Rot                                    machine.Tick // a stored value goes bad
+	Wipe                                   machine.Tick // a shard is replaced by an empty one
+	Archive                                bool         // checkpoints are kept elsewhere
+	Users                                  machine.Tick // jobs are cancelled and resumed, workers drained and stopped
 }
 
 // Draw chooses faults by a seed: usually several kinds, sometimes few, so that each kind is
@@ -33,7 +33,7 @@ func Draw(seed uint64) Faults {
 		}
 		return most * r.rng.Float64()
 	}
-	every := func(p float64, lo, hi coordinator.Tick) coordinator.Tick {
+	every := func(p float64, lo, hi machine.Tick) machine.Tick {
 		if !r.chance(p) {
 			return 0
 		}
@@ -96,7 +96,7 @@ func (c *cluster) disturb() {
 }
 
 // pause stops a process for a time, or for longer.
-func (c *cluster) pause(p *process, d coordinator.Tick) {
+func (c *cluster) pause(p *process, d machine.Tick) {
 	p.paused = max(p.paused, c.w.now+d)
 	if p == &c.coord.process {
 		c.coord.check.stands(p.paused)
@@ -105,7 +105,7 @@ func (c *cluster) pause(p *process, d coordinator.Tick) {
 }
 
 // every does something again and again until the faults end.
-func (c *cluster) every(mean coordinator.Tick, do func()) {
+func (c *cluster) every(mean machine.Tick, do func()) {
 	if mean == 0 {
 		return
 	}

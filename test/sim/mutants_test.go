@@ -5,7 +5,7 @@ package sim
 import (
 	"testing"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 )
 
 // bugs are planted one at a time: in the coordinator's machine (files with planted(...)),
@@ -36,16 +36,16 @@ var bugs = []struct {
 func TestMutants(t *testing.T) {
 	for _, bug := range bugs {
 		t.Run(bug.name, func(t *testing.T) {
-			defer coordinator.Plant("")
+			defer machine.Plant("")
 			for seed := range uint64(100) {
-				coordinator.Plant("")
+				machine.Plant("")
 				specs, names := jobsOf(seed)
 				for i, name := range names {
 					undisturbed(t, name, specs[i])
 				}
 				shell := bug.name
 				if bug.machine {
-					coordinator.Plant(bug.name)
+					machine.Plant(bug.name)
 					shell = ""
 				}
 				if _, broken := play(t, seed, shell); len(broken) > 0 {

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 )
 
 // key names a value; toy tasks write one each.
@@ -29,7 +29,7 @@ type shard struct {
 	w      *world
 	id     string
 	values map[key]value
-	slow   coordinator.Tick // disk
+	slow   machine.Tick // disk
 	bug    string
 }
 

@@ -3,21 +3,21 @@ package sim
 import (
 	"fmt"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 )
 
 // silence holds when the coordinator has heard of workers and leases last, by what arrived
 // there, and compares with whom it takes for lost. Workers go by their ids, leases by epoch.
 type silence struct {
 	w     *world
-	lease coordinator.Tick
-	began coordinator.Tick            // the coordinator's life
-	heard map[string]coordinator.Tick // or answered
-	open  map[string]bool             // the answer that names it waits for the journal
-	stood []span                      // when the coordinator was stopped
+	lease machine.Tick
+	began machine.Tick            // the coordinator's life
+	heard map[string]machine.Tick // or answered
+	open  map[string]bool         // the answer that names it waits for the journal
+	stood []span                  // when the coordinator was stopped
 }
 
-type span struct{ from, to coordinator.Tick }
+type span struct{ from, to machine.Tick }
 
 func epoch(n uint64) string { return fmt.Sprint("lease ", n) }
 
@@ -27,11 +27,11 @@ func (s *silence) begins(c *coord) {
 	if n := len(s.stood); n > 0 {
 		s.stood[n-1].to = min(s.stood[n-1].to, max(c.paused, s.w.now)) // a kill ends it
 	}
-	s.heard, s.open = map[string]coordinator.Tick{}, map[string]bool{}
+	s.heard, s.open = map[string]machine.Tick{}, map[string]bool{}
 }
 
 // stands: the coordinator is stopped until then.
-func (s *silence) stands(until coordinator.Tick) {
+func (s *silence) stands(until machine.Tick) {
 	if n := len(s.stood); n > 0 && s.stood[n-1].to >= s.w.now {
 		s.stood[n-1].to = until
 		return
@@ -40,13 +40,13 @@ func (s *silence) stands(until coordinator.Tick) {
 }
 
 // hears: an event has arrived.
-func (s *silence) hears(e coordinator.Event) {
+func (s *silence) hears(e machine.Event) {
 	switch e := e.(type) {
-	case coordinator.Ask:
+	case machine.RequestTask:
 		s.heard[e.Worker] = s.w.now
-	case coordinator.Report:
+	case machine.Report:
 		s.heard[e.Worker] = s.w.now
-	case coordinator.Renew:
+	case machine.Renew:
 		s.heard[e.Worker] = s.w.now
 		for _, l := range e.Leases {
 			s.heard[epoch(l.Epoch)] = s.w.now
@@ -62,7 +62,7 @@ func (s *silence) answered(who string) {
 
 // since is for how long somebody could be heard and was not, and how often the coordinator
 // was stopped meanwhile.
-func (s *silence) since(who string, c *coord) (silent coordinator.Tick, stops int) {
+func (s *silence) since(who string, c *coord) (silent machine.Tick, stops int) {
 	from := max(s.heard[who], s.began)
 	silent = s.w.now - from
 	for _, p := range s.stood {
@@ -71,12 +71,12 @@ func (s *silence) since(who string, c *coord) (silent coordinator.Tick, stops in
 			stops++
 		}
 	}
-	return coordinator.Tick(float64(silent) * c.rate), stops
+	return machine.Tick(float64(silent) * c.rate), stops
 }
 
 // decided: who is lost was silent for a lease while the coordinator could hear it. Of each
 // time that it was stopped it may count a part.
-func (s *silence) decided(c *coord, r *coordinator.Record) {
+func (s *silence) decided(c *coord, r *machine.Record) {
 	who := r.Worker
 	switch {
 	case r.Kind == "register":
@@ -91,7 +91,7 @@ func (s *silence) decided(c *coord, r *coordinator.Record) {
 		return
 	}
 	silent, stops := s.since(who, c)
-	if silent+coordinator.Tick(stops)*c.limits.Gap < s.lease-50*ms {
+	if silent+machine.Tick(stops)*c.limits.Gap < s.lease-50*ms {
 		s.w.fail("%s is lost, which could be heard for %.3f s since it was, or the coordinator was stopped %d times", who, silent.Seconds(), stops)
 	}
 	if s.open[who] {

@@ -3,7 +3,7 @@ package sim
 import (
 	"errors"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -13,9 +13,9 @@ func (c *cluster) interfere() {
 	c.every(c.w.faults.Users, func() {
 		switch c.w.rng.IntN(3) {
 		case 0:
-			c.ask(coordinator.Cancel{Job: c.anyJob()})
+			c.ask(machine.Cancel{Job: c.anyJob()})
 		case 1:
-			c.ask(coordinator.Drain{Worker: c.workers[c.w.rng.IntN(len(c.workers))].name})
+			c.ask(machine.Drain{Worker: c.workers[c.w.rng.IntN(len(c.workers))].name})
 		case 2:
 			c.workers[c.w.rng.IntN(len(c.workers))].leave()
 		}
@@ -32,7 +32,7 @@ func (c *cluster) resume() {
 			for _, j := range c.coord.machine.Jobs(c.coord.clock()) {
 				if j.State == taxonv1.JobState_JOB_STATE_CANCELLED {
 					c.resumed++
-					c.ask(coordinator.Reopen{Job: j.Job})
+					c.ask(machine.Resume{Job: j.Job})
 				}
 			}
 		}
@@ -41,15 +41,15 @@ func (c *cluster) resume() {
 }
 
 // ask tells the coordinator something on behalf of a user, until it answers.
-func (c *cluster) ask(e coordinator.Event) {
+func (c *cluster) ask(e machine.Event) {
 	k := c.coord
 	call(c.w, &c.users, &k.process, callTimeout, func(back func(answer)) { k.step(e, back) }, func(a answer, ok bool) {
 		switch {
 		case !ok:
 			c.ask(e)
 		case a.err == nil:
-		case errors.Is(a.err, coordinator.ErrUnknownMember), errors.Is(a.err, coordinator.ErrBadMember): // killed, or killed and back under its name
-		case errors.Is(a.err, coordinator.ErrUnknownJob), errors.Is(a.err, coordinator.ErrNotResumable): // not there yet, or done by now
+		case errors.Is(a.err, machine.ErrUnknownMember), errors.Is(a.err, machine.ErrBadMember): // killed, or killed and back under its name
+		case errors.Is(a.err, machine.ErrUnknownJob), errors.Is(a.err, machine.ErrNotResumable): // not there yet, or done by now
 		default:
 			c.w.fail("%T %+v is refused: %v", e, e, a.err)
 		}
@@ -68,7 +68,7 @@ func (k *worker) leave() {
 	}
 	id := k.id
 	k.w.say("%s leaves as %s", k.name, id)
-	k.tell(coordinator.Leave{Worker: id}, func(answer, bool) {})
+	k.tell(machine.Leave{Worker: id}, func(answer, bool) {})
 	k.w.after(&k.process, 100*ms, func() {
 		k.up = false
 		k.life++

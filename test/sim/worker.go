@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -54,13 +54,13 @@ func (k *worker) start() {
 }
 
 // tell gives the coordinator an event and hears the answer.
-func (k *worker) tell(e coordinator.Event, done func(answer, bool)) {
+func (k *worker) tell(e machine.Event, done func(answer, bool)) {
 	c := k.coord
 	call(k.w, &k.process, &c.process, callTimeout, func(back func(answer)) { c.step(e, back) }, done)
 }
 
 func (k *worker) register() {
-	k.tell(coordinator.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
+	k.tell(machine.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
 		if ok && a.err == nil {
 			k.id = a.worker
 			return
@@ -71,7 +71,7 @@ func (k *worker) register() {
 
 // unknown notes that a registration is gone, with all that was leased under it.
 func (k *worker) unknown(id string, err error) bool {
-	if !errors.Is(err, coordinator.ErrUnknownWorker) {
+	if !errors.Is(err, machine.ErrUnknownWorker) {
 		return false
 	}
 	if k.id == id && id != "" {
@@ -98,7 +98,7 @@ func (k *worker) ask() {
 		return
 	}
 	id := k.id
-	k.tell(coordinator.Ask{Worker: id, Most: batch}, func(a answer, ok bool) {
+	k.tell(machine.RequestTask{Worker: id, Most: batch}, func(a answer, ok bool) {
 		switch {
 		case !ok:
 			again()
@@ -120,7 +120,7 @@ func (k *worker) renew() {
 		if k.id == "" {
 			return
 		}
-		e := coordinator.Renew{Worker: k.id}
+		e := machine.Renew{Worker: k.id}
 		for _, t := range k.held {
 			if t.worker == k.id {
 				e.Leases = append(e.Leases, t.id)
@@ -174,7 +174,7 @@ func (k *worker) work(t *work) {
 		return
 	}
 	l := t.lease
-	e := coordinator.Report{Worker: t.worker, Lease: t.id, Next: len(t.rest) == 0, Most: batch}
+	e := machine.Report{Worker: t.worker, Lease: t.id, Next: len(t.rest) == 0, Most: batch}
 	end := func() { k.report(t, e) }
 	k.store.get(l.Job, reads(l), func(r read) {
 		switch {
@@ -225,7 +225,7 @@ func (k *worker) gone(t *work) bool {
 }
 
 // report tells the coordinator until it answers.
-func (k *worker) report(t *work, e coordinator.Report) {
+func (k *worker) report(t *work, e machine.Report) {
 	k.tell(e, func(a answer, ok bool) {
 		if !ok && !t.lost {
 			k.w.after(&k.process, k.w.between(10*ms, 100*ms), func() { k.report(t, e) })

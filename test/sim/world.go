@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 )
 
 const (
-	ms     = coordinator.Tick(1e6)
+	ms     = machine.Tick(1e6)
 	second = 1000 * ms
 )
 
@@ -17,12 +17,12 @@ const (
 type world struct {
 	rng     *rand.Rand
 	faults  Faults
-	now     coordinator.Tick
+	now     machine.Tick
 	events  events
 	order   uint64
-	cuts    map[[2]*process]coordinator.Tick // pairs that can't talk until then
-	broken  []string                         // invariants that did not hold
-	history []string                         // the last things that happened
+	cuts    map[[2]*process]machine.Tick // pairs that can't talk until then
+	broken  []string                     // invariants that did not hold
+	history []string                     // the last things that happened
 }
 
 // process is something that can be killed. Its life counts its starts: what was meant
@@ -31,12 +31,12 @@ type process struct {
 	name   string
 	up     bool
 	life   int
-	paused coordinator.Tick // deaf and dumb until then
-	rate   float64          // of its clock
+	paused machine.Tick // deaf and dumb until then
+	rate   float64      // of its clock
 }
 
 type event struct {
-	at    coordinator.Tick
+	at    machine.Tick
 	order uint64
 	do    func()
 }
@@ -59,17 +59,17 @@ func (e *events) Pop() any {
 }
 
 func newWorld(seed uint64, f Faults) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 0x7a78)), faults: f, now: 1000 * second, cuts: map[[2]*process]coordinator.Tick{}}
+	return &world{rng: rand.New(rand.NewPCG(seed, 0x7a78)), faults: f, now: 1000 * second, cuts: map[[2]*process]machine.Tick{}}
 }
 
 // at has something done at a time.
-func (w *world) at(t coordinator.Tick, do func()) {
+func (w *world) at(t machine.Tick, do func()) {
 	w.order++
 	heap.Push(&w.events, event{at: t, order: w.order, do: do})
 }
 
 // after has a process do something when its clock has moved by d, if it lives on.
-func (w *world) after(p *process, d coordinator.Tick, do func()) {
+func (w *world) after(p *process, d machine.Tick, do func()) {
 	life := p.life
 	var try func()
 	try = func() {
@@ -81,12 +81,12 @@ func (w *world) after(p *process, d coordinator.Tick, do func()) {
 			do()
 		}
 	}
-	w.at(w.now+coordinator.Tick(float64(d)/p.rate), try)
+	w.at(w.now+machine.Tick(float64(d)/p.rate), try)
 }
 
 // run does what is due until done says so, or a bound on simulated time or on events is
 // reached; it returns whether done did.
-func (w *world) run(until coordinator.Tick, done func() bool) bool {
+func (w *world) run(until machine.Tick, done func() bool) bool {
 	for n := 0; n < 5_000_000; n++ {
 		if done() || len(w.broken) > 0 {
 			return len(w.broken) == 0
@@ -119,8 +119,8 @@ func (w *world) say(format string, args ...any) {
 func (w *world) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
 // between draws a time, uniformly.
-func (w *world) between(lo, hi coordinator.Tick) coordinator.Tick {
-	return lo + coordinator.Tick(w.rng.Int64N(int64(hi-lo)+1))
+func (w *world) between(lo, hi machine.Tick) machine.Tick {
+	return lo + machine.Tick(w.rng.Int64N(int64(hi-lo)+1))
 }
 
 // send carries a message: deliver runs at the receiver unless the network or a crash
@@ -159,7 +159,7 @@ func (w *world) cut(a, b *process) bool {
 
 // call asks a process something. serve runs there and answers by its argument, at once or
 // later; done gets the answer once, or ok = false after the timeout.
-func call[A any](w *world, from, to *process, timeout coordinator.Tick, serve func(answer func(A)), done func(a A, ok bool)) {
+func call[A any](w *world, from, to *process, timeout machine.Tick, serve func(answer func(A)), done func(a A, ok bool)) {
 	open, life := true, from.life
 	finish := func(a A, ok bool) {
 		if open && from.life == life && from.up {

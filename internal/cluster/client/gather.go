@@ -38,7 +38,7 @@ func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) 
 	}
 	report := jobs.ReportOf(st)
 	switch {
-	case jobs.Ended(st.GetState()) && report == nil:
+	case st.GetState().Ended() && report == nil:
 		return nil, exit.Usagef("%s: job %s has no weights: it is %s", c.Verb, job, jobs.StateName(st.GetState()))
 	case report == nil:
 		return nil, exit.Usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.Verb, job, jobs.StateName(st.GetState()), job)

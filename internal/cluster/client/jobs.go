@@ -58,7 +58,7 @@ func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 	switch {
 	case discard:
 		return state + "; its values are dropped"
-	case !jobs.Ended(st.GetState()):
+	case !st.GetState().Ended():
 		return fmt.Sprintf("is being cancelled after sweep %d: its checkpoint is being written, `taxon status %s` shows when it is there", st.GetSweep(), st.GetJob())
 	case st.GetState() != taxonv1.JobState_JOB_STATE_CANCELLED:
 		return state + ": there was nothing to cancel"

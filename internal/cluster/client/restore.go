@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
 	"taxon/internal/exit"
 	"taxon/internal/human"
@@ -45,7 +45,7 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 
 // restoreSaved restores a snapshot.
 func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, saved *cluster.Saved) (*Restored, error) {
-	state, err := coordinator.ReadState(saved.State)
+	state, err := machine.ReadState(saved.State)
 	if err != nil {
 		return nil, exit.Usagef("restore: %s: %w", human.QuoteIfOdd(from), err)
 	}
@@ -103,7 +103,7 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 		return exit.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // discarded
 		return nil
-	case !jobs.Ended(st.GetState()):
+	case !st.GetState().Ended():
 		return exit.Usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
 	}
 	return nil

@@ -5,28 +5,28 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"taxon/coordinator"
+	"taxon/coordinator/journal"
 	"taxon/internal/cluster"
-	"taxon/internal/cluster/journal"
+	"taxon/internal/cluster/folderjournal"
 )
 
 // openJournal opens the journal in its folder, or in dir.
-func (o *Coordinator) openJournal(ctx context.Context, dir string) (j coordinator.Journal, snapshot []byte, records [][]byte, err error) {
+func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Journal, snapshot []byte, records [][]byte, err error) {
 	if o.Journal == "" {
-		return coordinator.OpenJournal(dir)
+		return journal.Open(dir)
 	}
-	j, snapshot, records, err = journal.Open(ctx, o.Journal)
+	j, snapshot, records, err = folderjournal.Open(ctx, o.Journal)
 	return j, snapshot, records, err
 }
 
 // announced says where the coordinator is and does its work until that ends, or another
 // one has taken over.
-func (o *Coordinator) announced(ctx context.Context, addr string, j coordinator.Journal, work func(context.Context) error) error {
+func (o *Coordinator) announced(ctx context.Context, addr string, j journal.Journal, work func(context.Context) error) error {
 	if o.Announce == "" {
 		return work(ctx)
 	}
 	a := &cluster.Announcer{Path: o.Announce, Addr: addr}
-	if f, ok := j.(*journal.Folder); ok {
+	if f, ok := j.(*folderjournal.Folder); ok {
 		a.Epoch = f.Epoch()
 	}
 	if err := a.Announce(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
@@ -92,11 +93,11 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	keeper := &cluster.Keeper{Of: c.keptIn}
 	config := coordinator.Config{
 		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
-		Limits: coordinator.Limits{Lease: coordinator.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: coordinator.Tick(o.KeepDays) * coordinator.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
-			CheckpointSweeps: uint32(o.Every), CheckpointEvery: coordinator.Tick(o.Pause)},
+		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
+			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}
 	if o.Snapshots != "" {
-		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Same: coordinator.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
+		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Same: machine.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget = s, s.Forget
 	}
@@ -169,7 +170,7 @@ const collectPatience = 2 * time.Second
 
 // dataOfState tells the job of a checkpoint's state, and its data.
 func dataOfState(state []byte) (string, *taxonv1.Data, error) {
-	s, err := coordinator.ReadState(state)
+	s, err := machine.ReadState(state)
 	if err != nil {
 		return "", nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"taxon/coordinator"
-	"taxon/internal/jobs"
 	"taxon/internal/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
@@ -89,7 +88,7 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 	for _, j := range list {
 		kept[j.Job] = true
 		s.Jobs[strings.ToLower(strings.TrimPrefix(j.State.String(), "JOB_STATE_"))]++
-		over := jobs.Ended(j.State)
+		over := j.State.Ended()
 		if over && c.ended[j.Job] {
 			continue
 		}

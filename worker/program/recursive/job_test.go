@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/coordinator"
+	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
 	"taxon/internal/jobspec"
@@ -19,7 +19,7 @@ func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.
 	o := jobs.Defaults()
 	o.Schedule = schedule
 	spec := small.Spec(o)
-	plan, err := coordinator.NewPlan(spec)
+	plan, err := machine.NewPlan(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,161 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"taxon/coordinator/machine"
+	"taxon/internal/pause"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// effect is an action that the store or the checkpointer has to execute: in the machine's
+// order, and after the records before it are durable.
+type effect struct {
+	action machine.Action
+	after  uint64 // journal record
+}
+
+// effects holds a queue for each job that has any. A goroutine executes it and ends with it:
+// a shard that is away holds up the jobs on it, not the others. A queue grows by two entries
+// a step, and its job's steps stop when the store does.
+type effects struct {
+	mu     sync.Mutex
+	queues map[string][]effect // by job; an entry, empty or not: its goroutine runs
+	closed bool
+	joined sync.WaitGroup
+}
+
+// add queues an effect of a job; run is called for each, in order.
+func (q *effects) add(job string, e effect, run func(effect) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	if q.queues == nil {
+		q.queues = map[string][]effect{}
+	}
+	list, running := q.queues[job]
+	q.queues[job] = append(list, e)
+	if !running {
+		q.joined.Go(func() { q.work(job, run) })
+	}
+}
+
+// close takes no more effects and waits for those that are being executed.
+func (q *effects) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.joined.Wait()
+}
+
+// work executes a job's effects until none is left or run returns false.
+func (q *effects) work(job string, run func(effect) bool) {
+	for {
+		q.mu.Lock()
+		list := q.queues[job]
+		if len(list) == 0 || q.closed {
+			delete(q.queues, job)
+			q.mu.Unlock()
+			return
+		}
+		q.queues[job] = nil
+		q.mu.Unlock()
+		for _, e := range list {
+			if !run(e) {
+				return
+			}
+		}
+	}
+}
+
+// execute runs an effect once the records before it are durable; false: the server closes,
+// or its journal is broken.
+func (s *Server) execute(e effect) bool {
+	if s.sync(e.after) != nil || s.ctx.Err() != nil {
+		return false
+	}
+	s.run(e.action)
+	return true
+}
+
+// jobOf is the job that an action is about.
+func jobOf(a machine.Action) string {
+	switch a := a.(type) {
+	case machine.CommitStep:
+		return a.Job
+	case machine.DropSteps:
+		return a.Job
+	case machine.SaveJob:
+		return a.Job
+	case machine.LoadJob:
+		return a.Job
+	case machine.ShowWeights:
+		return a.Job
+	}
+	return ""
+}
+
+// run executes one action. Calls of the store are retried until they succeed: they only free
+// space, so a store that is away holds up nothing.
+func (s *Server) run(a machine.Action) {
+	switch a := a.(type) {
+	case machine.CommitStep:
+		s.insist(fmt.Sprintf("job %s: commit of step %d", a.Job, a.Step), func(ctx context.Context) error {
+			return s.config.Store.Commit(ctx, a.Job, a.Step, a.Attempts)
+		})
+	case machine.DropSteps:
+		s.insist(fmt.Sprintf("job %s: drop of old steps", a.Job), func(ctx context.Context) error {
+			return s.config.Store.Drop(ctx, a.Job, a.Keep, a.Before)
+		})
+	case machine.SaveJob:
+		done := machine.Saved{Job: a.Job, Final: a.Final}
+		if s.config.Checkpointer == nil { // a journal of a server that had one
+			s.step(done)
+			return
+		}
+		if err := s.config.Checkpointer.Checkpoint(s.ctx, a.Job, a.Sweep, a.State, a.Keep); err != nil {
+			done.Err = err.Error()
+		}
+		s.step(done)
+	case machine.LoadJob:
+		done := machine.Loaded{Job: a.Job}
+		if r, ok := s.config.Checkpointer.(Restorer); ok {
+			var err error
+			if done.State, err = r.RestoreCheckpoint(s.ctx, a.Job); err != nil {
+				done.Err = err.Error()
+			}
+		}
+		if s.ctx.Err() == nil { // else the next server asks again
+			s.step(done)
+		}
+	case machine.ShowWeights:
+		done := machine.Shown{Job: a.Job}
+		if s.config.Show != nil { // nil: a journal of a server that had one
+			if err := s.config.Show(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step, FinalAttempts: a.Attempts}); err != nil {
+				done.Err = err.Error()
+			}
+		}
+		s.step(done)
+	}
+}
+
+// insist repeats a call to the store until it succeeds or the server closes.
+func (s *Server) insist(what string, call func(context.Context) error) {
+	wait := 50 * time.Millisecond
+	for {
+		err := call(s.ctx)
+		if err == nil || s.ctx.Err() != nil {
+			return
+		}
+		s.tell(fmt.Errorf("%s: %w", what, err))
+		if pause.For(s.ctx, wait) != nil {
+			return
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}

@@ -1,0 +1,277 @@
+// Package journal keeps the records of a coordinator in a file, so that it goes on where it
+// was when its process is started again. It knows nothing of what the records say.
+//
+//   - File: a journal in a local folder, with the format and its checksums
+//   - Group: what all journals share: several callers' records become durable by one write
+//   - Memory: a journal for tests, and for jobs whose durability is a checkpoint
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Journal keeps records. Append orders a record behind all before it;
+// Sync returns when the record of that number, and so all before it, is durable.
+// All methods may be called from several goroutines.
+type Journal interface {
+	Append(record []byte) (number uint64)
+	Sync(number uint64) error
+	// Compact replaces what was appended by a snapshot. It calls take, which makes the
+	// snapshot and calls cut at a moment when the snapshot covers all that was appended; what
+	// is appended after that is kept. Syncs wait until the snapshot is durable, Appends don't.
+	Compact(take func(cut func()) []byte) error
+	// Size is the number of bytes since the last compaction.
+	Size() int64
+	Close() error
+}
+
+// File format: 8 bytes magic, then entries: length (4 bytes), CRC32C of the length's
+// bytes (4), CRC32C of the body (4), body: one byte of kind, then a snapshot or a record.
+// Integers are little-endian. The first entry alone may be a snapshot. The length has a
+// checksum of its own so that a flipped bit in it is not taken for a file cut short.
+const (
+	magic         = "taxonjn2"
+	oldMagic      = "taxonjn1" // of versions whose jobs had other states
+	entryHeader   = 12
+	kindRecord    = 'r'
+	kindSnapshot  = 's'
+	maxEntryBytes = 1 << 30 // of one entry: far above any snapshot, far below a wild length
+	fileName      = "journal"
+	tornBytes     = 4096 // a file that a crash leaves while it is made is no longer
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrDamaged is wrapped by the error of a journal that was changed after it was written.
+var ErrDamaged = errors.New("journal is damaged")
+
+// ErrOld refuses a journal of an earlier version.
+var ErrOld = errors.New("the journal is of an earlier version of taxon: let its jobs end with that version, or give another folder and submit them anew")
+
+// File is a Journal in one file. Several Syncs at a time share one fsync.
+type File struct {
+	*Group
+	dir  string
+	lock *os.File
+	file *os.File // the next write goes behind its end
+}
+
+// Open opens or makes the journal in dir and returns what it holds: a snapshot
+// (nil if there is none) and the records after it. An entry that the file's end cuts
+// short was never acknowledged and is removed; any other damage is an error that wraps
+// ErrDamaged.
+func Open(dir string) (j *File, snapshot []byte, records [][]byte, err error) {
+	j = &File{dir: dir}
+	if err := j.open(); err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	snapshot, records, size, err := j.load()
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, j.close())
+	}
+	j.Group = NewGroup(Medium{Write: j.write, Replace: j.replace, Close: j.close}, size)
+	return j, snapshot, records, nil
+}
+
+// open takes the lock and opens the file.
+func (j *File) open() (err error) {
+	if err = os.MkdirAll(j.dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(j.dir, fileName)
+	if j.lock, err = lockDir(path + ".lock"); err != nil {
+		return err
+	}
+	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return errors.Join(err, j.lock.Close())
+	}
+	return nil
+}
+
+// load reads the file, cuts off an end that was not written whole, and stands behind it; size
+// is its length.
+func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error) {
+	data, err := io.ReadAll(j.file)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("journal: %w", err)
+	}
+	snapshot, records, size, err = Decode(data)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("%s: %w", j.file.Name(), err)
+	}
+	err = errors.Join(j.file.Truncate(size), seek(j.file, size))
+	if err == nil && size == 0 { // durable before anything is appended: later no file begins otherwise
+		_, err = j.file.WriteString(magic)
+		size = int64(len(magic))
+	}
+	if err := errors.Join(err, j.file.Sync(), syncDir(j.dir)); err != nil {
+		return nil, nil, 0, fmt.Errorf("journal: %w", err)
+	}
+	return snapshot, records, size, nil
+}
+
+func seek(f *os.File, at int64) error {
+	_, err := f.Seek(at, io.SeekStart)
+	return err
+}
+
+// Encode is the file of a journal that holds a snapshot only; nil: nothing.
+func Encode(snapshot []byte) []byte {
+	out := []byte(magic)
+	if snapshot != nil {
+		out = appendEntry(out, kindSnapshot, snapshot)
+	}
+	return out
+}
+
+// Append adds a record to the bytes of a journal's file.
+func Append(out, record []byte) []byte { return appendEntry(out, kindRecord, record) }
+
+// Decode reads the bytes of a journal's file: a snapshot (nil if there is none),
+// the records behind it, and the length of what is whole. What follows that was cut short
+// and never acknowledged. Other damage is an error that wraps ErrDamaged.
+func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
+	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(magic) && len(data) <= tornBytes && strings.HasPrefix(magic, string(arrived)) {
+		return nil, nil, 0, nil // it was being made
+	}
+	if len(data) < len(magic) {
+		return nil, nil, 0, fmt.Errorf("%w: no journal's beginning", ErrDamaged)
+	}
+	if string(data[:len(magic)]) == oldMagic {
+		return nil, nil, 0, ErrOld
+	}
+	if string(data[:len(magic)]) != magic {
+		return nil, nil, 0, fmt.Errorf("%w: no journal of this version (begins with %q)", ErrDamaged, data[:len(magic)])
+	}
+	at := int64(len(magic))
+	for first := true; ; first = false {
+		body, n, err := readEntry(data[at:])
+		if err != nil && torn(data[at:]) {
+			n, err = 0, nil
+		}
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("%w at byte %d: %w; restore it from a copy, or remove it to start without jobs", ErrDamaged, at, err)
+		}
+		if n == 0 {
+			return snapshot, records, at, nil
+		}
+		switch {
+		case body[0] == kindRecord:
+			records = append(records, body[1:])
+		case body[0] == kindSnapshot && first:
+			snapshot = body[1:]
+		default:
+			return nil, nil, 0, fmt.Errorf("%w at byte %d: unexpected entry of kind %q", ErrDamaged, at, body[0])
+		}
+		at += n
+	}
+}
+
+// readEntry decodes the entry that data begins with; n = 0: data ends before it does.
+// Some file systems lengthen a file before its bytes arrive: zeros to the end are an end too.
+func readEntry(data []byte) (body []byte, n int64, err error) {
+	if len(data) < entryHeader || len(bytes.TrimLeft(data, "\x00")) == 0 {
+		return nil, 0, nil
+	}
+	length := binary.LittleEndian.Uint32(data)
+	if crc32.Checksum(data[:4], castagnoli) != binary.LittleEndian.Uint32(data[4:]) {
+		return nil, 0, errors.New("checksum of a length is wrong")
+	}
+	if length == 0 || length > maxEntryBytes {
+		return nil, 0, fmt.Errorf("length %d is out of range", length)
+	}
+	if uint64(len(data)-entryHeader) < uint64(length) {
+		return nil, 0, nil
+	}
+	body = data[entryHeader : entryHeader+int(length)]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[8:]) {
+		return nil, 0, errors.New("checksum is wrong")
+	}
+	return body, entryHeader + int64(length), nil
+}
+
+// torn says whether a bad entry is one that a crash cut: the file had been lengthened, and
+// only a part of the entry's bytes had arrived, so that it ends in the zeros that the file
+// ends in. Whatever had been acknowledged is whole.
+func torn(data []byte) bool {
+	arrived := len(bytes.TrimRight(data, "\x00"))
+	if arrived <= entryHeader {
+		return arrived < len(data)
+	}
+	length := binary.LittleEndian.Uint32(data)
+	return crc32.Checksum(data[:4], castagnoli) == binary.LittleEndian.Uint32(data[4:]) &&
+		uint64(arrived) < entryHeader+uint64(length)
+}
+
+// appendEntry codes an entry behind out.
+func appendEntry(out []byte, kind byte, body []byte) []byte {
+	var head [entryHeader]byte
+	binary.LittleEndian.PutUint32(head[:], uint32(len(body)+1))
+	binary.LittleEndian.PutUint32(head[4:], crc32.Checksum(head[:4], castagnoli))
+	sum := crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, body)
+	binary.LittleEndian.PutUint32(head[8:], sum)
+	out = append(append(out, head[:]...), kind)
+	return append(out, body...)
+}
+
+// write is the medium's Write.
+func (j *File) write(entries []byte) error {
+	if _, err := j.file.Write(entries); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// replace is the medium's Replace: the snapshot is written beside the file and renamed over it.
+func (j *File) replace(snapshot []byte) error {
+	file, err := writeSnapshot(j.dir, snapshot)
+	if err != nil {
+		return err
+	}
+	_ = j.file.Close() // all that it holds is in the snapshot
+	j.file = file
+	return nil
+}
+
+func (j *File) close() error { return errors.Join(j.file.Close(), j.lock.Close()) }
+
+// writeSnapshot replaces the journal in dir by one that holds a snapshot only.
+func writeSnapshot(dir string, snapshot []byte) (file *os.File, err error) {
+	path := filepath.Join(dir, fileName)
+	file, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(appendEntry([]byte(magic), kindSnapshot, snapshot))
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// syncDir makes a rename in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

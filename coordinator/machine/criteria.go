@@ -1,0 +1,221 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// StopCriteria are the options that say when a job ends. They may change while it rests: what it
+// has done is the beginning of what it would have done, or as good as one. A sweep that was
+// the last one allowed was priced for that, and the gap is what inner solves aim at, so the
+// bytes in the end may be others than those of a job that had its caps from the start. Nil
+// fields stay as they are.
+type StopCriteria struct {
+	Gap        *float64 `json:",omitempty"`
+	MaxSweeps  *uint32  `json:",omitempty"`
+	MaxSeconds *float64 `json:",omitempty"`
+}
+
+// empty says whether nothing changes.
+func (c StopCriteria) empty() bool { return c.Gap == nil && c.MaxSweeps == nil && c.MaxSeconds == nil }
+
+// StopCriteriaOf are the caps of a job's options, all of them.
+func StopCriteriaOf(o *taxonv1.Options) StopCriteria {
+	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()), MaxSeconds: proto.Float64(o.GetMaxSeconds())}
+}
+
+// into writes the caps into options.
+func (c StopCriteria) into(o *taxonv1.Options) {
+	if c.Gap != nil {
+		o.Gap = *c.Gap
+	}
+	if c.MaxSweeps != nil {
+		o.MaxSweeps = *c.MaxSweeps
+	}
+	if c.MaxSeconds != nil {
+		o.MaxSeconds = *c.MaxSeconds
+	}
+}
+
+// pastCriteria are caps that a job had until, Sweep being the highest committed, others took
+// their place. With the options they say what a job's bytes depend on.
+type pastCriteria struct {
+	Sweep      uint32
+	Gap        float64
+	MaxSweeps  uint32  `json:",omitempty"` // 0: no cap
+	MaxSeconds float64 `json:",omitempty"` // 0: no cap
+}
+
+func (p *pastCriteria) message() *taxonv1.PastCaps {
+	return &taxonv1.PastCaps{Sweep: p.Sweep, Gap: p.Gap, MaxSweeps: p.MaxSweeps, MaxSeconds: p.MaxSeconds}
+}
+
+// pastCriteria are the caps that the job has now, once they are others.
+func (j *job) pastCriteria() pastCriteria {
+	o := j.spec.GetOptions()
+	return pastCriteria{Sweep: j.Committed, Gap: o.GetGap(), MaxSweeps: o.GetMaxSweeps(), MaxSeconds: o.GetMaxSeconds()}
+}
+
+// Checkpoint is what a job that was stopped goes on from.
+type Checkpoint struct {
+	State      []byte  // as in a checkpoint, with the caps that it goes on with
+	Sweep      uint32  // highest committed
+	CPUSeconds float64 // of its tasks so far
+	Changed    string  // which caps are others, as "gap 0.0001 -> 1e-05"; empty: none
+}
+
+// UpdateStopCriteria gives the job of a state (of a checkpoint) other caps. One that had stopped by its
+// old ones goes on, if the new ones let it; what is there stays as it is if they are the
+// same. Pure.
+func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
+	j, err := reviveJob(state)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	if j.Dropped {
+		return Checkpoint{}, fmt.Errorf("job %s: %w", j.ID, ErrNotResumable)
+	}
+	changed, err := j.updateStopCriteria(c)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	if changed != "" {
+		state = j.encode()
+	}
+	return Checkpoint{State: state, Sweep: j.Committed, CPUSeconds: j.CPUSeconds, Changed: changed}, nil
+}
+
+// changedCriteria lists the caps that differ, by the names of the command line's flags.
+func changedCriteria(old, now *taxonv1.Options) string {
+	var out []string
+	add := func(name, unit string, a, b float64) {
+		word := func(x float64) string {
+			if x == 0 {
+				return "none"
+			}
+			return fmt.Sprintf("%g%s", x, unit)
+		}
+		if a != b {
+			out = append(out, name+" "+word(a)+" -> "+word(b))
+		}
+	}
+	add("gap", "", old.GetGap(), now.GetGap())
+	add("max-sweeps", "", float64(old.GetMaxSweeps()), float64(now.GetMaxSweeps()))
+	add("max-time", " s", old.GetMaxSeconds(), now.GetMaxSeconds())
+	return strings.Join(out, ", ")
+}
+
+// updateStopCriteria changes a resting job's caps, and says which are others.
+func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
+	old := j.spec.GetOptions()
+	options := proto.Clone(old).(*taxonv1.Options)
+	c.into(options)
+	if proto.Equal(options, old) {
+		return "", nil
+	}
+	if err := method.Violations(method.CheckCriteria(options)); err != nil {
+		return "", err
+	}
+	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven()}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	with := *j.prepared
+	with.spec = spec
+	driver, up, err := j.under(spec)
+	if err != nil {
+		return "", fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	j.CriteriaBefore = append(j.CriteriaBefore, j.pastCriteria())
+	j.prepared, j.Spec, j.driver, j.TimeUp = &with, data, driver, up
+	return changedCriteria(old, options), nil
+}
+
+// under is the driver of a resting job as it goes on under other stopping criteria, and whether
+// the job's time is up by them.
+func (j *job) under(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, err error) {
+	if d, err = j.method.Driver(spec, j.plan, j.driver.State()); err != nil {
+		return nil, false, err
+	}
+	limit := spec.GetOptions().GetMaxSeconds()
+	timeUp = j.TimeUp && limit > 0 && j.Spent.Seconds() >= limit
+	d.TimeUp(timeUp)
+	d.Reopen(spec.GetOptions().GetGap() != j.spec.GetOptions().GetGap())
+	return d, timeUp, nil
+}
+
+// applyResume queues an ended job again.
+func (j *job) applyResume(r *Record) error {
+	changed := ""
+	if r.Criteria != nil {
+		var err error
+		if changed, err = j.updateStopCriteria(*r.Criteria); err != nil {
+			return err
+		}
+	}
+	j.driver.Reopen(false)
+	j.State, j.Error, j.Ended, j.Failed, j.Futile = taxonv1.JobState_JOB_STATE_QUEUED, "", 0, nil, 0
+	if changed != "" {
+		changed = ", " + changed
+	}
+	j.note(r.At, levelInfo, "resumed behind sweep %d%s", j.Committed, changed)
+	return nil
+}
+
+// stoppedByCriteria says whether a job is done for its caps alone, and all is there to go on from.
+func (j *job) stoppedByCriteria() bool {
+	return j.State == taxonv1.JobState_JOB_STATE_DONE && method.ByCriteria(j.stoppedBy()) && !j.Dropped
+}
+
+// mayGoOn says why other caps would not let an ended job go on; nil: they do.
+func (j *job) mayGoOn(c StopCriteria) error {
+	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
+	c.into(options)
+	if err := method.Violations(method.CheckCriteria(options)); err != nil {
+		return fmt.Errorf("job %s: %w: %w", j.ID, ErrStopCriteria, err)
+	}
+	if !j.stoppedByCriteria() || j.Lost {
+		return nil
+	}
+	spec := proto.Clone(j.spec).(*taxonv1.JobSpec)
+	spec.Options = options
+	d, _, err := j.under(spec)
+	if err != nil {
+		return fmt.Errorf("job %s: %w: %w", j.ID, ErrStopCriteria, err)
+	}
+	if p := d.Progress(); p.StoppedBy != "" {
+		return fmt.Errorf("job %s: %w: they end it where it is, by %s after sweep %d, %.0f s, at %s",
+			j.ID, ErrStopCriteria, p.StoppedBy, j.Committed, j.Spent.Seconds(), p.Certificate)
+	}
+	return nil
+}
+
+// rolledCriteria are the past caps of a job that goes back to another state of itself, and on
+// from there with the caps that it has now.
+func (j *job) rolledCriteria(back *job) []pastCriteria {
+	then, now := back.pastCriteria(), j.pastCriteria()
+	if now.Sweep = then.Sweep; then == now {
+		return back.CriteriaBefore
+	}
+	return append(slices.Clone(back.CriteriaBefore), then)
+}
+
+// sameSpec says whether two specifications differ in nothing but caps.
+func sameSpec(a, b []byte) bool {
+	if string(a) == string(b) {
+		return true
+	}
+	var x, y taxonv1.JobSpec
+	if proto.Unmarshal(a, &x) != nil || proto.Unmarshal(b, &y) != nil || x.Options == nil || y.Options == nil {
+		return false
+	}
+	StopCriteriaOf(y.Options).into(x.Options)
+	return proto.Equal(&x, &y)
+}

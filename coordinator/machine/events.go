@@ -1,0 +1,243 @@
+package machine
+
+import (
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Event is what happens to the machine.
+type Event interface{ event() }
+
+type (
+	// Submit asks for a job. ID is the wanted id, empty for the next "job-N".
+	Submit struct {
+		ID       string
+		Name     string
+		Spec     *taxonv1.JobSpec
+		Replicas uint32   // copies of each value; 0: one
+		Avoid    []string // ids that are not to be given
+		prepared *prepared
+	}
+	// SubmitCheckpoint asks for a job that goes on from the state of a SaveJob action.
+	SubmitCheckpoint struct{ State []byte }
+	// Restore asks for a job to go on from such a state over shards that hold its values
+	// already, in place of the one of its id, if that failed or was cancelled.
+	Restore struct {
+		State    []byte
+		Shards   []string
+		Replicas uint32
+		revived  *job
+	}
+	// Resume asks for a cancelled or failed job to go on from its last committed step.
+	// With caps, one that is done by its old ones goes on, too.
+	Resume struct {
+		Job      string
+		Criteria StopCriteria
+	}
+	// Register is a worker that joins. Memory is what its tasks may take, in bytes; 0: not told.
+	Register struct {
+		Name   string
+		Slots  uint32
+		Memory uint64
+		// Previous is the worker of this name whose process was killed; "": none.
+		Previous string
+	}
+	// Drain takes a worker, named by id or name, out after the tasks that it has.
+	Drain struct{ Worker string }
+	// JoinShard is a store shard that joins, or that lives still.
+	JoinShard struct {
+		ID, Addr        string
+		Bytes, Capacity uint64
+		Empty           bool // it holds no value at all
+		Values          uint64
+		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
+	}
+	// ForgetShard takes a shard that is down out of the list; with Force though jobs have
+	// values on it.
+	ForgetShard struct {
+		ID    string
+		Force bool
+	}
+	// LeaveShard is a store shard that goes down in good order.
+	LeaveShard struct{ ID string }
+	// Leave is a worker that goes in good order.
+	Leave struct{ Worker string }
+	// RequestTask is a worker with a free slot. Most bounds the tasks that it takes together; 0: one.
+	RequestTask struct {
+		Worker string
+		Most   uint32
+		Waits  bool // for a task since an earlier RequestTask: nothing new was heard of it
+	}
+	// Renew keeps leases of a worker alive.
+	Renew struct {
+		Worker string
+		Leases []*taxonv1.LeaseId
+	}
+	// Report is the end of an attempt. Next asks for another task at once, or for Most.
+	Report struct {
+		Worker        string
+		Lease         *taxonv1.LeaseId
+		Error         string // empty: done
+		Deterministic bool
+		Returned      bool
+		Sums          method.Sums
+		CPUSeconds    float64
+		Read, Written uint64          // bytes from and to the store
+		Lost          []taxonv1.Place // with Error: values that the store must have and has not
+		Unavailable   bool            // with Error: the store was away
+		Unfit         bool            // with Error: this worker can't do the job's tasks, others may
+		Next          bool
+		Ahead         bool // with Next: the slot has work, what it gets now is for later
+		Most          uint32
+	}
+	// Time lets leases expire, workers be missed and caps strike. It comes at once: it waits
+	// for no journal. The last Pending records are not durable yet.
+	Time struct{ Pending uint64 }
+	// Cancel stops a job, keeping it resumable unless Discard is set.
+	Cancel struct {
+		Job     string
+		Discard bool
+	}
+	// Saved is the end of a SaveJob action; Err is its error, empty if there was none.
+	Saved struct {
+		Job   string
+		Final bool
+		Err   string
+	}
+	// Loaded is the end of a LoadJob action: the State of the job's last checkpoint, whose
+	// values are in the store again; empty: there is none. Err is its error, if there was one.
+	Loaded struct {
+		Job   string
+		State []byte
+		Err   string
+	}
+	// WeightsLost tells that the weights of a job that is done are not in the store any more.
+	WeightsLost struct{ Job, Reason string }
+	// Shown is the end of a ShowWeights action; Err is its error, empty if there was none.
+	Shown struct {
+		Job string
+		Err string
+	}
+)
+
+// Prepare checks and plans the job, which is slow for a large tree. Step does it where the
+// caller has not: a shell does it outside its lock. Pure.
+func (e Submit) Prepare() (Submit, error) {
+	var err error
+	e.prepared, err = prepare(e.Spec)
+	return e, err
+}
+
+// Prepare reads and plans the job, and tells its id. It is to Restore what Submit.Prepare is
+// to Submit. Pure.
+func (e Restore) Prepare() (prepared Restore, job string, err error) {
+	if e.revived, err = reviveJob(e.State); err != nil {
+		return e, "", err
+	}
+	return e, e.revived.ID, nil
+}
+
+func (Submit) event()           {}
+func (SubmitCheckpoint) event() {}
+func (Restore) event()          {}
+func (Resume) event()           {}
+func (Drain) event()            {}
+func (JoinShard) event()        {}
+func (LeaveShard) event()       {}
+func (ForgetShard) event()      {}
+func (Register) event()         {}
+func (Leave) event()            {}
+func (RequestTask) event()      {}
+func (Renew) event()            {}
+func (Report) event()           {}
+func (Time) event()             {}
+func (Cancel) event()           {}
+func (Saved) event()            {}
+func (WeightsLost) event()      {}
+func (Shown) event()            {}
+func (Loaded) event()           {}
+
+// Action is what the shell must do, in order. Everything after a Persist action waits
+// until its record is durable.
+type Action interface{ action() }
+
+type (
+	// Persist makes a record durable in the journal.
+	Persist struct{ Record Record }
+	// Submitted answers Submit, SubmitCheckpoint and Restore.
+	Submitted struct{ Job string }
+	// Dismissed answers RequestTask of a worker that is being drained: it gets no more.
+	Dismissed struct{}
+	// Registered answers Register and Drain.
+	Registered struct{ Worker string }
+	// Grant answers RequestTask, and Report with Next, once for each task; without one nothing waits.
+	Grant struct{ Lease *taxonv1.Lease }
+	// Lost answers Renew: the leases that are no longer held, and the version of the list of shards.
+	Lost struct {
+		Leases        []*taxonv1.LeaseId
+		ShardsVersion uint64
+	}
+	// Accepted answers Report if the report counted.
+	Accepted struct{}
+	// Refused answers an event that changed nothing.
+	Refused struct{ Err error }
+	// CommitStep tells the store which attempts of a step count (0: none).
+	CommitStep struct {
+		Job      string
+		Step     uint32
+		Attempts []uint32
+	}
+	// DropSteps tells the store to delete the steps below Before that Keep does not name;
+	// Before of 2^32-1 with nothing to keep: the whole job.
+	DropSteps struct {
+		Job    string
+		Keep   []uint32
+		Before uint32
+	}
+	// SaveJob asks for a checkpoint; a Saved event must follow. No DropSteps that comes
+	// after it may be carried out before it has ended.
+	SaveJob struct {
+		Job   string
+		Sweep uint32
+		State []byte
+		Keep  []uint32
+		Final bool // the job was cancelled and waits for it
+	}
+	// LoadJob asks for a job's last checkpoint: its values back into the store and its
+	// state. A Loaded event must follow.
+	LoadJob struct{ Job string }
+	// ShowWeights tells that a step has written the weights of a sweep, for an evaluation.
+	// The job rests until a Shown event, and its clock with it.
+	ShowWeights struct {
+		Job      string
+		Sweep    uint32
+		Step     uint32
+		Attempts []uint32
+	}
+	// Wake tells parked askers to ask again.
+	Wake struct{}
+	// Changed tells watchers that some status changed.
+	Changed struct{}
+	// Ended tells that a job is over.
+	Ended struct {
+		Job   string
+		State taxonv1.JobState
+	}
+)
+
+func (Persist) action()     {}
+func (Submitted) action()   {}
+func (Registered) action()  {}
+func (Dismissed) action()   {}
+func (Grant) action()       {}
+func (Lost) action()        {}
+func (Accepted) action()    {}
+func (Refused) action()     {}
+func (CommitStep) action()  {}
+func (DropSteps) action()   {}
+func (SaveJob) action()     {}
+func (LoadJob) action()     {}
+func (ShowWeights) action() {}
+func (Wake) action()        {}
+func (Changed) action()     {}
+func (Ended) action()       {}

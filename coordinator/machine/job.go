@@ -1,0 +1,366 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// prepared is what follows from a specification alone.
+type prepared struct {
+	spec     *taxonv1.JobSpec
+	method   method.Method
+	plan     *method.Plan
+	estimate method.Estimate
+}
+
+// prepare checks a specification and plans it. Pure, and slow for large trees.
+func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
+	p, err := registry.Prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{spec: spec, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
+}
+
+// maxItems bounds the items of a job that is read back: far above any plan.
+const maxItems = 1 << 24
+
+// places are the places of one value per item of a list. Their JSON is run-length coded.
+type places []taxonv1.Place
+
+// values are the places of all families: of each its versions, the last one first.
+type values map[string][]places
+
+// stateVersion changes with the meaning of jobState.
+const stateVersion = 2
+
+// jobState is all of a job that its next step depends on, as it stands between two
+// steps: what a checkpoint holds, together with the values of keepSteps.
+type jobState struct {
+	Version int
+	ID      string
+	Spec    []byte // JobSpec, serialised
+	State   taxonv1.JobState
+	Error   string
+	Driver  method.State
+	TimeUp  bool             `json:",omitempty"` // max_seconds are used up
+	Last    *method.Progress `json:",omitempty"` // in place of Driver, of a job whose values were dropped
+	StepNo  uint32           // number of the last step that was begun; numbers are never used again
+	Values  values
+
+	Committed     uint32 // highest committed sweep
+	Trace         []traceRecord
+	Spent         Tick // training time up to the last (re)start
+	CPUSeconds    float64
+	Retried       uint32
+	WorkersLost   uint32
+	FinalStep     uint32 // step that holds the emitted weights; 0: none yet
+	FinalAttempts []uint32
+
+	Name                      string   `json:",omitempty"` // given by the submitter
+	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
+	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
+	Dropped                   bool     `json:",omitempty"` // its values are gone from the store
+	Discarded                 bool     `json:",omitempty"` // a user asked for that
+	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
+	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
+	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
+	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
+
+	Speculated, Remade, Rollbacks uint32            `json:",omitempty"`
+	RolledTo                      uint32            `json:",omitempty"`           // sweep that the last rollback went back to
+	Futile                        uint32            `json:",omitempty"`           // rollbacks since it got further, or was resumed
+	Failed                        *failedTask       `json:",omitempty"`           // where it failed
+	Past                          []pastStep        `json:",omitempty"`           // steps that are referred to, see remake.go
+	Remakes                       map[uint64]uint32 `json:",omitempty"`           // how often a task was made again, by remakeKey
+	Nodes, Terminals              int               `json:",omitempty"`           // of a job whose values were dropped
+	Lost                          bool              `json:",omitempty"`           // it was done, but its weights are gone from the store
+	CriteriaBefore                []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
+}
+
+// traceRecord is a line of the trace; Certificate is nil where it was not computed.
+type traceRecord struct {
+	Sweep       uint32
+	Phase       string
+	Certificate *method.Certificate
+	Seconds     float64
+}
+
+// job is a job in the machine.
+type job struct {
+	jobState
+	*prepared
+	driver    method.Driver  // nil: its values were dropped
+	step      *step          // under way; nil unless the job runs
+	since     Tick           // of the last (re)start
+	batches   map[uint64]int // live leases of each batch; a batch takes a slot
+	log       jobLog
+	remakes   []remake        // tasks of past steps that are run again, before all others
+	rolling   bool            // rests until its last checkpoint is loaded
+	used      float64         // slot-seconds, for fair shares; not journaled
+	awaySince Tick            // first report since a success that the store is away or full, by Machine.listening; not journaled
+	awayWhy   string          // the last of those reports
+	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
+	closing   bool            // cancelled, waits for its checkpoint
+	showing   bool            // rests until the weights that its step wrote are evaluated
+	shownAt   Tick            // when that began
+
+	savedSweep    uint32
+	savedAt       Tick
+	lastAttempts  []uint32 // committed attempts of step lastCommitted
+	lastCommitted uint32
+
+	took [][]history // of each list of items, item by item; they change the order of handing out only
+}
+
+// history is what the last task of an item tells about the next one.
+type history struct {
+	seconds float64 // CPU time; 0: not known
+	worker  string
+}
+
+// newJob is a queued job before its first step.
+func newJob(id string, p *prepared) (*job, error) {
+	spec, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.spec)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", id, err)
+	}
+	s := jobState{Version: stateVersion, ID: id, Spec: spec, State: taxonv1.JobState_JOB_STATE_QUEUED, Values: values{}}
+	for _, v := range p.plan.Values {
+		for range v.Versions {
+			s.Values[v.Name] = append(s.Values[v.Name], make(places, p.plan.Items[v.Items].Count))
+		}
+	}
+	return makeJob(s, p)
+}
+
+// makeJob joins a state with what was prepared from its specification.
+func makeJob(s jobState, p *prepared) (*job, error) {
+	j := &job{jobState: s, prepared: p, took: make([][]history, len(p.plan.Items))}
+	for k, list := range p.plan.Items {
+		j.took[k] = make([]history, list.Count)
+	}
+	if s.Dropped {
+		return j, nil
+	}
+	var err error
+	if j.driver, err = p.method.Driver(p.spec, p.plan, s.Driver); err != nil {
+		return nil, fmt.Errorf("job %s: its state: %w", s.ID, err)
+	}
+	return j, nil
+}
+
+// errOldState refuses what an earlier version has written.
+var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
+
+// reviveJob rebuilds a job from a serialised jobState.
+func reviveJob(state []byte) (*job, error) {
+	s, err := readState(state)
+	if err != nil {
+		return nil, err
+	}
+	spec := &taxonv1.JobSpec{}
+	if err := proto.Unmarshal(s.Spec, spec); err != nil {
+		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
+	}
+	if s.Dropped {
+		return makeJob(s, reviveCompacted(&s, spec))
+	}
+	p, err := prepare(spec)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", s.ID, err)
+	}
+	if !s.Values.of(p.plan) {
+		return nil, fmt.Errorf("job %s: its state has another plan than this version makes: train anew", s.ID)
+	}
+	for _, past := range s.Past {
+		if !past.valid(p.plan) {
+			return nil, fmt.Errorf("job %s: its state names a past step %d of another plan", s.ID, past.Number)
+		}
+	}
+	return makeJob(s, p)
+}
+
+// readState reads a serialised jobState of this version.
+func readState(state []byte) (s jobState, err error) {
+	var version struct{ Version int }
+	if err := json.Unmarshal(state, &version); err != nil {
+		return s, fmt.Errorf("job state: %w", err)
+	}
+	if version.Version != stateVersion {
+		return s, fmt.Errorf("job state: %w", errOldState)
+	}
+	if err := json.Unmarshal(state, &s); err != nil {
+		return s, fmt.Errorf("job state: %w", err)
+	}
+	return s, nil
+}
+
+// of says whether the values are those of a plan.
+func (v values) of(p *method.Plan) bool {
+	for _, family := range p.Values {
+		versions := v[family.Name]
+		if len(versions) != family.Versions {
+			return false
+		}
+		for _, at := range versions {
+			if len(at) != p.Items[family.Items].Count {
+				return false
+			}
+		}
+	}
+	return len(v) == len(p.Values)
+}
+
+// encode serialises the state between two steps.
+func (j *job) encode() []byte {
+	if j.driver != nil {
+		j.Driver = j.driver.State()
+	}
+	out, err := json.Marshal(&j.jobState)
+	if err != nil {
+		// Sums that are not finite are refused when they arrive; nothing else can fail.
+		panic(fmt.Sprintf("coordinator: job %s can't be serialised: %v", j.ID, err))
+	}
+	return out
+}
+
+// progress is where the job's iteration stands.
+func (j *job) progress() method.Progress {
+	if j.driver == nil {
+		if j.Last == nil {
+			return method.Progress{}
+		}
+		return *j.Last
+	}
+	return j.driver.Progress()
+}
+
+// stoppedBy is the reason why the job stopped; "": it has not.
+func (j *job) stoppedBy() string {
+	if j.State == taxonv1.JobState_JOB_STATE_CANCELLED {
+		return method.StoppedByCancelled
+	}
+	return j.progress().StoppedBy
+}
+
+// keepSteps lists, ascending, the steps whose values are still to be read, or may have to
+// be to make those again.
+func (j *job) keepSteps() []uint32 {
+	steps := append(j.referred(), j.FinalStep)
+	if planted("drop too early") {
+		steps = append(j.Values.latest(), j.FinalStep)
+	}
+	for _, p := range j.Past {
+		steps = append(steps, p.From.steps()...)
+	}
+	return sortedSteps(steps)
+}
+
+// referred lists, ascending, the steps that the next step's tasks may read.
+func (j *job) referred() []uint32 { return j.Values.steps() }
+
+// steps lists, ascending, the steps of all versions.
+func (v values) steps() (out []uint32) {
+	for _, versions := range v {
+		out = append(out, stepsOf(versions...)...)
+	}
+	return sortedSteps(out)
+}
+
+// latest lists, ascending, the steps of the last versions.
+func (v values) latest() (out []uint32) {
+	for _, versions := range v {
+		out = append(out, stepsOf(versions[0])...)
+	}
+	return sortedSteps(out)
+}
+
+// stepsOf lists the steps of places, with repetitions.
+func stepsOf(lists ...places) (steps []uint32) {
+	for _, list := range lists {
+		last := uint32(0)
+		for _, p := range list {
+			if p.Step != last {
+				steps, last = append(steps, p.Step), p.Step
+			}
+		}
+	}
+	return steps
+}
+
+// sortedSteps sorts steps and removes repetitions and 0, which is no step.
+func sortedSteps(steps []uint32) []uint32 {
+	slices.Sort(steps)
+	steps = slices.Compact(steps)
+	if len(steps) > 0 && steps[0] == 0 {
+		steps = steps[1:]
+	}
+	return steps
+}
+
+// ended says whether the job is over for good.
+func (j *job) ended() bool { return j.State.Ended() }
+
+// running says whether the job has a step whose tasks may be handed out.
+func (j *job) running() bool { return j.hasStep() && !j.showing }
+
+// hasStep says whether the job has a step under way.
+func (j *job) hasStep() bool {
+	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && !j.closing && !j.rolling
+}
+
+// showWeights tells of the weights that the job rests for.
+func (j *job) showWeights() ShowWeights {
+	return ShowWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
+}
+
+// resumeClock ends the job's rest, if it rests, and takes it out of its time.
+func (j *job) resumeClock(at Tick) {
+	if j.showing {
+		j.since += at - j.shownAt
+		j.showing = false
+	}
+}
+
+// spentAt is the training time so far, that before a resume included.
+func (j *job) spentAt(now Tick) Tick {
+	if j.showing {
+		now = j.shownAt
+	}
+	if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+		return j.Spent + now - j.since
+	}
+	return j.Spent
+}
+
+// MarshalJSON codes runs of consecutive tasks as [count, step, task, attempt].
+func (p places) MarshalJSON() ([]byte, error) {
+	r := taxonv1.NewRefs(p)
+	return json.Marshal([4][]uint32{r.Count, r.Step, r.Task, r.Attempt})
+}
+
+// UnmarshalJSON undoes MarshalJSON.
+func (p *places) UnmarshalJSON(data []byte) error {
+	var runs [4][]uint32
+	if err := json.Unmarshal(data, &runs); err != nil {
+		return err
+	}
+	items := uint64(0)
+	for _, n := range runs[0] {
+		items += uint64(n)
+	}
+	if items > maxItems {
+		return fmt.Errorf("%d places: at most %d are possible", items, maxItems)
+	}
+	r := &taxonv1.Refs{Count: runs[0], Step: runs[1], Task: runs[2], Attempt: runs[3]}
+	*p = r.Expand()
+	return nil
+}

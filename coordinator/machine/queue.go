@@ -1,0 +1,210 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// prepareBytes is prepare of a serialised specification.
+func prepareBytes(data []byte) (*prepared, error) {
+	spec := &taxonv1.JobSpec{}
+	if err := proto.Unmarshal(data, spec); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	return prepare(spec)
+}
+
+func (m *Machine) submit(e Submit) {
+	if e.prepared == nil {
+		var err error
+		if e, err = e.Prepare(); err != nil {
+			m.refuse(err)
+			return
+		}
+	}
+	p := e.prepared
+	id := e.ID
+	if id == "" {
+		id = m.FreeID(e.Avoid)
+	}
+	j, err := newJob(id, p)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	if old := m.find(id); old != nil {
+		m.submitAgain(old, j)
+		return
+	}
+	if m.full() {
+		return
+	}
+	if err := m.tooLarge(p, e.Replicas); err != nil {
+		m.refuse(err)
+		return
+	}
+	shards, err := m.pin(e.Replicas)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
+	m.out = append(m.out, Submitted{Job: id})
+}
+
+// FreeID is the next id that no job has, and that is not to be avoided.
+func (m *Machine) FreeID(avoid []string) string {
+	for n := m.lastJob + 1; ; n++ {
+		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil && !slices.Contains(avoid, id) {
+			return id
+		}
+	}
+}
+
+// full refuses another job if the queue is.
+func (m *Machine) full() bool {
+	if m.openJobs() < m.limits.MaxRunning+m.limits.MaxQueued {
+		return false
+	}
+	m.refuse(fmt.Errorf("%d jobs run or wait, the most there may be: %w", m.limits.MaxRunning+m.limits.MaxQueued, ErrTooManyJobs))
+	return true
+}
+
+func (m *Machine) openJobs() int {
+	n := 0
+	for _, j := range m.jobs {
+		if !j.ended() {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *Machine) submitCheckpoint(e SubmitCheckpoint) {
+	j, err := reviveJob(e.State)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	if m.find(j.ID) != nil {
+		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
+		return
+	}
+	if m.full() {
+		return
+	}
+	shards, err := m.pin(j.Replicas)
+	if err != nil {
+		m.refuse(err)
+		return
+	}
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: shards, restored: j})
+	m.out = append(m.out, Submitted{Job: j.ID})
+}
+
+// resume queues a job again that was cancelled or failed, or is done by caps that others
+// take the place of.
+func (m *Machine) resume(e Resume) {
+	j := m.find(e.Job)
+	r := Record{Kind: recordResume, Job: e.Job}
+	switch {
+	case j == nil:
+		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
+		return
+	case !j.ended() && e.Criteria.empty(): // it goes on anyway
+		return
+	case !j.ended():
+		m.refuse(fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrStopCriteria))
+		return
+	case !j.resumable() && j.stoppedByCriteria() && e.Criteria.empty():
+		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.stoppedBy()))
+		return
+	case !j.resumable() && !j.stoppedByCriteria():
+		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrNotResumable))
+		return
+	}
+	if !e.Criteria.empty() {
+		if err := j.mayGoOn(e.Criteria); err != nil {
+			m.refuse(err)
+			return
+		}
+		r.Criteria = &e.Criteria
+	}
+	if !m.full() {
+		m.decide(r)
+	}
+}
+
+// startQueued starts queued jobs, oldest first, while fewer than MaxRunning run.
+func (m *Machine) startQueued() {
+	running := 0
+	for _, j := range m.jobs {
+		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+			running++
+		}
+	}
+	for _, j := range m.jobs {
+		if running >= m.limits.MaxRunning {
+			return
+		}
+		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
+			running++
+			m.decide(Record{Kind: recordStart, Job: j.ID})
+		}
+	}
+}
+
+// cancel stops a job. Discarded, an ended one loses its values too.
+func (m *Machine) cancel(e Cancel) {
+	j := m.find(e.Job)
+	switch {
+	case j == nil:
+		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
+	case j.ended() || j.closing && !e.Discard:
+		if e.Discard && !j.Dropped {
+			m.discard(j)
+		}
+	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && !j.rolling:
+		m.decide(Record{Kind: recordCancel, Job: e.Job})
+		m.out = append(m.out, m.save(j, m.now, true))
+	default:
+		m.decide(Record{Kind: recordCancelOK, Job: e.Job})
+		if e.Discard {
+			m.discard(j)
+		}
+	}
+}
+
+// discard drops an ended job's values for a user.
+func (m *Machine) discard(j *job) {
+	m.decide(Record{Kind: recordDiscard, Job: j.ID, Asked: true, Reason: "a user discarded them"})
+}
+
+func (m *Machine) saved(e Saved) {
+	j := m.find(e.Job)
+	switch {
+	case j == nil || j.ended():
+	case e.Err != "" && m.limits.Durable && !e.Final:
+		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: "the checkpoint could not be written: " + clip(e.Err, maxLineBytes)})
+	case e.Err != "":
+		m.fail(j, "checkpoint: "+e.Err)
+	case e.Final && j.closing:
+		m.decide(Record{Kind: recordCancelOK, Job: j.ID})
+	}
+}
+
+// shown lets a job go on whose weights have been evaluated.
+func (m *Machine) shown(e Shown) {
+	j := m.find(e.Job)
+	switch {
+	case j == nil || !j.showing: // cancelled meanwhile
+	case e.Err != "":
+		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.progress().Sweep, e.Err))
+	default:
+		m.decide(Record{Kind: recordShown, Job: j.ID})
+	}
+}

@@ -1,0 +1,575 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Record is one transition of the machine: what the journal holds. The machine changes
+// its lasting state through apply(record) only, so replaying the records of a journal
+// rebuilds it. Which fields count depends on Kind.
+type Record struct {
+	Kind     recordKind
+	At       Tick
+	Job      string      `json:",omitempty"`
+	Worker   string      `json:",omitempty"`
+	Name     string      `json:",omitempty"`
+	Slots    uint32      `json:",omitempty"`
+	Memory   uint64      `json:",omitempty"`
+	Step     uint32      `json:",omitempty"`
+	Task     uint32      `json:",omitempty"`
+	Epoch    uint64      `json:",omitempty"`
+	Batch    uint64      `json:",omitempty"` // grant: epoch of the first lease of those handed out together; 0: Epoch
+	Sums     method.Sums `json:",omitempty"`
+	CPU      float64     `json:",omitempty"`
+	Read     uint64      `json:",omitempty"` // done: bytes from the store
+	Written  uint64      `json:",omitempty"` // done: bytes to the store
+	Loss     loss        `json:",omitempty"`
+	Reason   string      `json:",omitempty"`
+	Last     Tick        `json:",omitempty"` // recover: the last moment that is known of the life before
+	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
+	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
+	Replicas uint32      `json:",omitempty"` // submit: copies of each value
+	Asked    bool        `json:",omitempty"` // discard: by a user
+
+	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
+	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: what changes of them
+	Failed   *failedTask     `json:",omitempty"`     // fail: where
+
+	prepared *prepared // submit: saves apply the planning; nil when replayed
+	restored *job      // restore: the same
+}
+
+// recordKind names a transition.
+type recordKind string
+
+const (
+	recordSubmit   recordKind = "submit"   // Job queued with the specification Payload
+	recordRestore  recordKind = "restore"  // Job queued to go on from the state Payload
+	recordStart    recordKind = "start"    // Job runs; its next step is laid out
+	recordRegister recordKind = "register" // Worker joined
+	recordGone     recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)
+	recordGrant    recordKind = "grant"    // Task handed out to Worker under Epoch
+	recordDone     recordKind = "done"     // Task's attempt under Epoch committed
+	recordLost     recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
+	recordFail     recordKind = "fail"     // Job failed with Reason
+	recordTimeUp   recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
+	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
+	recordCancelOK recordKind = "cancelled"
+	recordMissing  recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are made again
+	recordRollback recordKind = "rollback" // Job rests until its last checkpoint is loaded
+	recordRolled   recordKind = "rolled"   // Job goes on from the state Payload, or from its beginning
+	recordForget   recordKind = "forget"   // the ended Job is no longer known
+	recordNote     recordKind = "note"     // Reason goes into the Job's log, nothing else
+	recordDiscard  recordKind = "discard"  // the ended Job's values are dropped; Reason is why, in journals of this version
+	recordResume   recordKind = "reopen"   // the ended Job is queued again
+	recordDrain    recordKind = "drain"    // Worker gets no more tasks
+	recordShard    recordKind = "shard"    // store shard Worker is at address Name
+	recordUnshard  recordKind = "unshard"  // store shard Worker is no longer known
+	recordWeights  recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
+	recordShown    recordKind = "shown"    // Job's weights have been evaluated: it goes on
+	recordRecover  recordKind = "recover"  // the coordinator is back; the time since Last does not count
+)
+
+// loss says how an attempt was lost.
+type loss uint8
+
+const (
+	lossReturned loss = iota // given back by a worker that leaves: costs nothing
+	lossExpired              // the lease ran out, or its worker is gone
+	lossError                // the worker reported an error that need not come again
+	lossValue                // a value that it reads is missing: made again first
+	lossAway                 // the store was away
+)
+
+// decide journals a transition and makes it.
+func (m *Machine) decide(r Record) {
+	r.At = m.now
+	if !planted("forget the record of a loss") || r.Kind != recordLost {
+		m.out = append(m.out, Persist{Record: r})
+		m.records++
+	}
+	// What Step decides on is checked before; only a foreign journal can be inconsistent.
+	if err := m.apply(&r); err != nil {
+		m.out = append(m.out, Refused{Err: err})
+	}
+}
+
+// apply makes one transition. An error means that the record does not fit the state:
+// the journal is not this machine's.
+func (m *Machine) apply(r *Record) error {
+	switch r.Kind {
+	case recordSubmit, recordRestore:
+		return m.applySubmit(r)
+	case recordRegister:
+		m.lastWorker++
+		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, pulse: m.told()})
+		return nil
+	case recordDrain:
+		w := m.worker(r.Worker)
+		if w == nil {
+			return fmt.Errorf("record drain names worker %q, which is not registered", r.Worker)
+		}
+		w.draining = true
+		return nil
+	case recordShard:
+		m.applyShard(r)
+		return nil
+	case recordUnshard:
+		return m.applyUnshard(r)
+	case recordGone:
+		return m.applyGone(r)
+	case recordRecover:
+		m.applyRecover(r)
+		return nil
+	}
+	j := m.find(r.Job)
+	if j == nil {
+		return fmt.Errorf("record %s names job %q, which does not exist", r.Kind, r.Job)
+	}
+	switch r.Kind {
+	case recordStart:
+		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
+		if j.Started == 0 {
+			j.Started = r.At
+		}
+		j.used = m.leastUsed(j)
+		j.note(r.At, levelInfo, "started")
+		m.begin(j, r.At)
+	case recordGrant:
+		return m.applyGrant(j, r)
+	case recordDone:
+		return m.applyDone(j, r)
+	case recordLost:
+		return m.applyLost(j, r)
+	case recordFail:
+		j.Failed = r.Failed
+		m.failJob(j, r.Reason, r.At)
+	case recordNote:
+		j.note(r.At, levelWarn, "%s", r.Reason)
+	case recordMissing:
+		return m.applyMissing(j, r)
+	case recordRollback:
+		m.applyRollback(j, r)
+	case recordRolled:
+		return m.applyRolled(j, r)
+	case recordWeights:
+		m.applyWeights(j, r)
+	case recordForget:
+		m.forget(j.ID)
+	case recordTimeUp:
+		m.applyTimeUp(j, r)
+	case recordResume:
+		return j.applyResume(r)
+	case recordDiscard:
+		m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)}, Changed{})
+		if j.Discarded = r.Asked; r.Reason != "" {
+			j.note(r.At, levelInfo, "its values are dropped: %s", r.Reason)
+		}
+		return j.compact()
+	case recordShown:
+		if !j.showing {
+			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
+		}
+		j.resumeClock(r.At)
+		m.closeStep(j, r.At)
+	case recordCancel:
+		m.revoke(j, r.At)
+		j.resumeClock(r.At)
+		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
+		j.closing, j.step, j.remakes = true, nil, nil
+	case recordCancelOK:
+		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
+	default:
+		return fmt.Errorf("record of unknown kind %q: written by another version", r.Kind)
+	}
+	return nil
+}
+
+func (m *Machine) applySubmit(r *Record) error {
+	j := r.restored
+	var err error
+	switch {
+	case j != nil:
+	case r.Kind == recordRestore:
+		if j, err = reviveJob(r.Payload); err != nil {
+			return err
+		}
+	default:
+		p := r.prepared
+		if p == nil {
+			if p, err = prepareBytes(r.Payload); err != nil {
+				return fmt.Errorf("job %s: %w", r.Job, err)
+			}
+		}
+		if j, err = newJob(r.Job, p); err != nil {
+			return err
+		}
+		j.Name, j.Replicas, j.Submitted = r.Name, r.Replicas, r.At
+	}
+	j.State = taxonv1.JobState_JOB_STATE_QUEUED
+	j.Error, j.Failed, j.Shards, j.Ended = "", nil, r.Shards, 0
+	if r.Kind == recordRestore {
+		if r.Replicas > 0 { // 0: the shards that are up, as many copies as it had
+			j.Replicas = r.Replicas
+			m.supersede(j)
+		}
+		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)
+	} else {
+		j.note(r.At, levelInfo, "queued: %d terminals of %d nodes, %s", j.plan.Terminals, j.plan.Nodes, j.plan)
+	}
+	m.lastJob++
+	m.jobs = append(m.jobs, j)
+	m.byID[j.ID] = j
+	return nil
+}
+
+func (m *Machine) applyGone(r *Record) error {
+	at := slices.IndexFunc(m.workers, func(w *workerState) bool { return w.id == r.Worker })
+	if at < 0 {
+		return fmt.Errorf("record gone names worker %q, which is not registered", r.Worker)
+	}
+	w := m.workers[at]
+	m.workers = slices.Delete(m.workers, at, at+1)
+	delete(m.workerByID, w.id)
+	m.noteGone(w, r.Reason != "")
+	how := lossReturned
+	if r.Reason != "" {
+		how = lossExpired
+		for _, j := range m.jobs {
+			if j.running() {
+				j.WorkersLost++
+				j.log.add(logLine{At: r.At, Level: levelWarn, Text: "lost worker " + w.name + ": " + r.Reason, Sweep: j.progress().Sweep, Worker: w.id})
+			}
+		}
+	}
+	for _, e := range m.epochs() {
+		if l := m.leases[e]; l.worker == r.Worker {
+			m.loseTask(l, how, r.Reason, r.At)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) applyRecover(r *Record) {
+	for _, j := range m.jobs {
+		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+			j.Spent = j.spentAt(r.Last)
+			j.since, j.savedAt, j.shownAt = r.At, r.At, r.At
+		}
+	}
+}
+
+func (m *Machine) applyGrant(j *job, r *Record) error {
+	l := &lease{job: j, step: r.Step, task: r.Task, epoch: r.Epoch, batch: cmp.Or(r.Batch, r.Epoch),
+		worker: r.Worker, granted: r.At, pulse: m.told()}
+	switch again := j.findRemake(r.Step, r.Task); {
+	case again != nil && j.past(r.Step) != nil:
+		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
+	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) || j.step.tasks[r.Task].state >= taskDone:
+		return fmt.Errorf("job %s: record grant names task %d of step %d, which is not under way", j.ID, r.Task, r.Step)
+	default:
+		t := &j.step.tasks[r.Task]
+		if t.state == taskRunning {
+			j.Speculated++
+			j.log.add(logLine{At: r.At, Level: levelInfo, Text: "straggles: a second attempt is handed out", Sweep: j.progress().Sweep,
+				Step: r.Step, Task: r.Task, Attempt: t.attempt + 1, Worker: r.Worker})
+		} else {
+			j.step.live++
+		}
+		t.state, t.epoch, t.worker = taskRunning, r.Epoch, r.Worker
+		t.attempt++
+		t.live++
+		l.attempt = t.attempt
+	}
+	m.lastEpoch = r.Epoch
+	m.hold(l)
+	return nil
+}
+
+func (m *Machine) applyDone(j *job, r *Record) error {
+	l := m.leases[r.Epoch]
+	if l == nil || l.job != j || l.task != r.Task || len(r.Sums) != len(j.plan.Sums) {
+		return fmt.Errorf("job %s: record done of task %d has no lease %d", j.ID, r.Task, r.Epoch)
+	}
+	j.BytesRead += r.Read
+	j.BytesWritten += r.Written
+	j.CPUSeconds += r.CPU
+	j.awaySince, j.awayWhy = 0, ""
+	if w := m.worker(l.worker); w != nil {
+		w.done++
+	}
+	if l.remaking() {
+		m.remade(j, l, r.At)
+		return nil
+	}
+	s := j.step
+	t := &s.tasks[r.Task]
+	s.finished(r.Task, (r.At - l.granted).Seconds(), r.CPU)
+	m.drop(l, r.At)
+	if t.live > 1 {
+		m.revokeDuplicates(j, l.step, l.task)
+	}
+	t.state, t.sums, t.cpu, t.live = taskDone, r.Sums, r.CPU, 0
+	t.committed, t.epoch, t.worker = l.attempt, l.epoch, l.worker
+	s.live--
+	s.done++
+	j.remember(t, r.Task)
+	m.out = append(m.out, Changed{})
+	if s.done == len(s.tasks) {
+		m.commitStep(j, r.At)
+	}
+	return nil
+}
+
+func (m *Machine) applyLost(j *job, r *Record) error {
+	l := m.leases[r.Epoch]
+	if l == nil || l.job != j {
+		return fmt.Errorf("job %s: record lost has no lease %d", j.ID, r.Epoch)
+	}
+	m.loseTask(l, r.Loss, r.Reason, r.At)
+	return nil
+}
+
+// loseTask takes a task back from its attempt and puts it up again, after a back-off
+// that doubles with each loss but the first.
+func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
+	if l.remaking() {
+		m.loseRemake(l, how, at)
+		return
+	}
+	s := l.job.step
+	t := &s.tasks[l.task]
+	m.drop(l, at)
+	switch how {
+	case lossExpired:
+		t.losses++
+	case lossError:
+		t.errors++
+	case lossAway:
+		t.away++
+	}
+	if t.live--; t.live > 0 { // the other attempt goes on
+		return
+	}
+	s.live--
+	t.state, t.notBefore = taskWaiting, at
+	if n := t.losses + t.errors + t.away; how != lossReturned && how != lossValue {
+		l.job.Retried++
+		l.job.noteTask(at, levelWarn, l, "tried again: "+reason)
+		if n > 1 || how == lossError || how == lossAway {
+			t.notBefore += min(m.limits.Backoff<<min(n-1, 20), m.limits.MaxBackoff)
+		}
+	}
+	s.queue.again = append(s.queue.again, l.task)
+	m.out = append(m.out, Changed{}, Wake{})
+}
+
+// hold notes a live lease.
+func (m *Machine) hold(l *lease) {
+	m.leases[l.epoch] = l
+	if l.job.batches == nil {
+		l.job.batches = map[uint64]int{}
+	}
+	l.job.batches[l.batch]++
+}
+
+// drop forgets a live lease. A batch has taken one slot, however many tasks it holds.
+func (m *Machine) drop(l *lease, at Tick) {
+	if !planted("keep lost leases") || !m.silent(&l.pulse) {
+		delete(m.leases, l.epoch)
+	}
+	if l.job.batches[l.batch]--; l.job.batches[l.batch] == 0 {
+		delete(l.job.batches, l.batch)
+		l.job.used += (at - l.granted).Seconds()
+	}
+}
+
+// revoke takes all live leases of a job away.
+func (m *Machine) revoke(j *job, at Tick) {
+	for _, l := range m.leases {
+		if l.job == j {
+			m.drop(l, at)
+		}
+	}
+}
+
+// remember notes how long a task took and who has its state in cache.
+func (j *job) remember(t *task, n uint32) {
+	if p, i := j.step.part(n); p.Timed {
+		j.took[p.Items][i] = history{t.cpu, t.worker}
+	}
+}
+
+// commitStep has the finished step committed and closes it, at once or when the weights
+// that it wrote have been evaluated.
+func (m *Machine) commitStep(j *job, at Tick) {
+	s := j.step
+	attempts := make([]uint32, len(s.tasks))
+	for n := range s.tasks {
+		if attempts[n] = s.tasks[n].committed; planted("commit the last attempt") {
+			attempts[n] = s.tasks[n].attempt
+		}
+	}
+	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
+	j.lastCommitted, j.lastAttempts = s.number, attempts
+	if s.Show && m.limits.Shows {
+		j.showing, j.shownAt = true, at
+		m.out = append(m.out, j.showWeights(), Changed{})
+		return
+	}
+	m.closeStep(j, at)
+}
+
+// closeStep folds the finished step into the job and lays out the next one.
+func (m *Machine) closeStep(j *job, at Tick) {
+	s := j.step
+	sums := make([]method.Sums, len(s.tasks))
+	for n := range s.tasks {
+		sums[n] = s.tasks[n].sums
+	}
+	result, err := j.driver.Commit(sums)
+	j.step = nil
+	if err != nil {
+		m.failJob(j, fmt.Sprintf("sweep %d: %v", s.Sweep, err), at)
+		return
+	}
+	j.Values = j.published(s, result, s.place)
+	if m.limits.KeepInputs {
+		j.keepPast(s, j.lastAttempts)
+		m.dropRemakes(j, at)
+	}
+	if s.Emit {
+		j.FinalStep, j.FinalAttempts = s.number, j.lastAttempts
+	}
+	if result.SweepDone {
+		j.logSweep(s, result, at)
+	}
+	m.openStep(j, at)
+	m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
+	if result.SweepDone {
+		m.checkpoint(j, at)
+	}
+}
+
+// published are the job's values once a step is committed: what it has written takes the place
+// of the last version, at the places given, and that of the one before. The job's own stay.
+func (j *job) published(s *step, result method.Outcome, place func(n uint32) taxonv1.Place) values {
+	out := maps.Clone(j.Values)
+	for k := range s.parts {
+		p := &s.parts[k]
+		for _, name := range p.Writes {
+			family := j.plan.Value(name)
+			if slices.Contains(result.Drop, name) || family.Whole && s.left > 0 {
+				continue
+			}
+			next := slices.Clone(out[name][0])
+			for i := range p.Count {
+				if n := p.begin + i; s.tasks[n].state != taskLeft {
+					next[p.First+i] = place(n)
+				}
+			}
+			out[name] = append([]places{next}, out[name][:family.Versions-1]...)
+		}
+	}
+	return out
+}
+
+// logSweep writes the line of a committed sweep.
+func (j *job) logSweep(s *step, result method.Outcome, at Tick) {
+	sweep := s.Sweep
+	if sweep <= j.Committed { // again, behind a rollback: users know of it
+		return
+	}
+	line := traceRecord{Sweep: sweep, Phase: cmp.Or(result.Phase, s.Phase), Seconds: j.spentAt(at).Seconds()}
+	if result.Certified {
+		line.Certificate = j.progress().Certificate
+	}
+	j.Committed, j.Futile = sweep, 0
+	j.Trace = append(j.Trace, line)
+	j.SweepRead, j.SweepWritten = j.BytesRead-j.ReadBefore, j.BytesWritten-j.WrittenBefore
+	j.ReadBefore, j.WrittenBefore = j.BytesRead, j.BytesWritten
+	text := fmt.Sprintf("sweep %d committed", sweep)
+	if c := line.Certificate; c != nil {
+		text += fmt.Sprintf(": objective %.8g, gap %.3g", c.Objective, c.Gap)
+	}
+	j.log.add(logLine{At: at, Level: levelInfo, Text: text, Sweep: sweep, Step: s.number})
+}
+
+// openStep lays out the step that the outer iteration stands at, or ends the job.
+func (m *Machine) openStep(j *job, at Tick) {
+	m.out = append(m.out, Changed{}, Wake{})
+	next, more := j.driver.Next()
+	if !more {
+		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
+		return
+	}
+	j.StepNo++
+	j.step = newStep(j, next, m.alive, m.slots())
+}
+
+// failJob ends a job with an error. What its last committed step left stays, so that it
+// can be resumed when the cause is gone.
+func (m *Machine) failJob(j *job, reason string, at Tick) {
+	if f := j.Failed; f != nil {
+		j.log.add(logLine{At: at, Level: levelError, Text: "failed at " + f.where() + ": " + reason, Sweep: f.Sweep, Step: f.Step,
+			Task: f.Task, Attempt: f.Attempt, Worker: f.Worker})
+	} else {
+		j.note(at, levelError, "failed: %s", reason)
+	}
+	m.endJob(j, taxonv1.JobState_JOB_STATE_FAILED, at)
+	j.Error = reason
+}
+
+// endJob closes a job and lets the next one start. What the step under way has written
+// goes; numbers of steps are never used again, so nothing written late is ever read.
+func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
+	m.revoke(j, at)
+	j.resumeClock(at)
+	j.Spent = j.spentAt(at)
+	j.State, j.step, j.closing, j.Ended = state, nil, false, at
+	j.rolling, j.remakes, j.awaySince, j.awayWhy = false, nil, 0, ""
+	switch state {
+	case taxonv1.JobState_JOB_STATE_DONE:
+		j.Past, j.Remakes = nil, nil
+		j.note(at, levelInfo, "done")
+		if b := j.better(); b != nil {
+			j.note(at, levelWarn, "the weights have gap %.3g, and sweep %d had %.3g: the time was up in the midst of a later one, a little more does better",
+				j.progress().Certificate.Gap, b.Sweep, b.Certificate.Gap)
+		}
+	case taxonv1.JobState_JOB_STATE_CANCELLED:
+		j.note(at, levelInfo, "cancelled")
+		fallthrough
+	case taxonv1.JobState_JOB_STATE_FAILED:
+		m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo + 1})
+	}
+	m.out = append(m.out, Ended{Job: j.ID, State: state}, Changed{}, Wake{})
+}
+
+// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
+// Limits.CheckpointEvery, whichever is later.
+func (m *Machine) checkpoint(j *job, at Tick) {
+	every := m.limits.CheckpointSweeps
+	if every == 0 {
+		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
+	}
+	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
+		return
+	}
+	j.savedSweep, j.savedAt = j.Committed, at
+	m.out = append(m.out, m.save(j, at, false))
+}
+
+// save captures what a checkpoint holds.
+func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
+	spent := j.Spent
+	j.Spent = j.spentAt(at)
+	state := j.encode()
+	j.Spent = spent
+	return SaveJob{Job: j.ID, Sweep: j.Committed, State: state, Keep: j.keepSteps(), Final: final}
+}

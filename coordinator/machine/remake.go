@@ -1,0 +1,207 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// What the store has lost is made again. A task's bytes follow from what it reads, so
+// running the attempt that counts once more, under its own number, writes the very values
+// that are missing; those that are still there are acknowledged as they are. For that a
+// job keeps how the steps that it refers to were laid out, and (Limits.KeepInputs) what
+// they read. Where that is gone too the job rolls back, see rollback.go.
+
+const (
+	// maxRemakes bounds how often one task is made again: a store that keeps losing what it
+	// acknowledged is broken.
+	maxRemakes = 5
+	// maxLost bounds the lost values of a report.
+	maxLost = 4096
+)
+
+// pastStep is a committed step as it was laid out: what it takes to run one of its tasks again.
+type pastStep struct {
+	Number   uint32
+	Step     method.Step
+	From     values // what its tasks read
+	Attempts []uint32
+	Cut      []uint32 `json:",omitempty"` // tasks that were late: see method.LateShort
+}
+
+// remake is a task of a past step that is made again.
+type remake struct {
+	Step, Task uint32
+	Epoch      uint64 `json:",omitempty"` // of the live lease; 0: it waits
+	NotBefore  Tick   `json:",omitempty"`
+	Losses     uint32 `json:",omitempty"`
+	Errors     uint32 `json:",omitempty"`
+}
+
+// past is the past step of a number; nil if it is not kept.
+func (j *job) past(number uint32) *pastStep {
+	for i := range j.Past {
+		if j.Past[i].Number == number {
+			return &j.Past[i]
+		}
+	}
+	return nil
+}
+
+// valid says whether a past step that was read back is one of the plan's.
+func (p *pastStep) valid(plan *method.Plan) bool {
+	tasks := uint64(0)
+	for _, t := range p.Step.Tasks {
+		tasks += uint64(t.Count)
+		if uint64(t.First)+uint64(t.Count) > uint64(plan.List(t.Items).Count) {
+			return false
+		}
+		for _, r := range t.Reads {
+			family, versions := plan.Value(r.Value), p.From[r.Value]
+			if family == nil || r.Back < 0 || r.Back >= len(versions) || len(versions[r.Back]) != plan.List(family.Items).Count {
+				return false
+			}
+		}
+	}
+	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Cut, func(n uint32) bool { return uint64(n) >= tasks })
+}
+
+// bringBack is the past step in the form that leases are written from.
+func (p *pastStep) bringBack() *step {
+	s := layOut(p.Step, p.Number, p.From)
+	for n, attempt := range p.Attempts {
+		s.tasks[n].attempt = attempt
+	}
+	for _, n := range p.Cut {
+		s.tasks[n].cut = true
+	}
+	return s
+}
+
+// keepPast notes a step that is being closed, and forgets those that nothing refers to any more.
+func (j *job) keepPast(s *step, attempts []uint32) {
+	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Cut: s.cuts()})
+	used := j.referred()
+	j.Past = slices.DeleteFunc(j.Past, func(p pastStep) bool { return !slices.Contains(used, p.Number) })
+}
+
+// findRemake is the remake of a task; nil if there is none.
+func (j *job) findRemake(step, task uint32) *remake {
+	for i := range j.remakes {
+		if r := &j.remakes[i]; r.Step == step && r.Task == task {
+			return r
+		}
+	}
+	return nil
+}
+
+// missing decides what a report of lost values means: they are made again if all of them
+// can be, else the job rolls back.
+func (m *Machine) missing(l *lease, e Report) {
+	j := l.job
+	lost := lostValues(e, j)
+	slices.SortFunc(lost, func(a, b taxonv1.Place) int {
+		if a.Step != b.Step {
+			return int(int64(a.Step) - int64(b.Step))
+		}
+		return int(int64(a.Task) - int64(b.Task))
+	})
+	lost = slices.Compact(lost)
+	for _, p := range lost {
+		past := j.past(p.Step)
+		if past == nil || int(p.Task) >= len(past.Attempts) || past.Attempts[p.Task] != p.Attempt ||
+			j.Remakes[remakeKey(p.Step, p.Task)] >= maxRemakes {
+			m.rollBack(j, fmt.Sprintf("the store has lost a value of step %d, task %d, attempt %d, and what it was made from: %s", p.Step, p.Task, p.Attempt, e.Error))
+			return
+		}
+	}
+	m.decide(Record{Kind: recordMissing, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Reason: clip(e.Error, maxLineBytes), Lost: lost})
+}
+
+// lostValues are the values of committed steps that a report says are lost. Others, as of
+// data that was uploaded, no task can make: they are errors like any.
+func lostValues(e Report, j *job) []taxonv1.Place {
+	lost := slices.Clone(e.Lost[:min(len(e.Lost), maxLost)])
+	return slices.DeleteFunc(lost, func(p taxonv1.Place) bool { return p.Step == 0 || p.Step >= j.StepNo })
+}
+
+// remakeKey is the key of a task in jobState.Remakes.
+func remakeKey(step, task uint32) uint64 { return uint64(step)<<32 | uint64(task) }
+
+// applyMissing puts the tasks that made lost values up to be run again, before all others.
+func (m *Machine) applyMissing(j *job, r *Record) error {
+	l := m.leases[r.Epoch]
+	if l == nil || l.job != j {
+		return fmt.Errorf("job %s: record missing has no lease %d", j.ID, r.Epoch)
+	}
+	j.noteTask(r.At, levelWarn, l, fmt.Sprintf("lost values are made again (%d): %s", len(r.Lost), r.Reason))
+	m.loseTask(l, lossValue, r.Reason, r.At)
+	for _, p := range r.Lost {
+		if j.past(p.Step) == nil {
+			return fmt.Errorf("job %s: record missing names step %d, which is not kept", j.ID, p.Step)
+		}
+		if j.findRemake(p.Step, p.Task) == nil {
+			j.remakes = append(j.remakes, remake{Step: p.Step, Task: p.Task})
+			if j.Remakes == nil {
+				j.Remakes = map[uint64]uint32{}
+			}
+			j.Remakes[remakeKey(p.Step, p.Task)]++
+		}
+	}
+	return nil
+}
+
+// dropRemakes gives up remakes of steps that nothing refers to any more: the step under way
+// got done without them, by attempts that had read the values before they were lost.
+func (m *Machine) dropRemakes(j *job, at Tick) {
+	j.remakes = slices.DeleteFunc(j.remakes, func(r remake) bool {
+		if j.past(r.Step) != nil {
+			return false
+		}
+		if l := m.leases[r.Epoch]; l != nil {
+			m.drop(l, at)
+		}
+		return true
+	})
+}
+
+// dueRemake is the remake to hand out next: the one that came up last, as those before it
+// may need what it makes.
+func (j *job) dueRemake(now Tick) *remake {
+	for i := len(j.remakes) - 1; i >= 0; i-- {
+		if r := &j.remakes[i]; r.Epoch == 0 && r.NotBefore <= now {
+			return r
+		}
+	}
+	return nil
+}
+
+// remade ends a remake: the value is there again.
+func (m *Machine) remade(j *job, l *lease, at Tick) {
+	m.drop(l, at)
+	j.remakes = slices.DeleteFunc(j.remakes, func(r remake) bool { return r.Step == l.step && r.Task == l.task })
+	j.Remade++
+	m.out = append(m.out, Changed{}, Wake{})
+}
+
+// loseRemake puts a remake whose attempt was lost up again.
+func (m *Machine) loseRemake(l *lease, how loss, at Tick) {
+	m.drop(l, at)
+	r := l.job.findRemake(l.step, l.task)
+	if r == nil {
+		return
+	}
+	r.Epoch, r.NotBefore = 0, at
+	switch how {
+	case lossExpired:
+		r.Losses++
+	case lossError:
+		r.Errors++
+	}
+	if how != lossReturned {
+		r.NotBefore += min(m.limits.Backoff<<min(r.Losses+r.Errors, 20), m.limits.MaxBackoff)
+	}
+	m.out = append(m.out, Wake{})
+}

@@ -1,0 +1,131 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// A snapshot can be put onto another cluster than the one that took it, with any number of
+// shards: the state names values by step, task and attempt, never by place. On the cluster
+// of its own it takes the place of the job as it failed or was cancelled there, so that a
+// job whose shard is lost for good goes on over those that are left.
+
+// SavedState is what a checkpoint's state says of its job.
+type SavedState struct {
+	Job      string
+	Spec     *taxonv1.JobSpec
+	Sweep    uint32 // highest committed
+	Replicas uint32 // copies of each value that it had; 0: one
+}
+
+// ReadState reads a state that a Checkpointer was given. It checks no more than its form.
+func ReadState(state []byte) (*SavedState, error) {
+	var s jobState
+	if err := json.Unmarshal(state, &s); err != nil {
+		return nil, fmt.Errorf("job state: %w", err)
+	}
+	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas}
+	if err := proto.Unmarshal(s.Spec, out.Spec); err != nil {
+		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
+	}
+	return out, nil
+}
+
+// SameJob says whether two states are of one job, as it was submitted once.
+func SameJob(a, b []byte) bool {
+	var one, other jobState
+	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
+		return false
+	}
+	return one.ID == other.ID && one.Submitted == other.Submitted && sameSpec(one.Spec, other.Spec)
+}
+
+// restore queues a job that goes on from a state whose values lie on the shards named.
+func (m *Machine) restore(e Restore) {
+	if e.revived == nil {
+		var err error
+		if e, _, err = e.Prepare(); err != nil {
+			m.refuse(err)
+			return
+		}
+	}
+	j := e.revived
+	if j.Dropped {
+		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrNotResumable))
+		return
+	}
+	if err := m.replaceable(j); err != nil {
+		m.refuse(err)
+		return
+	}
+	if m.full() {
+		return
+	}
+	if err := m.tooLarge(j.prepared, e.Replicas); err != nil {
+		m.refuse(err)
+		return
+	}
+	if err := m.pinned(e.Shards, e.Replicas); err != nil {
+		m.refuse(fmt.Errorf("job %s: %w", j.ID, err))
+		return
+	}
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
+	m.out = append(m.out, Submitted{Job: j.ID})
+}
+
+// replaceable says why a restored job may not take the place of one that is there.
+func (m *Machine) replaceable(j *job) error {
+	switch old := m.find(j.ID); {
+	case old == nil:
+	case !sameSpec(old.Spec, j.Spec) && !old.Dropped:
+		return fmt.Errorf("job %s: %w", j.ID, ErrJobExists)
+	case !old.ended():
+		return fmt.Errorf("job %s: %w: it is on its way here: cancel it first", j.ID, ErrNotResumable)
+	case old.State == taxonv1.JobState_JOB_STATE_DONE && !old.Lost && !old.Dropped:
+		return fmt.Errorf("job %s: %w: it is done here", j.ID, ErrNotResumable)
+	}
+	return nil
+}
+
+// pinned checks the shards that a restored job's values lie on.
+func (m *Machine) pinned(ids []string, replicas uint32) error {
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if s := m.shard(id); s == nil || !s.up {
+			return fmt.Errorf("store shard %.64q is not up: restore again: %w", id, ErrNoShards)
+		}
+		if seen[id] {
+			return fmt.Errorf("store shard %.64q is named twice: %w", id, ErrBadMember)
+		}
+		seen[id] = true
+	}
+	switch n := max(replicas, 1); {
+	case len(ids) == 0:
+		return ErrNoShards
+	case int(n) > len(ids):
+		return tooFew(int(n), len(ids))
+	}
+	return nil
+}
+
+// supersede takes over what users have been told of a job whose place j takes, and the
+// numbers of its steps: none is used twice.
+func (m *Machine) supersede(j *job) {
+	old := m.find(j.ID)
+	if old == nil {
+		return
+	}
+	j.StepNo = max(j.StepNo, old.StepNo)
+	j.Committed = max(j.Committed, old.Committed)
+	j.Rollbacks = old.Rollbacks + 1
+	j.Retried, j.WorkersLost = max(j.Retried, old.Retried), max(j.WorkersLost, old.WorkersLost)
+	if len(old.Trace) > len(j.Trace) {
+		j.Trace = old.Trace
+	}
+	j.log = old.log
+	m.forget(j.ID)
+}

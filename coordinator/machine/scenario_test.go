@@ -1,0 +1,577 @@
+package machine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"taxon/coordinator/machine"
+	"taxon/coordinator/machine/machinetest"
+	"taxon/coordinator/method/recursive"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata")
+
+// TestScenarios runs the text scenarios of testdata. A file is a list of commands, each
+// followed by a line of four dashes and the actions that the machine answers with, up to
+// an empty line. Lines that begin with # are comments. Commands (L is a lease's epoch):
+//
+//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D shows=1   before all others
+//	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X] [eval_every=N]
+//	register | ask W | leave W | renew W L... | cancel JOB
+//	restart [+D]         kills the coordinator; D is the time that it is down
+//	report W L ok | report W L returned | report W L error TEXT | report W L deterministic TEXT
+//	report W L next      reports success and asks for another task in one call
+//	time +D              lets D pass and the clock strike
+//	saved JOB [final] [error TEXT]
+//	shown JOB [error TEXT]
+//	weights JOB TEXT     the job's weights are lost
+//	reopen JOB [max_sweeps=N] [max_seconds=X] [gap=X]
+//	discard JOB | drain W | shard ID ADDR [empty] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
+//	report W L unfit TEXT
+//	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
+//	jobs | workers | shards | log JOB
+//	finish JOB W [N]     does all tasks of the job's next N steps, says how they were committed
+//	status JOB
+//	worse X              adds X to the objective that `finish` reports from now on
+//
+// Run with -rewrite to write what the machine answers.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runScenario(t, string(text))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if line, a, b := firstDifference(got, string(text)); line > 0 {
+				t.Errorf("%s:%d: the machine says\n\t%s\nthe file\n\t%s", file, line, a, b)
+			}
+		})
+	}
+}
+
+func firstDifference(got, want string) (line int, a, b string) {
+	x, y := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(x), len(y)) {
+		a, b = "(end)", "(end)"
+		if i < len(x) {
+			a = x[i]
+		}
+		if i < len(y) {
+			b = y[i]
+		}
+		if a != b {
+			return i + 1, a, b
+		}
+	}
+	return 0, "", ""
+}
+
+const ms = machine.Tick(1e6)
+
+// scene is the state of a scenario.
+type scene struct {
+	t       *testing.T
+	limits  machine.Limits
+	machine *machine.Machine
+	records [][]byte
+	now     machine.Tick
+	leases  map[uint64]*taxonv1.Lease
+	saved   map[string][]byte // last checkpoint's state by job
+	worse   float64
+	out     bytes.Buffer
+}
+
+// runScenario returns the scenario's text with the machine's answers in place.
+func runScenario(t *testing.T, text string) string {
+	s := &scene{t: t, leases: map[uint64]*taxonv1.Lease{}, saved: map[string][]byte{}, now: 1000 * ms}
+	var out strings.Builder
+	skipping := false // the old answers
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "----":
+			skipping = true
+		case trimmed == "":
+			if skipping {
+				skipping = false
+			}
+			out.WriteString("\n")
+		case skipping:
+		case strings.HasPrefix(trimmed, "#"):
+			out.WriteString(line)
+		default:
+			s.out.Reset()
+			s.command(strings.Fields(trimmed))
+			out.WriteString(trimmed + "\n----\n" + s.out.String())
+		}
+	}
+	return out.String()
+}
+
+func (s *scene) say(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
+
+func (s *scene) command(words []string) {
+	if s.machine == nil && words[0] != "limits" {
+		s.machine = machine.New(s.limits)
+	}
+	args := words[1:]
+	switch words[0] {
+	case "limits":
+		s.setLimits(args)
+	case "submit":
+		s.do(machine.Submit{ID: args[0], Spec: s.spec(args[1:])})
+	case "register":
+		e := machine.Register{Name: "worker", Slots: 1}
+		if len(args) > 0 {
+			e.Memory = uint64(s.number(args[0]))
+		}
+		s.do(e)
+	case "reopen":
+		s.do(machine.Resume{Job: args[0], Criteria: s.caps(args[1:])})
+	case "discard":
+		s.do(machine.Cancel{Job: args[0], Discard: true})
+	case "drain":
+		s.do(machine.Drain{Worker: args[0]})
+	case "unshard":
+		s.do(machine.LeaveShard{ID: args[0]})
+	case "forget":
+		s.do(machine.ForgetShard{ID: args[0], Force: len(args) > 1})
+	case "shard":
+		s.do(machine.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2})
+	case "loaded":
+		e := machine.Loaded{Job: args[0], State: s.saved[args[0]]}
+		if len(args) > 1 {
+			e.Err = strings.Join(args[2:], " ")
+		}
+		s.do(e)
+	case "jobs":
+		for _, j := range s.machine.Jobs(s.now) {
+			s.say("%s %s sweep %d queue %d resumable %v exportable %v", j.Job, stateName(j.State), j.Sweep, j.QueuePosition, j.Resumable, j.Exportable)
+		}
+	case "workers":
+		for _, w := range s.machine.Workers() {
+			s.say("%s %s slots %d running %d done %d %s", w.Worker, w.Name, w.Slots, w.Running, w.TasksDone,
+				strings.ToLower(strings.TrimPrefix(w.State.String(), "MEMBER_STATE_")))
+		}
+	case "shards":
+		list, _ := s.machine.Shards()
+		for _, h := range list {
+			s.say("%s at %s %s empty %v", h.Id, h.Addr, strings.ToLower(strings.TrimPrefix(h.State.String(), "MEMBER_STATE_")), h.Empty)
+		}
+	case "log":
+		lines, err := s.machine.Log(args[0], 0, 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, l := range lines {
+			s.say("%d %s sweep %d: %s", l.Number, l.Level, l.Sweep, l.Text)
+		}
+	case "leave":
+		s.do(machine.Leave{Worker: args[0]})
+	case "ask":
+		s.do(machine.RequestTask{Worker: args[0]})
+	case "renew":
+		e := machine.Renew{Worker: args[0]}
+		for _, l := range args[1:] {
+			e.Leases = append(e.Leases, s.lease(l))
+		}
+		s.do(e)
+	case "report":
+		s.report(args)
+	case "time":
+		s.now += s.duration(strings.TrimPrefix(args[0], "+"))
+		s.do(machine.Time{})
+	case "cancel":
+		s.do(machine.Cancel{Job: args[0]})
+	case "saved":
+		e := machine.Saved{Job: args[0]}
+		if len(args) > 1 && args[1] == "final" {
+			e.Final = true
+			args = args[1:]
+		}
+		if len(args) > 1 {
+			e.Err = strings.Join(args[2:], " ")
+		}
+		s.do(e)
+	case "shown":
+		e := machine.Shown{Job: args[0]}
+		if len(args) > 1 {
+			e.Err = strings.Join(args[2:], " ")
+		}
+		s.do(e)
+	case "weights":
+		s.do(machine.WeightsLost{Job: args[0], Reason: strings.Join(args[1:], " ")})
+	case "finish":
+		s.finish(args)
+	case "status":
+		s.status(args[0])
+	case "restart":
+		if len(args) > 0 {
+			s.now += s.duration(strings.TrimPrefix(args[0], "+"))
+		}
+		s.restart()
+	case "worse":
+		s.worse = s.number(args[0])
+	default:
+		s.t.Fatalf("unknown command %q", words)
+	}
+}
+
+func (s *scene) duration(text string) machine.Tick {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return machine.Tick(d)
+}
+
+func (s *scene) number(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *scene) setLimits(args []string) {
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		switch key {
+		case "lease":
+			s.limits.Lease = s.duration(value)
+		case "backoff":
+			s.limits.Backoff = s.duration(value)
+		case "losses":
+			s.limits.MaxLosses = uint32(s.number(value))
+		case "errors":
+			s.limits.MaxErrors = uint32(s.number(value))
+		case "running":
+			s.limits.MaxRunning = int(s.number(value))
+		case "checkpoints":
+			s.limits.Checkpoints, s.limits.CheckpointEvery = true, s.duration(value)
+		case "straggler":
+			s.limits.Straggler = s.duration(value)
+		case "outage":
+			s.limits.MaxOutage = s.duration(value)
+		case "rollbacks":
+			s.limits.MaxRollbacks = uint32(s.number(value))
+		case "queued":
+			s.limits.MaxQueued = int(s.number(value))
+		case "keepjobs":
+			s.limits.KeepJobs = int(s.number(value))
+		case "keepinputs":
+			s.limits.KeepInputs = true
+		case "durable":
+			s.limits.Durable = true
+		case "needshards":
+			s.limits.NeedShards = true
+		case "shows":
+			s.limits.Shows = true
+		default:
+			s.t.Fatalf("unknown limit %q", key)
+		}
+	}
+}
+
+func (s *scene) spec(args []string) *taxonv1.JobSpec {
+	spec := machinetest.Spec("twoblock", 0)
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		switch key {
+		case "tree":
+			spec.Structure = &taxonv1.Structure{Names: []string{"r", "a", "b"}, Parents: []uint32{0, 0}, Children: []uint32{1, 2}}
+			spec.Data = &taxonv1.Data{Instances: 4, Features: 3, Nonzeros: 6, Labels: []string{"a", "b"}, LabelInstances: []uint32{2, 2}}
+		case "schedule":
+			if value == "flat" {
+				spec.Structure = nil
+			} else {
+				spec.Options.Schedule = value
+			}
+		case "max_sweeps":
+			spec.Options.MaxSweeps = uint32(s.number(value))
+		case "max_seconds":
+			spec.Options.MaxSeconds = s.number(value)
+		case "gap":
+			spec.Options.Gap = s.number(value)
+		case "eval_every":
+			spec.Options.EvalEvery = uint32(s.number(value))
+		default:
+			s.t.Fatalf("unknown option %q", key)
+		}
+	}
+	return spec
+}
+
+func (s *scene) caps(args []string) (c machine.StopCriteria) {
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		x := s.number(value)
+		switch sweeps := uint32(x); key {
+		case "max_sweeps":
+			c.MaxSweeps = &sweeps
+		case "max_seconds":
+			c.MaxSeconds = &x
+		case "gap":
+			c.Gap = &x
+		default:
+			s.t.Fatalf("unknown cap %q", key)
+		}
+	}
+	return c
+}
+
+func (s *scene) lease(epoch string) *taxonv1.LeaseId {
+	l := s.leases[uint64(s.number(epoch))]
+	if l == nil {
+		s.t.Fatalf("no lease %s was granted", epoch)
+	}
+	return machinetest.LeaseID(l)
+}
+
+func (s *scene) report(args []string) {
+	e := machine.Report{Worker: args[0], Lease: s.lease(args[1]), CPUSeconds: 0.5}
+	sums := machinetest.Sums(s.leases[e.Lease.Epoch])
+	switch args[2] {
+	case "ok", "next":
+		e.Sums = sums
+		e.Next = args[2] == "next"
+	case "returned":
+		e.Returned = true
+	case "lost":
+		e.Error = "the store has lost it"
+		for _, text := range args[3:] {
+			var p taxonv1.Place
+			if _, err := fmt.Sscanf(text, "%d/%d/%d", &p.Step, &p.Task, &p.Attempt); err != nil {
+				s.t.Fatal(err)
+			}
+			e.Lost = append(e.Lost, p)
+		}
+	case "unfit":
+		e.Error, e.Unfit = strings.Join(args[3:], " "), true
+	case "away":
+		e.Error, e.Unavailable = strings.Join(args[3:], " "), true
+	case "error", "deterministic":
+		e.Error, e.Deterministic = strings.Join(args[3:], " "), args[2] == "deterministic"
+	default:
+		s.t.Fatalf("unknown outcome %q", args[2])
+	}
+	s.do(e)
+}
+
+// do gives the machine an event and writes its actions.
+func (s *scene) do(e machine.Event) {
+	for _, a := range s.machine.Step(s.now, e) {
+		s.note(a)
+		if text := describe(a); text != "" {
+			s.say("%s", text)
+		}
+	}
+}
+
+// note keeps what later commands refer to.
+func (s *scene) note(a machine.Action) {
+	switch a := a.(type) {
+	case machine.Persist:
+		data, err := json.Marshal(&a.Record)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.records = append(s.records, data)
+	case machine.Grant:
+		s.leases[a.Lease.Epoch] = a.Lease
+	case machine.SaveJob:
+		s.saved[a.Job] = a.State
+	}
+}
+
+// finish does the tasks of a job's next steps, quietly but for the commits.
+func (s *scene) finish(args []string) {
+	steps := 1
+	if len(args) > 2 {
+		steps = int(s.number(args[2]))
+	}
+	for steps > 0 {
+		var lease *taxonv1.Lease
+		for _, a := range s.machine.Step(s.now, machine.RequestTask{Worker: args[1]}) {
+			s.note(a)
+			if g, ok := a.(machine.Grant); ok {
+				lease = g.Lease
+			}
+		}
+		if lease == nil || lease.Job != args[0] {
+			s.t.Fatalf("job %s has no task for worker %s", args[0], args[1])
+		}
+		sums := machinetest.Sums(lease)
+		e := machine.Report{Worker: args[1], Lease: machinetest.LeaseID(lease), Sums: sums}
+		if sums[recursive.SumPrimal] != 0 {
+			e.Sums[recursive.SumPrimal] += s.worse
+		}
+		ended := false
+		for _, a := range s.machine.Step(s.now, e) {
+			s.note(a)
+			switch a := a.(type) {
+			case machine.CommitStep:
+				steps--
+				s.say("%s", describeStep(lease, a))
+			case machine.SaveJob:
+				s.say("%s", describe(a))
+			case machine.ShowWeights, machine.Ended:
+				s.say("%s", describe(a))
+				ended = true
+			}
+		}
+		if ended {
+			return
+		}
+	}
+}
+
+func (s *scene) status(job string) {
+	st, err := s.machine.Status(job, s.now, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	name := strings.TrimPrefix(st.State.String(), "JOB_STATE_")
+	s.say("%s phase %s sweep %d tasks %d/%d/%d retried %d lost %d seconds %g", strings.ToLower(name), st.Phase, st.Sweep,
+		st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting, st.Tasks.Retried, st.WorkersLost, st.Seconds)
+	if st.Speculated+st.Remade+st.Rollbacks > 0 {
+		s.say("speculated %d remade %d rollbacks %d", st.Speculated, st.Remade, st.Rollbacks)
+	}
+	if b := st.Better; b != nil {
+		s.say("better at sweep %d: gap %.3g, not %.3g", b.Sweep, b.Certificate.Gap, st.Certificate.Gap)
+	}
+	for _, c := range st.CapsBefore {
+		s.say("up to sweep %d: gap %g max_sweeps %d max_seconds %g", c.Sweep, c.Gap, c.MaxSweeps, c.MaxSeconds)
+	}
+	if f := st.Failed; f != nil {
+		s.say("failed at sweep %d step %d task %d attempt %d of %s: %v", f.Sweep, f.Step, f.Task, f.Attempt, f.Worker, f.Nodes)
+	}
+	if st.StoppedBy != "" || st.Error != "" {
+		s.say("stopped by %q error %q", st.StoppedBy, st.Error)
+	}
+}
+
+// restart rebuilds the machine from its records.
+func (s *scene) restart() {
+	s.machine = machine.New(s.limits)
+	for _, data := range s.records {
+		var r machine.Record
+		if err := json.Unmarshal(data, &r); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.machine.Replay(r); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, a := range s.machine.Recover(s.now) {
+		s.note(a)
+		s.say("%s", describe(a))
+	}
+}
+
+// describe writes an action as a line; empty: of no interest in a scenario.
+func describe(a machine.Action) string {
+	switch a := a.(type) {
+	case machine.Persist:
+		return describeRecord(a.Record)
+	case machine.Registered:
+		return "registered " + a.Worker
+	case machine.Grant:
+		return "grant " + describeLease(a.Lease)
+	case machine.Lost:
+		if len(a.Leases) == 0 {
+			return "all held"
+		}
+		var out []string
+		for _, l := range a.Leases {
+			out = append(out, fmt.Sprint(l.Epoch))
+		}
+		return "no longer held: " + strings.Join(out, " ")
+	case machine.Dismissed:
+		return "dismissed"
+	case machine.LoadJob:
+		return "load " + a.Job
+	case machine.Submitted:
+		return ""
+	case machine.Wake:
+		return ""
+	case machine.Accepted:
+		return "accepted"
+	case machine.Refused:
+		return "refused: " + a.Err.Error()
+	case machine.CommitStep:
+		return fmt.Sprintf("commit %s step %d attempts %v", a.Job, a.Step, a.Attempts)
+	case machine.DropSteps:
+		return fmt.Sprintf("drop %s below %d but %v", a.Job, a.Before, a.Keep)
+	case machine.SaveJob:
+		return fmt.Sprintf("save %s sweep %d with steps %v", a.Job, a.Sweep, a.Keep)
+	case machine.ShowWeights:
+		return fmt.Sprintf("show %s sweep %d step %d attempts %v", a.Job, a.Sweep, a.Step, a.Attempts)
+	case machine.Ended:
+		return fmt.Sprintf("ended %s %s", a.Job, strings.ToLower(strings.TrimPrefix(a.State.String(), "JOB_STATE_")))
+	}
+	return ""
+}
+
+func describeRecord(r machine.Record) string {
+	out := "journal " + string(r.Kind)
+	for _, part := range []string{r.Job, r.Worker} {
+		if part != "" {
+			out += " " + part
+		}
+	}
+	if r.Step > 0 {
+		out += fmt.Sprintf(" step %d task %d epoch %d", r.Step, r.Task, r.Epoch)
+	}
+	if r.Reason != "" {
+		out += ": " + r.Reason
+	}
+	return out
+}
+
+func describeLease(l *taxonv1.Lease) string {
+	out := fmt.Sprintf("%s sweep %d step %d task %d attempt %d epoch %d: ", l.Job, l.Sweep, l.Step, l.Task, l.Attempt, l.Epoch)
+	return out + l.Op + describeTask(l)
+}
+
+func describeTask(l *taxonv1.Lease) string {
+	m, r := machinetest.Params(l)
+	if l.Items == recursive.Blocks {
+		return fmt.Sprintf(" block %d epochs %d price %v", l.Item, m.Epochs, m.Price)
+	}
+	return fmt.Sprintf(" range %d rule %q", l.Item, r.Rule)
+}
+
+func stateName(s taxonv1.JobState) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "JOB_STATE_"))
+}
+
+// describeStep tells what a step was from its last lease and its commit.
+func describeStep(l *taxonv1.Lease, c machine.CommitStep) string {
+	out := fmt.Sprintf("sweep %d step %d: %d tasks, the last %s", l.Sweep, c.Step, len(c.Attempts), l.Op)
+	m, r := machinetest.Params(l)
+	if l.Items == recursive.Blocks {
+		return out + fmt.Sprintf(" epochs %d price %v beta %.3f", m.Epochs, m.Price, m.Beta)
+	}
+	return out + fmt.Sprintf(" rule %q set %d certify %v beta %.3f", r.Rule, r.Set, r.Certify, r.Beta)
+}

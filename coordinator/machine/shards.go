@@ -1,0 +1,278 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// maxShards bounds the store shards that are known: ids and addresses are kept until forgotten.
+const maxShards = 1024
+
+// Errors about store shards.
+var (
+	ErrNoShards  = errors.New("no store shard is up: start one (taxon store)")
+	ErrFewShards = errors.New("start more shards, or ask for fewer replicas")
+	ErrTwin      = errors.New("another store shard of this id is up")
+	ErrBadMember = errors.New("bad registration")
+	ErrKeepShard = errors.New("it can't be forgotten")
+)
+
+// shardState is a store shard that has joined. Id and address are journaled; what is
+// heard of it is not: after a restart every shard has a lease's time to be heard.
+type shardState struct {
+	id, addr  string
+	heard     JoinShard // what it told last
+	seen      Tick
+	pulse     pulse
+	up, empty bool
+	rival     string // address at which another process wants to be the shard; "": none
+	twin      bool   // the shard was heard after its rival: both live
+}
+
+// shard is the shard of an id; nil if none has joined under it.
+func (m *Machine) shard(id string) *shardState {
+	for _, s := range m.shards {
+		if s.id == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// joinShard makes a shard known, or notes that it lives.
+func (m *Machine) joinShard(e JoinShard) {
+	switch {
+	case e.ID == "" || len(e.ID) > 64 || e.Addr == "" || len(e.Addr) > 256:
+		m.refuse(fmt.Errorf("store shard: %w: give an id of at most 64 bytes and an address", ErrBadMember))
+		return
+	case m.shard(e.ID) == nil && len(m.shards) >= maxShards:
+		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards))
+		return
+	}
+	if err := m.contest(e); err != nil {
+		m.refuse(err)
+		return
+	}
+	if s := m.shard(e.ID); s == nil || s.addr != e.Addr {
+		m.decide(Record{Kind: recordShard, Worker: e.ID, Name: e.Addr})
+	}
+	s := m.shard(e.ID)
+	if !s.up || s.empty != e.Empty {
+		m.newsOfShards()
+		m.out = append(m.out, Wake{}) // jobs may have waited for it
+	}
+	s.twin = s.rival != ""
+	s.up, s.empty, s.seen, s.pulse, s.heard = true, e.Empty, m.now, m.heard(), e
+}
+
+// contest says why a process may not be a shard that is up at another address. A shard that
+// moved is let in when its old process has not been heard for longer than a heartbeat; where
+// that is heard again, one is a copy of the other's folder, and whoever came later must end.
+func (m *Machine) contest(e JoinShard) error {
+	s := m.shard(e.ID)
+	if s == nil || s.addr == e.Addr {
+		return nil
+	}
+	beat := m.limits.Lease / 3
+	if !s.up || m.listening()-s.pulse.at > beat+beat/4 {
+		s.rival, s.twin = "", false
+		return nil
+	}
+	if s.rival != e.Addr {
+		s.rival, s.twin = e.Addr, false
+	}
+	if s.twin {
+		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrTwin, s.addr)
+	}
+	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
+}
+
+// leaveShard notes that a shard went down in good order.
+func (m *Machine) leaveShard(id string) {
+	if s := m.shard(id); s != nil && s.up {
+		s.up = false
+		m.newsOfShards()
+	}
+}
+
+// forgetShard takes a shard out of the list. Should it come back with its folder, it joins
+// anew, and jobs find their values on it again.
+func (m *Machine) forgetShard(e ForgetShard) {
+	s, jobs := m.shard(e.ID), m.jobsOn(e.ID)
+	switch {
+	case s == nil:
+		m.refuse(fmt.Errorf("store shard %s: %w", e.ID, ErrUnknownMember))
+	case s.up:
+		m.refuse(fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrKeepShard))
+	case len(jobs) > 0 && !e.Force:
+		m.refuse(fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrKeepShard, strings.Join(jobs, ", ")))
+	default:
+		m.decide(Record{Kind: recordUnshard, Worker: e.ID})
+	}
+}
+
+func (m *Machine) applyUnshard(r *Record) error {
+	s := m.shard(r.Worker)
+	if s == nil {
+		return fmt.Errorf("record unshard names store shard %q, which is not known", r.Worker)
+	}
+	m.shards = slices.DeleteFunc(m.shards, func(k *shardState) bool { return k == s })
+	m.newsOfShards()
+	return nil
+}
+
+// maxJobsOn bounds the jobs that are told of a shard.
+const maxJobsOn = 100
+
+// jobsOn names the jobs that have values on a shard.
+func (m *Machine) jobsOn(shard string) []string {
+	var out []string
+	for _, j := range m.jobs {
+		if !j.Dropped && slices.Contains(j.Shards, shard) && len(out) < maxJobsOn {
+			out = append(out, j.ID)
+		}
+	}
+	return out
+}
+
+// missShards takes shards down that were silent for a lease.
+func (m *Machine) missShards() {
+	for _, s := range m.shards {
+		if s.up && m.silent(&s.pulse) {
+			s.up = false
+			m.newsOfShards()
+		}
+	}
+}
+
+// newsOfShards raises the version that workers compare. It follows the clock, so that it
+// rises over restarts too.
+func (m *Machine) newsOfShards() {
+	m.shardsVersion = max(m.shardsVersion+1, uint64(m.now))
+	m.out = append(m.out, Changed{})
+}
+
+func (m *Machine) applyShard(r *Record) {
+	s := m.shard(r.Worker)
+	if s == nil {
+		s = &shardState{id: r.Worker}
+		m.shards = append(m.shards, s)
+	}
+	s.addr, s.seen, s.up = r.Name, r.At, false
+}
+
+// pin chooses the shards of a new job: those that are up, in order of joining.
+func (m *Machine) pin(replicas uint32) ([]string, error) {
+	var ids []string
+	for _, s := range m.shards {
+		if s.up {
+			ids = append(ids, s.id)
+		}
+	}
+	switch n := max(replicas, 1); {
+	case m.limits.NeedShards && len(ids) == 0:
+		return nil, ErrNoShards
+	case len(ids) > 0 && int(n) > len(ids):
+		return nil, tooFew(int(n), len(ids))
+	}
+	return ids, nil
+}
+
+// tooFew says that the shards that are up can't hold so many copies.
+func tooFew(replicas, up int) error {
+	if up == 1 {
+		return fmt.Errorf("%d copies of each value need as many store shards, 1 is up: %w", replicas, ErrFewShards)
+	}
+	return fmt.Errorf("%d copies of each value need as many store shards, %d are up: %w", replicas, up, ErrFewShards)
+}
+
+// Shards describes the known shards, in order of joining, and the version of what is told.
+func (m *Machine) Shards() ([]*taxonv1.Shard, uint64) {
+	out := make([]*taxonv1.Shard, 0, len(m.shards))
+	for _, s := range m.shards {
+		out = append(out, s.message())
+	}
+	return out, m.shardsVersion
+}
+
+// Stores describes the known shards with the jobs that have values on them.
+func (m *Machine) Stores() ([]*taxonv1.Shard, uint64) {
+	shards, version := m.Shards()
+	for _, s := range shards {
+		s.Jobs = m.jobsOn(s.Id)
+	}
+	return shards, version
+}
+
+// JobShards describes the shards that a job's values lie on, in its order of placement,
+// and the number of copies of each value. No shards: the job has none pinned.
+func (m *Machine) JobShards(id string) ([]*taxonv1.Shard, uint32, error) {
+	j := m.find(id)
+	if j == nil {
+		return nil, 0, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+	}
+	var out []*taxonv1.Shard
+	for _, id := range j.Shards {
+		if s := m.shard(id); s != nil {
+			out = append(out, s.message())
+		} else { // of another cluster's journal
+			out = append(out, &taxonv1.Shard{Id: id, State: taxonv1.MemberState_MEMBER_STATE_DOWN})
+		}
+	}
+	return out, max(j.Replicas, 1), nil
+}
+
+func (s *shardState) message() *taxonv1.Shard {
+	state := taxonv1.MemberState_MEMBER_STATE_DOWN
+	if s.up {
+		state = taxonv1.MemberState_MEMBER_STATE_UP
+	}
+	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.heard.Bytes, Capacity: s.heard.Capacity,
+		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve}
+}
+
+// blocked names the shards without which a job can't go on: those that are away, if they are
+// so many that some values have no copy elsewhere.
+func (m *Machine) blocked(j *job) []string {
+	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
+		return away
+	}
+	return nil
+}
+
+// missStore fails a running job whose shards have been away for Limits.MaxOutage, and at once
+// one whose shards were forgotten. It can be resumed, when they are back with their folders.
+func (m *Machine) missStore(j *job) {
+	away := m.blocked(j)
+	if away == nil {
+		return
+	}
+	for _, id := range away {
+		if m.shard(id) == nil {
+			m.fail(j, fmt.Sprintf("store shard %s was forgotten, and values of the job lie on it: start it with its folder and resume the job, or submit it anew", id))
+			return
+		}
+	}
+	if j.awaySince == 0 {
+		j.awaySince = m.listening()
+	}
+	if out := m.listening() - j.awaySince; out >= m.limits.MaxOutage {
+		m.fail(j, fmt.Sprintf("store shards %v have been away for %.0f s: start them again with their folders, then resume the job", away, out.Seconds()))
+	}
+}
+
+// away names the pinned shards of a job that are not up.
+func (m *Machine) away(j *job) []string {
+	var out []string
+	for _, id := range j.Shards {
+		if s := m.shard(id); s == nil || !s.up {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

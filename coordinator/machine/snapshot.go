@@ -1,0 +1,310 @@
+package machine
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"taxon/coordinator/method"
+)
+
+// snapshotVersion changes with the meaning of the fields below.
+const snapshotVersion = 2
+
+// machineSnapshot is the whole state of a machine, as JSON.
+type machineSnapshot struct {
+	Version                        int
+	Now                            Tick
+	LastEpoch, LastWorker, LastJob uint64
+	Workers                        []workerSnapshot
+	Shards                         []shardSnapshot `json:",omitempty"`
+	Jobs                           []jobSnapshot
+	Leases                         []leaseSnapshot
+}
+
+type workerSnapshot struct {
+	ID, Name string
+	Slots    uint32
+	Memory   uint64 `json:",omitempty"`
+	Draining bool   `json:",omitempty"`
+}
+
+type shardSnapshot struct{ ID, Addr string }
+
+type jobSnapshot struct {
+	Job           json.RawMessage // jobState
+	Since         Tick
+	Closing       bool
+	Showing       bool `json:",omitempty"`
+	ShownAt       Tick `json:",omitempty"`
+	LastCommitted uint32
+	LastAttempts  []uint32
+	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
+	Again         []uint32       `json:",omitempty"`
+	Log           jobLog
+	Rolling       bool     `json:",omitempty"`
+	Remaking      []remake `json:",omitempty"`
+}
+
+type taskSnapshot struct {
+	State     taskState   `json:",omitempty"`
+	Attempt   uint32      `json:",omitempty"`
+	Committed uint32      `json:",omitempty"` // 0 of a done task: its last attempt
+	Away      uint32      `json:",omitempty"`
+	Cut       bool        `json:",omitempty"`
+	Epoch     uint64      `json:",omitempty"`
+	Worker    string      `json:",omitempty"`
+	NotBefore Tick        `json:",omitempty"`
+	Losses    uint32      `json:",omitempty"`
+	Errors    uint32      `json:",omitempty"`
+	Sums      method.Sums `json:",omitempty"` // of a done task
+	CPU       float64     `json:",omitempty"`
+}
+
+type leaseSnapshot struct {
+	Job     string
+	Attempt uint32 `json:",omitempty"` // 0: the task's last
+	Step    uint32 `json:",omitempty"` // 0: the one under way
+	Task    uint32
+	Epoch   uint64
+	Batch   uint64 `json:",omitempty"` // 0: Epoch
+	Worker  string
+}
+
+// Snapshot serialises the machine. Volatile state (when workers were heard, what tasks
+// took) is left out: it bears on the order of work, never on results.
+func (m *Machine) Snapshot() []byte {
+	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
+		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
+	for _, w := range m.workers {
+		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots, Memory: w.memory, Draining: w.draining})
+	}
+	for _, h := range m.shards {
+		s.Shards = append(s.Shards, shardSnapshot{ID: h.id, Addr: h.addr})
+	}
+	for _, j := range m.jobs {
+		s.Jobs = append(s.Jobs, j.snapshot())
+	}
+	for _, e := range m.epochs() {
+		l := m.leases[e]
+		k := leaseSnapshot{Job: l.job.ID, Step: l.step, Attempt: l.attempt, Task: l.task, Epoch: e, Worker: l.worker}
+		if l.batch != e {
+			k.Batch = l.batch
+		}
+		s.Leases = append(s.Leases, k)
+	}
+	out, err := json.Marshal(&s)
+	if err != nil {
+		panic(fmt.Sprintf("coordinator: the machine can't be serialised: %v", err)) // see job.encode
+	}
+	return out
+}
+
+func (j *job) snapshot() jobSnapshot {
+	s := jobSnapshot{Job: j.encode(), Since: j.since, Closing: j.closing,
+		Showing: j.showing, ShownAt: j.shownAt, LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
+		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Rolling: j.rolling, Remaking: j.remakes}
+	if j.step == nil {
+		return s
+	}
+	s.Again = j.step.queue.again
+	for i := range j.step.tasks {
+		t := &j.step.tasks[i]
+		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Cut: t.cut, Epoch: t.epoch, Worker: t.worker,
+			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
+		if t.state == taskDone {
+			k.Sums = t.sums
+		}
+		s.Tasks = append(s.Tasks, k)
+	}
+	return s
+}
+
+// Restore makes a new machine's state that of a Snapshot.
+func (m *Machine) LoadSnapshot(snapshot []byte) error {
+	var s machineSnapshot
+	if err := json.Unmarshal(snapshot, &s); err != nil {
+		return fmt.Errorf("coordinator snapshot: %w", err)
+	}
+	if s.Version != snapshotVersion {
+		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOldState)
+	}
+	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
+	if planted("forget the epoch in a snapshot") {
+		m.lastEpoch = 0
+	}
+	for _, w := range s.Workers {
+		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, draining: w.Draining})
+	}
+	for _, h := range s.Shards {
+		m.shards = append(m.shards, &shardState{id: h.ID, addr: h.Addr})
+	}
+	for _, js := range s.Jobs {
+		j, err := m.restoreJob(js)
+		if err != nil {
+			return err
+		}
+		m.jobs = append(m.jobs, j)
+		m.byID[j.ID] = j
+	}
+	for _, l := range s.Leases {
+		j := m.find(l.Job)
+		if j == nil || j.step == nil {
+			return fmt.Errorf("coordinator snapshot: lease %d is of no task", l.Epoch)
+		}
+		if err := m.restoreLease(j, l, s.Now); err != nil {
+			return err
+		}
+	}
+	return m.restoreStates()
+}
+
+// restoreLease makes a lease of a snapshot again.
+func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
+	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
+	if l.step == 0 {
+		l.step = j.step.number
+	}
+	switch {
+	case l.remaking():
+		if r := j.findRemake(l.step, l.task); r == nil || r.Epoch != l.epoch {
+			return fmt.Errorf("coordinator snapshot: lease %d is of no task that is made again", l.epoch)
+		}
+	case int(l.task) >= len(j.step.tasks) || j.step.tasks[l.task].state != taskRunning:
+		return fmt.Errorf("coordinator snapshot: lease %d is of no running task", l.epoch)
+	default:
+		t := &j.step.tasks[l.task]
+		t.live++
+		if l.attempt == 0 {
+			l.attempt = t.attempt
+		}
+	}
+	m.hold(l)
+	return nil
+}
+
+// restoreStates checks that every running task and remake has its lease.
+func (m *Machine) restoreStates() error {
+	for _, j := range m.jobs {
+		if j.step == nil {
+			continue
+		}
+		for n := range j.step.tasks {
+			if t := &j.step.tasks[n]; t.state == taskRunning && t.live == 0 {
+				return fmt.Errorf("coordinator snapshot: job %s: task %d runs without a lease", j.ID, n)
+			}
+		}
+		for _, r := range j.remakes {
+			if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 && m.leases[r.Epoch] == nil {
+				return fmt.Errorf("coordinator snapshot: job %s: task %d of step %d can't be made again", j.ID, r.Task, r.Step)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
+	j, err := reviveJob(s.Job)
+	if err != nil {
+		return nil, err
+	}
+	j.since, j.closing, j.showing, j.shownAt = s.Since, s.Closing, s.Showing, s.ShownAt
+	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
+	j.rolling, j.remakes = s.Rolling, s.Remaking
+	if !j.hasStep() {
+		return j, nil
+	}
+	next, more := j.driver.Step()
+	if !more {
+		return nil, fmt.Errorf("job %s: its snapshot says that it runs, and it has no step to run", j.ID)
+	}
+	j.step = newStep(j, next, m.alive, m.slots())
+	if len(s.Tasks) != len(j.step.tasks) {
+		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))
+	}
+	for i, k := range s.Tasks {
+		t := &j.step.tasks[i]
+		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, cut: k.Cut, epoch: k.Epoch, worker: k.Worker,
+			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
+		t.sums = k.Sums
+		switch k.State {
+		case taskDone:
+			j.step.done++
+			if t.committed == 0 {
+				t.committed = t.attempt
+			}
+		case taskRunning:
+			j.step.live++
+		case taskLeft:
+			j.step.done++
+			j.step.left++
+		}
+	}
+	for _, n := range s.Again {
+		if int(n) >= len(j.step.tasks) {
+			return nil, fmt.Errorf("job %s: its snapshot names task %d of %d", j.ID, n, len(j.step.tasks))
+		}
+	}
+	j.step.queue.again = s.Again
+	return j, nil
+}
+
+// Replay makes a journaled transition again. What it asked for has been done, or is
+// asked for anew by Recover.
+func (m *Machine) Replay(r Record) error {
+	m.now, m.out = max(m.now, r.At), nil
+	err := m.apply(&r)
+	m.out = nil
+	return err
+}
+
+// Recover ends a rebuild from snapshot and records: the time that the coordinator was
+// down counts for nobody, and what may not have reached the store is asked for again.
+func (m *Machine) Recover(now Tick) []Action {
+	m.out = nil
+	if last := m.now; m.openJobs() > 0 {
+		m.now = now
+		m.decide(Record{Kind: recordRecover, Last: last})
+	}
+	m.struck = now
+	for _, w := range m.workers {
+		w.seen, w.pulse = now, pulse{at: m.listened}
+	}
+	for _, s := range m.shards { // they tell within a lease, or are down
+		s.up, s.seen, s.pulse = true, now, pulse{at: m.listened}
+	}
+	m.shardsVersion = max(m.shardsVersion+1, uint64(now))
+	for _, l := range m.leases {
+		l.pulse = pulse{at: m.listened}
+	}
+	for _, j := range m.jobs {
+		if j.rolling {
+			m.out = append(m.out, LoadJob{Job: j.ID})
+			continue
+		}
+		if j.showing { // nothing was dropped since
+			m.out = append(m.out, CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts}, j.showWeights())
+			continue
+		}
+		if j.Dropped {
+			m.out = append(m.out, DropSteps{Job: j.ID, Before: ^uint32(0)})
+			continue
+		}
+		if j.resumable() {
+			m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo + 1})
+			continue
+		}
+		if j.lastCommitted > 0 && !j.ended() || j.FinalStep > 0 {
+			m.out = append(m.out,
+				CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts},
+				DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
+		}
+		if j.closing {
+			m.out = append(m.out, m.save(j, now, true))
+		}
+	}
+	m.now = now
+	out := m.out
+	m.out = nil
+	return out
+}

@@ -1,0 +1,68 @@
+package machine
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// The guess of the remaining time is exact for a gap that falls by a constant factor,
+// heeds the caps, and is never a NaN.
+func TestETA(t *testing.T) {
+	newTestJob := func(gap float64, maxSweeps uint32, maxSeconds float64, gaps ...float64) *job {
+		o := &taxonv1.Options{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}
+		j := &job{prepared: &prepared{spec: &taxonv1.JobSpec{Options: o}, plan: &method.Plan{}}}
+		j.Last = &method.Progress{Tolerance: gap, MaxSweeps: maxSweeps}
+		j.State = taxonv1.JobState_JOB_STATE_RUNNING
+		for i, g := range gaps {
+			j.Trace = append(j.Trace, traceRecord{Sweep: uint32(i + 1), Seconds: float64(10 * (i + 1)), Certificate: &method.Certificate{Gap: g}})
+			j.Committed = uint32(i + 1)
+		}
+		return j
+	}
+	for _, test := range []struct {
+		name string
+		job  *job
+		want float64
+	}{
+		{"no certificate", newTestJob(1e-3, 0, 0), 0},
+		{"one certificate", newTestJob(1e-3, 0, 0, 0.5), 0},
+		{"a decade in ten seconds", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 20},
+		{"rising", newTestJob(1e-4, 0, 0, 0.1, 0.2, 0.3), 0},
+		{"level", newTestJob(1e-4, 0, 0, 0.1, 0.1, 0.1), 0},
+		{"a gap of zero", newTestJob(1e-4, 0, 0, 0.1, 0, 0), 0},
+		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 5},
+		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 10},
+		{"overdue", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0},
+	} {
+		now := Tick(10*len(test.job.Trace)) * second
+		if got := test.job.eta(now); !(math.Abs(got-test.want) < 1e-9) {
+			t.Errorf("%s: %g seconds, want %g", test.name, got, test.want)
+		}
+	}
+}
+
+// Seeds differ by job, item and sweep, and are the same ever after: they are part of
+// what a model is made from.
+func TestSeeds(t *testing.T) {
+	seen := map[uint64]string{}
+	for job := range uint64(4) {
+		for item := range uint32(20) {
+			for sweep := range uint32(20) {
+				s, name := taskSeed(job, item, sweep), fmt.Sprint(job, item, sweep)
+				if other, ok := seen[s]; ok {
+					t.Fatalf("seeds of %s and %s are equal", name, other)
+				}
+				seen[s] = name
+			}
+		}
+	}
+	if got := taskSeed(7, 3, 2); got != seed732 {
+		t.Errorf("seed %#x, want %#x", got, uint64(seed732))
+	}
+}
+
+const seed732 = 0x3a730b715e268cb4

@@ -1,0 +1,242 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// taskState is where a task of the step under way stands. All transitions are in record.go.
+type taskState uint8
+
+const (
+	taskWaiting taskState = iota // no live attempt; may be handed out from notBefore on
+	taskRunning                  // one attempt holds a lease, or two: see speculate.go
+	taskDone                     // one attempt is committed; nothing changes any more
+	taskLeft                     // the time was up before anybody had it: nobody will
+)
+
+// task is one task of the step under way.
+type task struct {
+	state     taskState
+	attempt   uint32 // number of attempts handed out
+	committed uint32 // the attempt that counts; 0: none yet
+	epoch     uint64 // fencing epoch of that attempt, or of the last one handed out
+	worker    string // that ran it
+	live      uint32 // attempts that hold a lease
+	notBefore Tick   // back-off after a loss
+	losses    uint32 // attempts that vanished
+	away      uint32 // attempts that could not reach the store
+	errors    uint32 // attempts that reported an error which need not come again
+	cut       bool   // it only prices: the time was up before anybody had it
+	sums      method.Sums
+	cpu       float64
+}
+
+// step is the step under way of a job.
+type step struct {
+	method.Step
+	number uint32
+	parts  []part // of Step.Tasks, one after the other
+	from   values // what its tasks read
+	tasks  []task
+	done   int
+	live   int // tasks that are running
+	left   int // of those done: taskLeft
+	queue  queue
+	cost   []float64 // of each task, in units of its part; 0: not known
+}
+
+// part is what the tasks of one of Step.Tasks have in common.
+type part struct {
+	*method.Tasks
+	begin  uint32           // its first task
+	inputs []*taxonv1.Input // by Reads; nil where each task has its own
+	timed  bool             // cost is the CPU seconds of the last time
+	pace   pace
+}
+
+// newStep lays out the tasks of a step, part by part in the order of their items. They read
+// what was committed before the step.
+func newStep(j *job, next method.Step, alive func(worker string) bool, slots int) *step {
+	s := layOut(next, j.StepNo, j.Values)
+	s.cost = s.costs(j)
+	s.queue = newQueue(s.cost, s.homes(j, alive), slots)
+	return s
+}
+
+// layOut is a step that reads the values given, without an order of handing out.
+func layOut(next method.Step, number uint32, from values) *step {
+	s := &step{Step: next, number: number, from: values{}}
+	tasks := uint32(0)
+	for k := range next.Tasks {
+		t := &next.Tasks[k]
+		p := part{Tasks: t, begin: tasks, inputs: make([]*taxonv1.Input, len(t.Reads))}
+		for i, r := range t.Reads {
+			s.from[r.Value] = from[r.Value]
+			if r.All {
+				p.inputs[i] = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), All: true, Refs: taxonv1.NewRefs(from[r.Value][r.Back])}
+			}
+		}
+		s.parts = append(s.parts, p)
+		tasks += t.Count
+	}
+	s.tasks = make([]task, tasks)
+	return s
+}
+
+// part is the part of a task, and the item that the task is about.
+func (s *step) part(task uint32) (p *part, item uint32) {
+	k := len(s.parts) - 1
+	for task < s.parts[k].begin {
+		k--
+	}
+	p = &s.parts[k]
+	return p, p.First + task - p.begin
+}
+
+// costs estimates the tasks' lengths: seconds of the last time where all items of the list have
+// been measured, else the plan's figures; without those 0 until measured.
+func (s *step) costs(j *job) []float64 {
+	out := make([]float64, 0, len(s.tasks))
+	for k := range s.parts {
+		p := &s.parts[k]
+		took, planned := j.took[p.Items], j.plan.Items[p.Items].Cost
+		p.timed = !slices.ContainsFunc(took, func(h history) bool { return h.seconds == 0 })
+		for i := range p.Count {
+			if planned != nil && !p.timed {
+				out = append(out, planned[p.First+i])
+			} else {
+				out = append(out, took[p.First+i].seconds)
+			}
+		}
+	}
+	return out
+}
+
+// homes names the worker that ran each task's item last, if it is still there.
+func (s *step) homes(j *job, alive func(string) bool) []string {
+	out := make([]string, len(s.tasks))
+	for t := range out {
+		p, i := s.part(uint32(t))
+		if w := j.took[p.Items][i].worker; w != "" && alive(w) {
+			out[t] = w
+		}
+	}
+	return out
+}
+
+// lease writes the lease of a task's last attempt.
+func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
+	t := &s.tasks[n]
+	p, item := s.part(n)
+	l := &taxonv1.Lease{
+		Job: j.ID, Step: s.number, Task: n, Attempt: t.attempt, Epoch: t.epoch, Sweep: s.Sweep,
+		Op: p.Op, Items: uint32(p.Items), Item: item, Params: p.Params, Emit: s.Emit || s.Show,
+		Seed: taskSeed(listSeed(j.spec.GetOptions().GetSeed(), p.Items), item, s.Sweep),
+	}
+	if t.cut {
+		l.Params = p.Late
+	}
+	for i, r := range p.Reads {
+		in := p.inputs[i]
+		if in == nil {
+			in = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), Refs: taxonv1.NewRefs(s.from[r.Value][r.Back][item : item+1])}
+		}
+		l.Inputs = append(l.Inputs, in)
+	}
+	return l
+}
+
+// place is where the committed attempt of a task wrote.
+func (s *step) place(n uint32) taxonv1.Place {
+	if planted("read the last attempt") {
+		return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].attempt}
+	}
+	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].committed}
+}
+
+// queue hands out the tasks of a step: first those that came back, then one that the
+// asking worker ran last, then one without a home, then any; each list in newQueue's order.
+// It may hold tasks that are no longer waiting; they are skipped.
+type queue struct {
+	again []uint32            // tasks that came back, in that order
+	home  map[string][]uint32 // by worker
+	free  []uint32            // without a home
+	all   []uint32
+}
+
+const (
+	longShare = 4 // a task of more than this part of a slot's share of a step is long
+	fillers   = 4 // tasks a slot that fill the step's end
+)
+
+// newQueue orders the tasks for so many slots, so that a step ends even: first, longest
+// first, those that are long beside a slot's share of the step; last, again longest first,
+// the shortest few a slot; the others, mostly nearly all, in the plan's order. Neighbours in
+// the plan share ancestors, whose vectors a worker that takes them one after the other
+// does not lay out again.
+func newQueue(cost []float64, home []string, slots int) queue {
+	q := queue{home: map[string][]uint32{}, all: make([]uint32, len(cost))}
+	total := 0.0
+	for t, c := range cost {
+		q.all[t] = uint32(t)
+		total += c
+	}
+	long := total / float64(longShare*max(slots, 1))
+	short := -1.0
+	if last := fillers * slots; slots > 1 && last < len(cost) {
+		short = slices.Sorted(slices.Values(cost))[last]
+	}
+	level := func(t uint32) float64 {
+		if c := cost[t]; c > long || c < short {
+			return c
+		}
+		return long
+	}
+	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
+	for _, t := range q.all {
+		if w := home[t]; w != "" {
+			q.home[w] = append(q.home[w], t)
+		} else {
+			q.free = append(q.free, t)
+		}
+	}
+	return q
+}
+
+// fresh says whether a task was never handed out.
+func (s *step) fresh(t uint32) bool {
+	return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0
+}
+
+// pop takes the next task for a worker. fresh tells a task that was never handed out and
+// due one that came back and may go out again. Amortised O(1) and the tasks in back-off.
+func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) {
+	for i, t := range q.again {
+		if due(t) {
+			q.again = slices.Delete(q.again, i, i+1)
+			return t, true
+		}
+	}
+	return q.popFresh(worker, fresh)
+}
+
+// popFresh is pop but for those that came back.
+func (q *queue) popFresh(worker string, fresh func(uint32) bool) (uint32, bool) {
+	home := q.home[worker]
+	for _, list := range []*[]uint32{&home, &q.free, &q.all} {
+		for len(*list) > 0 {
+			t := (*list)[0]
+			*list = (*list)[1:]
+			if fresh(t) {
+				q.home[worker] = home
+				return t, true
+			}
+		}
+	}
+	q.home[worker] = home
+	return 0, false
+}

@@ -1,0 +1,56 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// The store may lose what a job that is done has written, when nothing is under way that
+// would notice. Once somebody has noticed, the job says so, and can be resumed: it goes on
+// from its last checkpoint, or from its beginning, to the same bytes.
+
+func (m *Machine) weightsLost(e WeightsLost) {
+	if j := m.find(e.Job); j != nil && j.exportable() {
+		m.decide(Record{Kind: recordWeights, Job: j.ID, Reason: clip(e.Reason, maxLineBytes)})
+	}
+}
+
+func (m *Machine) applyWeights(j *job, r *Record) {
+	j.Lost = true
+	j.Error = fmt.Sprintf("its weights are lost: `taxon resume %s` makes them again, from its last snapshot if there is one: %s", j.ID, r.Reason)
+	j.note(r.At, levelError, "its weights are lost: %s", r.Reason)
+	m.out = append(m.out, Changed{})
+}
+
+// begin lays out the first step of a job that starts; one whose weights were lost is taken
+// back to its last checkpoint first.
+func (m *Machine) begin(j *job, at Tick) {
+	if !j.Lost {
+		m.openStep(j, at)
+		return
+	}
+	j.rolling = true
+	j.Rollbacks++
+	m.out = append(m.out, LoadJob{Job: j.ID}, Changed{})
+}
+
+// submitAgain answers a submission whose id a job has: the same one is that job, which goes
+// on if its weights were lost.
+func (m *Machine) submitAgain(old, j *job) {
+	switch {
+	case old.Dropped:
+		m.refuse(fmt.Errorf("job %s: %w", old.ID, ErrDiscarded))
+	case !slices.Equal(old.Spec, j.Spec) && sameSpec(old.Spec, j.Spec):
+		m.refuse(fmt.Errorf("job %s: %w (in --gap, --max-sweeps or --max-time alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists))
+	case !slices.Equal(old.Spec, j.Spec):
+		m.refuse(fmt.Errorf("job %s: %w", old.ID, ErrJobExists))
+	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost && m.full():
+	default:
+		if old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost {
+			m.decide(Record{Kind: recordResume, Job: old.ID})
+		}
+		m.out = append(m.out, Submitted{Job: old.ID})
+	}
+}
