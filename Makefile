@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 # Packages whose code starts goroutines, or is called by several at a time.
 RACE := ./cmd/taxon ./coordinator/... ./worker/... ./mapper ./reducer ./store/... \
-	./internal/cluster/... ./internal/dataset ./internal/engine ./internal/export ./internal/fs/... ./internal/generate ./internal/jobs ./internal/mapreduce/... ./internal/model ./internal/secure ./internal/metrics ./internal/train ./internal/yarn
+	./internal/cluster/... ./internal/dataset ./internal/engine ./internal/export ./internal/fs/... ./internal/generate ./internal/jobs ./internal/mapreduce/... ./internal/model ./internal/secure ./internal/metrics ./internal/train ./internal/tune ./internal/yarn
 
 # Inputs that each fuzz target tries. A count, not a time: with a time, go test can
 # report its own deadline as a failure.
@@ -131,6 +131,9 @@ accuracy: ## tuned results of every method on six data sets, with significance: 
 warm: ## what a warm start saves over training from nothing, by what has changed: TAXON_DATA=DIR make warm
 	go run ./test/bench/warm
 
+search: ## what tune saves over training its whole grid from nothing: make search ARGS='--data FILE --hierarchy FILE'
+	go run ./test/bench/search -- $(ARGS)
+
 overhead: ## what the machine costs over calling mapper and reducer directly: TAXON_DATA=DIR make overhead
 	go run ./test/bench/overhead
 
@@ -143,4 +146,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy warm overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy warm search overhead tour clean

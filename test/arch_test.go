@@ -36,7 +36,6 @@ var imports = map[string][]string{
 	"internal/demo":     {},
 	"internal/demo/gen": {"internal/lines"},
 	"internal/lines":    {"internal/fs"},
-	"internal/tune":     {},
 	"internal/taxonomy": {"internal/fs", "internal/lines"},
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
@@ -100,6 +99,8 @@ var imports = map[string][]string{
 	"internal/mapreduce/driver": {"internal/cluster/supervise", "internal/fs", "internal/human", "internal/pause", "proto/taxon/v1"},
 	"internal/engine": {"coordinator/machine", "coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
+	"internal/tune": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
 	"internal/train": {"coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
@@ -108,7 +109,7 @@ var imports = map[string][]string{
 // and test are bound by it too.
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc":         {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "cmd/taxon"},
-	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator/machine", "internal/mapreduce", "internal/train"},
+	"google.golang.org/protobuf":     {"proto/taxon/v1", "store/storerpc", "coordinator/machine", "internal/mapreduce", "internal/train", "internal/tune"},
 	"google.golang.org/genproto":     {"store/storerpc"},
 	"github.com/dgraph-io/badger/v4": {"store/badger"},
 	"github.com/cespare/xxhash/v2":   {"store/storerpc"},
@@ -122,7 +123,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/term":              {"cmd/taxon"},
 	"gonum.org/v1/plot":              {"internal/tune"},
 	"golang.org/x/text":              {"internal/dataset"},
-	"golang.org/x/sync":              {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "store/backup", "store/storerpc", "worker", "cmd/taxon"},
+	"golang.org/x/sync":              {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/sys":               {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "worker/program", "cmd/taxon"},
 }
 

@@ -14,8 +14,7 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// rankedPlaces is how many places the ranked measures look at (P@5, nDCG@5).
-const rankedPlaces = 5
+const rankedPlaces = eval.RankedPlaces
 
 // evalOptions are the flags of eval.
 type evalOptions struct {

@@ -169,7 +169,7 @@ func TestTopDownRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"export --model $m --out $d/w.npz --format npz":                                    "--format text",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --warm-start $m --out $d/other": "method td",
-		"tune --data $d/train.svm --method td --out $d/tuned":                              "must be one of",
+		"tune --data $d/train.svm --hierarchy $d/dag.txt --method td --out $d/tuned":       "--dag first-parent",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)

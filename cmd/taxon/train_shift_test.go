@@ -60,31 +60,3 @@ func TestPriorShift(t *testing.T) {
 		}
 	}
 }
-
-// TestTuneShift: shifts are tried without trainings of their own, and the value found for
-// one is that of a model trained with it.
-func TestTuneShift(t *testing.T) {
-	dir := unevenFiles(t)
-	plain := tuneIn(t, dir, t.TempDir()+"/plain", "--method bsvm --C 0.01,1 --folds 2 --exhaustive")
-	r := tuneIn(t, dir, t.TempDir()+"/shift", "--method bsvm --C 0.01,1 --folds 2 --exhaustive --prior-shift 0,0.2,5 --goal macro")
-	if len(r.Points) != 6 {
-		t.Fatalf("%d points", len(r.Points))
-	}
-	sweeps := func(r *tuned) (n int) {
-		for _, p := range r.Points {
-			n += p.Sweeps
-		}
-		return n
-	}
-	if sweeps(r) != sweeps(plain) {
-		t.Errorf("%d sweeps with shifts, %d without", sweeps(r), sweeps(plain))
-	}
-	for i, p := range r.Points {
-		if want := []float64{0, 0, 0.2, 0.2, 5, 5}[i]; p.Shift != want {
-			t.Errorf("point %d has shift %v", i, p.Shift)
-		}
-	}
-	if r.Points[0].MicroF1 != plain.Points[0].MicroF1 || r.Points[4].MicroF1 > 0.5 {
-		t.Errorf("micro F1 %v without a shift, %v with one that hides the largest class", r.Points[0].MicroF1, r.Points[4].MicroF1)
-	}
-}

@@ -10,35 +10,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
-	"taxon/internal/jobspec"
 	"taxon/internal/tune"
 )
 
-// tuneOptions are the flags of tune.
-type tuneOptions struct {
-	train      trainOptions // data, stopping and resources; what the grid names is set point by point
-	cs         []float64
-	biases     []float64
-	methods    []string
-	losses     []string
-	positive   []string
-	inner      []float64
-	shifts     []float64
-	folds      int
-	first      int // folds that points are tried on; 0: all
-	goal       string
-	oneSE      bool
-	patience   int
-	exhaustive bool // no point is left behind
-	cold       bool
-}
-
-// defaultCosts are the values of C that [TKDD] 5.2 searches.
-var defaultCosts = []float64{1e-3, 1e-2, 0.1, 1, 10, 100, 1000}
-
 func newTuneCmd(a *app) *cobra.Command {
-	o := tuneOptions{cs: defaultCosts}
+	o, maxSweeps := tune.Defaults(), 0
 	cmd := &cobra.Command{
 		Use:     "tune --data FILE --out DIR",
 		GroupID: groupModel,
@@ -51,156 +29,76 @@ func newTuneCmd(a *app) *cobra.Command {
 			"After each point --out/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
-		RunE: func(cmd *cobra.Command, _ []string) error { return runTune(cmd.Context(), a, &o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Train.Job.MaxSweeps = uint32(maxSweeps)
+			return runTune(cmd.Context(), a, &o)
+		},
 	}
-	t := &o.train
+	t, job, grid := &o.Train, o.Train.Job, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&t.data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
-		f.BoolVar(&t.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
-		f.BoolVar(&t.zeroBased, "zero-based", false, "feature indices count from 0")
-		f.StringVar(&t.hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
-		choiceFlag(f, &t.dag, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
-		f.StringVar(&t.graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
+		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
+		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
+		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
+		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
+		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		f.StringVar(&t.out, "out", "", "the `DIR` of the points, the table and the job file")
-		f.BoolVar(&t.force, "force", false, "search anew over what is in --out")
+		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table and the job file")
+		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
-		f.Var(&floatsValue{&o.cs, costRange}, "C", "`LIST` of weights of the losses")
-		listFlag(f, &o.methods, "method", []string{"rr-svm"}, []string{"rr-svm", "rr-lr", "bsvm", "blr"}, "`LIST` of methods")
-		listFlag(f, &o.losses, "loss", []string{"hinge"}, []string{"hinge", "squared-hinge"}, "`LIST` of losses of rr-svm and bsvm")
-		o.biases, o.inner = []float64{1}, []float64{1}
-		f.Var(&floatsValue{&o.biases, biasRange}, "bias", "`LIST` of values of the bias feature, 0 for none")
-		listFlag(f, &o.positive, "positive-weight", []string{"1"}, nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
-		f.Var(&floatsValue{&o.inner, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
-		o.shifts = []float64{0}
-		f.Var(&floatsValue{&o.shifts, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (see train --prior-shift), tried on the same trainings: 0,0.05,0.1,0.15 suits data with many small classes")
+		f.Var(&floatsValue{&grid.C, costRange}, "C", "`LIST` of weights of the losses")
+		listFlag(f, &grid.Methods, "method", registry.Names(), "`LIST` of methods")
+		listFlag(f, &grid.Losses, "loss", []string{"hinge", "squared-hinge"}, "`LIST` of losses of rr-svm, bsvm and td")
+		f.Var(&floatsValue{&grid.Bias, biasRange}, "bias", "`LIST` of values of the bias feature, 0 for none")
+		listFlag(f, &grid.Positive, "positive-weight", nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
+		f.Var(&floatsValue{&grid.Internal, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
+		f.Var(&floatsValue{&grid.Shift, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (see train --prior-shift), tried on the same trainings: 0,0.05,0.1,0.15 suits data with many small classes")
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
-		intFlag(f, &o.folds, "folds", 5, 2, 100, "`K` of the cross-validation")
-		intFlag(f, &o.first, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
-		f.StringVar(&o.goal, "goal", "micro", "`MEASURE` to choose by: micro, macro, or any key of eval --json")
-		f.BoolVar(&o.oneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
-		intFlag(f, &o.patience, "patience", 2, 0, 100, "try no larger C once `N` of its values in a row are three standard errors behind a smaller one on the first fold; 0: try all")
-		f.BoolVar(&o.exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
-		f.BoolVar(&o.cold, "measure-cold", false, "afterwards train all points on all folds from nothing as well, to tell what the search has saved; it changes no result")
-		f.Uint64Var(&t.seed, "seed", 0, "seed of the folds and of the sampling order: `N`")
+		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
+		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
+		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro, macro, or any key of eval --json")
+		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
+		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three standard errors behind a smaller one on the first fold; 0: try all")
+		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
+		f.Uint64Var(&job.Seed, "seed", 0, "seed of the folds and of the sampling order: `N`")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		choiceFlag(f, &t.prune, "prune", "empty", []string{"empty", "none"}, "leaves of the hierarchy without instances: leave them out, or train them on negatives alone")
-		floatFlag(f, &t.anchor, "anchor", 0.01, "graphs: pull of every class with edges towards zero", above0)
-		floatFlag(f, &t.gap, "gap", 1e-2, "train each point to this certified relative gap (P-D)/P", above0to1)
-		intFlag(f, &t.maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop each training after `N` sweeps, 0 for no cap")
-		floatFlag(f, &t.maxTime, "max-time", 0, "stop each training after `S` seconds, 0 for no cap", atLeast0)
+		choiceFlag(f, &job.Prune, "prune", job.Prune, []string{"empty", "none"}, "leaves of the hierarchy without instances: leave them out, or train them on negatives alone")
+		floatFlag(f, &job.Anchor, "anchor", job.Anchor, "graphs: pull of every class with edges towards zero", above0)
+		floatFlag(f, &job.Gap, "gap", job.Gap, "train each point to this certified relative gap (P-D)/P", above0to1)
+		intFlag(f, &maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop each training after `N` sweeps, 0 for no cap")
+		floatFlag(f, &job.MaxSeconds, "max-time", 0, "stop each training after `S` seconds, 0 for no cap", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
-		threadsFlag(f, &t.threads)
-		bytesFlag(f, &t.memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit (default: what is free)")
+		threadsFlag(f, &t.Threads)
+		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit (default: what is free)")
 	})
 	require(cmd, "data", "out")
 	return cmd
 }
 
-// check refuses what no single flag can see and settles the options that tune has no
-// flags for.
-func (o *tuneOptions) check() error {
-	t := &o.train
-	t.schedule, t.stiffness, t.momentum, t.colouring, t.epochs = "twoblock", "support", "fista", "largest-first", 0
-	t.positive, t.inner, t.checkpoint, t.stores, t.c, t.bias = "1", 1, 4, 1, 1, 1
-	t.method, t.loss = o.methods[0], "hinge"
-	for _, d := range t.data {
-		if d == fs.Stdin {
-			return usagef("tune: --data -: a search that is gone on with reads the data again: give a file")
-		}
-	}
-	if err := o.distinctWeights(); err != nil {
-		return err
-	}
-	if t.out == "" || t.out == "-" {
-		return usagef("tune: --out %q: a search is kept in a folder, give its path", t.out)
-	}
-	if _, err := parseGoal(o.goal); err != nil {
-		return err
-	}
-	switch {
-	case o.shifts[len(o.shifts)-1] > 0 && o.biases[0] == 0:
-		return usagef("tune: --prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
-	case o.first > o.folds:
-		return usagef("tune: --first-folds %d: there are %d folds: lower it, or raise --folds", o.first, o.folds)
-	case o.first == 1 && o.oneSE:
-		return usagef("tune: --one-se needs the spread of two folds or more: raise --first-folds")
-	}
-	return t.check()
-}
-
-// distinctWeights checks the positives' weights and keeps one of those that are one number.
-func (o *tuneOptions) distinctWeights() error {
-	seen := map[float64]bool{}
-	var kept []string
-	for _, w := range o.positive {
-		x, err := jobspec.ParsePositiveWeight(w)
-		if err != nil {
-			return usagef("tune: --%w", err)
-		}
-		if !seen[x] {
-			kept = append(kept, w)
-		}
-		seen[x] = true
-	}
-	o.positive = kept
-	return nil
-}
-
-// tries is the number of folds that a point is tried on if it stays in the race.
-func (o *tuneOptions) tries() int {
-	if o.first > 0 {
-		return o.first
-	}
-	return o.folds
-}
-
-// grid lists what is to be tried.
-func (o *tuneOptions) grid() *tune.Grid {
-	g := &tune.Grid{Bias: o.biases, Positive: o.positive, Internal: o.inner, C: o.cs}
-	for _, m := range o.methods {
-		flat := m == "bsvm" || m == "blr" || o.train.hierarchy == "" && o.train.graph == ""
-		if m == "rr-lr" || m == "blr" {
-			g.Kinds = append(g.Kinds, tune.Kind{Method: m, Loss: "logistic", Flat: flat})
-			continue
-		}
-		for _, l := range o.losses {
-			g.Kinds = append(g.Kinds, tune.Kind{Method: m, Loss: l, Flat: flat})
-		}
-	}
-	return g
-}
-
-// at is the training of one point.
-func (o *tuneOptions) at(p tune.Point) *trainOptions {
-	t := o.train
-	t.method, t.loss, t.c, t.bias, t.positive, t.inner = p.Method, p.Loss, p.C, p.Bias, p.Positive, p.Internal
-	return &t
-}
-
 // runTune is the verb.
-func runTune(ctx context.Context, a *app, o *tuneOptions) error {
-	if err := o.check(); err != nil {
+func runTune(ctx context.Context, a *app, o *tune.Options) error {
+	t := &o.Train
+	t.Files, t.Again = fs.Local{In: a.stdin}, a.commandLine()
+	if err := o.Validate(); err != nil {
 		return err
 	}
-	s, err := newSearch(a, o)
-	if err != nil {
+	input := trainOptions{data: t.Data, text: t.Text, zeroBased: t.ZeroBased, hierarchy: t.Hierarchy, graph: t.Graph, out: t.Out}
+	if err := input.check(); err != nil {
 		return err
 	}
-	defer s.close()
-	r, err := s.run(ctx)
+	r, err := tune.Run(ctx, o, a.told())
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(r)
 	}
-	printTuned(a, o, s.goal, r)
+	printTuned(a, t.Out, r)
 	return nil
 }
 
@@ -236,8 +134,7 @@ func (v *floatsValue) Set(s string) error {
 }
 
 // listFlag defines a list of names, separated by commas; choices nil: any.
-func listFlag(f *pflag.FlagSet, p *[]string, name string, def, choices []string, usage string) {
-	*p = def
+func listFlag(f *pflag.FlagSet, p *[]string, name string, choices []string, usage string) {
 	f.Var(&namesValue{p, choices}, name, usage)
 }
 

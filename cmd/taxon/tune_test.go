@@ -4,22 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
-	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/internal/tune"
 )
 
 // tuneIn runs tune --json in dir and returns its table.
-func tuneIn(t *testing.T, dir, out, flags string) *tuned {
+func tuneIn(t *testing.T, dir, out, flags string) *tune.Table {
 	t.Helper()
 	t.Chdir(dir)
 	var stdout, stderr bytes.Buffer
@@ -27,7 +22,7 @@ func tuneIn(t *testing.T, dir, out, flags string) *tuned {
 	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 		t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 	}
-	var r tuned
+	var r tune.Table
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatalf("standard output is no JSON document: %v", err)
 	}
@@ -41,7 +36,7 @@ func tuneIn(t *testing.T, dir, out, flags string) *tuned {
 // job file it wrote.
 func TestTune(t *testing.T) {
 	dir, out := noisyFiles(t), t.TempDir()+"/tuned"
-	flags := "--hierarchy tree.txt --C 0.1,1,10 --folds 3 --exhaustive --goal macro --measure-cold"
+	flags := "--hierarchy tree.txt --C 0.1,1,10 --folds 3 --exhaustive --goal macro"
 	r := tuneIn(t, dir, out, flags)
 	if len(r.Points) != 3 || r.Goal != "macro_f1" || r.Instances != 300 || r.Skipped != 0 {
 		t.Fatalf("%d points for %s on %d instances, %d skipped", len(r.Points), r.Goal, r.Instances, r.Skipped)
@@ -54,8 +49,8 @@ func TestTune(t *testing.T) {
 			t.Errorf("point %d is better than the best", i)
 		}
 	}
-	if r.Cold == nil || *r.Cold <= 0 || r.CPU <= 0 {
-		t.Errorf("cost %v, naive %v", r.CPU, r.Cold)
+	if r.CPU <= 0 {
+		t.Errorf("cost %v", r.CPU)
 	}
 	points, err := filepath.Glob(filepath.Join(out, "points", "*C1.[0-9].json"))
 	if err != nil || len(points) != 3 {
@@ -80,61 +75,6 @@ func TestTune(t *testing.T) {
 	var d trainedDocument
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || d.C != again.Options.C || d.Method != "rr-svm" {
 		t.Errorf("trained %+v (%v) by %+v", d.Report, err, again.Options)
-	}
-}
-
-// unevenFiles makes data of six classes, over half of it of the first, which a small C
-// predicts for everything.
-func unevenFiles(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	r := rand.New(rand.NewPCG(3, 5))
-	var b strings.Builder
-	for range 600 {
-		c := max(0, r.IntN(13)-7)
-		shown := c
-		if r.IntN(10) == 0 {
-			shown = r.IntN(6)
-		}
-		fmt.Fprintf(&b, "c%d %d:1 %d:%.3f\n", c, 1+shown, 10+r.IntN(8), r.Float64())
-	}
-	for name, text := range map[string]string{"train.svm": b.String(), "tree.txt": "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// TestTuneRace: the race comes to the choice of the search that leaves nothing behind, at
-// the same value, with fewer trainings; cold trainings of a race cover the whole grid.
-func TestTuneRace(t *testing.T) {
-	dir := unevenFiles(t)
-	flags := "--hierarchy tree.txt --method rr-svm,bsvm --C 0.00001,0.0001,0.01,1,100 --folds 4"
-	whole := tuneIn(t, dir, t.TempDir()+"/whole", flags+" --exhaustive")
-	raced := tuneIn(t, dir, t.TempDir()+"/raced", flags+" --measure-cold")
-	trainings := 0
-	for _, p := range raced.Points {
-		trainings += p.Tried
-	}
-	if len(whole.Points) != 10 || trainings >= 40 || raced.Points[raced.Chosen].Tried != 4 {
-		t.Errorf("%d points of the whole grid, %d trainings in the race", len(whole.Points), trainings)
-	}
-	if raced.Options != whole.Options {
-		t.Errorf("the race chose %+v, without it %+v", raced.Options, whole.Options)
-	}
-	if one := tuneIn(t, dir, t.TempDir()+"/one", flags+" --first-folds 1"); one.Folds != 1 || one.Points[one.Chosen].Tried != 1 || one.Options.C < 0.01 {
-		t.Errorf("by one fold %d %+v", one.Folds, one.Options)
-	} else if one.OfFolds != 4 || one.Instances != 600 || one.Measured != 150 || one.Points[one.Chosen].StandardError != nil {
-		t.Errorf("one fold of four: %+v, standard error %v", one, one.Points[one.Chosen].StandardError)
-	} else if job, err := os.ReadFile(one.JobFile); err != nil || !strings.Contains(string(job), "(standard error unknown: one fold has none) on 1 of 4 folds, 150 of 600 instances") {
-		t.Errorf("the job file of one fold: %s (%v)", job, err)
-	}
-	if se := whole.Points[whole.Chosen].StandardError; se == nil || *se <= 0 || whole.Measured != 600 {
-		t.Errorf("standard error %v over four folds, %d measured", se, whole.Measured)
-	}
-	if raced.Cold == nil || *raced.Cold < raced.CPU/2 {
-		t.Errorf("cost %v, naive %v", raced.CPU, raced.Cold)
 	}
 }
 
@@ -206,75 +146,21 @@ func TestTuneInterrupted(t *testing.T) {
 	}
 }
 
-// TestTuneStopsWithinATraining: a training that is under way when a search is interrupted
-// goes on from there, not from its beginning.
-func TestTuneStopsWithinATraining(t *testing.T) {
-	t.Chdir(noisyFiles(t))
-	out := t.TempDir() + "/tuned"
-	open := func() (*search, *rung, *foldData) {
-		a := &app{ui: newUI(io.Discard)}
-		a.ui.quiet = true
-		o := &tuneOptions{cs: []float64{100}, biases: []float64{1}, methods: []string{"rr-svm"}, losses: []string{"hinge"}, positive: []string{"1"},
-			inner: []float64{1}, shifts: []float64{0}, folds: 2, goal: "micro"}
-		o.train.data, o.train.hierarchy, o.train.out = []string{"train.svm"}, "tree.txt", out
-		o.train.dag, o.train.prune, o.train.anchor, o.train.gap, o.train.maxSweeps = "graph", "empty", 0.01, 1e-12, 1<<20
-		if err := o.check(); err != nil {
-			t.Fatal(err)
+// TestTuneMethods: other methods are searched too, and train takes the job file, which says
+// nothing that means nothing to the method.
+func TestTuneMethods(t *testing.T) {
+	dir := noisyFiles(t)
+	for _, method := range []string{"td", "mlr"} {
+		r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --positive-weight 1,2 --method rr-svm,"+method)
+		if len(r.Points) != map[string]int{"td": 8, "mlr": 6}[method] {
+			t.Errorf("%s: %d points", method, len(r.Points))
 		}
-		s, err := newSearch(a, o)
-		if err == nil {
-			err = errors.Join(s.open(t.Context()), s.begin(t.Context()), s.startEngine())
+		r = tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --method "+method)
+		var d trainedDocument
+		code, stdout, stderr := runTaxon(t, "", "train --job $JOB --out $M --json --quiet", map[string]string{"JOB": r.JobFile, "M": t.TempDir() + "/m"})
+		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Method != method || d.C != r.Options.C {
+			t.Errorf("exit status %d: %s, trained %+v (%v) by %+v", code, stderr, d.Report, err, r.Options)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.close)
-		return s, s.newRace().paths[0][0], s.take(0)
-	}
-	const reached = 5
-	sweepOf := func(s *search) uint32 {
-		r, err := s.engine.Jobs.ListJobs(t.Context(), &taxonv1.ListJobsRequest{})
-		if err != nil || len(r.GetJobs()) == 0 {
-			return 0
-		}
-		return r.GetJobs()[0].GetSweep()
-	}
-	first, g, d := open()
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for sweepOf(first) < reached {
-			runtime.Gosched()
-		}
-		cancel()
-	}()
-	if _, _, err := first.fold(ctx, d, g, nil, false); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the interrupted training ended with %v", err)
-	}
-	if err := first.engine.Close(); err != nil {
-		t.Fatal(err)
-	}
-	first.close()
-	left, err := filepath.Glob(filepath.Join(out, "states", "*"))
-	if err != nil || len(left) != 1 {
-		t.Fatalf("checkpoints %v (%v)", left, err)
-	}
-	second, g, d := open()
-	ctx, cancel = context.WithCancel(t.Context())
-	var began uint32
-	go func() {
-		for began == 0 {
-			began = sweepOf(second)
-		}
-		cancel()
-	}()
-	if _, _, err := second.fold(ctx, d, g, nil, false); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	if began < reached {
-		t.Errorf("the second run begins at sweep %d, the first had done %d", began, reached)
-	}
-	if err := second.engine.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -41,4 +41,5 @@ var (
 	formatGap     = human.Gap
 	oneLine       = human.OneLine
 	quoteIfOdd    = human.QuoteIfOdd
+	nearest       = human.Nearest
 )

@@ -119,6 +119,11 @@ func (s Stats) check() error {
 	return nil
 }
 
+// LabelsOf lists the labels of a row, ascending.
+func (s *Set) LabelsOf(row uint32) []uint32 {
+	return s.LabelIndex[s.LabelBegin[row]:s.LabelBegin[row+1]]
+}
+
 // Close unmaps the set; its slices are invalid after it.
 func (s *Set) Close() error {
 	var first error

@@ -30,7 +30,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 		for _, f := range index[i] {
 			t.FeatureRows[f]++
 		}
-		for _, l := range s.LabelIndex[s.LabelBegin[r]:s.LabelBegin[r+1]] {
+		for _, l := range s.LabelsOf(r) {
 			t.LabelIndex = append(t.LabelIndex, l)
 			positives[l] = append(positives[l], uint32(i))
 		}

@@ -79,6 +79,12 @@ func carrier(spec *taxonv1.JobSpec) (program.Carrier, error) {
 	return c, nil
 }
 
+// CanBranch says whether trainings by a method can begin where others have ended.
+func CanBranch(method string) bool {
+	_, err := carrier(&taxonv1.JobSpec{Options: &taxonv1.Options{Method: method}})
+	return err == nil
+}
+
 // carries says whether a value is of a family that a branch begins with.
 func carries(c program.Carrier, name string) bool {
 	family, _, _ := strings.Cut(name, "/")

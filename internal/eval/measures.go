@@ -2,6 +2,9 @@ package eval
 
 import "strconv"
 
+// RankedPlaces is how many places the ranked measures look at (P@5, nDCG@5).
+const RankedPlaces = 5
+
 // Measure is one figure of a Result.
 type Measure struct {
 	Key  string // in JSON
@@ -78,6 +81,14 @@ func (m *Measure) Text(x float64) string {
 		return Percent(x)
 	}
 	return strconv.FormatFloat(x, 'f', 4, 64)
+}
+
+// Title is the name with its unit.
+func (m *Measure) Title() string {
+	if m.Percent {
+		return m.Name + " %"
+	}
+	return m.Name
 }
 
 // Words names a value with its unit.

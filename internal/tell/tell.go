@@ -22,3 +22,30 @@ type Progress interface {
 	Resume(done int64)
 	Done()
 }
+
+// Silent tells nothing: for work within work, about which the user has been told already.
+type Silent struct{}
+
+// Note implements Teller.
+func (Silent) Note(string, ...any) {}
+
+// Warn implements Teller.
+func (Silent) Warn(string, ...any) {}
+
+// Start implements Teller.
+func (s Silent) Start(string, int64) Progress { return s }
+
+// StartBytes implements Teller.
+func (s Silent) StartBytes(string, int64) Progress { return s }
+
+// Set implements Progress.
+func (Silent) Set(int64, ...string) {}
+
+// Total implements Progress.
+func (Silent) Total(int64) {}
+
+// Resume implements Progress.
+func (Silent) Resume(int64) {}
+
+// Done implements Progress.
+func (Silent) Done() {}

@@ -104,7 +104,7 @@ func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add fu
 			scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
 		}
 		var truth []int32
-		for _, l := range labelsOf(set, row) {
+		for _, l := range set.LabelsOf(row) {
 			truth = append(truth, int32(l))
 		}
 		return p.Add(scores, classes, truth)

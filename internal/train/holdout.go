@@ -70,10 +70,6 @@ func caps(flat bool, trained int) (sweeps int, rows float64) {
 	return sweeps, min(workShare*float64(trained)/float64(sweeps), restShare)
 }
 
-func labelsOf(set *dataset.Set, row uint32) []uint32 {
-	return set.LabelIndex[set.LabelBegin[row]:set.LabelBegin[row+1]]
-}
-
 // split chooses the rows; false if there are too few to hold any out.
 func (h *holdOut) split() bool {
 	rows := h.Set.Matrix.Rows
@@ -85,14 +81,14 @@ func (h *holdOut) split() bool {
 	if h.large() {
 		most = mostHeldLarge
 	}
-	h.held = labelset.HoldOut(rows, func(row int) []uint32 { return labelsOf(h.Set, uint32(row)) }, count, heldShare, most, 1, h.o.Job.Seed)
+	h.held = labelset.HoldOut(rows, func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }, count, heldShare, most, 1, h.o.Job.Seed)
 	if len(h.held) < LeastHeld {
 		return false
 	}
 	out := make([]bool, rows)
 	for _, r := range h.held {
 		out[r] = true
-		for _, l := range labelsOf(h.Set, r) {
+		for _, l := range h.Set.LabelsOf(r) {
 			count[l]--
 		}
 	}
@@ -102,7 +98,7 @@ func (h *holdOut) split() bool {
 			if out[row] {
 				return nil
 			}
-			return labelsOf(h.Set, uint32(row))
+			return h.Set.LabelsOf(uint32(row))
 		}, count, 1-part, rows, restLeast, h.o.Job.Seed+1) {
 			out[r] = true
 		}

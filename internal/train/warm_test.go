@@ -16,7 +16,10 @@ import (
 )
 
 // heard is a UI that keeps what it is told.
-type heard struct{ notes, warnings []string }
+type heard struct {
+	tell.Silent
+	notes, warnings []string
+}
 
 func (h *heard) Note(format string, args ...any) {
 	h.notes = append(h.notes, fmt.Sprintf(format, args...))
@@ -24,15 +27,6 @@ func (h *heard) Note(format string, args ...any) {
 func (h *heard) Warn(format string, args ...any) {
 	h.warnings = append(h.warnings, fmt.Sprintf(format, args...))
 }
-func (h *heard) Start(string, int64) tell.Progress      { return unseen{} }
-func (h *heard) StartBytes(string, int64) tell.Progress { return unseen{} }
-
-type unseen struct{}
-
-func (unseen) Set(int64, ...string) {}
-func (unseen) Total(int64)          {}
-func (unseen) Resume(int64)         {}
-func (unseen) Done()                {}
 
 // noisy are the options of a training on files with noise, in a folder of the test.
 func noisy(t *testing.T, edges string) *Options {

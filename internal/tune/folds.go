@@ -1,13 +1,15 @@
-// Package tune is the pure part of a search for options by cross-validation: folds, the
-// grid and its paths, the choice between points, and the pictures of it. What trains and
-// measures a point is the caller's.
 package tune
 
 import (
 	"cmp"
 	"container/heap"
+	"context"
+	"fmt"
 	"math/rand/v2"
-	"slices"
+	"sync"
+
+	"taxon/internal/dataset"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Folds deals the rows out to k folds, evenly and, as far as possible, so that each label
@@ -158,9 +160,64 @@ func Thin(posBegin []uint64, k int) (fewer, single int) {
 	return fewer, single
 }
 
-// Sorted is the list in ascending order, each value once.
-func Sorted(values []float64) []float64 {
-	out := slices.Clone(values)
-	slices.Sort(out)
-	return slices.Compact(out)
+// partition is the data, dealt out to folds. Its methods may be called from several goroutines.
+type partition struct {
+	whole *dataset.Set
+	fold  []int // row -> fold
+
+	mu   sync.Mutex
+	held map[int]*heldFold
+}
+
+// heldFold is a fold that is held out, and the other rows, which are shared by all trainings
+// without it.
+type heldFold struct {
+	number int
+	rest   *dataset.Set
+	rows   []uint32
+	users  int
+}
+
+// take gives a fold; release it when done. The other rows are copied while anyone uses them.
+func (p *partition) take(number int) *heldFold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.held[number]
+	if h == nil {
+		rest, rows := Split(p.fold, number)
+		h = &heldFold{number: number, rest: p.whole.Subset(rest), rows: rows}
+		p.held[number] = h
+	}
+	h.users++
+	return h
+}
+
+func (p *partition) release(h *heldFold) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.users--; h.users == 0 {
+		delete(p.held, h.number)
+	}
+}
+
+// open gives the engine the rows that a job is trained on.
+func (p *partition) open(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.held {
+		if h.rest.Fingerprint == d.GetFingerprint() {
+			return h.rest, nil
+		}
+	}
+	return nil, fmt.Errorf("no fold has the fingerprint %s", d.GetFingerprint())
+}
+
+// rowsOf counts the rows of the first folds.
+func (p *partition) rowsOf(folds int) (n int) {
+	for _, f := range p.fold {
+		if f < folds {
+			n++
+		}
+	}
+	return n
 }

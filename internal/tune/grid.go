@@ -2,8 +2,12 @@ package tune
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"strconv"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/jobspec"
+	"taxon/internal/train"
 )
 
 // Point is one combination of options.
@@ -33,40 +37,73 @@ func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // Grid lists the values of each option; no list is empty.
 type Grid struct {
-	Kinds    []Kind // methods with their losses
+	Methods  []string
+	Losses   []string // of the methods that have a choice
 	Bias     []float64
 	Positive []string
 	Internal []float64
+	Shift    []float64
 	C        []float64
 }
 
-// Kind is a method with a loss.
-type Kind struct {
-	Method, Loss string
-	Flat         bool // no internal nodes: Internal has no effect
+// Rung is a value of C on a path: one training, and the points that need no other.
+type Rung struct {
+	Base   Point   // what is trained: without a shift
+	Points []Point // Base with each shift
 }
 
-// Paths lists the grid's points path by path: all options but C fixed, C ascending. Points
-// that differ in nothing that has an effect stand there once. The order is that of the
-// lists, the first the slowest.
-func (g *Grid) Paths() [][]Point {
-	var out [][]Point
+// losses lists the losses that a method is tried with.
+func (g *Grid) losses(method string) []string {
+	switch method {
+	case "rr-lr", "blr":
+		return []string{"logistic"}
+	case "mlr":
+		return []string{"softmax"}
+	}
+	return g.Losses
+}
+
+// refuses says whether an option of the command line means nothing to a method.
+func refuses(method, option string) bool {
+	return slices.Contains(registry.Refused(method), option)
+}
+
+// useless lists the options with values to try that mean nothing to any of the methods.
+func (g *Grid) useless() (out []string) {
+	for option, given := range map[string]bool{
+		"positive-weight": !slices.Equal(g.Positive, []string{"1"}),
+		"internal-weight": !slices.Equal(g.Internal, []float64{1}),
+		"prior-shift":     !slices.Equal(g.Shift, []float64{0}),
+	} {
+		if given && !slices.ContainsFunc(g.Methods, func(m string) bool { return !refuses(m, option) }) {
+			out = append(out, option)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Paths lists the grid's points path by path: all options but C and the shift fixed, C
+// ascending. Points that differ in nothing that has an effect stand there once. The order is
+// that of the lists, the first the slowest. structured: there are internal nodes.
+func (g *Grid) Paths(structured bool) (out [][]Rung) {
 	cs := Sorted(g.C)
-	for _, k := range g.Kinds {
-		for _, b := range g.Bias {
-			for _, w := range g.Positive {
-				for i, in := range g.Internal {
-					if k.Flat && i > 0 {
-						continue
+	for _, m := range g.Methods {
+		inner := structured && !train.Flat(m) && !refuses(m, "internal-weight")
+		for _, loss := range g.losses(m) {
+			for _, bias := range g.Bias {
+				for _, weight := range orDefault(distinct(g.Positive), "1", !refuses(m, "positive-weight")) {
+					for _, internal := range orDefault(g.Internal, 1, inner) {
+						path := make([]Rung, len(cs))
+						for i, c := range cs {
+							base := Point{Method: m, Loss: loss, Bias: bias, Positive: weight, Internal: internal, C: c}
+							path[i].Base = base
+							for _, base.Shift = range orDefault(g.Shift, 0, !refuses(m, "prior-shift")) {
+								path[i].Points = append(path[i].Points, base)
+							}
+						}
+						out = append(out, path)
 					}
-					if k.Flat {
-						in = 1
-					}
-					path := make([]Point, len(cs))
-					for j, c := range cs {
-						path[j] = Point{Method: k.Method, Loss: k.Loss, Bias: b, Positive: w, Internal: in, C: c}
-					}
-					out = append(out, path)
 				}
 			}
 		}
@@ -74,62 +111,30 @@ func (g *Grid) Paths() [][]Point {
 	return out
 }
 
-// Score is what a point reached: Value over all folds' rows together, Spread the standard
-// error of the mean of the folds' own values.
-type Score struct {
-	Value  float64
-	Spread float64
+// orDefault is the list where the option means something, else its default alone.
+func orDefault[T any](list []T, def T, means bool) []T {
+	if means {
+		return list
+	}
+	return []T{def}
 }
 
-// NewScore joins a pooled value with the folds' own ones.
-func NewScore(pooled float64, folds []float64) Score {
-	mean, n := 0.0, float64(len(folds))
-	for _, v := range folds {
-		mean += v / n
-	}
-	square := 0.0
-	for _, v := range folds {
-		square += (v - mean) * (v - mean)
-	}
-	s := Score{Value: pooled}
-	if n > 1 {
-		s.Spread = math.Sqrt(square / (n - 1) / n)
-	}
-	return s
-}
-
-// Better says whether a is better than b, in a measure that is to be low or high.
-func Better(a, b float64, low bool) bool {
-	if low {
-		return a < b
-	}
-	return a > b
-}
-
-// Best is the index of the best score; of equal ones the first. -1: there is none.
-func Best(scores []Score, low bool) int {
-	best := -1
-	for i, s := range scores {
-		if best < 0 || Better(s.Value, scores[best].Value, low) {
-			best = i
+// distinct keeps the first of the weights that are one number.
+func distinct(weights []string) (out []string) {
+	seen := map[float64]bool{}
+	for _, w := range weights {
+		x, _ := jobspec.ParsePositiveWeight(w) // Validate has parsed it
+		if !seen[x] {
+			out = append(out, w)
 		}
+		seen[x] = true
 	}
-	return best
+	return out
 }
 
-// OneStandardError is the one-standard-error rule (L. Breiman et al.: Classification and
-// regression trees, 1984, 3.4.3) along the best point's path: the first of its points, so
-// the most regularised, whose value is no more than the best one's standard error away
-// from the best value. path lists the indices of that path, C ascending.
-func OneStandardError(scores []Score, best int, path []int, low bool) int {
-	limit := scores[best].Value - scores[best].Spread
-	if low {
-		limit = scores[best].Value + scores[best].Spread
-	}
-	for _, i := range path {
-		if !Better(limit, scores[i].Value, low) {
-			return i
-		}
-	}
-	return best
+// Sorted is the list in ascending order, each value once.
+func Sorted(values []float64) []float64 {
+	out := slices.Clone(values)
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -1,99 +1,264 @@
 package tune
 
 import (
-	"math"
-	"math/rand/v2"
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/human"
 )
 
-// A race is a search that leaves points behind after the first folds, where more folds
-// would not bring them back (O. Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et
-// al.: A racing algorithm for configuring metaheuristics, GECCO 2002). Points are compared
-// on the same held-out rows, so what is tested is the difference, which varies far less
-// than either value.
+// race is the strategy of a search: all points are trained on the first fold, those that are
+// not far behind on the next ones (see jackknife.go). What it does follows from the results of
+// finished folds alone, so a search that is gone on with takes the same way.
+type race struct {
+	*search
+	paths [][]*contender
+	group []int // row -> group of the jackknife
 
-// Groups is the number of parts that a Jackknife leaves out in turn.
-const Groups = 20
-
-// Behind standard errors: a point so far behind the best one is out. After r of k folds the
-// rows so far are a part of all rows, and a point that would lead on all of them lies Far
-// standard errors behind on this part with the chance that a Student's t of Groups-1
-// degrees of freedom exceeds Far / sqrt(1 - r/k): after 1 of 5, 0.17 % at 3. Limit keeps
-// that chance for any r.
-const Far = 3
-
-// Limit is how many standard errors behind a point is out after so many of all folds: Far
-// after one of five, less the fewer are left that could bring it back.
-func Limit(folds, all int) float64 {
-	return Far * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
+	measured int        // folds that all points in the race are measured on; on the first, some
+	saving   sync.Mutex // guards jacks and the job file while paths run side by side
 }
 
-// Group deals n rows out to the groups, evenly and at random.
-func Group(n int, seed uint64) []int {
-	out := make([]int, n)
-	for i, r := range rand.New(rand.NewPCG(seed, 0x67726f7570)).Perm(n) {
-		out[r] = i % Groups
-	}
-	return out
+// contender is a rung in the race.
+type contender struct {
+	base   Point
+	points []*candidate
 }
 
-// Jackknife is a measure of some rows: [0] of all of them, [1+g] of those outside group g.
-type Jackknife [1 + Groups]float64
-
-// error is the standard error of a statistic with these values: the delete-a-group
-// jackknife (B. Efron, R. Tibshirani: An introduction to the bootstrap, 1993, 11.5),
-//
-//	se^2 = (G-1)/G sum_g (x_g - mean x)^2
-func (j *Jackknife) error() float64 {
-	mean, square := 0.0, 0.0
-	for _, x := range j[1:] {
-		mean += x / Groups
-	}
-	for _, x := range j[1:] {
-		square += float64((x - mean) * (x - mean))
-	}
-	return math.Sqrt(square * (Groups - 1) / Groups)
+// candidate is a point in the race.
+type candidate struct {
+	point   Point
+	results []*result  // of the folds so far
+	jack    *Jackknife // of the first folds, as many as race.measured; nil: not yet
+	dropped bool       // far behind the best
+	skipped bool       // never tried: its path had passed its best
 }
 
-// Out says whether a point is far behind the best one: by more than `limit` standard errors of
-// their difference, and with oneSE by the best one's own standard error besides, so that
-// none is lost that OneStandardError could choose. Both are measured on the same rows.
-func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
-	var d Jackknife
-	for i := range d {
-		d[i] = best[i] - point[i]
-		if low {
-			d[i] = -d[i]
+func newRace(s *search) *race {
+	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed())}
+	for _, rungs := range s.paths {
+		var path []*contender
+		for _, rung := range rungs {
+			c := &contender{base: rung.Base}
+			for _, p := range rung.Points {
+				c.points = append(c.points, &candidate{point: p})
+			}
+			path = append(path, c)
+		}
+		r.paths = append(r.paths, path)
+	}
+	return r
+}
+
+// candidates gives all points, path by path, shift by shift, C ascending.
+func (r *race) candidates() iter.Seq[*candidate] {
+	return func(yield func(*candidate) bool) {
+		for _, path := range r.paths {
+			for i := range path[0].points {
+				for _, c := range path {
+					if !yield(c.points[i]) {
+						return
+					}
+				}
+			}
 		}
 	}
-	limit *= d.error()
-	if oneSE {
-		limit += best.error()
-	}
-	return d[0] > limit
 }
 
-// Leader is the index of the best value; of equal ones the first. -1: there is none.
-func Leader(points []*Jackknife, low bool) int {
-	best := -1
-	for i, p := range points {
-		if best < 0 || Better(p[0], points[best][0], low) {
-			best = i
+// in lists the points that are in the race.
+func (c *contender) in() (in []*candidate) {
+	for _, p := range c.points {
+		if !p.dropped && !p.skipped {
+			in = append(in, p)
 		}
 	}
-	return best
+	return in
 }
 
-// Past says whether a path, in its order, has passed its best point: each of its last
-// `patience` points lies far behind it. 0: never.
-func Past(path []*Jackknife, patience int, low, oneSE bool) bool {
-	best := Leader(path, low)
-	if patience == 0 || best < 0 || len(path)-patience <= best {
-		return false
-	}
-	for _, p := range path[len(path)-patience:] {
-		if !Out(path[best], p, Far, low, oneSE) {
-			return false
+// racing lists the rungs of a path with points in the race.
+func racing(path []*contender) (in []*contender) {
+	for _, c := range path {
+		if len(c.in()) > 0 {
+			in = append(in, c)
 		}
 	}
-	return true
+	return in
+}
+
+// left counts the trainings of a fold that are in the race, and the paths that they are on.
+func (r *race) left() (trainings, paths int) {
+	for _, path := range r.paths {
+		if n := len(racing(path)); n > 0 {
+			trainings, paths = trainings+n, paths+1
+		}
+	}
+	return trainings, paths
+}
+
+// fewPaths: with no more of them the folds between the first and the last run side by side.
+const fewPaths = 4
+
+// run trains all points on the first fold, then those that are left on the others, one fold
+// after the other as long as there are many paths; with few, all but the last side by side.
+func (r *race) run(ctx context.Context) error {
+	folds := r.o.tried()
+	for f := 0; f < folds; {
+		to := f + 1
+		if _, paths := r.left(); f > 0 && paths <= fewPaths {
+			to = max(folds-1, f+1)
+		}
+		if err := r.round(ctx, f, to); err != nil {
+			return err
+		}
+		if f = to; f < folds {
+			if err := r.drop(ctx, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parallelPaths bounds the paths that train side by side: each holds vectors of its own,
+// and each fold a copy of its rows. Their tasks share the engine's slots.
+const parallelPaths = 4
+
+// round runs the paths on the folds from..to-1, several side by side.
+func (r *race) round(ctx context.Context, from, to int) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(parallelPaths)
+	for _, path := range r.paths {
+		in := racing(path)
+		for _, c := range in { // a place for each, as folds end in any order
+			for _, p := range c.in() {
+				p.results = append(p.results, make([]*result, to-from)...)
+			}
+		}
+		for f := from; f < to && len(in) > 0; f++ {
+			group.Go(func() error { return r.path(within, in, f) })
+		}
+	}
+	return group.Wait()
+}
+
+// path trains a path's rungs on a fold, C ascending, each from where the one before it ended.
+// On the first fold it ends behind the path's best.
+func (r *race) path(ctx context.Context, rungs []*contender, f int) error {
+	h := r.folds.take(f)
+	defer r.folds.release(h)
+	var jacks []*Jackknife // the best point's of each rung
+	for i, c := range rungs {
+		var before *Point
+		if i > 0 {
+			before = &rungs[i-1].base
+		}
+		in := c.in()
+		points := make([]Point, len(in))
+		for k, p := range in {
+			points[k] = p.point
+		}
+		results, old, err := r.trainer.trial(ctx, h, c.base, points, before, i+1 < len(rungs))
+		if err != nil {
+			return err
+		}
+		for k, p := range in {
+			p.results[f] = results[k]
+		}
+		r.counter.add(old)
+		if f > 0 {
+			continue
+		}
+		best, err := r.first(ctx, in)
+		if err != nil {
+			return err
+		}
+		jacks = append(jacks, best)
+		r.counter.show(fmt.Sprintf("%s C %g: %s on the first fold", c.base.Method, c.base.C, r.goal.Words(best[0])))
+		if !r.o.Exhaustive && Past(jacks, r.o.Patience, r.goal.Low, r.o.OneSE) {
+			for _, rest := range rungs[i+1:] {
+				for _, p := range rest.points {
+					p.skipped = true
+				}
+			}
+			r.counter.spare((len(rungs) - i - 1) * r.o.tried())
+			return nil
+		}
+	}
+	return nil
+}
+
+// first measures a rung's points on the first fold, and gives the best one's values.
+func (r *race) first(ctx context.Context, in []*candidate) (*Jackknife, error) {
+	var jacks []*Jackknife
+	for _, p := range in {
+		j, err := r.meter.jackknife(ctx, p.point, 1, r.group)
+		if err != nil {
+			return nil, err
+		}
+		r.saving.Lock()
+		p.jack = j
+		r.saving.Unlock()
+		jacks = append(jacks, j)
+	}
+	return jacks[Leader(jacks, r.goal.Low)], r.save()
+}
+
+// drop measures the points in the race after so many folds, and takes out those that are far
+// behind.
+func (r *race) drop(ctx context.Context, folds int) (err error) {
+	var in []*candidate
+	var jacks []*Jackknife
+	for p := range r.candidates() {
+		if p.dropped || p.skipped {
+			continue
+		}
+		if folds > 1 {
+			if p.jack, err = r.meter.jackknife(ctx, p.point, folds, r.group); err != nil {
+				return err
+			}
+		}
+		in, jacks = append(in, p), append(jacks, p.jack)
+	}
+	r.measured = folds
+	if err := r.save(); err != nil || r.o.Exhaustive {
+		return err
+	}
+	before, _ := r.left()
+	best := jacks[Leader(jacks, r.goal.Low)]
+	limit, stay := Limit(folds, r.o.tried()), 0
+	for _, p := range in {
+		if p.dropped = Out(best, p.jack, limit, r.goal.Low, r.o.OneSE); !p.dropped {
+			stay++
+		}
+	}
+	after, _ := r.left()
+	r.counter.spare((before - after) * (r.o.tried() - folds))
+	r.counter.show(fmt.Sprintf("%s still in the race after %s", human.Counted(int64(stay), "point", "points"), human.Counted(int64(folds), "fold", "folds")))
+	return nil
+}
+
+// save writes the job file of the best point so far: of those in the race, by the folds that
+// all of them are measured on.
+func (r *race) save() error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	var in []Point
+	var jacks []*Jackknife
+	tried := 0
+	for p := range r.candidates() {
+		if p.jack == nil {
+			continue
+		}
+		tried++
+		if !p.dropped {
+			in, jacks = append(in, p.point), append(jacks, p.jack)
+		}
+	}
+	best := Leader(jacks, r.goal.Low)
+	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
+		"# %s on %s", human.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]), r.measuredOn(r.measured)))
 }

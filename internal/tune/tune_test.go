@@ -111,21 +111,35 @@ func TestSplit(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	g := Grid{Kinds: []Kind{{"rr-svm", "hinge", false}, {"bsvm", "hinge", true}}, Bias: []float64{0, 1}, Positive: []string{"1"},
-		Internal: []float64{1, 3}, C: []float64{10, 1, 1}}
-	paths := g.Paths()
-	if len(paths) != 4+2 { // the weight of internal edges is nothing to a flat method
+	g := Grid{Methods: []string{"rr-svm", "bsvm", "rr-lr"}, Losses: []string{"hinge"}, Bias: []float64{0, 1}, Positive: []string{"1", "1.0"},
+		Internal: []float64{1, 3}, Shift: []float64{0}, C: []float64{10, 1, 1}}
+	paths := g.Paths(true)
+	if len(paths) != 4+2+4 { // the weight of internal edges means nothing to bsvm, 1.0 is 1
 		t.Fatalf("%d paths", len(paths))
+	}
+	if flat := g.Paths(false); len(flat) != 2+2+2 {
+		t.Errorf("%d paths without internal nodes", len(flat))
 	}
 	names := map[string]bool{}
 	for _, p := range paths {
-		if len(p) != 2 || p[0].C != 1 || p[1].C != 10 || p[0].Path() != p[1].Path() {
+		if len(p) != 2 || p[0].Base.C != 1 || p[1].Base.C != 10 || p[0].Base.Path() != p[1].Base.Path() {
 			t.Errorf("path %v", p)
 		}
-		names[p[0].Name()], names[p[1].Name()] = true, true
+		names[p[0].Base.Name()], names[p[1].Base.Name()] = true, true
 	}
-	if len(names) != 12 {
+	if len(names) != 20 || paths[6][0].Base.Loss != "logistic" {
 		t.Errorf("names %v", names)
+	}
+	// What a method refuses stays at its default.
+	g.Methods, g.Positive, g.Shift = []string{"td", "mlr"}, []string{"1", "2"}, []float64{0, 0.5}
+	for _, p := range g.Paths(true) {
+		b := p[0].Base
+		if b.Internal != 1 || b.Method == "mlr" && (b.Positive != "1" || b.Loss != "softmax") {
+			t.Errorf("%+v", b)
+		}
+		if want := map[string]int{"td": 1, "mlr": 2}[b.Method]; len(p[0].Points) != want || b.Shift != 0 {
+			t.Errorf("%s: %d shifts on %+v", b.Method, len(p[0].Points), b)
+		}
 	}
 }
 
@@ -141,15 +155,9 @@ func TestChoice(t *testing.T) {
 		down[i] = Score{-s.Value, s.Spread}
 	}
 	for low, scores := range map[bool][]Score{false: up, true: down} {
-		if b := Best(scores, low); b != 2 {
-			t.Errorf("best %d", b)
-		}
 		if b := OneStandardError(scores, 2, all, low); b != 1 {
 			t.Errorf("one standard error: %d", b)
 		}
-	}
-	if Best(nil, false) != -1 {
-		t.Error("no score has no best")
 	}
 }
 

@@ -1,11 +1,6 @@
-<<<<<<< HEAD:internal/cluster/journal/journal.go
-// Package journal keeps a coordinator's journal in a folder of any file system, HDFS above all.
-// So the coordinator may be started again on another host. It implements coordinator.Journal.
-=======
 // Package folderjournal keeps a coordinator's journal in a folder of any file system, HDFS above
 // all, so that the coordinator may be started again on another host. It implements
 // journal.Journal.
->>>>>>> machine:internal/cluster/folderjournal/journal.go
 //
 // HDFS can append to a file, but what was flushed is safe only as long as the same data nodes
 // live. So each batch of records is a file of its own, which appears whole:
@@ -14,18 +9,11 @@
 //	DIR/epoch-7/3/00000001    records since then, in the format of journal.Decode
 //	DIR/epoch-7/3/00000002
 //
-<<<<<<< HEAD:internal/cluster/journal/journal.go
-// Open renames the folder of the last epoch to the next one. An earlier coordinator that still
-// lives, on a host that was cut off, finds no folder for its next record, and ends. So no two
-// coordinators ever decide at the same time. Callers of one process may not open a folder twice.
-package journal
-=======
 // Open renames the folder of the last epoch to the next one. Whoever had the journal before
 // and lives yet, on a host that was cut off, finds no folder for its next record, and ends:
 // no two coordinators ever decide at the same time. Callers of one process may not open a
 // folder twice.
 package folderjournal
->>>>>>> machine:internal/cluster/folderjournal/journal.go
 
 import (
 	"context"

@@ -1,0 +1,230 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"taxon/internal/engine"
+	"taxon/internal/eval"
+	"taxon/internal/exit"
+	"taxon/internal/labelset"
+	"taxon/internal/model"
+	"taxon/internal/taxonomy"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// meter measures trainings on the rows that they have not seen.
+type meter struct {
+	goal   *eval.Measure
+	record record
+	whole  *train.Training // the class set and the labels are those of all the data
+	folds  *partition
+	all    eval.Options // for all measures
+	light  eval.Options // for the goal alone
+	depth  int          // best classes to rank at least: shifts bring some of them forward
+	work   *train.Work  // where models lie for a moment
+}
+
+// shiftDepth is how many of a row's classes, best first, a shift may bring forward.
+const shiftDepth = 64
+
+func newMeter(s *search) (*meter, error) {
+	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: eval.RankedPlaces}
+	m.all = eval.Options{Classes: s.whole.Set.Labels, Ranked: true}
+	if given := s.whole.Structure; given != nil {
+		c, err := taxonomy.NewClosure(given)
+		if err != nil {
+			return nil, err
+		}
+		m.all.Structure = c
+	} else if m.goal.Hierarchical {
+		return nil, exit.Usagef("tune: --goal %s needs a class structure: add --hierarchy FILE", s.o.Goal)
+	}
+	m.light = m.all
+	m.light.Ranked = m.goal.Ranked
+	if !m.goal.Hierarchical {
+		m.light.Structure = nil
+	}
+	if slices.ContainsFunc(s.o.Grid.Shift, func(x float64) bool { return x != 0 }) {
+		m.depth = shiftDepth
+	}
+	return m, nil
+}
+
+// measure predicts a fold's rows with the weights of a training that st names, and puts the
+// predictions on record and the measures into the results, each by its point's shift.
+func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training, st *taxonv1.JobStatus, h *heldFold, results []*result) error {
+	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
+	defer os.RemoveAll(dir)
+	if _, err := t.WriteModel(ctx, dir, e, st, nil); err != nil {
+		return err
+	}
+	trained, err := model.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer trained.Close()
+	depth := min(max(m.depth, train.ProfileDepth(trained, m.whole.Set)), trained.Terminals())
+	rows := make([][]model.Scored, len(h.rows))
+	err = train.Rank(ctx, trained, m.whole.Set, h.rows, depth, 1, func(i int, best []model.Scored) error {
+		rows[i] = slices.Clone(best)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift))); err != nil {
+			return err
+		}
+		measures, err := m.over(ctx, r.Point, h.number, h.number+1)
+		if err != nil {
+			return err
+		}
+		r.Measures = &measures
+	}
+	return nil
+}
+
+// shifted is the ranking by scores with a shift, which is by node; nil: with none.
+func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
+	if shift == nil {
+		return rows
+	}
+	out := make([][]model.Scored, len(rows))
+	for i, best := range rows {
+		out[i] = slices.Clone(best)
+		for k := range out[i] {
+			out[i][k].Score += shift[out[i][k].Node]
+		}
+		slices.SortStableFunc(out[i], func(a, b model.Scored) int { return cmp.Compare(b.Score, a.Score) })
+	}
+	return out
+}
+
+// predict puts a point's predictions of a fold on record: of each row the labels that cut
+// gives it, and the best classes.
+func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows [][]model.Scored) error {
+	leading, err := m.cut(trained, h, rows)
+	if err != nil {
+		return err
+	}
+	names := func(best []model.Scored) (out []string) {
+		for _, s := range best {
+			out = append(out, trained.Tree.Name[s.Node])
+		}
+		return out
+	}
+	return m.record.writePredictions(p, h.number, len(rows), func(i int) (labels, ranked []string) {
+		best := rows[i]
+		return names(best[:leading[i]]), names(best[:min(eval.RankedPlaces, len(best))])
+	})
+}
+
+// cutParts are the parts of a fold's rows that cut-offs are fitted on and tried on in turn.
+const cutParts = 5
+
+// cut gives the number of leading classes that each row bears. Scores become labels as the
+// model of a training would have it: by argmax, or for multi-label data by the instance-based
+// cut-off. That is fitted on four fifths of the fold's rows and applied to the others, five
+// times over. So neither the weights nor the cut-off of a row know its labels, and no second
+// training is needed.
+func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([]int, error) {
+	leading := make([]int, len(rows))
+	several := m.whole.Meta().Data.MultiLabel()
+	if !several || len(rows) < train.LeastHeld {
+		for i, best := range rows {
+			leading[i] = min(1, len(best))
+			for several && leading[i] < len(best) && best[leading[i]].Score > 0 {
+				leading[i]++
+			}
+		}
+		return leading, nil
+	}
+	p, add, err := train.NewProfiles(trained, m.whole.Set)
+	if err != nil {
+		return nil, err
+	}
+	for i, best := range rows {
+		if err := add(h.rows[i], best); err != nil {
+			return nil, err
+		}
+	}
+	return labelset.CrossFit(p, cutParts)
+}
+
+// replay gives the recorded predictions of a fold as ids of acc's labels; class i of the class
+// set has id i. The slices are valid until the next row.
+func (m *meter) replay(ctx context.Context, p Point, fold int, acc *eval.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
+	_, rows := Split(m.folds.fold, fold)
+	var truth, predicted, ranked []int32
+	return m.record.predictions(ctx, p, fold, len(rows), func(i int, labels, best []string) {
+		truth = truth[:0]
+		for _, l := range m.whole.Set.LabelsOf(rows[i]) {
+			truth = append(truth, int32(l))
+		}
+		predicted, ranked = acc.IDs(predicted[:0], labels), acc.IDs(ranked[:0], best)
+		each(rows[i], truth, predicted, ranked)
+	})
+}
+
+// value is the goal's value in a result.
+func (m *meter) value(r *eval.Result) (float64, error) {
+	v, ok := m.goal.Of(r)
+	if !ok {
+		return 0, exit.Usagef("tune: --goal %s is not measured on this data", m.goal.Key)
+	}
+	return v, nil
+}
+
+// over measures the rows of the folds from..to-1 together.
+func (m *meter) over(ctx context.Context, p Point, from, to int) (r eval.Result, err error) {
+	acc, err := eval.NewAccumulator(m.all)
+	if err != nil {
+		return r, err
+	}
+	for f := from; f < to; f++ {
+		err := m.replay(ctx, p, f, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) })
+		if err != nil {
+			return r, err
+		}
+	}
+	return acc.Result(), nil
+}
+
+// jackknife measures the goal on the rows of the first folds: on all of them, and without each
+// group of rows; group is by row.
+func (m *meter) jackknife(ctx context.Context, p Point, folds int, group []int) (*Jackknife, error) {
+	var acc [1 + Groups]*eval.Accumulator
+	for i := range acc {
+		var err error
+		if acc[i], err = eval.NewAccumulator(m.light); err != nil {
+			return nil, err
+		}
+	}
+	for f := range folds {
+		err := m.replay(ctx, p, f, acc[0], func(row uint32, truth, predicted, ranked []int32) {
+			for i := range acc {
+				if i != 1+group[row] {
+					acc[i].Add(truth, predicted, ranked)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	j := &Jackknife{}
+	for i := range acc {
+		r := acc[i].Result()
+		var err error
+		if j[i], err = m.value(&r); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}

@@ -1,0 +1,255 @@
+package tune
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"taxon/internal/eval"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// record is the folder of a search.
+type record struct{ dir string }
+
+// Names within the folder.
+const (
+	searchFile = "search.json" // what is searched
+	tableFile  = "table.json"
+	jobFile    = "job.yaml"
+	pointsDir  = "points" // of each finished training and point a result and predictions
+	statesDir  = "states" // where trainings ended that others begin at, and checkpoints
+)
+
+func (r record) join(names ...string) string { return fs.Join(r.dir, names...) }
+
+// file is one of a point's files of a fold.
+func (r record) file(p Point, fold int, ext string) string {
+	return r.join(pointsDir, fmt.Sprintf("%s.%d%s", p.Name(), fold, ext))
+}
+
+// state is the folder of what a training without a fold leaves to the next one on its path.
+func (r record) state(p Point, fold int) string {
+	return r.join(statesDir, fmt.Sprintf("%s.%d", p.Name(), fold))
+}
+
+// checkpoint is the folder of a training that is under way.
+func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
+
+// free refuses a place that holds something else than a search.
+func (r record) free() error {
+	names, err := fs.ReadDirNames(r.dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fs.Explain(r.dir, err)
+	}
+	if _, err := fs.Stat(r.join(searchFile)); err != nil {
+		return exit.Usagef("%s: is no folder of a search: choose another --out", r.dir)
+	}
+	return nil
+}
+
+// identity is what a search must agree with to be gone on with. More points may be asked for:
+// finished ones count as far as they are asked for.
+type identity struct {
+	Format  string         `json:"format"`
+	Options train.Identity `json:"options"` // those that are no part of the grid
+	Folds   int            `json:"folds"`
+	Anchor  float64        `json:"anchor"`
+	Text    bool           `json:"text"`
+}
+
+// begin makes the folder, or finds the same search there.
+func (r record) begin(ctx context.Context, id identity, force bool) error {
+	path := r.join(searchFile)
+	var old identity
+	there, err := readJSON(ctx, path, &old)
+	switch {
+	case there && !force && err != nil:
+		return exit.Usagef("%s: is damaged: use --force to search anew", path)
+	case there && !force && old != id:
+		return exit.Usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", r.dir)
+	case there && !force:
+		return r.makeFolders()
+	case !there && err != nil:
+		return err
+	}
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile} { // of the search before
+		if err := fs.RemoveAll(r.join(name)); err != nil {
+			return fs.Explain(r.join(name), err)
+		}
+	}
+	if err := r.makeFolders(); err != nil {
+		return err
+	}
+	return writeJSON(path, id)
+}
+
+func (r record) makeFolders() error {
+	for _, name := range []string{pointsDir, statesDir} {
+		if err := fs.MkdirAll(r.join(name)); err != nil {
+			return fs.Explain(r.join(name), err)
+		}
+	}
+	return nil
+}
+
+// result is what is kept of a point on a fold.
+type result struct {
+	Point
+	Fold       int          `json:"fold"`
+	Measures   *eval.Result `json:"measures"`
+	Sweeps     int          `json:"sweeps"` // 0 if another point shares the training, as is CPUSeconds
+	Gap        float64      `json:"gap"`
+	StoppedBy  string       `json:"stopped_by"`
+	CPUSeconds float64      `json:"cpu_seconds"`
+	From       *float64     `json:"from_C,omitempty"` // where it began; unset: from nothing
+}
+
+// results reads those of a rung's points on a fold; nil unless all are there.
+func (r record) results(ctx context.Context, points []Point, fold int) ([]*result, error) {
+	var out []*result
+	for _, p := range points {
+		path, one := r.file(p, fold, ".json"), &result{}
+		there, err := readJSON(ctx, path, one)
+		switch {
+		case !there:
+			return nil, err
+		case err != nil || one.Measures == nil || one.Point != p:
+			return nil, fs.Inputf(path, 0, "is damaged: delete it, or use --force to search anew")
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// keep writes a result. From then on the training counts.
+func (r record) keep(one *result) error { return writeJSON(r.file(one.Point, one.Fold, ".json"), one) }
+
+// finished counts the results.
+func (r record) finished() (n int) {
+	names, _ := fs.ReadDirNames(r.join(pointsDir))
+	for _, name := range names {
+		if strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
+			n++
+		}
+	}
+	return n
+}
+
+// writePredictions writes a line for each of a fold's rows: its labels, a tab, its best
+// classes. No name has a comma or blank in it.
+func (r record) writePredictions(p Point, fold, rows int, of func(row int) (labels, ranked []string)) error {
+	path := r.file(p, fold, ".pred")
+	file, err := fs.CreateFile(path)
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	w := bufio.NewWriter(file)
+	for i := range rows {
+		labels, ranked := of(i)
+		fmt.Fprintf(w, "%s\t%s\n", strings.Join(labels, ","), strings.Join(ranked, ","))
+	}
+	if err := w.Flush(); err != nil {
+		return fs.Explain(path, err)
+	}
+	return file.Commit()
+}
+
+// predictions reads what writePredictions has written, row by row.
+func (r record) predictions(ctx context.Context, p Point, fold, rows int, each func(row int, labels, ranked []string)) error {
+	path := r.file(p, fold, ".pred")
+	data, err := fs.ReadFile(ctx, path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	lines := strings.Split(string(data), "\n")
+	if len(lines) != rows+1 || lines[rows] != "" {
+		return fs.Inputf(path, 0, "is damaged: use --force to search anew")
+	}
+	for i, line := range lines[:rows] {
+		labels, ranked, _ := strings.Cut(line, "\t")
+		each(i, names(labels), names(ranked))
+	}
+	return nil
+}
+
+func names(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// writeJob writes a point as lines `flag: value`, for train and submit, under a comment on
+// where it comes from. graph: it is trained on a graph, which alone has an anchor.
+func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, graph bool, origin string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\ndata:\n", origin)
+	for _, d := range t.Data {
+		fmt.Fprintf(&b, "  - %s\n", anywhere(d))
+	}
+	line := func(wanted bool, flag string, value any) {
+		if wanted && !refuses(j.GetMethod(), flag) {
+			fmt.Fprintf(&b, "%s: %v\n", flag, value)
+		}
+	}
+	line(t.Text, "text", true)
+	line(t.ZeroBased, "zero-based", true)
+	line(t.Hierarchy != "", "hierarchy", anywhere(t.Hierarchy))
+	line(t.Hierarchy != "", "dag", t.DAG)
+	line(t.Graph != "", "graph", anywhere(t.Graph))
+	line(true, "method", j.GetMethod())
+	line(true, "loss", j.GetLoss())
+	line(true, "C", number(j.GetC()))
+	line(true, "bias", number(j.GetBias()))
+	line(true, "positive-weight", j.GetPositiveWeight())
+	line(true, "internal-weight", number(j.GetInternalWeight()))
+	line(graph, "anchor", number(j.GetAnchor()))
+	line(shift != 0, "prior-shift", number(shift))
+	line(true, "prune", j.GetPrune())
+	line(true, "gap", number(j.GetGap()))
+	line(true, "seed", j.GetSeed())
+	return fs.WriteFile(r.join(jobFile), []byte(b.String()))
+}
+
+// anywhere quotes a path that means the same from any folder.
+func anywhere(path string) string {
+	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
+		path = whole
+	}
+	return strconv.Quote(path)
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return fs.WriteFile(path, append(data, '\n'))
+}
+
+// readJSON reads a file; there says whether it could be read, whatever is in it. A file that
+// does not exist is no error.
+func readJSON(ctx context.Context, path string, v any) (there bool, err error) {
+	data, err := fs.ReadFile(ctx, path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fs.Explain(path, err)
+	}
+	return true, json.Unmarshal(data, v)
+}

@@ -1,0 +1,292 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/engine"
+	"taxon/internal/eval"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+)
+
+// Run searches, or goes on with the search in o.Train.Out, and leaves the outcome there. If ctx
+// ends, what is finished stays, and the error says how to go on.
+func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if n := o.Train.Threads; n > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
+	}
+	s, err := open(ctx, o, ui)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	defer s.whole.CollectOften()()
+	r, err := s.run(ctx)
+	if err != nil {
+		return nil, s.ended(ctx, err)
+	}
+	if err := r.write(s.record); err != nil {
+		return nil, err
+	}
+	_ = fs.RemoveAll(s.record.join(statesDir)) // nothing is left to begin at them
+	return r, nil
+}
+
+// search is one run.
+type search struct {
+	o       *Options
+	goal    *eval.Measure
+	work    *train.Work // scratch
+	record  record
+	whole   *train.Training // the data, and its tree as a training on all of it would have
+	folds   *partition
+	paths   [][]Rung
+	meter   *meter
+	trainer *trainer
+	counter *counter
+}
+
+// open reads structure and data, deals out the folds and takes the folder. One process
+// searches in it at a time.
+func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error) {
+	s := &search{o: o, record: record{o.Train.Out}, paths: o.Grid.Paths(o.structured())}
+	if s.goal, err = goalOf(o.Goal); err != nil {
+		return nil, err
+	}
+	if err := s.record.free(); err != nil {
+		return nil, err
+	}
+	// The folder's lock and scratch are those of a training of that name.
+	if s.work, err = train.OpenWork(o.Train.Out, o.Train.Force); err != nil {
+		return nil, err
+	}
+	if s.work.HasCheckpoint() {
+		s.work.Close()
+		return nil, exit.Usagef("%s: holds the checkpoint of a training: choose another --out", s.work.Keep)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if err := s.read(ctx, ui); err != nil {
+		return nil, err
+	}
+	if s.meter, err = newMeter(s); err != nil {
+		return nil, err
+	}
+	id := identity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: o.Folds, Anchor: o.Train.Job.GetAnchor(), Text: o.Train.Text}
+	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
+	if err := s.record.begin(ctx, id, o.Train.Force); err != nil {
+		return nil, err
+	}
+	s.trainer = &trainer{o: o, record: s.record, whole: s.whole, meter: s.meter}
+	s.trainer.engine, err = engine.Start(engine.Config{
+		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fits
+		Open:        s.folds.open,
+		Failed:      func(err error) { ui.Warn("%v", err) },
+		Checkpoints: s.record.checkpoint,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.counter = &counter{total: s.trainings() * o.tried()}
+	s.counter.line = ui.Start("tune: training", int64(s.counter.total))
+	return s, nil
+}
+
+// read opens the data, refuses what can't be searched on it, and deals out the folds.
+func (s *search) read(ctx context.Context, ui tell.Teller) (err error) {
+	o := s.o.Train
+	o.Job = s.o.job(Point{Method: s.paths[0][0].Base.Method, Loss: s.paths[0][0].Base.Loss, C: 1, Bias: 1, Positive: "1", Internal: 1})
+	if s.whole, err = train.Open(ctx, &o, ui, s.work.Path); err != nil {
+		return err
+	}
+	if err := s.whole.Fits(); err != nil {
+		return err
+	}
+	if err := s.whole.CheckLengths(); err != nil {
+		return err
+	}
+	set := s.whole.Set
+	if set.Matrix.Rows < s.o.Folds {
+		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower --folds", set.Matrix.Rows, s.o.Folds)
+	}
+	for _, path := range s.paths {
+		if err := s.trainable(path[0].Base); err != nil {
+			return err
+		}
+	}
+	s.folds = &partition{whole: set, held: map[int]*heldFold{}, fold: Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+	if fewer, single := Thin(set.PosBegin, s.o.Folds); fewer > 0 {
+		ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
+			human.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)
+	}
+	return nil
+}
+
+// trainable has the point's method check the problem before anything is trained.
+func (s *search) trainable(p Point) error {
+	t, err := s.whole.On(tell.Silent{}, s.o.job(p), s.whole.Set)
+	if err != nil {
+		return err
+	}
+	m, err := registry.Lookup(p.Method)
+	if err != nil {
+		return exit.Usagef("tune: %w", err)
+	}
+	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
+		return exit.Usagef("tune: %w", err)
+	}
+	return nil
+}
+
+func (s *search) close() (err error) {
+	if s.counter != nil {
+		s.counter.line.Done()
+	}
+	if s.trainer != nil && s.trainer.engine != nil {
+		err = s.trainer.engine.Close()
+	}
+	if s.whole != nil {
+		s.whole.Close()
+	}
+	s.work.Remove()
+	s.work.Close()
+	return err
+}
+
+// trainings is how many of them a fold takes.
+func (s *search) trainings() (n int) {
+	for _, path := range s.paths {
+		n += len(path)
+	}
+	return n
+}
+
+// run races the points of the grid and lists those that were tried.
+func (s *search) run(ctx context.Context) (*Table, error) {
+	race := newRace(s)
+	if err := race.run(ctx); err != nil {
+		return nil, err
+	}
+	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: s.o.tried(), OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+		Instances: len(s.folds.fold), Measured: s.folds.rowsOf(s.o.tried()), Measure: s.goal}
+	for c := range race.candidates() {
+		if c.skipped {
+			r.Skipped++
+			continue
+		}
+		row, err := s.row(ctx, c.point, c.results)
+		if err != nil {
+			return nil, err
+		}
+		r.Points = append(r.Points, row)
+	}
+	r.choose(s.o.OneSE)
+	chosen, rule := r.Points[r.Chosen], "the best value"
+	if s.o.OneSE {
+		rule = "the smallest C within one standard error of the best value"
+	}
+	r.JobFile = s.record.join(jobFile)
+	return r, s.writeJob(chosen.Point, fmt.Sprintf("chosen by taxon tune, %s: %s (standard error %s) on %s",
+		rule, s.goal.Words(chosen.Value), chosen.Error(s.goal, "unknown: one fold has none"), s.measuredOn(r.Folds)))
+}
+
+// row measures the rows of the folds that a point was tried on together.
+func (s *search) row(ctx context.Context, p Point, results []*result) (*TablePoint, error) {
+	whole, err := s.meter.over(ctx, p, 0, len(results))
+	if err != nil {
+		return nil, err
+	}
+	out := &TablePoint{Point: p, Tried: len(results), MicroF1: whole.MicroF1, MacroF1: whole.MacroF1}
+	if out.Value, err = s.meter.value(&whole); err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		v, err := s.meter.value(r.Measures)
+		if err != nil {
+			return nil, err
+		}
+		out.FoldValues = append(out.FoldValues, v)
+		out.CPUSeconds += r.CPUSeconds
+		out.Sweeps += r.Sweeps
+		if r.StoppedBy != "gap" {
+			out.Unfinished++
+		}
+	}
+	if len(results) > 1 {
+		spread := NewScore(out.Value, out.FoldValues).Spread
+		out.StandardError = &spread
+	}
+	return out, nil
+}
+
+// measuredOn says what a value rests on: the rows of the first folds.
+func (s *search) measuredOn(folds int) string {
+	return fmt.Sprintf("%d of %d folds, %s of %s", folds, s.o.Folds, human.Count(int64(s.folds.rowsOf(folds))), human.Counted(int64(len(s.folds.fold)), "instance", "instances"))
+}
+
+// writeJob writes a point as a job file.
+func (s *search) writeJob(p Point, origin string) error {
+	t, given := &s.o.Train, s.whole.Structure
+	graph := !train.Flat(p.Method) && (t.Graph != "" || given != nil && given.IsDAG() && t.DAG == "graph")
+	return s.record.writeJob(t, s.o.job(p), p.Shift, graph, origin)
+}
+
+// ended words an interruption.
+func (s *search) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	best := ""
+	if path := s.record.join(jobFile); fs.Exists(path) {
+		best = fmt.Sprintf("; the best point so far is in %s", path)
+	}
+	return exit.Interruptedf("interrupted after %s%s; to go on from there: %s", human.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
+}
+
+// counter counts trainings on the progress line.
+type counter struct {
+	mu               sync.Mutex
+	line             tell.Progress
+	done, old, total int // old: of done, those of an earlier run
+}
+
+// add counts a training that is there; old: since before this run.
+func (c *counter) add(old bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done++
+	if old {
+		c.old++
+		c.line.Resume(int64(c.old))
+	}
+	c.line.Set(int64(c.done))
+}
+
+// spare takes trainings out that are not needed.
+func (c *counter) spare(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total -= n
+	c.line.Total(int64(c.total))
+}
+
+func (c *counter) show(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.line.Set(int64(c.done), text)
+}

@@ -1,0 +1,325 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/dataset"
+	"taxon/internal/eval"
+	"taxon/internal/exit"
+	"taxon/internal/model"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+const sixClasses = "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"
+
+// uneven is a search on 600 rows of six classes, over half of them of the first, which a small
+// C predicts for everything.
+func uneven(t *testing.T, cs ...float64) *Options {
+	t.Helper()
+	dir := t.TempDir()
+	r := rand.New(rand.NewPCG(3, 5))
+	var rows strings.Builder
+	for range 600 {
+		c := max(0, r.IntN(13)-7)
+		shown := c
+		if r.IntN(10) == 0 {
+			shown = r.IntN(6)
+		}
+		fmt.Fprintf(&rows, "c%d %d:1 %d:%.3f\n", c, 1+shown, 10+r.IntN(8), r.Float64())
+	}
+	o := Defaults()
+	o.Train.Data, o.Train.Hierarchy = []string{filepath.Join(dir, "train.svm")}, filepath.Join(dir, "tree.txt")
+	o.Train.Out, o.Train.Threads = filepath.Join(dir, "tuned"), 2
+	o.Grid.C = cs
+	for path, text := range map[string]string{o.Train.Data[0]: rows.String(), o.Train.Hierarchy: sixClasses} {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &o
+}
+
+// search runs a search, in another folder if there is a name for it.
+func run(t *testing.T, o *Options, name string) *Table {
+	t.Helper()
+	c := *o
+	c.Train.Out += name
+	r, err := Run(t.Context(), &c, tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(c.Train.Out + ".*"); len(left) > 0 {
+		t.Errorf("left beside the search: %v", left)
+	}
+	return r
+}
+
+// Another program searches as the verb does; the second run finds all that it needs on record.
+func TestRun(t *testing.T) {
+	o := uneven(t, 0.1, 1)
+	o.Folds = 2
+	first := run(t, o, "")
+	again := run(t, o, "")
+	if len(first.Points) != 2 || !reflect.DeepEqual(first.Points, again.Points) { // CPU seconds included
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	o.Folds = 3
+	var e *exit.Error
+	if _, err := Run(t.Context(), o, tell.Silent{}); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), "with other options") {
+		t.Errorf("other folds: %v", err)
+	}
+}
+
+// TestRace: the race comes to the choice of the search that drops nothing, with fewer trainings.
+func TestRace(t *testing.T) {
+	o := uneven(t, 1e-5, 1e-4, 0.01, 1, 100)
+	o.Grid.Methods, o.Folds = []string{"rr-svm", "bsvm"}, 4
+	exhaustive, one := *o, *o
+	exhaustive.Exhaustive, one.FirstFolds = true, 1
+	raced, whole := run(t, o, ""), run(t, &exhaustive, "-exhaustive")
+	trainings := 0
+	for _, p := range raced.Points {
+		trainings += p.Tried
+	}
+	if len(whole.Points) != 10 || trainings >= 40 || raced.Points[raced.Chosen].Tried != 4 {
+		t.Errorf("%d points of the whole grid, %d trainings in the race", len(whole.Points), trainings)
+	}
+	if raced.Options != whole.Options {
+		t.Errorf("the race chose %+v, without it %+v", raced.Options, whole.Options)
+	}
+	if se := whole.Points[whole.Chosen].StandardError; se == nil || *se <= 0 || whole.Measured != 600 {
+		t.Errorf("standard error %v over four folds, %d measured", se, whole.Measured)
+	}
+	r := run(t, &one, "-one")
+	if r.Folds != 1 || r.OfFolds != 4 || r.Instances != 600 || r.Measured != 150 || r.Options.C < 0.01 {
+		t.Errorf("one fold of four: %+v", r)
+	}
+	if p := r.Points[r.Chosen]; p.Tried != 1 || p.StandardError != nil {
+		t.Errorf("one fold: tried on %d, standard error %v", p.Tried, p.StandardError)
+	}
+	if job, err := os.ReadFile(r.JobFile); err != nil || !strings.Contains(string(job), "(standard error unknown: one fold has none) on 1 of 4 folds, 150 of 600 instances") {
+		t.Errorf("the job file of one fold: %s (%v)", job, err)
+	}
+}
+
+// TestShift: shifts are tried without trainings of their own.
+func TestShift(t *testing.T) {
+	o := uneven(t, 0.01, 1)
+	o.Grid.Methods, o.Folds, o.Exhaustive = []string{"bsvm"}, 2, true
+	plain := run(t, o, "")
+	o.Grid.Shift, o.Goal = []float64{0, 0.2, 5}, "macro"
+	r := run(t, o, "-shift")
+	if len(r.Points) != 6 {
+		t.Fatalf("%d points", len(r.Points))
+	}
+	sweeps := func(r *Table) (n int) {
+		for _, p := range r.Points {
+			n += p.Sweeps
+		}
+		return n
+	}
+	if sweeps(r) != sweeps(plain) {
+		t.Errorf("%d sweeps with shifts, %d without", sweeps(r), sweeps(plain))
+	}
+	for i, p := range r.Points {
+		if want := []float64{0, 0, 0.2, 0.2, 5, 5}[i]; p.Shift != want {
+			t.Errorf("point %d has shift %v", i, p.Shift)
+		}
+	}
+	if r.Points[0].MicroF1 != plain.Points[0].MicroF1 || r.Points[4].MicroF1 > 0.5 {
+		t.Errorf("micro F1 %v without a shift, %v with one that hides the largest class", r.Points[0].MicroF1, r.Points[4].MicroF1)
+	}
+}
+
+// TestMethods: every method can be searched, and the value of a fold is that of a model trained
+// on the other rows, predicting in the method's own way.
+func TestMethods(t *testing.T) {
+	for _, name := range registry.Names() {
+		o := uneven(t, 0.3, 1)
+		o.Grid.Methods, o.Folds, o.FirstFolds = []string{name}, 2, 1
+		r := run(t, o, "")
+		if len(r.Points) != 2 {
+			t.Errorf("%s: %d points", name, len(r.Points))
+			continue
+		}
+		p := r.Points[0]
+		o.Train.Job, o.Train.Cutoff, o.Train.Store, o.Train.Pause = o.job(p.Point), "none", "memory", 10
+		if want := heldOutF1(t, o); math.Abs(p.Value-want) > 0.02 {
+			t.Errorf("%s: value %v, of a model trained on the other rows %v", name, p.Value, want)
+		}
+	}
+}
+
+// heldOutF1 trains on the rows outside the first fold and measures the model on those in it.
+func heldOutF1(t *testing.T, o *Options) float64 {
+	t.Helper()
+	whole, err := train.Open(t.Context(), &o.Train, tell.Silent{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	set := whole.Set
+	_, held := Split(Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), o.Folds, 0), 0)
+	data, err := os.ReadFile(o.Train.Data[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, dir := "", t.TempDir()
+	for i, line := range strings.SplitAfter(string(data), "\n") {
+		if !slices.Contains(held, uint32(i)) {
+			rest += line
+		}
+	}
+	on := o.Train
+	on.Data, on.Out = []string{filepath.Join(dir, "rest.svm")}, filepath.Join(dir, "model")
+	if err := os.WriteFile(on.Data[0], []byte(rest), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train.Run(t.Context(), &on, tell.Silent{}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(on.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	project, err := dataset.NewProjection(m.Feature, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.Argmax, Top: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acc, err := eval.NewAccumulator(eval.Options{Classes: set.Labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, v := 0, dataset.Vector{}
+	fill := func(b *model.Batch) error {
+		for ; !b.Full(); next++ {
+			if next == len(held) {
+				return io.EOF
+			}
+			columns, values := set.Matrix.Row(int(held[next]))
+			row := dataset.Row{Value: values}
+			for _, c := range columns {
+				row.Index = append(row.Index, set.Feature[c])
+			}
+			project.Row(&row, &v)
+			b.Add(v.Index, v.Value)
+		}
+		return nil
+	}
+	err = predictor.Stream(t.Context(), 1, fill, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			truth := set.LabelsOf(held[int(b.First)+i])
+			acc.AddNames([]string{set.Labels[truth[0]]}, []string{m.Tree.Name[r.Set(i)[0].Node]}, nil)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := acc.Result()
+	return result.MicroF1
+}
+
+// TestStopsWithinATraining: a training that is under way when a search is interrupted goes on
+// from there, not from its beginning.
+func TestStopsWithinATraining(t *testing.T) {
+	o := uneven(t, 100)
+	o.Folds, o.Train.Job.Gap, o.Train.Job.MaxSweeps = 2, 1e-12, 1<<20
+	start := func() *search {
+		s, err := open(t.Context(), o, tell.Silent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	trial := func(ctx context.Context, s *search) {
+		rung := s.paths[0][0]
+		if _, _, err := s.trainer.trial(ctx, s.folds.take(0), rung.Base, rung.Points, nil, false); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the interrupted training ended with %v", err)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const reached = 5
+	sweepOf := func(s *search) uint32 {
+		r, err := s.trainer.engine.Jobs.ListJobs(t.Context(), &taxonv1.ListJobsRequest{})
+		if err != nil || len(r.GetJobs()) == 0 {
+			return 0
+		}
+		return r.GetJobs()[0].GetSweep()
+	}
+	first := start()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for sweepOf(first) < reached {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	trial(ctx, first)
+	left, err := filepath.Glob(filepath.Join(o.Train.Out, "states", "*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("checkpoints %v (%v)", left, err)
+	}
+	second := start()
+	ctx, cancel = context.WithCancel(t.Context())
+	began := make(chan uint32, 1)
+	go func() {
+		sweep := uint32(0)
+		for sweep == 0 {
+			sweep = sweepOf(second)
+		}
+		began <- sweep
+		cancel()
+	}()
+	trial(ctx, second)
+	if sweep := <-began; sweep < reached {
+		t.Errorf("the second run begins at sweep %d, the first had done %d", sweep, reached)
+	}
+}
+
+// TestValidate: everything that is wrong is told at once.
+func TestValidate(t *testing.T) {
+	o := Defaults()
+	o.Train.Data, o.Train.Out = []string{"train.svm"}, "out"
+	if err := o.Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	o.Train.Data, o.Train.Out = []string{"-"}, ""
+	o.Goal, o.FirstFolds, o.Grid.Methods, o.Grid.Positive, o.Grid.Shift = "mcro", 9, []string{"td"}, []string{"1", "much"}, []float64{0, 1}
+	var e *exit.Error
+	err := o.Validate()
+	if !errors.As(err, &e) || e.Code != exit.Usage {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--data -", "--out", "did you mean micro?", "raise --folds", `positive-weight "much"`, "--prior-shift means nothing to --method td"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	o.Grid.C = nil
+	if err := o.Validate(); err == nil {
+		t.Error("an empty grid")
+	}
+}

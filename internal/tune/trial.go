@@ -1,0 +1,127 @@
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+
+	"taxon/internal/engine"
+	"taxon/internal/fs"
+	"taxon/internal/jobs"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// trainer trains points without a fold and has them measured on it.
+type trainer struct {
+	o      *Options
+	record record
+	whole  *train.Training
+	engine *engine.Engine
+	meter  *meter
+}
+
+// trial gives the results of a rung's points on a fold. If they are not on record yet it
+// trains the rung on the other rows, from where the training of `before` ended on the same
+// fold (nil: from nothing), and leaves behind where it ended itself if next is set. old: they
+// were on record.
+func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point, before *Point, next bool) (results []*result, old bool, err error) {
+	results, err = t.record.results(ctx, points, h.number)
+	if results != nil || err != nil {
+		return results, true, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	training, err := t.whole.On(tell.Silent{}, t.o.job(base), h.rest) // the whole data has given all warnings
+	if err != nil {
+		return nil, false, err
+	}
+	begin := "" // or the state left by the training before
+	if before != nil && fs.Exists(t.record.state(*before, h.number)) {
+		begin = t.record.state(*before, h.number)
+	}
+	end := t.record.state(base, h.number)
+	job, st, err := t.train(ctx, training, end, begin)
+	if err != nil {
+		return nil, false, err
+	}
+	for i, p := range points {
+		r := &result{Point: p, Fold: h.number, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}
+		if begin != "" {
+			r.From = &before.C
+		}
+		if i == 0 {
+			r.Sweeps, r.CPUSeconds = int(st.GetSweep()), st.GetCpuSeconds()
+		}
+		results = append(results, r)
+	}
+	if err := t.meter.measure(ctx, t.engine, training, st, h, results); err != nil {
+		return nil, false, err
+	}
+	if next && engine.CanBranch(base.Method) {
+		if err := t.engine.Save(ctx, job, end); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := t.engine.Discard(ctx, job); err != nil {
+		return nil, false, engine.Plain(err)
+	}
+	for _, r := range results {
+		if err := t.record.keep(r); err != nil {
+			return nil, false, err
+		}
+	}
+	_ = fs.RemoveAll(t.record.checkpoint(job))
+	if begin != "" {
+		_ = fs.RemoveAll(begin)
+	}
+	return results, false, nil
+}
+
+// train runs a training to its end: from nothing, or from the state in the folder begin. If
+// an earlier run of the search was stopped in it, it goes on from its checkpoint. The names of
+// the folders end and begin make the job's id, which is the same in every run.
+func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string) (job string, _ *taxonv1.JobStatus, err error) {
+	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
+	if err := t.start(ctx, training.Spec, job, begin); err != nil {
+		return "", nil, engine.Plain(err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_, _ = t.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
+	})
+	defer stop()
+	st, err := jobs.Watch(context.WithoutCancel(ctx), t.engine.Jobs, job, 0, func(*taxonv1.JobStatus) error { return nil })
+	switch {
+	case err != nil:
+		return "", nil, engine.Plain(err)
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
+		return job, st, nil
+	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
+		return "", nil, context.Canceled
+	}
+	return "", nil, fmt.Errorf("at C = %g: %w", training.Spec.GetOptions().GetC(), train.Failed(st))
+}
+
+// start submits a training, or goes on with its checkpoint.
+func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
+	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))
+	if err != nil {
+		return err
+	}
+	if stopped != nil {
+		_, err = t.engine.Resume(ctx, stopped)
+		return err
+	}
+	if begin == "" {
+		_, err = t.engine.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: spec, Job: job})
+		return err
+	}
+	from, err := engine.LoadCheckpoint(begin)
+	if err != nil {
+		return err
+	}
+	return t.engine.Branch(ctx, from, job, spec)
+}
