@@ -20,7 +20,7 @@ type Estimate struct {
 	Coordinator  uint64 // references, plan and specification
 	StoreSweep   uint64 // values that a sweep writes, one copy
 	StoreJob     uint64 // values kept at a time, one copy: a sweep's, the one before and what is being written
-	StoreLocal   uint64 // the same in a job of one process, which need not make lost values again
+	StoreLocal   uint64 // the same at its most in a job of one process, which need not make lost values again
 	TrafficSweep uint64 // bytes between workers and store in a sweep
 	// Dense: values are large vectors without pointers, which the garbage collector does not
 	// look into. To collect often costs nothing there.
@@ -100,7 +100,7 @@ type Memory struct {
 // to DensePercent, which pays where they are large: then pages that the runtime gives back
 // late make it overDense (wordnet-freq: 4.5 GB live, 5.7 resident).
 const (
-	aloneBytes   = 36 << 20
+	aloneBytes   = 40 << 20
 	DenseFrom    = 512 << 20
 	DensePercent = 20
 	overDense    = 30

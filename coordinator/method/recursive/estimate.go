@@ -24,9 +24,9 @@ const (
 	bytesPerDual         = 6
 	bytesPerEntry        = 3
 	bytesPerWeight       = 6  // of the model
-	keptPerEntry         = 22 // of a v_n: feature, float64 sum, stiffness, and the room they grew in
+	keptPerEntry         = 16 // of a v_n: feature, float64 sum, stiffness, and the room they grew in
 	keptPerDual          = 16 // row and lanes of few duals each, float64
-	keptPerOverride      = 12 // of an internal's vector: feature and float64
+	keptPerOverride      = 8  // of an internal's vector
 	bytesPerDense        = 5.25
 )
 
@@ -106,7 +106,7 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	e.WorkerKept = method.FirstSweeps * (keptPerDual*support + uint64(keptPerEntry*entries))
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + coded
 	e.StoreJob = 2*e.StoreSweep + max(e.StoreSweep, weights)
-	e.StoreLocal = e.StoreJob
+	e.StoreLocal = method.FirstSweeps*2*e.StoreSweep + max(method.FirstSweeps*e.StoreSweep, weights)
 	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support // written once; duals read by maps, v by reduces, x by maps
 }
 
