@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method"
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model"
@@ -87,11 +88,11 @@ type info struct {
 
 	*dataInfo // model, dataset, data
 
-	Structure *taxonomy.Shape  `json:"structure,omitempty"`     // as the user gave it
-	Tree      *treeInfo        `json:"tree,omitempty"`          // that is or would be trained
-	Memory    *planinfo.Memory `json:"memory,omitempty"`        // dataset, data
-	Seconds   float64          `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
-	Plan      *planinfo.Info   `json:"plan,omitempty"`          // with --plan
+	Structure *taxonomy.Shape `json:"structure,omitempty"`     // as the user gave it
+	Tree      *treeInfo       `json:"tree,omitempty"`          // that is or would be trained
+	Memory    *method.Memory  `json:"memory,omitempty"`        // dataset, data
+	Seconds   float64         `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
+	Plan      *planinfo.Info  `json:"plan,omitempty"`          // with --plan
 
 	Options *model.Options `json:"options,omitempty"` // model
 	Counts  *model.Counts  `json:"counts,omitempty"`  // model
@@ -401,11 +402,7 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 		for _, n := range sizes {
 			d.LabelInstances = append(d.LabelInstances, uint32(n))
 		}
-		i.Memory = planinfo.EstimateMemory(d, tree, "hinge", workers(o.threads))
-		i.Seconds = planinfo.EstimateSeconds(d, tree, workers(o.threads))
-		if o.plan.plan {
-			return i.addPlan(o, d, s)
-		}
+		return i.addPlan(o, d, s)
 	}
 	return nil
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/planinfo"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -111,8 +113,12 @@ func shapeInfo(o infoOptions) (*info, error) {
 	}
 	i.dataInfo = &dataInfo{Instances: int64(s.Instances), Features: &features, Nonzeros: &nonzeros, Labels: int64(s.Classes),
 		LabelEntries: int64(float64(s.Instances) * s.Labels), LabelsPerInstance: s.Labels, ClassSizes: describeSizes(sizes)}
-	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, o.plan.cores)
-	return i, err
+	j, err := registry.Prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	i.Plan = planinfo.Of(j, o.plan.cluster(), o.plan.cores)
+	return i, nil
 }
 
 // addPlan plans the training of counted data with a tree's structure; nil: flat.
@@ -121,9 +127,17 @@ func (i *info) addPlan(o infoOptions, d *taxonv1.Data, s *taxonomy.Structure) er
 	if s != nil {
 		spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children}
 	}
-	var err error
-	i.Plan, err = planinfo.Of(spec, o.plan.cluster(), planinfo.Fitted, o.plan.cores)
-	return err
+	j, err := registry.Prepare(spec)
+	if err != nil {
+		return err
+	}
+	threads := workers(o.threads)
+	m := j.Estimate.Alone(uint32(threads))
+	i.Memory, i.Seconds = &m, planinfo.Seconds(j, min(threads, runtime.NumCPU()))
+	if o.plan.plan {
+		i.Plan = planinfo.Of(j, o.plan.cluster(), o.plan.cores)
+	}
+	return nil
 }
 
 func (p infoPrinter) plan(i *planinfo.Info) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"taxon/internal/planinfo"
+	"taxon/coordinator/method"
 )
 
 // printInfo shows an info to a person.
@@ -121,8 +121,8 @@ func (p infoPrinter) structure(i *info) {
 	}
 }
 
-func (p infoPrinter) memory(m *planinfo.Memory) {
+func (p infoPrinter) memory(m *method.Memory) {
 	if m != nil {
-		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s)", formatBytes(m.Total), formatBytes(m.Data), formatBytes(m.State), formatBytes(m.Scratch), formatBytes(m.Process))
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s)", formatBytes(int64(m.Total)), formatBytes(int64(m.Data)), formatBytes(int64(m.State)), formatBytes(int64(m.Scratch)), formatBytes(int64(m.Process)))
 	}
 }

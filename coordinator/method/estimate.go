@@ -6,29 +6,42 @@ import (
 	"sort"
 
 	"taxon/internal/human"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Estimate is what a plan takes, in bytes: rough, and meant to err on the large side.
+// Estimate is what a plan takes, in bytes and seconds: rough, and meant to err on the large side.
+// All that is told, refused or sized by memory or time is worked out from it, here and in
+// package planinfo.
 type Estimate struct {
-	Terminals, Nodes int
-
-	WorkerShared uint64  // of a worker, whatever its slots: the data, the tree, the internals
-	WorkerSlot   uint64  // of each slot
-	WorkerKept   uint64  // of all workers of a cluster together: what their blocks' tasks wrote last, decoded
-	Coordinator  uint64  // references, plan and specification
-	StoreSweep   uint64  // values that a sweep writes, one copy
-	StoreJob     uint64  // values kept at a time, one copy: a sweep's, the one before and what is being written
-	StoreLocal   uint64  // the same in a job of one process, which need not make lost values again
-	TrafficSweep uint64  // bytes between workers and store in a sweep
-	VisitsSweep  float64 // nonzeros visited in a sweep
-	SecondsSweep float64 // of one core
+	Data         uint64 // the instances, as each worker maps them (DataBytes)
+	WorkerShared uint64 // of a worker, whatever its slots, beside the data: the tree, the internals
+	WorkerSlot   uint64 // of each slot
+	WorkerKept   uint64 // of all workers together: what their tasks wrote last, decoded
+	Coordinator  uint64 // references, plan and specification
+	StoreSweep   uint64 // values that a sweep writes, one copy
+	StoreJob     uint64 // values kept at a time, one copy: a sweep's, the one before and what is being written
+	StoreLocal   uint64 // the same at its most in a job of one process, which need not make lost values again
+	TrafficSweep uint64 // bytes between workers and store in a sweep
+	// Dense: values are large vectors without pointers, which the garbage collector does not
+	// look into. To collect often costs nothing there.
+	Dense bool
 	// SlotHolds says what a slot's memory is for, for the refusal of a job that is too large.
 	SlotHolds string
+
+	Sweeps       int       // to a gap of 1e-2 at C = 1
+	SecondsSweep []float64 // of one core: of the tasks of each list of items, by their numbers, in a sweep
 }
+
+// DataBytes is what the instances take as they are mapped, and TreeBytes what a tree of so
+// many nodes takes.
+func DataBytes(d *taxonv1.Data) uint64 { return 8*d.GetNonzeros() + 24*d.GetInstances() }
+
+// TreeBytes is described with DataBytes.
+func TreeBytes(nodes int) uint64 { return 200 * uint64(nodes) }
 
 // Worker is what a worker of so many slots holds for its tasks.
 func (e Estimate) Worker(slots uint32) uint64 {
-	return e.WorkerShared + uint64(max(slots, 1))*e.WorkerSlot
+	return e.Data + e.WorkerShared + uint64(max(slots, 1))*e.WorkerSlot
 }
 
 // FirstSweeps is how many times as much the first sweep's values take as those of later ones.
@@ -73,6 +86,44 @@ func (e Estimate) Needs(slots, all uint32) uint64 {
 	live := e.live(slots, all)
 	return programBytes + live + live/4
 }
+
+// Memory is what a training in one process holds, in bytes.
+type Memory struct {
+	Data    uint64 `json:"data_bytes"`    // mapped instances
+	State   uint64 `json:"state_bytes"`   // values in the store, and those that are kept decoded
+	Scratch uint64 `json:"scratch_bytes"` // of all threads
+	Process uint64 `json:"process_bytes"` // the program itself, and garbage not yet collected
+	Total   uint64 `json:"total_bytes"`
+}
+
+// Garbage of a training in one process. As much gathers as is live; dense values can be held
+// to DensePercent, which pays where they are large: then pages that the runtime gives back
+// late make it overDense (wordnet-freq: 4.5 GB live, 5.7 resident).
+const (
+	aloneBytes   = 40 << 20
+	DenseFrom    = 512 << 20
+	DensePercent = 20
+	overDense    = 30
+)
+
+// Alone is the resident memory of a training in one process with so many threads.
+func (e Estimate) Alone(threads uint32) Memory {
+	m := Memory{Data: e.Data, State: e.WorkerShared + e.WorkerKept + e.StoreLocal + e.Coordinator, Scratch: uint64(max(threads, 1)) * e.WorkerSlot}
+	live := m.Data + m.State + m.Scratch
+	m.Total = aloneBytes + 2*live
+	if e.Dense && m.Total > DenseFrom {
+		m.Total = max(aloneBytes+live+live*overDense/100, DenseFrom)
+	}
+	m.Process = m.Total - live
+	return m
+}
+
+// beyondHeap is what a worker holds beside what Go's memory limit counts: pages of the
+// program, and of mapped data.
+const beyondHeap = 40 << 20
+
+// HeapLimit is Go's memory limit for a process that shall stay within so many bytes.
+func HeapLimit(bytes int64) int64 { return max(bytes-beyondHeap, bytes/2) }
 
 // Store is the resident memory of one of so many stores that keep a job's values in memory,
 // while so many slots write to them.

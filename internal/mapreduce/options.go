@@ -123,7 +123,7 @@ func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, st
 		if err != nil {
 			return nil, err
 		}
-		s.Memory = p.Estimate.Worker(uint32(o.Cores))
+		s.Memory = p.Estimate.Needs(uint32(o.Cores), 0)
 	}
 	if s.YARN {
 		return s, s.fits(ctx)

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"taxon/coordinator/method"
 	"taxon/internal/fs"
 )
 
@@ -245,6 +246,9 @@ func (s *Streaming) arguments(j *Job) []string {
 		"-mapper", s.task("map", j))
 	if j.reduces() > 0 {
 		out = append(out, "-reducer", s.task("reduce", j))
+	}
+	if s.YARN {
+		out = append(out, "-cmdenv", fmt.Sprintf("GOMEMLIMIT=%dMiB", method.HeapLimit(int64(s.Memory))>>20))
 	}
 	if s.YARN && s.User != "" {
 		out = append(out, "-cmdenv", "HADOOP_USER_NAME="+s.User)

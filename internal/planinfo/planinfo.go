@@ -1,9 +1,9 @@
 // Package planinfo estimates what a training will take, from its plan alone: tasks, bytes,
 // memory, CPU time, and how far more cores help. It is pure.
 //
-// Time is a model with three constants, fitted to measured trainings (see Fitted). A cluster's
-// links and latencies are assumed, and stated beside their numbers. All figures are good to a
-// factor of two or three. CPU times below some 20 s are upper bounds.
+// Everything about the method comes from its method.Estimate; a cluster's links and latencies
+// are assumed and stand beside their numbers. Read all of it to a factor of two or three, and
+// CPU times below some 20 s as upper bounds.
 package planinfo
 
 import (
@@ -15,21 +15,10 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Costs are the model's constants.
-type Costs struct {
-	VisitNanos float64 // a nonzero and a class of one pass over the data, all passes of a sweep
-	ByteNanos  float64 // a byte of a sweep's values: coded, stored, read, reduced
-	TaskMicros float64 // a task: leased, run with nothing to do, committed
-	Sweeps     int     // to a gap of 1e-2
-}
-
-// Fitted agrees with generated data at scales 0.001 to 0.004 (go run ./test/bench/scaling)
-// and with 44,317 short texts of 3,383 classes (2 s a sweep) to a quarter, on one core of
-// an AVX-512 Xeon with kernels in Go.
-var Fitted = Costs{VisitNanos: 0.7, ByteNanos: 55, TaskMicros: 300, Sweeps: 16}
+// taskSeconds is what a task costs that has nothing to do: leased, run, committed.
+const taskSeconds = 300e-6
 
 // Assumed of a cluster, not measured.
 const (
@@ -74,16 +63,12 @@ type Speedup struct {
 	Bottleneck string  `json:"bottleneck"`
 }
 
-// Of plans a training and works out what it takes on a cluster.
-func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
-	p, err := registry.Prepare(spec)
-	if err != nil {
-		return nil, err
-	}
-	plan, e := p.Plan, p.Estimate
+// Of is what a training takes on a cluster.
+func Of(j *registry.Job, c Cluster, cores []int) *Info {
+	plan, e := j.Plan, j.Estimate
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
 	i := &Info{
-		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: k.Sweeps, BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
+		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: e.Sweeps, BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
 	}
 	for _, list := range plan.Items {
 		switch list.Kind {
@@ -108,36 +93,43 @@ func Of(spec *taxonv1.JobSpec, c Cluster, k Costs, cores []int) (*Info, error) {
 		fits := i.WorkerLeast <= c.Memory
 		i.Fits = &fits
 	}
-	m := newModel(plan, e, k)
+	m := newModel(plan, e)
 	one := m.sweep(1)
-	i.CPUSeconds = one * float64(k.Sweeps)
+	i.CPUSeconds = one * float64(e.Sweeps)
 	for _, n := range cores {
 		i.Speedup = append(i.Speedup, m.on(n, c, one))
 	}
-	return i, nil
+	return i
+}
+
+// Seconds is the time of a training in one process with so many threads, in seconds, within
+// a factor of three.
+func Seconds(j *registry.Job, threads int) float64 {
+	return newModel(j.Plan, j.Estimate).sweep(threads) * float64(j.Estimate.Sweeps)
 }
 
 // model holds the seconds of a sweep's tasks, step by step, longest first.
 type model struct {
-	k     Costs
-	steps [][]float64
-	tasks int
-	bytes float64
+	steps  [][]float64
+	sweeps int
+	tasks  int
+	bytes  float64
 }
 
-// newModel takes a sweep to be one step for each list of items. Half of a value's cost falls
-// on the task that writes it, half on the one that reads it. Items of unknown cost are cut to
-// equal work.
-func newModel(plan *method.Plan, e method.Estimate, k Costs) *model {
-	m := &model{k: k, bytes: float64(e.TrafficSweep)}
-	for n, list := range plan.Items {
-		if n > 0 && plan.Internals == 0 { // nothing is reduced
-			break
+// newModel takes a sweep to be one step for each list of items. Items of unknown cost are
+// cut to equal work.
+func newModel(plan *method.Plan, e method.Estimate) *model {
+	m := &model{bytes: float64(e.TrafficSweep), sweeps: e.Sweeps}
+	for n, work := range e.SecondsSweep {
+		list, all := plan.Items[n], 0.0
+		for _, cost := range list.Cost {
+			all += cost
 		}
-		share := float64(e.StoreSweep) * k.ByteNanos * 1e-9 / 2 / float64(max(list.Count, 1))
-		seconds := slices.Repeat([]float64{share + k.TaskMicros*1e-6}, list.Count)
+		seconds := slices.Repeat([]float64{taskSeconds + work/float64(max(list.Count, 1))}, list.Count)
 		for i, cost := range list.Cost {
-			seconds[i] += cost * k.VisitNanos * 1e-9
+			if all > 0 {
+				seconds[i] = taskSeconds + work*cost/all
+			}
 		}
 		slices.SortFunc(seconds, func(a, b float64) int { return cmp.Compare(b, a) })
 		m.steps = append(m.steps, seconds)
@@ -185,7 +177,7 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 		}
 	}
 	total += lag + float64(len(m.steps))*stepSeconds
-	s := Speedup{Cores: n, Workers: workers, Seconds: total * float64(m.k.Sweeps), Speedup: one / total, Bottleneck: "none"}
+	s := Speedup{Cores: n, Workers: workers, Seconds: total * float64(m.sweeps), Speedup: one / total, Bottleneck: "none"}
 	if parts[worst].seconds > total/10 {
 		s.Bottleneck = parts[worst].name
 	}

@@ -8,8 +8,18 @@ import (
 
 	"pgregory.net/rapid"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/generate"
 )
+
+func prepare(t *testing.T, s generate.Shape) *registry.Job {
+	t.Helper()
+	j, err := registry.Prepare(Spec(s, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
 
 var cores = []int{1, 8, 64, 512}
 
@@ -19,11 +29,7 @@ func lwiki(t *testing.T, scale float64, c Cluster) *Info {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := Of(Spec(s, 1), c, Fitted, cores)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
+	return Of(prepare(t, s), c, cores)
 }
 
 func TestOfGeneratedShape(t *testing.T) {
@@ -76,10 +82,7 @@ func TestFlat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := Of(Spec(s, 1), Cluster{}, Fitted, cores)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := Of(prepare(t, s), Cluster{}, cores)
 	if i.Blocks < 64 || i.Speedup[1].Speedup < 6 {
 		t.Errorf("%d blocks on 8 cores: %+v", i.Blocks, i.Speedup)
 	}

@@ -15,7 +15,6 @@ import (
 const (
 	smoothState   = 4              // float32 of a terminal's v; an index more for all lanes
 	smoothSent    = 2 * 7          // v and G: index, stiffness, float32
-	smoothVector  = 5.25           // index and float32 of an internal's x
 	smoothWeights = 6              // index and float32 of a terminal's weights
 	smoothDecoded = 3 * 8          // x, x_prev and the one that takes their place
 	smoothTiles   = 7 * 64         // a feature of a slot: see mapper.logit
@@ -79,7 +78,7 @@ func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 // estimate sets the bytes of an estimate that dense vectors make up.
 func (s smoothPlan) estimate(e *method.Estimate) {
 	terminals := s.features * (smoothState*s.terminals + s.terminals/blockTerminals + 1)
-	sent, vectors := smoothSent*s.features*s.senders, uint64(smoothVector*float64(s.features*s.internals))
+	sent, vectors := smoothSent*s.features*s.senders, uint64(bytesPerDense*float64(s.features*s.internals))
 	e.StoreSweep = terminals + sent + vectors
 	e.TrafficSweep = 2*e.StoreSweep + terminals
 	// One process keeps what the terminals wrote last and are writing, and x, x_prev and what

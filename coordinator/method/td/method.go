@@ -143,36 +143,37 @@ func costs(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 	return cost
 }
 
-// Figures of the estimate: a weight takes some 6 bytes coded; a child has the weights of the
-// features of some dozens of rows; a problem is solved in some twenty passes.
+// Figures of the estimate: a weight takes some 6 bytes coded, and some time to code and
+// store; a child has the weights of the features of some dozens of rows; a problem is solved
+// in some twenty passes.
 const (
-	bytesPerWeight   = 6
-	supportRows      = 64
-	treeBytesPerNode = 200
-	passes           = 20
-	visitSeconds     = 0.6e-9
+	bytesPerWeight = 6
+	supportRows    = 64
+	passes         = 20
+	visitSeconds   = 0.6e-9 // of a nonzero and a child
+	byteSeconds    = 55e-9
 )
 
 // Estimate implements method.Method.
 func (td) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
-	data, nodes := p.Spec.GetData(), uint64(p.Tree.Len())
-	d, rows, nonzeros := data.GetFeatures(), data.GetInstances(), data.GetNonzeros()
-	held := recursive.DataBytes(rows, nonzeros)
-	entries := min(float64(nodes)*float64(d+1), float64(nodes)*supportRows*float64(nonzeros)/float64(max(rows, 1)))
+	data, nodes := p.Spec.GetData(), float64(p.Tree.Len())
+	d, rows := float64(data.GetFeatures()), float64(max(data.GetInstances(), 1))
+	entries := nodes * min(d+1, supportRows*float64(data.GetNonzeros())/rows)
 	e := method.Estimate{
-		Terminals: plan.Terminals, Nodes: int(nodes),
-		WorkerShared: held + treeBytesPerNode*nodes,
+		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(p.Tree.Len()),
 		// The rows below a node are copied, but where they are all: then the data is shared.
-		WorkerSlot:  recursive.SlotBytes(p.Spec.GetOptions(), rows, d, nonzeros) + held,
-		Coordinator: (treeBytesPerNode + 64) * nodes,
+		WorkerSlot:  recursive.SlotBytes(p.Spec.GetOptions(), data) + method.DataBytes(data),
+		Coordinator: method.TreeBytes(p.Tree.Len()) + 64*uint64(nodes),
 		StoreSweep:  uint64(bytesPerWeight * entries),
-		SlotHolds:   fmt.Sprintf("sixteen children of a node over %d features, and the rows below it", d),
+		SlotHolds:   fmt.Sprintf("sixteen children of a node over %d features, and the rows below it", data.GetFeatures()),
+		Sweeps:      1,
 	}
 	e.StoreJob, e.StoreLocal, e.TrafficSweep = 2*e.StoreSweep, 2*e.StoreSweep, 3*e.StoreSweep
+	seconds := byteSeconds * float64(e.StoreSweep)
 	for _, cost := range plan.Items[Blocks].Cost {
-		e.VisitsSweep += passes * cost
+		seconds += visitSeconds * passes * cost
 	}
-	e.SecondsSweep = visitSeconds * e.VisitsSweep
+	e.SecondsSweep = []float64{seconds}
 	return e
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"taxon/coordinator/method"
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
 	"taxon/internal/dataset"
@@ -59,7 +60,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if o.Memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(o.Memory-beyondHeap, o.Memory/2)))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(method.HeapLimit(o.Memory)))
 	}
 	slots := o.Slots
 	if slots == 0 {
@@ -110,9 +111,6 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	}
 	return p.serve(ctx, healthy, func(ctx context.Context) error { return o.work(ctx, p, agent, trainer) })
 }
-
-// beyondHeap is what a worker holds beside what Go's memory limit counts: pages of the program, and of mapped data.
-const beyondHeap = 40 << 20
 
 // maxWorkerName is what fits into a file's name, beside what is added to it.
 const maxWorkerName = 200
