@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"taxon/internal/cluster"
+	"taxon/internal/console"
+	"taxon/internal/exit"
 	"taxon/internal/yarn"
 )
 
@@ -41,7 +43,7 @@ func TestTakeOver(t *testing.T) {
 	select {
 	case code := <-old.ended:
 		old.ended <- code
-		if code != exitFailed || !strings.Contains(old.err.String(), "another coordinator") {
+		if code != exit.Failed || !strings.Contains(old.err.String(), "another coordinator") {
 			t.Errorf("status %d: %s", code, old.err.String())
 		}
 	case <-time.After(20 * time.Second):
@@ -56,7 +58,7 @@ func TestYarnRunArguments(t *testing.T) {
 	for _, insecure := range []bool{true, false} {
 		o.Insecure = insecure
 		for role, args := range o.Run("hdfs://nn/c", yarn.Roles()).Args {
-			cmd := map[string]verb{"coordinator": newCoordinatorCmd, "store": newStoreCmd, "worker": newWorkerCmd}[role](&app{ui: newUI(&strings.Builder{})})
+			cmd := map[string]verb{"coordinator": newCoordinatorCmd, "store": newStoreCmd, "worker": newWorkerCmd}[role](&app{ui: console.New(&strings.Builder{})})
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Errorf("%s: %v", role, err)
 			}
@@ -87,7 +89,7 @@ func TestYarnRefuses(t *testing.T) {
 		"no resource manager answers at 127.": "down --resource-manager http://127.0.0.1:1",
 	} {
 		status, _, errs := runWith(t, "", append([]string{"yarn"}, strings.Fields(args)...)...)
-		if status != exitUsage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+		if status != exit.Usage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("yarn %s: status %d, %q, want %q", args, status, errs, want)
 		}
 	}
@@ -105,7 +107,7 @@ func TestYarnRunFails(t *testing.T) {
 	t.Setenv("NM_HOST", "node-7")
 	t.Setenv("LOCAL_DIRS", t.TempDir())
 	for range 2 {
-		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN", map[string]string{"RUN": file}); code != exitUsage {
+		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN", map[string]string{"RUN": file}); code != exit.Usage {
 			t.Fatalf("status %d: %s", code, stderr)
 		}
 	}

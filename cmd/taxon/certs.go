@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
+	"taxon/internal/human"
 	"taxon/internal/secure"
 )
 
@@ -86,7 +88,7 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 	for _, r := range requests {
 		issued, err := authority.Issue(r, now)
 		if err != nil {
-			return usagef("certs: %w", err)
+			return exit.Usagef("certs: %w", err)
 		}
 		report.Certificates = append(report.Certificates, certReport{
 			Cert: issued.Cert, Key: issued.Key, Hosts: append([]string{}, r.Hosts...), Roles: roleNames(r.Roles),
@@ -110,13 +112,13 @@ func (o certsOptions) requests() ([]secure.Request, error) {
 		return nil, err
 	}
 	if o.name != "" && len(o.hosts) > 1 {
-		return nil, usagef("certs: --name is for one certificate, there are %d --host", len(o.hosts))
+		return nil, exit.Usagef("certs: --name is for one certificate, there are %d --host", len(o.hosts))
 	}
 	base := secure.Request{Roles: given, Name: o.name, Valid: time.Duration(o.days) * 24 * time.Hour, Renew: o.renew}
 	if len(o.hosts) == 0 {
 		if len(given) == 0 {
 			if o.name != "" || o.renew {
-				return nil, usagef("certs: give --host or --role: whom is the certificate for?")
+				return nil, exit.Usagef("certs: give --host or --role: whom is the certificate for?")
 			}
 			return nil, nil // the authority alone
 		}
@@ -144,10 +146,10 @@ func parseRoles(verb string, names []string) ([]secure.Role, error) {
 	for _, name := range names {
 		r, err := secure.ParseRole(name)
 		if err != nil {
-			if near := nearest(name, secure.Roles()); near != "" {
-				return nil, usagef("%s: --role %s: did you mean %s?", verb, quoteIfOdd(name), near)
+			if near := human.Nearest(name, secure.Roles()); near != "" {
+				return nil, exit.Usagef("%s: --role %s: did you mean %s?", verb, human.QuoteIfOdd(name), near)
 			}
-			return nil, usagef("%s: --role: %w", verb, err)
+			return nil, exit.Usagef("%s: --role: %w", verb, err)
 		}
 		if !slices.Contains(out, r) {
 			out = append(out, r)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
 	"taxon/internal/secure"
 )
 
@@ -45,7 +46,7 @@ func runCertsToken(a *app, o certsOptions) error {
 	names := o.roles
 	if len(names) == 0 {
 		if o.renew {
-			return usagef("certs token: --renew: say whose tokens by --role")
+			return exit.Usagef("certs token: --renew: say whose tokens by --role")
 		}
 		names = secure.Roles()
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/client"
+	"taxon/internal/exit"
 )
 
 // clientOptions are the flags of the verbs that call a cluster.
@@ -31,7 +32,7 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 	if err := driverGone(ctx, o.Verb, o.Coordinator); err != nil {
 		return nil, err
 	}
-	o.Tell, o.Describe = a.told(), describeModel
+	o.Tell, o.Describe = a.ui, describeModel
 	return client.Dial(ctx, o.Options)
 }
 
@@ -39,7 +40,7 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("%s: give one %s: taxon %s", verbPath(cmd), what, cmd.Use)
+			return exit.Usagef("%s: give one %s: taxon %s", verbPath(cmd), what, cmd.Use)
 		}
 		return nil
 	}

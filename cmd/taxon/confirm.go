@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"taxon/internal/cluster/client"
+	"taxon/internal/exit"
 )
 
 // onTerminal says whether somebody at a terminal can be asked: both ends are one.
@@ -26,7 +27,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return nil
 	}
 	if !a.terminal {
-		return usagef("%s: give --yes if that is meant", why)
+		return exit.Usagef("%s: give --yes if that is meant", why)
 	}
 	fmt.Fprintf(a.stderr, "%s. %s [y/N] ", why, question)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
@@ -34,7 +35,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return usagef("%s: nothing was done", why)
+		return exit.Usagef("%s: nothing was done", why)
 	}
 	return nil
 }

@@ -11,16 +11,8 @@ import (
 	"taxon/internal/train"
 )
 
-// snapshotOptions say when snapshots are taken, and where they go.
-type snapshotOptions struct {
-	snapshots string
-	every     int
-	pause     time.Duration
-}
-
 func newCoordinatorCmd(a *app) *cobra.Command {
 	var o node.Coordinator
-	var snapshots snapshotOptions
 	cmd := &cobra.Command{
 		Use:     "coordinator --dir DIR",
 		GroupID: groupCluster,
@@ -31,7 +23,6 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Snapshots, o.Every, o.Pause = snapshots.snapshots, snapshots.every, snapshots.pause
 			o.Resident = func() uint64 { return uint64(train.PeakRSS()) }
 			a.starts(&o.Process)
 			return o.Run(cmd.Context())
@@ -53,7 +44,7 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		intFlag(f, &o.KeepJobs, "keep-jobs", 100, 1, 1000, "keep the values (weights, what resume needs) of the last `N`; `taxon jobs` says which go next")
 		intFlag(f, &o.KeepDays, "keep-days", 30, 1, 36500, "and for at most `N` days")
 	})
-	flagGroup(cmd, "Snapshots", snapshots.flags)
+	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) { snapshotFlags(f, &o.Snapshots, &o.Every, &o.Pause) })
 	flagGroup(cmd, "On hosts that change", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Announce, "announce", "", "say in this `FILE`, mostly hdfs://, where the coordinator is; the others find it by --coordinator FILE")
 		f.StringVar(&o.Journal, "journal", "", "keep the journal in `FOLDER`, mostly hdfs://, instead of --dir: started on another host it goes on, and what went before it can decide nothing any more")
@@ -63,9 +54,9 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// flags defines the options.
-func (o *snapshotOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.snapshots, "snapshots", "", "keep a snapshot of each job in `DIR`, on a disk that the stores' failures leave alone: what lost shards held is taken from there, and `taxon restore` puts jobs onto another cluster (default: none)")
-	intFlag(f, &o.every, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between them (default: what each job asks for with --checkpoint-every, 4)")
-	f.DurationVar(&o.pause, "snapshot-pause", 10*time.Second, "no two of a job within `TIME`")
+// snapshotFlags say when snapshots are taken, and where they go.
+func snapshotFlags(f *pflag.FlagSet, dir *string, every *int, pause *time.Duration) {
+	f.StringVar(dir, "snapshots", "", "keep a snapshot of each job in `DIR`, on a disk that the stores' failures leave alone: what lost shards held is taken from there, and `taxon restore` puts jobs onto another cluster (default: none)")
+	intFlag(f, every, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between them (default: what each job asks for with --checkpoint-every, 4)")
+	f.DurationVar(pause, "snapshot-pause", 10*time.Second, "no two of a job within `TIME`")
 }

@@ -14,25 +14,6 @@ import (
 	"taxon/internal/train"
 )
 
-func TestParseCutoff(t *testing.T) {
-	for text, want := range map[string]cutoff{
-		"argmax": {kind: cutArgmax}, "zero": {kind: cutAbove}, "-0.5": {kind: cutAbove, value: -0.5}, "instance": {kind: cutInstance},
-		"scut": {kind: cutScut}, "rcut": {kind: cutRank}, "rcut=3": {kind: cutRank, rank: 3}, "top=1": {kind: cutRank, rank: 1},
-	} {
-		if got, err := parseCutoff(text); err != nil || got != want {
-			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"instnace": "did you mean instance?", "rcut=0": "whole number from 1", "top=x": "whole number from 1", "top": "top=K", "scutt": "did you mean scut?",
-		"nan": "finite", "inf": "finite", "": "must be argmax", "everything": "must be argmax", "arg=3": "did you mean argmax?",
-	} {
-		if _, err := parseCutoff(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
-	}
-}
-
 // The first two rows of animalRows score (dog, animal, cat, car) as TestPredict has them:
 // car 1 > dog -0.5 > ..., and dog 3.25, animal 3, cat 2, car -5.
 func TestPredictCutoffs(t *testing.T) {

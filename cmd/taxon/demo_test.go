@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"taxon/internal/console"
 	"taxon/internal/dataset"
+	"taxon/internal/demo"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -21,7 +24,7 @@ import (
 
 // centroids stands in for training: each class gets the mean of its documents, and
 // with the hierarchy a share of the means of the classes above it.
-func centroids(ctx context.Context, _ *app, run demoRun) (*model.Report, error) {
+func centroids(ctx context.Context, run demo.Training) (*model.Report, error) {
 	if model.IsModel(run.Out) {
 		m, err := model.Open(run.Out)
 		if err != nil {
@@ -51,7 +54,7 @@ func centroids(ctx context.Context, _ *app, run demoRun) (*model.Report, error) 
 	}
 	share := float32(0)
 	grown := structure
-	if run.Method == demoTree {
+	if run.Method == "rr-svm" {
 		share = 0.2
 	} else {
 		grown = nil
@@ -133,7 +136,7 @@ func subtreeMeans(set *dataset.Set, tree *taxonomy.Tree) [][]float32 {
 }
 
 // runDemoVerb runs the demo over another trainer, in the place of the real one.
-func runDemoVerb(t *testing.T, train demoTrain, args ...string) (code int, stdout, stderr string) {
+func runDemoVerb(t *testing.T, train func(context.Context, demo.Training) (*model.Report, error), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	all := verbs()
 	all[0] = func(a *app) *cobra.Command { return newDemoCmd(a, train) }
@@ -156,7 +159,7 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	for _, line := range strings.Split(stdout, "\n") {
-		if len([]rune(line)) > helpWidth && !strings.HasPrefix(line, "  cd ") || strings.HasSuffix(line, " ") {
+		if len([]rune(line)) > console.Width && !strings.HasPrefix(line, "  cd ") || strings.HasSuffix(line, " ") {
 			t.Errorf("too wide or with a blank at its end: %q", line)
 		}
 	}
@@ -178,7 +181,7 @@ func TestDemo(t *testing.T) {
 	}
 
 	code, stdout, stderr = runDemoVerb(t, centroids, "--keep", keep, "--json", "--quiet")
-	var r demoReport
+	var r demo.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || stderr != "" {
 		t.Fatalf("exit status %d, stderr %q, %v", code, stderr, err)
 	}
@@ -195,14 +198,14 @@ func TestDemo(t *testing.T) {
 
 func TestDemoLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	failing := func(_ context.Context, _ *app, run demoRun) (*model.Report, error) {
+	failing := func(_ context.Context, run demo.Training) (*model.Report, error) {
 		if _, err := os.Stat(run.Data); err != nil {
 			t.Error(err)
 		}
 		return nil, errors.New("the shard is lost")
 	}
 	code, _, stderr := runDemoVerb(t, failing, "--quiet")
-	if code != exitFailed || stderr != "taxon: the shard is lost\n" {
+	if code != exit.Failed || stderr != "taxon: the shard is lost\n" {
 		t.Errorf("exit status %d, stderr %q", code, stderr)
 	}
 	left, err := os.ReadDir(os.TempDir())
@@ -218,14 +221,14 @@ func TestDemoKeepsTheUsersFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDemoVerb(t, centroids, "--keep", keep)
-	if code != exitUsage || !strings.HasPrefix(stderr, "taxon: "+mine+": exists already") {
+	if code != exit.Usage || !strings.HasPrefix(stderr, "taxon: "+mine+": exists already") {
 		t.Errorf("exit status %d, stderr %q", code, stderr)
 	}
 	if got, err := os.ReadFile(mine); err != nil || string(got) != "mine" {
 		t.Errorf("the file now holds %q, %v", got, err)
 	}
 	code, _, stderr = runDemoVerb(t, centroids, "--keep", mine)
-	if code != exitUsage || strings.Count(stderr, "\n") != 1 {
+	if code != exit.Usage || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a file for --keep: exit status %d, stderr %q", code, stderr)
 	}
 }
@@ -237,36 +240,14 @@ func TestDemoHelp(t *testing.T) {
 	}
 }
 
-func TestPathLine(t *testing.T) {
-	path := []string{"entity", "object", "whole", "artifact", "vehicle", "car"}
-	for width, want := range map[int]string{
-		80: "entity > object > whole > artifact > vehicle > car",
-		40: "entity > ... > artifact > vehicle > car",
-		22: "entity > ... > car",
-		10: "entity > …",
-	} {
-		if got := pathLine(path, width); got != want {
-			t.Errorf("width %d: %q, want %q", width, got, want)
-		}
-	}
-}
-
-func TestShellWord(t *testing.T) {
-	for s, want := range map[string]string{"demo/test.txt": "demo/test.txt", "a b": "'a b'", "it's": `'it'\''s'`} {
-		if got := shellWord(s); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
-	}
-}
-
 // What the demo tells people to type must be understood.
 func TestDemoNext(t *testing.T) {
 	known := map[string]bool{}
 	for _, cmd := range newRootCmd(&app{}, verbs()).Commands() {
 		known[cmd.Name()] = true
 	}
-	for _, line := range demoNext() {
-		if len(line) > helpWidth-2 {
+	for _, line := range demo.Next() {
+		if len(line) > console.Width-2 {
 			t.Errorf("too wide: %q", line)
 		}
 		if known[strings.Fields(line)[1]] { // a binary may be built without a verb

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"taxon/internal/console"
 	"testing"
 )
 
@@ -19,7 +20,7 @@ func parses(t *testing.T, file string, words []string) {
 	for i := range words {
 		words[i] = variable.ReplaceAllString(words[i], "1")
 	}
-	root := newRootCmd(&app{ui: newUI(&bytes.Buffer{})}, verbs())
+	root := newRootCmd(&app{ui: console.New(&bytes.Buffer{})}, verbs())
 	cmd, rest, err := root.Find(words)
 	if err != nil || cmd == root {
 		t.Errorf("%s: %q names no verb: %v", file, words, err)
@@ -78,7 +79,7 @@ func TestDeployedCommandLines(t *testing.T) {
 				parses(t, file, strings.Fields(line))
 			}
 		case ".sh", ".sbatch":
-			root := newRootCmd(&app{ui: newUI(&bytes.Buffer{})}, verbs())
+			root := newRootCmd(&app{ui: console.New(&bytes.Buffer{})}, verbs())
 			for _, m := range append(verbLine.FindAllStringSubmatch(string(text), -1), process.FindAllStringSubmatch(string(text), -1)...) {
 				found++
 				cmd, _, err := root.Find(strings.Fields(m[1]))

@@ -14,43 +14,24 @@ import (
 	taxonfs "taxon/internal/fs"
 
 	"taxon/internal/exit"
+	"taxon/internal/human"
 )
-
-const (
-	exitDone        = exit.Done
-	exitFailed      = exit.Failed
-	exitUsage       = exit.Usage
-	exitGap         = exit.Gap
-	exitInterrupted = exit.Interrupted
-)
-
-type statusError = exit.Error
-
-var errInterrupted = exit.ErrInterrupted
-
-func usagef(format string, args ...any) error       { return exit.Usagef(format, args...) }
-func gapf(format string, args ...any) error         { return exit.Gapf(format, args...) }
-func interruptedf(format string, args ...any) error { return exit.Interruptedf(format, args...) }
-
-func withStatus(code int, format string, args ...any) error {
-	return exit.Errorf(code, format, args...)
-}
 
 // describe turns the error of a verb into its exit status and its one line (without
 // the leading "taxon: "). Errors that carry no status of their own are failures of
 // the run (1), but for those that only the user can mend: a wrong path (2).
 func describe(ctx context.Context, err error) (code int, line string) {
-	line = oneLine(plainPath(err))
-	var s *statusError
+	line = human.OneLine(plainPath(err))
+	var s *exit.Error
 	switch {
 	case errors.As(err, &s):
 		return s.Code, line
-	case isCancelled(err) && errors.Is(context.Cause(ctx), errInterrupted):
-		return exitInterrupted, "interrupted"
+	case isCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted):
+		return exit.Interrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
-		return exitUsage, line
+		return exit.Usage, line
 	}
-	return exitFailed, line
+	return exit.Failed, line
 }
 
 // isCancelled reports whether the error is a cancellation, here or behind a service.

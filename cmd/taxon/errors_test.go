@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/console"
+	"taxon/internal/exit"
 	taxonfs "taxon/internal/fs"
 	"taxon/worker/program"
 )
@@ -91,8 +93,8 @@ func TestCommandLineErrors(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, stdout, stderr := runVerb(t.Context(), ok, strings.Split(c.args, " ")...)
-			if code != exitUsage {
-				t.Errorf("exit status %d, want %d", code, exitUsage)
+			if code != exit.Usage {
+				t.Errorf("exit status %d, want %d", code, exit.Usage)
 			}
 			if want := "taxon: " + c.want + "\n"; stderr != want {
 				t.Errorf("stderr\n%swant\n%s", stderr, want)
@@ -124,7 +126,7 @@ func TestSubVerbErrors(t *testing.T) {
 		{"help cluster up down", "help: shows one verb at a time: `taxon help cluster up`"},
 	} {
 		code, stdout, stderr := runVerb(t.Context(), group, strings.Split(c.args, " ")...)
-		if want := "taxon: " + c.want + "\n"; code != exitUsage || stderr != want || stdout != "" {
+		if want := "taxon: " + c.want + "\n"; code != exit.Usage || stderr != want || stdout != "" {
 			t.Errorf("%s: exit status %d, stdout %q, stderr %q, want %q", c.args, code, stdout, stderr, want)
 		}
 	}
@@ -153,7 +155,7 @@ func TestExitStatuses(t *testing.T) {
 	_, notThere := os.Open(missing)
 	input := &taxonfs.InputError{Path: "train.svm", Line: 17, Msg: "feature index 0"}
 	interrupted, cancel := context.WithCancelCause(t.Context())
-	cancel(errInterrupted)
+	cancel(exit.ErrInterrupted)
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
@@ -163,18 +165,18 @@ func TestExitStatuses(t *testing.T) {
 	}{
 		{"no error", nil, nil, 0, ""},
 		{"a failure", nil, errors.New("store shard 3: checksum mismatch"), 1, "store shard 3: checksum mismatch"},
-		{"usage", nil, usagef("--rank needs --pred"), 2, "--rank needs --pred"},
-		{"wrapped usage", nil, fmt.Errorf("eval: %w", usagef("no rows")), 2, "eval: no rows"},
+		{"usage", nil, exit.Usagef("--rank needs --pred"), 2, "--rank needs --pred"},
+		{"wrapped usage", nil, fmt.Errorf("eval: %w", exit.Usagef("no rows")), 2, "eval: no rows"},
 		{"input", nil, fmt.Errorf("read: %w", input), 2, "read: train.svm:17: feature index 0"},
 		{"missing file", nil, notThere, 2, missing + ": no such file or directory"},
 		{"wrapped missing file", nil, fmt.Errorf("%s: %w", missing, notThere), 2, missing + ": no such file or directory"},
 		{"unwritable", nil, &fs.PathError{Op: "mkdir", Path: "/out", Err: syscall.EACCES}, 2, "/out: permission denied"},
 		{"full disk", nil, &fs.PathError{Op: "write", Path: "m/part", Err: syscall.ENOSPC}, 1, "m/part: no space left on device"},
 		{"rename", nil, &os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, 1, "b: no space left on device"},
-		{"gap", nil, gapf("stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
+		{"gap", nil, exit.Gapf("stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
 		{"signal", interrupted, fmt.Errorf("ingest: %w", context.Canceled), 130, "interrupted"},
 		{"signal, behind a service", interrupted, fmt.Errorf("train: %w", status.Error(codes.Canceled, "gone")), 130, "interrupted"},
-		{"signal, worded", interrupted, interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
+		{"signal, worded", interrupted, exit.Interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
 		{"cancelled otherwise", nil, context.Canceled, 1, "context canceled"},
 		{"many lines", nil, errors.New("one\n\ttwo\r\n\x1b[31mred"), 1, "one; two; ?[31mred"},
 	} {
@@ -201,8 +203,8 @@ func TestPanicIsOneLine(t *testing.T) {
 		_ = none[len(none)]
 		return nil
 	}), "try")
-	if code != exitFailed {
-		t.Errorf("exit status %d, want %d", code, exitFailed)
+	if code != exit.Failed {
+		t.Errorf("exit status %d, want %d", code, exit.Failed)
 	}
 	if !strings.HasPrefix(stderr, "taxon: internal error: runtime error: index out of range [0] with length 0 (errors_test.go:") ||
 		!strings.HasSuffix(stderr, "); please report\n") || strings.Count(stderr, "\n") != 1 {
@@ -219,22 +221,22 @@ func (fullDisk) Write([]byte) (int, error) {
 func TestFullStandardOutput(t *testing.T) {
 	var errw bytes.Buffer
 	code := execute(t.Context(), []string{"version"}, strings.NewReader(""), fullDisk{}, &errw)
-	if want := "taxon: standard output: the disk is full: free some space and run the command again\n"; code != exitFailed || errw.String() != want {
-		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exitFailed, want)
+	if want := "taxon: standard output: the disk is full: free some space and run the command again\n"; code != exit.Failed || errw.String() != want {
+		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exit.Failed, want)
 	}
 }
 
 // Each verb's help holds what the contract promises, and its examples parse.
 func TestHelp(t *testing.T) {
-	a := &app{ui: newUI(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
+	a := &app{ui: console.New(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
 	root := newRootCmd(a, verbs())
 	for _, cmd := range root.Commands() {
 		t.Run(cmd.Name(), func(t *testing.T) {
 			var out bytes.Buffer
-			writeHelp(&out, style{}, cmd)
+			writeHelp(&out, console.Style{}, cmd)
 			for _, line := range strings.Split(out.String(), "\n") {
-				if len([]rune(line)) > helpWidth && !strings.Contains(line, "taxon ") {
-					t.Errorf("wider than %d columns: %q", helpWidth, line)
+				if len([]rune(line)) > console.Width && !strings.Contains(line, "taxon ") {
+					t.Errorf("wider than %d columns: %q", console.Width, line)
 				}
 			}
 			if cmd.Long == "" || strings.Contains(strings.TrimSpace(cmd.Long), "\n") {
@@ -272,7 +274,7 @@ func checkExample(t *testing.T, line string) {
 		line = line[:i]
 	}
 	args := strings.Fields(line)[1:]
-	root := newRootCmd(&app{ui: newUI(&bytes.Buffer{})}, verbs())
+	root := newRootCmd(&app{ui: console.New(&bytes.Buffer{})}, verbs())
 	cmd, rest, err := root.Find(args)
 	if err != nil || cmd == root {
 		t.Errorf("%q: names no verb: %v", line, err)
@@ -334,7 +336,7 @@ func TestSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), errInterrupted) {
+	if !errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
 		t.Errorf("cause %v", context.Cause(ctx))
 	}
 	select {

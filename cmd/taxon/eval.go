@@ -1,36 +1,25 @@
 package main
 
 import (
-	"context"
-	"maps"
-	"slices"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/console"
 	"taxon/internal/eval"
+	"taxon/internal/evaluate"
 	"taxon/internal/fs"
-	"taxon/internal/model"
-	"taxon/internal/taxonomy"
+	"taxon/internal/human"
 )
 
-const rankedPlaces = eval.RankedPlaces
-
-// evalOptions are the flags of eval.
-type evalOptions struct {
-	model     string
-	pred      string
-	rank      string
-	rows      rowOptions
-	hierarchy string
-	compare   string
-	cutoff    cutoff
-	byLevel   bool
-	bySize    bool
-}
-
 func newEvalCmd(a *app) *cobra.Command {
-	var o evalOptions
+	var o evaluate.Options
 	cmd := &cobra.Command{
 		Use:     "eval (--model DIR | --pred FILE [--rank FILE]) --data FILE",
 		GroupID: groupModel,
@@ -42,279 +31,142 @@ func newEvalCmd(a *app) *cobra.Command {
 		Example: "taxon eval --model model --data test.svm.xz --by-size\n" +
 			"taxon eval --pred labels.txt --data test.svm.xz --hierarchy tree.txt --compare other-model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.rows.zeroSet = cmd.Flags().Changed("zero-based")
-			return runEval(cmd.Context(), a, o)
+			if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", o.Data.Path, o.Predictions, o.Rankings, o.Compare, o.Hierarchy); err != nil {
+				return err
+			}
+			o.Data.ZeroGiven, o.Data.Files, o.Everything = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.json
+			r, err := evaluate.Run(cmd.Context(), o, a.ui)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(r)
+			}
+			printEval(a, o, cmp.Or(o.Model, o.Predictions), r)
+			return nil
 		},
 	}
 	flagGroup(cmd, "What is measured", func(f *pflag.FlagSet) {
-		f.StringVar(&o.model, "model", "", "the `DIR` of a model")
-		f.StringVar(&o.pred, "pred", "", "predictions: a `FILE` with a line of labels an instance, commas or blanks between them")
-		f.StringVar(&o.rank, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
-		f.StringVar(&o.compare, "compare", "", "a second model or prediction file to test against: `PATH`")
-		cutoffFlag(f, &o.cutoff)
+		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
+		f.StringVar(&o.Predictions, "pred", "", "predictions: a `FILE` with a line of labels an instance, commas or blanks between them")
+		f.StringVar(&o.Rankings, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
+		f.StringVar(&o.Compare, "compare", "", "a second model or prediction file to test against: `PATH`")
+		cutoffFlag(f, &o.Cutoff)
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
-		rowFlags(f, &o.rows)
-		f.StringVar(&o.hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: the model's)")
+		inputFlags(f, &o.Data)
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: the model's)")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		f.BoolVar(&o.byLevel, "by-level", false, "figures for each level of the structure")
-		f.BoolVar(&o.bySize, "by-size", false, "macro F1 by the number of training instances")
+		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
+		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
 	})
-	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.rows.threads) })
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Data.Threads) })
 	require(cmd, "data")
 	return cmd
 }
 
-func (o *evalOptions) check() error {
-	if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", o.rows.path, o.pred, o.rank, o.compare, o.hierarchy); err != nil {
-		return err
+// printEval shows a result to a person, the second model's beside it where there is one.
+// Shares are in percent; the JSON document has fractions.
+func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
+	fmt.Fprintf(a.stdout, "%s on %s: %s instances, %s\n\n", a.style.Bold(what), o.Data.Path, human.Count(int64(r.Instances)), classSet(r))
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head, blank := "in percent\t\t\n", "\t\t\n"
+	if r.Other != nil {
+		head, blank = fmt.Sprintf("in percent\t%s\t%s\t\n", what, o.Compare), "\t\t\t\n"
 	}
-	switch {
-	case o.model == "" && o.pred == "":
-		return usagef("eval: give --model DIR or --pred FILE")
-	case o.model != "" && o.pred != "":
-		return usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
-	case o.cutoff.kind != cutDefault && o.model == "" && !isModel(o.compare):
-		return usagef("eval: --cutoff is for models: a --pred file has its label sets already")
-	case o.rank != "" && o.pred == "":
-		return usagef("eval: --rank goes with --pred: a model makes its own ranking")
-	case o.compare != "" && o.rows.path == fs.Stdin:
-		return usagef("eval: --compare reads the data twice: give --data a file instead of standard input")
+	fmt.Fprint(t, head)
+	notes := printMeasures(t, r, true)
+	if r.Hierarchy != nil {
+		fmt.Fprint(t, blank, "mean losses", blank)
+		notes = append(notes, printMeasures(t, r, false)...)
 	}
-	return nil
+	t.Flush()
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(a.stdout, strings.TrimRight(line, " \n"))
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(a.stdout)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(a.stdout, "  %s\n", a.style.Dim(n))
+	}
+	if o.ByLevel {
+		printLevels(a.stdout, a.style, r)
+	}
+	if o.BySize {
+		printSizes(a.stdout, a.style, r)
+	}
+	printTests(a.stdout, o, r)
 }
 
-// evaluation is one run of eval.
-type evaluation struct {
-	a      *app
-	o      evalOptions
-	first  *model.Model // nil: predictions from a file
-	second *model.Model // nil: none to compare with, or from a file
-	opts   eval.Options
-	known  map[string]bool     // labels of the training data and of --data
-	truth  map[string]bool     // labels of --data
-	given  *taxonomy.Structure // --hierarchy; nil: the model's, if any
-	warned map[string]bool
-	files  []predicted
-}
-
-// predicted are the labels of a file of predictions.
-type predicted struct {
-	path  string
-	names map[string]bool
-}
-
-func runEval(ctx context.Context, a *app, o evalOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	r, err := evaluate(ctx, a, o)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(r)
-	}
-	what := o.model
-	if what == "" {
-		what = o.pred
-	}
-	printEval(a, o, what, r)
-	return nil
-}
-
-// evaluate opens what there is to open and measures.
-func evaluate(ctx context.Context, a *app, o evalOptions) (*eval.Result, error) {
-	e := &evaluation{a: a, o: o, known: map[string]bool{}, truth: map[string]bool{}, warned: map[string]bool{}}
-	defer e.close()
-	var err error
-	if o.model != "" {
-		if e.first, err = openModel(o.model); err != nil {
-			return nil, err
+// printMeasures prints the lines of those in percent, or of the others, and returns what
+// explains them.
+func printMeasures(w io.Writer, r *eval.Result, percent bool) (notes []string) {
+	for _, m := range eval.Measures() {
+		v, ok := m.Of(r)
+		if !ok || m.Name == "" || m.Percent != percent {
+			continue
 		}
-	}
-	if o.compare != "" && isModel(o.compare) {
-		if e.second, err = openModel(o.compare); err != nil {
-			return nil, err
-		}
-	}
-	if err := e.setOptions(ctx); err != nil {
-		return nil, err
-	}
-	var r eval.Result
-	if o.compare == "" {
-		r, err = e.single(ctx)
-	} else {
-		r, err = e.compare(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if r.Instances == 0 {
-		return nil, fs.Inputf(o.rows.path, 0, "no instance to measure")
-	}
-	if err := e.given.CheckLabels(o.hierarchy, append(slices.Sorted(maps.Keys(e.truth)), e.opts.Classes...)); err != nil {
-		return nil, err
-	}
-	e.warnStrange()
-	return &r, nil
-}
-
-func (e *evaluation) close() {
-	for _, m := range []*model.Model{e.first, e.second} {
-		if m != nil {
-			m.Close()
-		}
-	}
-}
-
-// setOptions settles the class set, the sizes and the structure.
-func (e *evaluation) setOptions(ctx context.Context) error {
-	known := e.first
-	if known == nil {
-		known = e.second
-	}
-	var s *taxonomy.Structure
-	if known != nil {
-		e.opts.Classes, e.opts.TrainSizes = known.Labels, sizesOf(known)
-		s = known.Structure
-		for _, name := range known.Labels {
-			e.known[name] = true
-		}
-	}
-	if e.o.hierarchy != "" {
-		var err error
-		if e.given, err = e.a.readHierarchy(ctx, e.o.hierarchy); err != nil {
-			return err
-		}
-		s = e.given
-	}
-	if s != nil {
-		c, err := taxonomy.NewClosure(s)
-		if err != nil {
-			return err
-		}
-		e.opts.Structure = c
-	}
-	switch {
-	case e.o.byLevel && s == nil:
-		return usagef("eval: --by-level needs a class structure: add --hierarchy FILE")
-	case e.o.bySize && known == nil:
-		return usagef("eval: --by-size needs a model, which knows the sizes of the classes in its training data")
-	}
-	e.opts.Ranked = e.first != nil || e.o.rank != ""
-	e.opts.ByLevel = s != nil && (e.o.byLevel || e.a.json)
-	e.opts.BySize = known != nil && (e.o.bySize || e.a.json)
-	return nil
-}
-
-func sizesOf(m *model.Model) []int {
-	sizes := make([]int, len(m.LabelCounts))
-	for i, n := range m.LabelCounts {
-		sizes[i] = int(n)
-	}
-	return sizes
-}
-
-// readHierarchy reads a structure file and passes its warnings on.
-func (a *app) readHierarchy(ctx context.Context, path string) (*taxonomy.Structure, error) {
-	s, warnings, err := taxonomy.ReadFile(ctx, fs.Local{In: a.stdin}, path, taxonomy.Read)
-	for _, w := range warnings {
-		a.ui.Warn("%s", w)
-	}
-	return s, err
-}
-
-// single measures one model or file, streaming.
-func (e *evaluation) single(ctx context.Context) (eval.Result, error) {
-	acc, err := eval.NewAccumulator(e.opts)
-	if err != nil {
-		return eval.Result{}, err
-	}
-	if e.first != nil {
-		err = e.eachOfModel(ctx, "eval", e.first, acc.IDs, func(_ int, truth []int32, out eval.Output) error {
-			acc.Add(truth, out.Predicted, out.Ranked)
-			return nil
-		})
-		return acc.Result(), err
-	}
-	truth, err := e.readTruth(ctx, acc.IDs)
-	if err != nil {
-		return eval.Result{}, err
-	}
-	out, err := e.readOutputs(ctx, e.o.pred, e.o.rank, truth, acc.IDs)
-	if err != nil {
-		return eval.Result{}, err
-	}
-	for i := range truth.len() {
-		acc.Add(truth.row(i), out.pred.row(i), out.ranked.row(i))
-	}
-	return acc.Result(), nil
-}
-
-// isModel tells a model, or the place of one that is being trained, from a prediction file.
-func isModel(path string) bool { return model.IsModel(path) || model.IsUnfinished(path) }
-
-// compare measures two, the second kept in memory while the first streams.
-func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
-	cmp, err := eval.NewComparison(e.opts)
-	if err != nil {
-		return eval.Result{}, err
-	}
-	truth, err := e.readTruth(ctx, cmp.IDs)
-	if err != nil {
-		return eval.Result{}, err
-	}
-	var other outputs
-	if e.second != nil {
-		err = e.eachOfModel(ctx, "eval: "+e.o.compare, e.second, cmp.IDs, func(_ int, _ []int32, out eval.Output) error {
-			other.pred.add(out.Predicted)
-			other.ranked.add(out.Ranked)
-			return nil
-		})
-	} else {
-		other, err = e.readOutputs(ctx, e.o.compare, "", truth, cmp.IDs)
-	}
-	if err != nil {
-		return eval.Result{}, err
-	}
-	if other.pred.len() != truth.len() {
-		return eval.Result{}, e.changed()
-	}
-	if e.first != nil {
-		err = e.eachOfModel(ctx, "eval: "+e.o.model, e.first, cmp.IDs, func(i int, ids []int32, out eval.Output) error {
-			if i >= truth.len() {
-				return e.changed()
+		fmt.Fprintf(w, "%s\t%s\t", m.Name, m.Text(v))
+		if r.Other != nil {
+			other := "-"
+			if v, ok := m.Of(r.Other); ok {
+				other = m.Text(v)
 			}
-			cmp.Add(ids, out, other.row(i))
-			return nil
-		})
-	} else {
-		var out outputs
-		out, err = e.readOutputs(ctx, e.o.pred, e.o.rank, truth, cmp.IDs)
-		for i := 0; err == nil && i < truth.len(); i++ {
-			cmp.Add(truth.row(i), out.row(i), other.row(i))
+			fmt.Fprintf(w, "%s\t", other)
+		}
+		fmt.Fprintln(w)
+		if m.Note != "" {
+			notes = append(notes, fmt.Sprintf("%s: %s", m.Name, m.Note))
 		}
 	}
-	if err != nil {
-		return eval.Result{}, err
-	}
-	r := cmp.Result()
-	if e.second == nil {
-		r.Other.Ranking = nil // a prediction file has no ranking to measure
-	}
-	return r, nil
+	return notes
 }
 
-// changed: the data was not the same when it was read again.
-func (e *evaluation) changed() error {
-	return fs.Inputf(e.o.rows.path, 0, "the file changed while it was read")
+func printLevels(w io.Writer, s console.Style, r *eval.Result) {
+	fmt.Fprintf(w, "\n%s\n", s.Bold("by level (1: the roots), in percent"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "level\tclasses\tmacro F1\tF1\tprecision\trecall\t")
+	for _, l := range r.ByLevel {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, human.Count(int64(l.Classes)),
+			eval.Percent(l.MacroF1), eval.Percent(l.F1), eval.Percent(l.Precision), eval.Percent(l.Recall))
+	}
+	t.Flush()
+}
+
+func printSizes(w io.Writer, s console.Style, r *eval.Result) {
+	fmt.Fprintf(w, "\n%s\n", s.Bold("by training instances of the class, in percent"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := "instances\tclasses\tmacro F1\t"
+	if r.Other != nil {
+		head += "other\tgain\t"
+	}
+	fmt.Fprintln(t, head)
+	for i, b := range r.BySize {
+		fmt.Fprintf(t, "%s\t%s\t%s\t", eval.Range(b.From, b.To), human.Count(int64(b.Classes)), eval.Percent(b.MacroF1))
+		if r.Other != nil && i < len(r.Other.BySize) {
+			fmt.Fprintf(t, "%s\t%+.2f\t", eval.Percent(r.Other.BySize[i].MacroF1), 100*(b.MacroF1-r.Other.BySize[i].MacroF1))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+}
+
+func printTests(w io.Writer, o evaluate.Options, r *eval.Result) {
+	if r.SignTest == nil || r.Wilcoxon == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nagainst %s\n", o.Compare)
+	fmt.Fprintf(w, "  sign test over decisions (micro):    %s won, %s lost, p = %.3g\n",
+		human.Count(r.SignTest.Plus), human.Count(r.SignTest.Minus), r.SignTest.P)
+	fmt.Fprintf(w, "  Wilcoxon over the classes' F1 (macro): statistic %g, p = %.3g\n", r.Wilcoxon.Statistic, r.Wilcoxon.P)
 }
 
 // classSet names the class set of a result.
 func classSet(r *eval.Result) string {
-	classes := counted(int64(r.Classes), "class", "classes")
+	classes := human.Counted(int64(r.Classes), "class", "classes")
 	if r.ClassSet == "training" {
 		return classes + " of the training data"
 	}

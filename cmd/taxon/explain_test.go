@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"taxon/internal/explain"
 )
 
 // Scores of animals by hand: row 2, x7 = 4 and x2 = 2, is a dog: 3.25.
@@ -27,11 +29,11 @@ best classes
 		t.Errorf("exit %d, %s\n%s\nwant\n%s", code, stderr, stdout, want)
 	}
 	code, stdout, _ = runTaxon(t, animalRows, "explain --model $S --data - --label car --top 2 --json", vars)
-	var e explanation
+	var e explain.Explanation
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s", code, err, stdout)
 	}
-	if e.Label != "car" || e.Score != 1 || e.Place != 1 || len(e.Path) != 2 || len(e.Best) != 2 || e.Path[1].Against[0] != (explainTerm{Feature: 7, Value: 1, Gain: -2.5}) {
+	if e.Label != "car" || e.Score != 1 || e.Place != 1 || len(e.Path) != 2 || len(e.Best) != 2 || e.Path[1].Against[0] != (explain.Term{Feature: 7, Value: 1, Gain: -2.5}) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -69,7 +71,7 @@ func TestExplainText(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	code, stdout, stderr := runTaxon(t, "", "explain --model $M --text BARKS --json", vars)
-	var e explanation
+	var e explain.Explanation
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)
 	}
@@ -81,7 +83,7 @@ func TestExplainText(t *testing.T) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	code, stdout, stderr = runTaxon(t, "", "explain --model $M --json --text barks meows", vars)
-	var both []explanation
+	var both []explain.Explanation
 	if err := json.Unmarshal([]byte(stdout), &both); err != nil || code != 0 || len(both) != 2 || both[0].Label != "dog" || both[1].Label != "cat" {
 		t.Errorf("two texts: exit %d, %v, %s: %+v", code, err, stderr, both)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/exit"
+	"taxon/internal/export"
 	"taxon/internal/model"
 )
 
@@ -15,7 +17,7 @@ import (
 func TestExportFormats(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"S": animals(t, 10), "DIR": dir}
-	for _, format := range exportFormats {
+	for _, format := range export.Formats {
 		if format == "model" {
 			continue
 		}
@@ -24,7 +26,7 @@ func TestExportFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := runTaxon(t, "", "export --model $S --format $F --out $OUT --json", vars)
-		var r exportReport
+		var r export.Report
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Format != format || r.Nodes != 6 {
 			t.Fatalf("%s: exit %d, %v: %s %s", format, code, err, stdout, stderr)
 		}
@@ -62,7 +64,7 @@ func TestExportLiblinearSize(t *testing.T) {
 		"export --model $M --format liblinear --out $W/":       "at least 6GiB: use npz",
 		"export --model $M --format npz --out $W --force-size": "goes with --format liblinear",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 	}
@@ -107,11 +109,11 @@ func TestExportModelOver(t *testing.T) {
 	}
 	for _, line := range []string{"--out $OTHER", "--out $OTHER/", "--out $OTHER --values float16"} {
 		code, _, stderr := runTaxon(t, "", "export --model $S --format model "+line, vars)
-		if code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "exists already: choose another --out, or use --force") {
+		if code != exit.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "exists already: choose another --out, or use --force") {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "export --job j --coordinator 127.0.0.1:1 --format model --out $OTHER", vars); code != exitUsage || !strings.Contains(stderr, "exists already") {
+	if code, _, stderr := runTaxon(t, "", "export --job j --coordinator 127.0.0.1:1 --format model --out $OTHER", vars); code != exit.Usage || !strings.Contains(stderr, "exists already") {
 		t.Errorf("a job's: exit %d, %q", code, stderr)
 	}
 	if after, err := os.ReadFile(filepath.Join(other, "manifest.json")); err != nil || !bytes.Equal(after, before) {
@@ -125,7 +127,7 @@ func TestExportModelOver(t *testing.T) {
 	if m, err := model.ReadManifest(other); err != nil || m.Pruned == nil {
 		t.Errorf("--force replaced nothing (%v)", err)
 	}
-	if code, _, stderr := runTaxon(t, "", "export --model $S --out $NEW.txt --force", vars); code != exitUsage || !strings.Contains(stderr, "goes with --format model") {
+	if code, _, stderr := runTaxon(t, "", "export --model $S --out $NEW.txt --force", vars); code != exit.Usage || !strings.Contains(stderr, "goes with --format model") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -135,7 +137,7 @@ func TestExportModelAuto(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"S": animals(t, 10), "P": filepath.Join(dir, "small"), "DATA": writeText(t, "test.svm", "car 7:1\ndog 2:2 7:4\ndog 7:2\n")}
 	code, stdout, stderr := runTaxon(t, "", "export --model $S --format model --threshold auto --data $DATA --out $P/ --json", vars)
-	r := exportReport{pruneReport: &pruneReport{}}
+	var r export.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s %s", code, err, stdout, stderr)
 	}

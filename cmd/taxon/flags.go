@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"taxon/internal/human"
 )
 
 const groupAnnotation = "taxon_group"
@@ -178,7 +179,7 @@ func (v *choiceValue) Set(s string) error {
 			return nil
 		}
 	}
-	if near := nearest(s, v.choices); near != "" {
+	if near := human.Nearest(s, v.choices); near != "" {
 		return valuef("did you mean %s?", near)
 	}
 	return valuef("must be one of %s", strings.Join(v.choices, ", "))
@@ -197,7 +198,7 @@ func (v *bytesValue) String() string {
 	if v.p == nil || *v.p == 0 {
 		return ""
 	}
-	return formatBytes(*v.p)
+	return human.Bytes(*v.p)
 }
 func (v *bytesValue) Type() string { return "size" }
 func (v *bytesValue) Set(s string) error {

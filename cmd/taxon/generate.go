@@ -6,8 +6,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/generate"
+	"taxon/internal/human"
 )
 
 // generateOptions are the flags of generate.
@@ -103,11 +105,11 @@ func joinNames(names []string) string {
 // shape is what the flags ask for.
 func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 	if o.dag && o.tree {
-		return generate.Shape{}, usagef("%s: --tree and --dag exclude each other", verb)
+		return generate.Shape{}, exit.Usagef("%s: --tree and --dag exclude each other", verb)
 	}
 	s, err := generate.Like(o.like, o.scale)
 	if err != nil {
-		return s, usagef("%s: %v", verb, err)
+		return s, exit.Usagef("%s: %v", verb, err)
 	}
 	for _, c := range []struct {
 		to   *int
@@ -134,7 +136,7 @@ func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 		return s, err
 	}
 	if err := s.Validate(); err != nil {
-		return s, usagef("%s: %v", verb, err)
+		return s, exit.Usagef("%s: %v", verb, err)
 	}
 	return s, nil
 }
@@ -149,15 +151,15 @@ func (o *shapeOptions) fits(verb string, s generate.Shape) error {
 	}
 	switch {
 	case s.Classes > s.Instances && o.instances == 0 && o.classes == 0:
-		return usagef("%s: --scale %g leaves %s for %d classes, and each class needs one: choose a larger --scale", verb, o.scale,
-			counted(int64(s.Instances), "instance", "instances"), s.Classes)
+		return exit.Usagef("%s: --scale %g leaves %s for %d classes, and each class needs one: choose a larger --scale", verb, o.scale,
+			human.Counted(int64(s.Instances), "instance", "instances"), s.Classes)
 	case s.Classes > s.Instances:
-		return usagef("%s: more classes, by %s, than instances, by %s: each class needs one", verb,
+		return exit.Usagef("%s: more classes, by %s, than instances, by %s: each class needs one", verb,
 			from(o.classes, "--classes", s.Classes), from(o.instances, "--instances", s.Instances))
 	case s.Internals > s.Classes:
-		return usagef("%s: --internals %d: at most as many as classes, %d", verb, s.Internals, s.Classes)
+		return exit.Usagef("%s: --internals %d: at most as many as classes, %d", verb, s.Internals, s.Classes)
 	case s.Depth == 1 && s.Internals > 1:
-		return usagef("%s: --depth 1 leaves room for one inner node, the root, not for --internals %d", verb, s.Internals)
+		return exit.Usagef("%s: --depth 1 leaves room for one inner node, the root, not for --internals %d", verb, s.Internals)
 	}
 	return nil
 }
@@ -187,14 +189,14 @@ func runGenerate(cmd *cobra.Command, a *app, o generateOptions) error {
 func printGenerated(a *app, out string, r *generate.Report) {
 	s := r.Shape
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
-	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(out))
-	row("instances", fmt.Sprintf("%s, and %s for testing", formatCount(int64(s.Instances)), formatCount(int64(s.Test))))
-	row("features", formatCount(int64(s.Features)))
-	row("classes", formatCount(int64(s.Classes))+perInstance(r.Labels, int64(s.Instances)))
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
+	row("instances", fmt.Sprintf("%s, and %s for testing", human.Count(int64(s.Instances)), human.Count(int64(s.Test))))
+	row("features", human.Count(int64(s.Features)))
+	row("classes", human.Count(int64(s.Classes))+perInstance(r.Labels, int64(s.Instances)))
 	if r.Nodes > 0 {
-		row("hierarchy", fmt.Sprintf("%s nodes, %s edges", formatCount(int64(r.Nodes)), formatCount(int64(r.Edges))))
+		row("hierarchy", fmt.Sprintf("%s nodes, %s edges", human.Count(int64(r.Nodes)), human.Count(int64(r.Edges))))
 	}
-	row("size", formatBytes(r.Bytes))
+	row("size", human.Bytes(r.Bytes))
 	next := fmt.Sprintf("taxon train --data %s", fs.Join(out, generate.TrainFile))
 	if r.Nodes > 0 {
 		next += " --hierarchy " + fs.Join(out, generate.HierarchyFile)

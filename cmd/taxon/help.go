@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-const helpWidth = 80
+	"taxon/internal/console"
+	"taxon/internal/exit"
+)
 
 func newHelpCmd(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
@@ -33,9 +34,9 @@ func newHelpCmd(root *cobra.Command) *cobra.Command {
 			switch {
 			case err != nil || len(rest) == 0 || cmd == root:
 			case cmd.HasSubCommands():
-				return usagef("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
+				return exit.Usagef("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
 			default:
-				return usagef("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
+				return exit.Usagef("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
 			}
 			if len(args) > 0 && (err != nil || cmd == root || len(rest) > 0) {
 				return unknownVerb(root, args[len(args)-max(1, len(rest))])
@@ -47,7 +48,7 @@ func newHelpCmd(root *cobra.Command) *cobra.Command {
 }
 
 // writeHelp prints the help of one command, or the list of verbs for the root.
-func writeHelp(w io.Writer, s style, cmd *cobra.Command) {
+func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 	if !cmd.HasParent() {
 		writeRootHelp(w, s, cmd)
 		return
@@ -57,37 +58,37 @@ func writeHelp(w io.Writer, s style, cmd *cobra.Command) {
 		about = cmd.Short
 	}
 	if !strings.Contains(about, "\n") {
-		about = fold(about, helpWidth, 0)
+		about = console.Fold(about, console.Width, 0)
 	}
 	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(about))
-	fmt.Fprintf(w, "%s\n  %s\n", s.bold("Usage"), cmd.UseLine())
+	fmt.Fprintf(w, "%s\n  %s\n", s.Bold("Usage"), cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\n%s\n", s.bold("Verbs"))
+		fmt.Fprintf(w, "\n%s\n", s.Bold("Verbs"))
 		writeVerbs(w, cmd.Commands(), func(*cobra.Command) bool { return true })
 	}
 	for _, title := range flagGroups(cmd) {
-		fmt.Fprintf(w, "\n%s\n", s.bold(title))
+		fmt.Fprintf(w, "\n%s\n", s.Bold(title))
 		writeFlags(w, cmd, title)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(w, "\n%s\n", s.bold("Examples"))
+		fmt.Fprintf(w, "\n%s\n", s.Bold("Examples"))
 		for _, line := range strings.Split(strings.TrimSpace(cmd.Example), "\n") {
 			fmt.Fprintf(w, "  %s\n", strings.TrimSpace(line))
 		}
 	}
 }
 
-func writeRootHelp(w io.Writer, s style, root *cobra.Command) {
-	fmt.Fprintf(w, "%s\n\n%s\n  taxon VERB [flags]\n", fold("taxon: "+root.Short, helpWidth, 0), s.bold("Usage"))
+func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
+	fmt.Fprintf(w, "%s\n\n%s\n  taxon VERB [flags]\n", console.Fold("taxon: "+root.Short, console.Width, 0), s.Bold("Usage"))
 	for _, g := range root.Groups() {
 		in := func(c *cobra.Command) bool { return c.GroupID == g.ID }
 		if !anyVerb(root.Commands(), in) {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s\n", s.bold(g.Title))
+		fmt.Fprintf(w, "\n%s\n", s.Bold(g.Title))
 		writeVerbs(w, root.Commands(), in)
 	}
-	fmt.Fprintf(w, "\n%s\n", s.bold(otherFlags))
+	fmt.Fprintf(w, "\n%s\n", s.Bold(otherFlags))
 	writeFlags(w, root, otherFlags)
 	fmt.Fprintf(w, "\n`taxon help VERB` tells more.\n")
 }
@@ -119,7 +120,7 @@ func writeVerbs(w io.Writer, cmds []*cobra.Command, in func(*cobra.Command) bool
 	slices.SortStableFunc(cmds, func(a, b *cobra.Command) int { return strings.Compare(order(a), order(b)) })
 	for _, c := range cmds {
 		if shown(c) && in(c) {
-			fmt.Fprintf(w, "  %-13s%s\n", c.Name(), fold(c.Short, helpWidth, 15))
+			fmt.Fprintf(w, "  %-13s%s\n", c.Name(), console.Fold(c.Short, console.Width, 15))
 		}
 	}
 }
@@ -168,32 +169,11 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
 			usage += " (default " + d + ")"
 		}
 		if len(head) > column-2 {
-			fmt.Fprintf(w, "%s\n%*s%s\n", head, column, "", fold(usage, helpWidth, column))
+			fmt.Fprintf(w, "%s\n%*s%s\n", head, column, "", console.Fold(usage, console.Width, column))
 			return
 		}
-		fmt.Fprintf(w, "%-*s%s\n", column, head, fold(usage, helpWidth, column))
+		fmt.Fprintf(w, "%-*s%s\n", column, head, console.Fold(usage, console.Width, column))
 	}
 	cmd.LocalFlags().VisitAll(visit)
 	cmd.InheritedFlags().VisitAll(visit)
-}
-
-// fold breaks a text into lines of at most width columns, each but the first indented.
-func fold(text string, width, indent int) string {
-	var b strings.Builder
-	column := indent
-	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
 }

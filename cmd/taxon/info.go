@@ -15,7 +15,10 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/internal/dataset"
+	"taxon/internal/evaluate"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/model"
 	"taxon/internal/planinfo"
 	"taxon/internal/taxonomy"
@@ -49,9 +52,9 @@ func newInfoCmd(a *app) *cobra.Command {
 			case len(args) == 0 && (o.plan.data != "" || o.plan.shape.like != ""): // judged by planOptions.check
 				return nil
 			case len(args) == 0 || len(args) == 1 && args[0] == "":
-				return usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
+				return exit.Usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
 			case len(args) > 1:
-				return usagef("info: unexpected argument %q: one PATH at a time", args[1])
+				return exit.Usagef("info: unexpected argument %q: one PATH at a time", args[1])
 			}
 			return nil
 		},
@@ -330,7 +333,7 @@ func (i *info) countRows(ctx context.Context, a *app, f *fs.File, in io.Reader, 
 		d.Instances++
 		d.LabelEntries += int64(len(row.Labels))
 		d.MaxLabels = max(d.MaxLabels, int64(len(row.Labels)))
-		line.Set(f.BytesRead(), formatCount(d.Instances)+" instances")
+		line.Set(f.BytesRead(), human.Count(d.Instances)+" instances")
 	}
 	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(names)), ratio(d.LabelEntries, d.Instances), describeSizes(sizes)
 	if !o.text {
@@ -370,7 +373,7 @@ func (i *info) addTraining(ctx context.Context, a *app, o infoOptions, names []s
 	var s *taxonomy.Structure
 	if o.hierarchy != "" {
 		var err error
-		if s, err = a.readHierarchy(ctx, o.hierarchy); err != nil {
+		if s, err = evaluate.ReadHierarchy(ctx, fs.Local{In: a.stdin}, o.hierarchy, a.ui); err != nil {
 			return err
 		}
 		if err := s.CheckLabels(o.hierarchy, names); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"taxon/internal/exit"
 	"testing"
 )
 
@@ -28,7 +29,7 @@ func TestInfoParts(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"info $DIR/none", "info $DIR/none*"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage {
 			t.Errorf("%s: exit %d: %s", line, code, stderr)
 		}
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
+	"taxon/internal/human"
+	"taxon/internal/model"
 	"taxon/internal/planinfo"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -80,11 +83,11 @@ func choiceNone(f *pflag.FlagSet, o *shapeOptions) {
 func (o *planOptions) check(args []string) (string, error) {
 	switch {
 	case !o.plan && (o.data != "" || o.shape.like != ""):
-		return "", usagef("info: --data and --like go with --plan")
+		return "", exit.Usagef("info: --data and --like go with --plan")
 	case o.shape.like != "" && (o.data != "" || len(args) > 0):
-		return "", usagef("info: --like needs no data: leave PATH out")
+		return "", exit.Usagef("info: --like needs no data: leave PATH out")
 	case o.data != "" && len(args) > 0:
-		return "", usagef("info: PATH and --data name the same thing: give one of them")
+		return "", exit.Usagef("info: PATH and --data name the same thing: give one of them")
 	case o.data != "":
 		return o.data, nil
 	case len(args) > 0:
@@ -131,7 +134,7 @@ func (i *info) addPlan(o infoOptions, d *taxonv1.Data, s *taxonomy.Structure) er
 	if err != nil {
 		return err
 	}
-	threads := workers(o.threads)
+	threads := model.Threads(o.threads)
 	m := j.Estimate.Alone(uint32(threads))
 	i.Memory, i.Seconds = &m, planinfo.Seconds(j, min(threads, runtime.NumCPU()))
 	if o.plan.plan {
@@ -144,22 +147,22 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 	if i == nil {
 		return
 	}
-	p.row("plan", "%s terminals in %s blocks, %s feature ranges: %s tasks a sweep, about %d sweeps to a gap of 1e-2", formatCount(int64(i.Terminals)),
-		formatCount(int64(i.Blocks)), formatCount(int64(i.Ranges)), formatCount(int64(i.TasksSweep)), i.Sweeps)
-	p.row("sweep", "%.3g visits (nonzeros times classes), about %s written, %s moved", i.Visits, formatBytes(i.StoredSweep), formatBytes(i.BytesSweep))
+	p.row("plan", "%s terminals in %s blocks, %s feature ranges: %s tasks a sweep, about %d sweeps to a gap of 1e-2", human.Count(int64(i.Terminals)),
+		human.Count(int64(i.Blocks)), human.Count(int64(i.Ranges)), human.Count(int64(i.TasksSweep)), i.Sweeps)
+	p.row("sweep", "%.3g visits (nonzeros times classes), about %s written, %s moved", i.Visits, human.Bytes(i.StoredSweep), human.Bytes(i.BytesSweep))
 	fits := ""
 	if i.Fits != nil && *i.Fits {
 		fits = ": it fits"
 	} else if i.Fits != nil {
 		fits = ": it does not fit; give more memory or fewer slots"
 	}
-	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", formatBytes(i.WorkerMemory), formatBytes(i.WorkerLeast), formatBytes(i.StoreMemory), fits)
+	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", human.Bytes(i.WorkerMemory), human.Bytes(i.WorkerLeast), human.Bytes(i.StoreMemory), fits)
 	accuracy := "within a factor of three"
 	if i.CPUSeconds < factorHoldsFrom {
 		accuracy = "likely less: short trainings are overestimated"
 	}
 	p.row("CPU", "about %s, %s", formatLong(i.CPUSeconds), accuracy)
-	width := max(4, len(formatCount(int64(i.Speedup[len(i.Speedup)-1].Cores))))
+	width := max(4, len(human.Count(int64(i.Speedup[len(i.Speedup)-1].Cores))))
 	for k, s := range i.Speedup {
 		name := ""
 		if k == 0 {
@@ -171,9 +174,9 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 		}
 		speedup := strconv.FormatFloat(s.Speedup, 'g', 3, 64)
 		if s.Speedup >= 100 {
-			speedup = formatCount(int64(s.Speedup))
+			speedup = human.Count(int64(s.Speedup))
 		}
-		p.row(name, "%*s: %s, %s times as fast%s", width, formatCount(int64(s.Cores)), formatLong(s.Seconds), speedup, limit)
+		p.row(name, "%*s: %s, %s times as fast%s", width, human.Count(int64(s.Cores)), formatLong(s.Seconds), speedup, limit)
 	}
 }
 
@@ -186,5 +189,5 @@ func formatLong(seconds float64) string {
 	if seconds >= 7200 {
 		return fmt.Sprintf("%.3g h", seconds/3600)
 	}
-	return formatSeconds(seconds)
+	return human.Seconds(seconds)
 }

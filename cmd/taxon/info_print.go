@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/internal/human"
 )
 
 // printInfo shows an info to a person.
@@ -13,16 +14,16 @@ func printInfo(a *app, i *info) {
 		"shape": "data that generate would make"}[i.Kind]
 	size := ""
 	if i.Bytes > 0 {
-		size = ", " + formatBytes(i.Bytes)
+		size = ", " + human.Bytes(i.Bytes)
 	}
-	fmt.Fprintf(a.stdout, "%s: %s%s\n", a.style.bold(i.Path), kind, size)
+	fmt.Fprintf(a.stdout, "%s: %s%s\n", a.style.Bold(i.Path), kind, size)
 	p := infoPrinter{a}
 	p.training(i)
 	p.data(i.dataInfo)
 	p.structure(i)
 	p.memory(i.Memory)
 	if i.Seconds > 0 {
-		p.row("time", "about %s to a gap of 1e-2 at C = 1, within a factor of three", formatSeconds(i.Seconds))
+		p.row("time", "about %s to a gap of 1e-2 at C = 1, within a factor of three", human.Seconds(i.Seconds))
 	}
 	p.plan(i.Plan)
 	for _, n := range i.Notes {
@@ -47,39 +48,39 @@ func (p infoPrinter) training(i *info) {
 	if r.Gap != nil {
 		gap = fmt.Sprintf("gap %.3g", *r.Gap)
 	}
-	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"), formatSeconds(r.Seconds))
+	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"), human.Seconds(r.Seconds))
 	for _, c := range r.CapsBefore {
 		p.row("before", "%s", capsThen(c))
 	}
 	if i.Pruned != nil {
-		p.row("pruned", "threshold %g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, formatCount(i.Pruned.Entries), i.Pruned.Values)
+		p.row("pruned", "threshold %g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, human.Count(i.Pruned.Entries), i.Pruned.Values)
 		p.row("weights", "sha256 %s", r.WeightsSHA256)
 		return
 	}
-	p.row("weights", "%s stored, sha256 %s", formatCount(int64(i.Counts.Overrides)), r.WeightsSHA256)
+	p.row("weights", "%s stored, sha256 %s", human.Count(int64(i.Counts.Overrides)), r.WeightsSHA256)
 }
 
 func (p infoPrinter) data(d *dataInfo) {
 	if d == nil {
 		return
 	}
-	p.row("instances", "%s%s", formatCount(d.Instances), prefixed(d.Form))
+	p.row("instances", "%s%s", human.Count(d.Instances), prefixed(d.Form))
 	if d.Features != nil {
-		p.row("features", "%s", formatCount(*d.Features))
+		p.row("features", "%s", human.Count(*d.Features))
 	}
 	if d.Nonzeros != nil {
-		p.row("nonzeros", "%s%s", formatCount(*d.Nonzeros), perInstance(*d.Nonzeros, d.Instances))
+		p.row("nonzeros", "%s%s", human.Count(*d.Nonzeros), perInstance(*d.Nonzeros, d.Instances))
 	}
-	p.row("classes", "%s%s", formatCount(d.Labels), labelsEach(d))
+	p.row("classes", "%s%s", human.Count(d.Labels), labelsEach(d))
 	if s := d.ClassSizes; s != nil {
-		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", formatCount(s.Min), formatCount(s.Median), s.Mean, formatCount(s.Max))
+		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", human.Count(s.Min), human.Count(s.Median), s.Mean, human.Count(s.Max))
 		var bins []string
 		for _, b := range s.Bins {
 			to := "+"
 			if b.To != nil {
 				to = fmt.Sprintf("-%d", *b.To)
 			}
-			bins = append(bins, fmt.Sprintf("%d%s: %s", b.From, to, formatCount(int64(b.Classes))))
+			bins = append(bins, fmt.Sprintf("%d%s: %s", b.From, to, human.Count(int64(b.Classes))))
 		}
 		p.row("", "%s", strings.Join(bins, "   "))
 	}
@@ -101,14 +102,14 @@ func prefixed(s string) string {
 
 func (p infoPrinter) structure(i *info) {
 	if s := i.Structure; s != nil {
-		p.row("structure", "%s, %s, %s, %s, depth %d", counted(int64(s.Nodes), "node", "nodes"), counted(int64(s.Edges), "edge", "edges"),
-			counted(int64(s.Roots), "root", "roots"), counted(int64(s.Leaves), "leaf", "leaves"), s.Depth)
+		p.row("structure", "%s, %s, %s, %s, depth %d", human.Counted(int64(s.Nodes), "node", "nodes"), human.Counted(int64(s.Edges), "edge", "edges"),
+			human.Counted(int64(s.Roots), "root", "roots"), human.Counted(int64(s.Leaves), "leaf", "leaves"), s.Depth)
 		if s.MultiParent > 0 {
-			p.row("", "%s with more than one parent", counted(int64(s.MultiParent), "node", "nodes"))
+			p.row("", "%s with more than one parent", human.Counted(int64(s.MultiParent), "node", "nodes"))
 		}
 		if i.dataInfo != nil {
-			p.row("", "classes: %s at leaves, %s at internal nodes, %s outside", formatCount(int64(s.LabelsLeaves)),
-				formatCount(int64(s.LabelsInside)), formatCount(int64(s.LabelsAbsent)))
+			p.row("", "classes: %s at leaves, %s at internal nodes, %s outside", human.Count(int64(s.LabelsLeaves)),
+				human.Count(int64(s.LabelsInside)), human.Count(int64(s.LabelsAbsent)))
 		}
 	}
 	if t := i.Tree; t != nil {
@@ -116,13 +117,13 @@ func (p infoPrinter) structure(i *info) {
 		if t.Virtual {
 			virtual = ", a virtual root"
 		}
-		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", counted(int64(t.Nodes), "node", "nodes"), counted(int64(t.Terminals), "terminal", "terminals"),
-			formatCount(int64(t.Spawned)), formatCount(int64(t.Internals)), virtual, t.Depth)
+		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", human.Counted(int64(t.Nodes), "node", "nodes"), human.Counted(int64(t.Terminals), "terminal", "terminals"),
+			human.Count(int64(t.Spawned)), human.Count(int64(t.Internals)), virtual, t.Depth)
 	}
 }
 
 func (p infoPrinter) memory(m *method.Memory) {
 	if m != nil {
-		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s)", formatBytes(int64(m.Total)), formatBytes(int64(m.Data)), formatBytes(int64(m.State)), formatBytes(int64(m.Scratch)), formatBytes(int64(m.Process)))
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s)", human.Bytes(int64(m.Total)), human.Bytes(int64(m.Data)), human.Bytes(int64(m.State)), human.Bytes(int64(m.Scratch)), human.Bytes(int64(m.Process)))
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/dataset"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/train"
 )
 
@@ -78,13 +80,13 @@ type ingestReport struct {
 
 func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	if slices.Contains(o.data, "") {
-		return usagef("ingest: --data \"\": name a file, or - for standard input")
+		return exit.Usagef("ingest: --data \"\": name a file, or - for standard input")
 	}
 	if err := oneStdin("ingest", "--data", o.data...); err != nil {
 		return err
 	}
 	began := time.Now()
-	progress, end := train.IngestLines(a.told())
+	progress, end := train.IngestLines(a.ui)
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
 		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased,
@@ -113,13 +115,13 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 
 func printIngest(a *app, r ingestReport) {
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
-	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(r.Out))
-	row("instances", formatCount(r.Instances))
-	row("features", formatCount(r.Features))
-	row("nonzeros", formatCount(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
-	row("labels", formatCount(r.Labels)+perInstance(r.LabelEntries, r.Instances))
-	row("size", formatBytes(r.Bytes))
-	row("time", formatSeconds(r.Seconds))
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(r.Out))
+	row("instances", human.Count(r.Instances))
+	row("features", human.Count(r.Features))
+	row("nonzeros", human.Count(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
+	row("labels", human.Count(r.Labels)+perInstance(r.LabelEntries, r.Instances))
+	row("size", human.Bytes(r.Bytes))
+	row("time", human.Seconds(r.Seconds))
 }
 
 // perInstance is the mean of n over the instances, in brackets.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/fs"
+	"taxon/internal/human"
 )
 
 // parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain
@@ -45,7 +46,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 		f := cmd.Flags().Lookup(key)
 		switch {
 		case f == nil || key == "job":
-			if s := nearest(key, flagNames(cmd)); s != "" {
+			if s := human.Nearest(key, flagNames(cmd)); s != "" {
 				return fs.Inputf(path, at, "unknown flag %q: did you mean %s?", key, s)
 			}
 			return fs.Inputf(path, at, "unknown flag %q: they are those of `taxon help %s`", key, cmd.Name())

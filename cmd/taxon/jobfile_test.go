@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"taxon/internal/human"
 )
 
 // jobFlags is a command with flags of each kind.
@@ -66,7 +67,7 @@ func FuzzJobFile(f *testing.F) {
 	f.Add([]byte("data: [a, 'b', \"c\"]\nC: 1 # x\n- y\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cmd, _, _, _ := jobFlags()
-		if err := parseJobFile(cmd, "job.yaml", data); err != nil && strings.Contains(oneLine(err.Error()), "\n") {
+		if err := parseJobFile(cmd, "job.yaml", data); err != nil && strings.Contains(human.OneLine(err.Error()), "\n") {
 			t.Errorf("an error of several lines: %q", err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/client"
+	"taxon/internal/human"
 	"taxon/internal/jobs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -80,7 +81,7 @@ func keptText(k *taxonv1.Kept) string {
 	}
 	text := "until " + time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.DateOnly)
 	if k.GetJobs() <= fewJobs {
-		text += ", or " + counted(int64(k.GetJobs()), "more job", "more jobs")
+		text += ", or " + human.Counted(int64(k.GetJobs()), "more job", "more jobs")
 	}
 	return text
 }
@@ -114,11 +115,11 @@ func newJobsCmd(a *app) *cobra.Command {
 				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
 			gap, eta := "-", "-"
 			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-				l.Gap, gap = &c.Gap, formatGap(c.GetGap())
+				l.Gap, gap = &c.Gap, human.Gap(c.GetGap())
 			}
 			if s := j.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
 				l.ETASeconds = &s
-				if left := formatLeft(s); left != "" {
+				if left := human.Left(s); left != "" {
 					eta = left
 				}
 			}
@@ -274,7 +275,7 @@ func newDrainCmd(a *app) *cobra.Command {
 		if a.json {
 			return a.printJSON(workerLineOf(w))
 		}
-		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), counted(int64(w.GetRunning()), "task", "tasks"))
+		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), human.Counted(int64(w.GetRunning()), "task", "tasks"))
 		return nil
 	})
 }
@@ -319,6 +320,6 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 	if l.GetAttempt() > 0 {
 		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), oneLine(l.GetText()), where)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), human.OneLine(l.GetText()), where)
 	return err
 }

@@ -18,11 +18,14 @@ import (
 	"syscall"
 	"time"
 
+	"taxon/internal/console"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 )
 
 func main() {
-	ctx, stop := withSignals(context.Background(), func() { os.Exit(exitInterrupted) })
+	ctx, stop := withSignals(context.Background(), func() { os.Exit(exit.Interrupted) })
 	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -50,7 +53,7 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 				switch {
 				case first.IsZero():
 					first = time.Now()
-					cancel(errInterrupted)
+					cancel(exit.ErrInterrupted)
 				case time.Since(first) >= signalsApart:
 					kill()
 				}
@@ -75,26 +78,26 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 
 func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
-	a := &app{stdin: newCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: newUI(errw), style: newStyle(out), args: args, terminal: onTerminal(in, errw)}
+	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw), style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
-			fmt.Fprintf(errw, "taxon: %s\n", oneLine(fs.Fault(r).Error()))
-			code = exitFailed
+			fmt.Fprintf(errw, "taxon: %s\n", human.OneLine(fs.Fault(r).Error()))
+			code = exit.Failed
 		} else if r != nil {
 			a.ui.Close()
-			fmt.Fprintf(errw, "taxon: internal error: %s%s; please report\n", oneLine(fmt.Sprint(r)), panicPlace())
-			code = exitFailed
+			fmt.Fprintf(errw, "taxon: internal error: %s%s; please report\n", human.OneLine(fmt.Sprint(r)), panicPlace())
+			code = exit.Failed
 		}
 	}()
 	debug.SetPanicOnFault(true)
 	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
 	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
-		err = withStatus(exitFailed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
+		err = exit.Errorf(exit.Failed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
 	}
 	if err == nil {
-		return exitDone
+		return exit.Done
 	}
 	code, line := describe(ctx, err)
 	if line != "" {

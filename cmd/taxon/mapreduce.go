@@ -11,6 +11,7 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/internal/engine"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/mapreduce"
 	"taxon/internal/mapreduce/driver"
@@ -59,7 +60,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 // checkMapReduce is check, and refuses what means nothing to the engine.
 func (o *trainOptions) checkMapReduce(verb string) error {
 	if o.mr.on() && o.store == "badger" {
-		return usagef("%s: --store badger: leave it out with --engine mapreduce, whose values lie in the state folder", verb)
+		return exit.Usagef("%s: --store badger: leave it out with --engine mapreduce, whose values lie in the state folder", verb)
 	}
 	return o.mr.check(verb)
 }
@@ -70,7 +71,7 @@ func (o *mapReduceOptions) check(verb string) error {
 		return aboutOptions(verb, o.Check())
 	}
 	if name := o.Given(); name != "" {
-		return usagef("%s: --%s: is for --engine mapreduce: add that, or leave this out", verb, name)
+		return exit.Usagef("%s: --%s: is for --engine mapreduce: add that, or leave this out", verb, name)
 	}
 	return nil
 }
@@ -79,7 +80,7 @@ func (o *mapReduceOptions) check(verb string) error {
 func aboutOptions(verb string, err error) error {
 	var in *fs.InputError
 	if errors.As(err, &in) && in.Path == "" {
-		return usagef("%s: %w", verb, err)
+		return exit.Usagef("%s: %w", verb, err)
 	}
 	return err
 }
@@ -118,7 +119,7 @@ func (m *mapReduceRun) Configure(ctx context.Context, t *train.Training, from *e
 	if err != nil {
 		return "", err
 	}
-	runner, err := o.NewRunner(ctx, t.Spec, data, m.state, workers(m.o.threads))
+	runner, err := o.NewRunner(ctx, t.Spec, data, m.state, model.Threads(m.o.threads))
 	if err != nil {
 		return "", aboutOptions("train", err)
 	}

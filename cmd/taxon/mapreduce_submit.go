@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/console"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/jobs"
 	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
@@ -30,12 +33,12 @@ var notForMapReduce = []string{"coordinator", "replicas", "in-place", "name"}
 func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 	for _, name := range notForMapReduce {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			return usagef("submit: --%s: leave it out with --engine mapreduce, which needs no coordinator", name)
+			return exit.Usagef("submit: --%s: leave it out with --engine mapreduce, which needs no coordinator", name)
 		}
 	}
 	t := &o.train
 	if len(t.data) == 0 || t.out == "" {
-		return usagef("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
+		return exit.Usagef("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
 	}
 	t.mr.engine, t.stores, t.cutoff = engineMapReduce, 1, "none"
 	if o.wait {
@@ -48,7 +51,7 @@ func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 		return err
 	}
 	if oneStdin("submit", "--data", append([]string{fs.Stdin}, t.data...)...) != nil {
-		return usagef("submit: standard input ends with this command: give files, or add --wait")
+		return exit.Usagef("submit: standard input ends with this command: give files, or add --wait")
 	}
 	return startDriver(cmd, a, o)
 }
@@ -66,17 +69,17 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	d, err := driver.Start(cmd.Context(), dir, args)
 	var early *driver.EarlyEnd
 	switch {
-	case errors.As(err, &early) && early.Status == exitUsage:
+	case errors.As(err, &early) && early.Status == exit.Usage:
 		_ = fs.RemoveOwn(dir)
-		return usagef("%s", early.Line)
+		return exit.Usagef("%s", early.Line)
 	case early != nil:
-		return withStatus(exitFailed, "submit: %w", err)
+		return exit.Errorf(exit.Failed, "submit: %w", err)
 	case err != nil:
 		return err
 	}
 	log, _ := os.ReadFile(d.Log) // the driver has read the data by now
 	for line := range strings.Lines(string(log)) {
-		if w, ok := strings.CutPrefix(line, warningLead); ok {
+		if w, ok := strings.CutPrefix(line, console.WarningLead); ok {
 			a.ui.Warn("%s", w)
 		}
 	}
@@ -113,10 +116,10 @@ func endedDocument(report *model.Report, err error) func(string, *taxonv1.JobSta
 		doc := documentOf(last)
 		doc.Job, doc.State, doc.Error, doc.Report = job, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
 		if err != nil {
-			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), oneLine(err.Error())
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), human.OneLine(err.Error())
 		}
-		var status *statusError
-		if isCancelled(err) || errors.As(err, &status) && status.Code == exitInterrupted {
+		var status *exit.Error
+		if isCancelled(err) || errors.As(err, &status) && status.Code == exit.Interrupted {
 			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		return doc
@@ -131,9 +134,9 @@ func driverGone(ctx context.Context, verb, addr string) error {
 	case e == nil:
 		return err
 	case e.Document == nil:
-		return withStatus(exitFailed, "%s: %w", verb, e)
+		return exit.Errorf(exit.Failed, "%s: %w", verb, e)
 	}
-	return usagef("%s: %w", verb, e)
+	return exit.Usagef("%s: %w", verb, e)
 }
 
 // showEnded shows how a job has ended whose driver is asked for it and has ended in order;
@@ -150,7 +153,7 @@ func showEnded(a *app, job string, err error) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintln(a.stdout, a.style.bold(job))
+	fmt.Fprintln(a.stdout, a.style.Bold(job))
 	row("state", "%s; its driver has ended", doc.State)
 	row("sweep", "%d", doc.Sweep)
 	if r := doc.Report; r != nil {
@@ -164,7 +167,7 @@ func showEnded(a *app, job string, err error) error {
 	}
 	row("log", "%s", e.Log)
 	if doc.Error != "" {
-		row("error", "%s", oneLine(doc.Error))
+		row("error", "%s", human.OneLine(doc.Error))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/dataset"
+	"taxon/internal/exit"
 	"taxon/internal/mapreduce"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -34,7 +35,7 @@ func newMapReduceTaskCmd(a *app) *cobra.Command {
 			case "reduce":
 				return t.Tell(t.Reduce(cmd.Context()))
 			}
-			return usagef("mapreduce-task: %q: give map or reduce", args[0])
+			return exit.Usagef("mapreduce-task: %q: give map or reduce", args[0])
 		},
 	}
 	flagGroup(cmd, "Task", func(f *pflag.FlagSet) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"taxon/internal/demo"
+	"taxon/internal/exit"
 )
 
 // TestSoftmaxVerbs: on feature vectors, the scores of predict are the soft-max of the exported
@@ -21,7 +22,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 	do := func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exitDone {
+		if code != exit.Done {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 		return stdout
@@ -92,7 +93,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method mlr",
 		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x":   "--schedule means nothing to --method mlr",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}
@@ -124,7 +125,7 @@ func TestSoftmaxOnDemo(t *testing.T) {
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
 	code, stdout, stderr := runTaxon(t, "", "train --data $d/train.txt --text --hierarchy $d/tree.txt --method mlr --C 30 --test $d/test.txt --out $m --json --quiet", vars)
 	var d trainedDocument
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitDone {
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exit.Done {
 		t.Fatal(err, code, stderr)
 	}
 	t.Logf("%d sweeps, micro F1 %.3f", d.Sweeps, d.Test.MicroF1)

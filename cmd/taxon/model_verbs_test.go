@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/exit"
+	"taxon/internal/export"
 	"taxon/internal/model"
+	"taxon/internal/predict"
 	"taxon/internal/taxonomy"
 )
 
@@ -118,7 +121,7 @@ func TestPredict(t *testing.T) {
 		}
 	}
 	code, stdout, _ := runTaxon(t, "", "predict --model $S --data $DATA --out $OUT --json", vars)
-	var r predictReport
+	var r predict.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Instances != 5 || r.Labels != 5 {
 		t.Errorf("--json: exit %d, %q, %v", code, stdout, err)
 	}
@@ -153,7 +156,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("stdout: exit %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = runTaxon(t, "", "export --format text --model $S --out $OUT --json", vars)
-	var r exportReport
+	var r export.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Nodes != 6 || r.Bytes != int64(len(want)) {
 		t.Errorf("file: exit %d %q %v %s", code, stdout, err, stderr)
 	}
@@ -275,11 +278,11 @@ func TestInfo(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exitUsage || !strings.Contains(stderr, "add --text") {
+	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exit.Usage || !strings.Contains(stderr, "add --text") {
 		t.Errorf("text without --text: exit %d, %q", code, stderr)
 	}
 	broken := map[string]string{"BROKEN": writeText(t, "broken.svm", "cat\t1:1\ndog\tx\n")}
-	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exitUsage || strings.Contains(stderr, "--text") {
+	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exit.Usage || strings.Contains(stderr, "--text") {
 		t.Errorf("broken vectors: exit %d, %q", code, stderr)
 	}
 	for line, kind := range map[string]string{"info $S": "model", "info $SET": "dataset", "info $DATA": "data", "info $TREE": "structure"} {
@@ -413,10 +416,10 @@ func TestModelVerbsInterrupted(t *testing.T) {
 		{"info", data},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errInterrupted)
+		cancel(exit.ErrInterrupted)
 		var out, errw bytes.Buffer
 		code := execute(ctx, line, strings.NewReader(""), &out, &errw)
-		if code != exitInterrupted || out.Len() > 0 || errw.String() != "taxon: interrupted\n" {
+		if code != exit.Interrupted || out.Len() > 0 || errw.String() != "taxon: interrupted\n" {
 			t.Errorf("%v: exit %d, %q, %q", line, code, out.String(), errw.String())
 		}
 	}
@@ -467,13 +470,13 @@ func TestPredictText(t *testing.T) {
 func TestPredictCutoff(t *testing.T) {
 	dir := noisyFiles(t)
 	t.Chdir(dir)
-	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy tree.txt --out model --quiet")...); code != exitDone {
+	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy tree.txt --out model --quiet")...); code != exit.Done {
 		t.Fatal(stderr)
 	}
 	lines := func(flags string) []string {
 		t.Helper()
 		code, stdout, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("predict --model model --data test.svm --quiet --scores "+flags)...)
-		if code != exitDone {
+		if code != exit.Done {
 			t.Fatal(stderr)
 		}
 		return strings.Split(strings.TrimSpace(stdout), "\n")

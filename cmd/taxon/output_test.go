@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"taxon/internal/exit"
 	"testing"
 )
 
@@ -34,7 +35,7 @@ func TestOutSparesInput(t *testing.T) {
 		"export --model $MLINK --out $S/":                         "lies in the model's folder",
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
-		if code != exitUsage || !strings.Contains(stderr, want) {
+		if code != exit.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 	}
@@ -55,7 +56,7 @@ func TestOutSparesInput(t *testing.T) {
 func TestExportExistingFolder(t *testing.T) {
 	vars := map[string]string{"S": animals(t, 10), "DIR": filepath.Dir(writeText(t, "mine.txt", "mine"))}
 	code, _, stderr := runTaxon(t, "", "export --model $S --out $DIR/", vars)
-	if code != exitUsage || !strings.Contains(stderr, "exists already: choose another --out") || strings.Contains(stderr, "--force") {
+	if code != exit.Usage || !strings.Contains(stderr, "exists already: choose another --out") || strings.Contains(stderr, "--force") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -89,20 +90,5 @@ func TestModelVerbWarnings(t *testing.T) {
 				t.Errorf("%s: no %q in %q", line, w, stderr)
 			}
 		}
-	}
-}
-
-// A place for a result is tried before the work, and nothing is left there.
-func TestCheckWritable(t *testing.T) {
-	dir := t.TempDir()
-	if err := checkWritable(filepath.Join(dir, "new", "model")); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(filepath.Join(dir, "new")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	file := writeText(t, "plain", "x")
-	if err := checkWritable(filepath.Join(file, "below", "model")); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("below a plain file: %v", err)
 	}
 }

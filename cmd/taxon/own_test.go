@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"taxon/internal/exit"
 	"testing"
 )
 
@@ -37,7 +38,7 @@ func TestOutSparesNeighbours(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, _, stderr := runTaxon(t, "", line, vars)
-			if code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "x"+suffix) {
+			if code != exit.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "x"+suffix) {
 				t.Errorf("%s: exit %d, %q", line, code, stderr)
 			}
 			if b, _ := os.ReadFile(thesis); string(b) != "precious" {
@@ -60,7 +61,7 @@ func TestTrainSparesModel(t *testing.T) {
 	}
 	for _, line := range []string{"train --data $DATA --out $OUT", "tune --data $DATA --out $OUT --C 1 --folds 2",
 		"train --data $DATA --out $OUT-2 --engine mapreduce --state $DIR --force"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 		if code, _, stderr := runTaxon(t, "", "info $OUT.train", vars); code != 0 {
@@ -73,7 +74,7 @@ func TestTrainSparesModel(t *testing.T) {
 func TestIngestSparesFolder(t *testing.T) {
 	out := filepath.Dir(writeText(t, "thesis", "precious"))
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": out}
-	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $OUT --force", vars); code != exitUsage || !strings.Contains(stderr, "something other than a data set") {
+	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $OUT --force", vars); code != exit.Usage || !strings.Contains(stderr, "something other than a data set") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	if b, _ := os.ReadFile(filepath.Join(out, "thesis")); string(b) != "precious" {

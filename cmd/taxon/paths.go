@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 )
 
@@ -45,10 +46,10 @@ func canonicalPaths(cmd *cobra.Command) (err error) {
 			path, e := fs.Canonical(v)
 			switch {
 			case e != nil:
-				err = usagef("%s: --%s %w", verbPath(cmd), f.Name, e)
+				err = exit.Usagef("%s: --%s %w", verbPath(cmd), f.Name, e)
 				return
 			case fs.IsRemote(path) && localOnly(verbPath(cmd), f.Name):
-				err = usagef("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path)
+				err = exit.Usagef("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path)
 				return
 			}
 			changed = changed || path != v
@@ -63,4 +64,19 @@ func canonicalPaths(cmd *cobra.Command) (err error) {
 		}
 	})
 	return err
+}
+
+// oneStdin refuses a command line that names standard input twice. flags names those of
+// the verb that may.
+func oneStdin(verb, flags string, paths ...string) error {
+	n := 0
+	for _, p := range paths {
+		if p == fs.Stdin {
+			n++
+		}
+	}
+	if n > 1 {
+		return exit.Usagef("%s: standard input can be read but once: name files for all but one of %s", verb, flags)
+	}
+	return nil
 }

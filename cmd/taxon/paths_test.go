@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"taxon/internal/console"
+	"taxon/internal/exit"
 )
 
 // TestPathSpellings: what Hadoop's tools take for a path in HDFS is one here, and other file
@@ -47,7 +49,7 @@ func TestPathSpellings(t *testing.T) {
 		"info --plan --data s3://b/m":                      "info: --data s3://b/m",
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
-		if code != exitUsage || !strings.HasPrefix(stderr, "taxon: "+want) || strings.Count(stderr, "\n") != 1 {
+		if code != exit.Usage || !strings.HasPrefix(stderr, "taxon: "+want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}
 	}
@@ -61,7 +63,7 @@ func TestPathSpellings(t *testing.T) {
 
 // Every flag that is a path by its name, or tells of hdfs://, has its spelling looked at.
 func TestPathFlagsAreKnown(t *testing.T) {
-	root := newRootCmd(&app{ui: newUI(&bytes.Buffer{})}, verbs())
+	root := newRootCmd(&app{ui: console.New(&bytes.Buffer{})}, verbs())
 	found := 0
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"taxon/internal/dataset"
+	"taxon/internal/predict"
 )
 
 // A line's labels come out before the next line goes in: who waits for them sees them, even if
@@ -68,7 +69,7 @@ func TestPausesChangeNoLabels(t *testing.T) {
 	if code := execute(t.Context(), args, strings.NewReader(animalRows), &want, &stderr); code != 0 {
 		t.Fatal(stderr.String())
 	}
-	r := &trickle{pieces: []string{animalRows[:3], animalRows[3:12], animalRows[12:31], animalRows[31:]}, pause: longestWait + longestWait/2}
+	r := &trickle{pieces: []string{animalRows[:3], animalRows[3:12], animalRows[12:31], animalRows[31:]}, pause: predict.LongestWait + predict.LongestWait/2}
 	if code := execute(t.Context(), args, r, &got, &stderr); code != 0 {
 		t.Fatal(stderr.String())
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/node"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 )
 
 // envCoordinator stands in for --coordinator.
@@ -27,10 +29,10 @@ func needCoordinator(verb, addr string) error {
 		return nil // read when it is called
 	}
 	if addr == "" {
-		return usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
+		return exit.Usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
 	}
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return usagef("%s: --coordinator %s: must be HOST:PORT", verb, quoteIfOdd(addr))
+		return exit.Usagef("%s: --coordinator %s: must be HOST:PORT", verb, human.QuoteIfOdd(addr))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"taxon/internal/human"
 )
 
 // restoreOptions are the flags of restore.
@@ -38,7 +39,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(documentOf(r.Status))
 			}
-			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, counted(int64(r.Shards), "shard", "shards"))
+			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, human.Counted(int64(r.Shards), "shard", "shards"))
 			_, err = fmt.Fprintln(a.stdout, r.Job)
 			return err
 		},

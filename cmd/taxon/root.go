@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/tell"
+	"taxon/internal/console"
+	"taxon/internal/exit"
+	"taxon/internal/human"
 	"taxon/mapper"
 	"taxon/worker/program"
 )
@@ -34,31 +36,13 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
-	ui     *ui
-	style  style // for stdout
+	ui     *console.UI
+	style  console.Style // for stdout
 	json   bool
 	quiet  bool
 	// terminal: stdin and stderr are one, and somebody there can be asked.
 	terminal bool
 	args     []string // of the command line, without the program's name
-}
-
-// silent is the app for work within work, whose warnings the user has seen already.
-func (a *app) silent() *app {
-	s := *a
-	s.ui = newUI(io.Discard)
-	s.ui.quiet = true
-	return &s
-}
-
-// told is what a package tells the user by.
-func (a *app) told() tell.Teller { return teller{a.ui} }
-
-type teller struct{ *ui }
-
-func (t teller) Start(what string, total int64) tell.Progress { return t.ui.Start(what, total) }
-func (t teller) StartBytes(what string, total int64) tell.Progress {
-	return t.ui.StartBytes(what, total)
 }
 
 // commandLine is what was typed, quoted for a shell: for hints to go on with it.
@@ -68,16 +52,9 @@ func (a *app) commandLine() string {
 		if w == "--force" || w == "--force=true" {
 			continue // it would throw away what there is to go on from
 		}
-		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plainInShell(r) }) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		words = append(words, w)
+		words = append(words, human.ShellWord(w))
 	}
 	return strings.Join(words, " ")
-}
-
-func plainInShell(r rune) bool {
-	return r > 0x7f || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("-_./=:,@%+", r)
 }
 
 // printJSON writes v as the one JSON document of the verb.
@@ -117,7 +94,7 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 			return cmd.Help()
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.ui.quiet = a.quiet
+			a.ui.Quiet = a.quiet
 			if err := checkRequired(cmd); err != nil {
 				return err
 			}
@@ -183,12 +160,12 @@ func needsSubVerb(cmd *cobra.Command, args []string) error {
 	}
 	verb := verbPath(cmd)
 	if len(args) == 0 {
-		return usagef("%s: say which: %s", verb, strings.Join(names, ", "))
+		return exit.Usagef("%s: say which: %s", verb, strings.Join(names, ", "))
 	}
-	if s := nearest(args[0], names); s != "" {
-		return usagef("%s: unknown verb %q: did you mean `taxon %s %s`?", verb, args[0], verb, s)
+	if s := human.Nearest(args[0], names); s != "" {
+		return exit.Usagef("%s: unknown verb %q: did you mean `taxon %s %s`?", verb, args[0], verb, s)
 	}
-	return usagef("%s: unknown verb %q: there are %s", verb, args[0], strings.Join(names, ", "))
+	return exit.Usagef("%s: unknown verb %q: there are %s", verb, args[0], strings.Join(names, ", "))
 }
 
 // verbPath is how the user calls the command, without "taxon"; "" for the root.
@@ -212,9 +189,9 @@ func addCompletion(root *cobra.Command) {
 		cmd.Args = nil
 		cmd.RunE = func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("completion: name a shell: bash, zsh, fish or powershell")
+				return exit.Usagef("completion: name a shell: bash, zsh, fish or powershell")
 			}
-			return usagef("completion: unknown shell %q: bash, zsh, fish and powershell are known", args[0])
+			return exit.Usagef("completion: unknown shell %q: bash, zsh, fish and powershell are known", args[0])
 		}
 	}
 }
@@ -223,7 +200,7 @@ func addCompletion(root *cobra.Command) {
 func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 	root := newRootCmd(a, verbs)
 	if _, err := mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
-		return usagef("%s: %v", program.KernelVariable, err)
+		return exit.Usagef("%s: %v", program.KernelVariable, err)
 	}
 	if args == nil {
 		args = []string{} // nil would make cobra read os.Args
@@ -271,7 +248,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	verb := verbPath(cmd)
-	return usagef("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", verb, args[0], verb)
+	return exit.Usagef("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", verb, args[0], verb)
 }
 
 // checkRequired reports the required flags that are not set, all at once.
@@ -290,9 +267,9 @@ func checkRequired(cmd *cobra.Command) error {
 	case 0:
 		return nil
 	case 1:
-		return usagef("%s: flag %s is required: see `taxon help %s`", verb, missing[0], verb)
+		return exit.Usagef("%s: flag %s is required: see `taxon help %s`", verb, missing[0], verb)
 	default:
-		return usagef("%s: flags %s and %s are required: see `taxon help %s`", verb,
+		return exit.Usagef("%s: flags %s and %s are required: see `taxon help %s`", verb,
 			strings.Join(missing[:n-1], ", "), missing[n-1], verb)
 	}
 }
@@ -303,10 +280,10 @@ func unknownVerb(root *cobra.Command, verb string) error {
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 	}
-	if s := nearest(verb, names); s != "" {
-		return usagef("unknown verb %q: did you mean `taxon %s`?", verb, s)
+	if s := human.Nearest(verb, names); s != "" {
+		return exit.Usagef("unknown verb %q: did you mean `taxon %s`?", verb, s)
 	}
-	return usagef("unknown verb %q: see `taxon help`", verb)
+	return exit.Usagef("unknown verb %q: see `taxon help`", verb)
 }
 
 // flagError words pflag's errors: which verb, which flag, what to do.
@@ -324,20 +301,20 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
-			return usagef("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
+			return exit.Usagef("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
 		}
-		if s := nearest(name, flagNames(cmd)); s != "" {
-			return usagef("%sunknown flag --%s: did you mean --%s?", at, name, s)
+		if s := human.Nearest(name, flagNames(cmd)); s != "" {
+			return exit.Usagef("%sunknown flag --%s: did you mean --%s?", at, name, s)
 		}
-		return usagef("%sunknown flag --%s: see `%s`", at, name, help)
+		return exit.Usagef("%sunknown flag --%s: see `%s`", at, name, help)
 	case errors.As(err, &noValue):
-		return usagef("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
+		return exit.Usagef("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
 	case errors.As(err, &bad):
-		return usagef("%s--%s %s: %s", at, bad.GetFlag().Name, quoteIfOdd(bad.GetValue()), valueProblem(bad))
+		return exit.Usagef("%s--%s %s: %s", at, bad.GetFlag().Name, human.QuoteIfOdd(bad.GetValue()), valueProblem(bad))
 	case errors.As(err, &syntax):
-		return usagef("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
+		return exit.Usagef("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
 	}
-	return usagef("%s%v: see `%s`", at, err, help)
+	return exit.Usagef("%s%v: see `%s`", at, err, help)
 }
 
 // valueProblem says what is wrong with a flag's value, without strconv's prefixes.

@@ -10,9 +10,27 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"taxon/internal/exit"
 	"testing"
 	"time"
 )
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
 
 // member is a process of a cluster that runs in the test's.
 type member struct {
@@ -204,7 +222,7 @@ func TestDeniedProcessesEnd(t *testing.T) {
 		m := run(t, c.line...)
 		code := <-m.ended
 		m.ended <- code
-		if said := m.err.String(); code != exitUsage || !strings.Contains(said, c.want) || m.out.String() != "" {
+		if said := m.err.String(); code != exit.Usage || !strings.Contains(said, c.want) || m.out.String() != "" {
 			t.Errorf("%s: exit status %d: %s%s, want %q", c.name, code, m.out.String(), said, c.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"encoding/json"
 	"taxon/internal/cluster/client"
+	"taxon/internal/human"
 	"taxon/internal/jobs"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -130,11 +131,11 @@ func statusLine(st *taxonv1.JobStatus) string {
 	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), jobs.StateOf(st.GetState(), st.GetKept()), st.GetSweep(), st.GetPhase(),
 		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		line += "  gap " + formatGap(c.GetGap())
+		line += "  gap " + human.Gap(c.GetGap())
 	}
 	if w := st.GetWaitsFor(); w != "" {
-		line += "  waits for " + oneLine(w)
-	} else if left := formatLeft(st.GetEtaSeconds()); left != "" {
+		line += "  waits for " + human.OneLine(w)
+	} else if left := human.Left(st.GetEtaSeconds()); left != "" {
 		line += "  ETA " + left
 	}
 	return line
@@ -149,7 +150,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	if st.GetName() != "" {
 		title += " (" + st.GetName() + ")"
 	}
-	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(title))
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(title))
 	state := jobs.StateOf(st.GetState(), st.GetKept())
 	if n := st.GetQueuePosition(); n > 0 {
 		state += fmt.Sprintf(", %d in the queue", n)
@@ -159,7 +160,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 	row("state", "%s", state)
 	if w := st.GetWaitsFor(); w != "" {
-		row("waits for", "%s", oneLine(w))
+		row("waits for", "%s", human.OneLine(w))
 	}
 	if k := st.GetKept(); k != nil && !k.GetDiscarded() {
 		row("values", "%s", keptText(k))
@@ -171,10 +172,10 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	t := st.GetTasks()
 	row("tasks", "%d done, %d with workers, %d waiting; %d attempts repeated, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
 	row("faults", "%d workers lost, %d rollbacks to an earlier sweep, %d lost values computed again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
-	row("bytes", "%s read, %s written; last sweep %s and %s", formatBytes(int64(st.GetBytesRead())), formatBytes(int64(st.GetBytesWritten())),
-		formatBytes(int64(st.GetSweepBytesRead())), formatBytes(int64(st.GetSweepBytesWritten())))
-	took := formatSeconds(st.GetSeconds()) + ", " + formatSeconds(st.GetCpuSeconds()) + " of CPU"
-	if left := formatLeft(st.GetEtaSeconds()); left != "" {
+	row("bytes", "%s read, %s written; last sweep %s and %s", human.Bytes(int64(st.GetBytesRead())), human.Bytes(int64(st.GetBytesWritten())),
+		human.Bytes(int64(st.GetSweepBytesRead())), human.Bytes(int64(st.GetSweepBytesWritten())))
+	took := human.Seconds(st.GetSeconds()) + ", " + human.Seconds(st.GetCpuSeconds()) + " of CPU"
+	if left := human.Left(st.GetEtaSeconds()); left != "" {
 		took += ", " + left + " to go"
 	}
 	row("time", "%s", took)
@@ -194,7 +195,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("failed at", "%s", failedAt(f))
 	}
 	if st.GetError() != "" {
-		row("error", "%s", oneLine(st.GetError()))
+		row("error", "%s", human.OneLine(st.GetError()))
 	}
 }
 
@@ -205,9 +206,9 @@ func failedAt(f *taxonv1.FailedTask) string {
 		at += " on worker " + f.GetWorker()
 	}
 	if len(f.GetNodes()) == 0 {
-		return oneLine(at) + fmt.Sprintf(": feature range %d", f.GetRange())
+		return human.OneLine(at) + fmt.Sprintf(": feature range %d", f.GetRange())
 	}
-	return oneLine(at + ": classes " + strings.Join(f.GetNodes(), ", "))
+	return human.OneLine(at + ": classes " + strings.Join(f.GetNodes(), ", "))
 }
 
 // printLine writes v as a JSON document in one line.

@@ -9,6 +9,7 @@ import (
 
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
+	"taxon/internal/human"
 	"taxon/internal/jobs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -39,15 +40,15 @@ func storeLineOf(s *taxonv1.Shard) storeLine {
 func (l storeLine) row() []string {
 	free, writes := "-", "yes"
 	if l.Free != nil {
-		free = formatBytes(int64(*l.Free))
+		free = human.Bytes(int64(*l.Free))
 	}
 	switch {
 	case l.State != "up":
 		writes = "-"
 	case l.Refuses:
-		writes = "refused: less than " + formatBytes(int64(*l.Reserve)) + " free"
+		writes = "refused: less than " + human.Bytes(int64(*l.Reserve)) + " free"
 	}
-	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), formatBytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs))}
+	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs))}
 }
 
 func newStoresCmd(a *app) *cobra.Command {

@@ -11,7 +11,10 @@ import (
 
 	"taxon/internal/cluster/client"
 	"taxon/internal/eval"
+	"taxon/internal/evaluate"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/jobs"
 	"taxon/internal/model"
 	"taxon/internal/train"
@@ -86,19 +89,19 @@ func (o *submitOptions) check() error {
 	t := &o.train
 	switch {
 	case len(t.data) == 0:
-		return usagef("submit: flag --data is required: see `taxon help submit`")
+		return exit.Usagef("submit: flag --data is required: see `taxon help submit`")
 	case o.id != "" && client.CheckID(o.id) != nil:
-		return usagef("submit: --id %s: %w", quoteIfOdd(o.id), client.CheckID(o.id))
+		return exit.Usagef("submit: --id %s: %w", human.QuoteIfOdd(o.id), client.CheckID(o.id))
 	case t.out != "" && !o.wait:
-		return usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.out)
+		return exit.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.out)
 	case t.test != "" && t.out == "":
-		return usagef("submit: --test needs --wait and --out")
+		return exit.Usagef("submit: --test needs --wait and --out")
 	case t.evalEvery > 0:
-		return usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
+		return exit.Usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.data) != 1 || !t.ingested()):
-		return usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
+		return exit.Usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
 	case t.out == "-":
-		return usagef("submit: --out -: a model is a folder, give its path")
+		return exit.Usagef("submit: --out -: a model is a folder, give its path")
 	}
 	if t.out != "" {
 		if err := model.Replaceable(t.out); err != nil {
@@ -125,7 +128,7 @@ func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
 		return err
 	}
 	if o.wait && o.train.out != "" {
-		if err := checkWritable(o.train.out); err != nil {
+		if err := fs.CheckWritable(o.train.out); err != nil {
 			return err
 		}
 	}
@@ -158,7 +161,7 @@ func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (s
 		return "", err
 	}
 	defer os.RemoveAll(temp)
-	t, err := train.Open(ctx, o.train.options(a), a.told(), temp)
+	t, err := train.Open(ctx, o.train.options(a), a.ui, temp)
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +186,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		}))
 	}
 	if o.train.test != "" {
-		if d.Test, err = evaluate(ctx, a, testOptions(&o.train)); err != nil {
+		if d.Test, err = evaluate.Run(ctx, testOptions(a, &o.train), a.ui); err != nil {
 			return err
 		}
 	}
@@ -196,11 +199,11 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		}
 		printReport(a, title, d.Report)
 		if d.Test != nil {
-			printEval(a, testOptions(&o.train), o.train.out, d.Test)
+			printEval(a, testOptions(a, &o.train), o.train.out, d.Test)
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
-		return gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.gap)
+		return exit.Gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.gap)
 	}
 	return err
 }

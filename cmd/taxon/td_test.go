@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"taxon/internal/demo"
+	"taxon/internal/exit"
+	"taxon/internal/explain"
 )
 
 // TestTopDownVerbs: on a tree of feature vectors, the labels that predict gives are those that
@@ -22,7 +24,7 @@ func TestTopDownVerbs(t *testing.T) {
 	do := func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exitDone {
+		if code != exit.Done {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 		return stdout
@@ -82,7 +84,7 @@ func TestTopDownVerbs(t *testing.T) {
 	if info := do("info $m"); !strings.Contains(info, "td, hinge") {
 		t.Errorf("info says %s", info)
 	}
-	var e explanation
+	var e explain.Explanation
 	if err := json.Unmarshal([]byte(do("explain --model $m --data $d/test.svm --row 1 --json")), &e); err != nil || e.Label != want[0] || len(e.Path) != 3 ||
 		e.Score != min(e.Path[1].Gain, e.Path[2].Gain) {
 		t.Errorf("explained as %+v, %v", e, err)
@@ -116,7 +118,7 @@ func TestTopDownOnDemo(t *testing.T) {
 	do := func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exitDone {
+		if code != exit.Done {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 		return stdout
@@ -157,12 +159,12 @@ func TestTopDownRefused(t *testing.T) {
 		train + "--hierarchy $d/dag.txt":                    "--dag first-parent",
 		train + "--graph $d/tree.txt":                       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
 	for _, line := range []string{train + "--hierarchy $d/dag.txt --dag first-parent", train + "--force"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Done {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
@@ -171,7 +173,7 @@ func TestTopDownRefused(t *testing.T) {
 		"train --data $d/train.svm --hierarchy $d/tree.txt --warm-start $m --out $d/other": "method td",
 		"tune --data $d/train.svm --hierarchy $d/dag.txt --method td --out $d/tuned":       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}

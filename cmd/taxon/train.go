@@ -11,8 +11,11 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
+	"taxon/internal/evaluate"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
+	"taxon/internal/tell"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -167,14 +170,14 @@ func (o *trainOptions) settle(chosen bool) error {
 	switch o.method {
 	case "rr-lr", "blr":
 		if chosen && o.loss != "logistic" {
-			return usagef("train: --method %s has the logistic loss: leave out --loss %s, or use --method %s", o.method, o.loss, map[string]string{"rr-lr": "rr-svm", "blr": "bsvm"}[o.method])
+			return exit.Usagef("train: --method %s has the logistic loss: leave out --loss %s, or use --method %s", o.method, o.loss, map[string]string{"rr-lr": "rr-svm", "blr": "bsvm"}[o.method])
 		}
 		o.loss = "logistic"
 	case "mlr": // it refuses --loss
 		o.loss = "softmax"
 	default:
 		if o.loss == "logistic" {
-			return usagef("train: --loss logistic goes with --method %s", cmp.Or(map[string]string{"rr-svm": "rr-lr", "bsvm": "blr"}[o.method], "rr-lr or blr"))
+			return exit.Usagef("train: --loss logistic goes with --method %s", cmp.Or(map[string]string{"rr-svm": "rr-lr", "bsvm": "blr"}[o.method], "rr-lr or blr"))
 		}
 	}
 	return nil
@@ -184,35 +187,35 @@ func (o *trainOptions) settle(chosen bool) error {
 func (o *trainOptions) check() error {
 	for _, d := range o.data {
 		if d == "" {
-			return usagef("train: --data \"\": name a file, or - for standard input")
+			return exit.Usagef("train: --data \"\": name a file, or - for standard input")
 		}
 	}
 	if err := oneStdin("train", "--data, --hierarchy, --graph and --test", append([]string{o.hierarchy, o.graph, o.test}, o.data...)...); err != nil {
 		return err
 	}
 	if _, err := jobspec.ParsePositiveWeight(o.positive); err != nil {
-		return usagef("train: --%w", err)
+		return exit.Usagef("train: --%w", err)
 	}
 	if err := o.checkUseless(); err != nil {
 		return err
 	}
 	switch {
 	case o.shift > 0 && o.bias == 0:
-		return usagef("train: --prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
+		return exit.Usagef("train: --prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
 	case o.hierarchy != "" && o.graph != "":
-		return usagef("train: --hierarchy and --graph: a training has one structure; give one of them")
+		return exit.Usagef("train: --hierarchy and --graph: a training has one structure; give one of them")
 	case o.graph != "" && o.schedule == "parity":
-		return usagef("train: --schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+		return exit.Usagef("train: --schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
 	case o.evalEvery > 0 && o.test == fs.Stdin:
-		return usagef("train: --eval-every reads the test data many times: give --test a file instead of standard input")
+		return exit.Usagef("train: --eval-every reads the test data many times: give --test a file instead of standard input")
 	case o.out == "" || o.out == "-":
-		return usagef("train: --out %q: a model is a folder, give its path", o.out)
+		return exit.Usagef("train: --out %q: a model is a folder, give its path", o.out)
 	case o.evalEvery > 0 && o.test == "":
-		return usagef("train: --eval-every needs --test FILE")
+		return exit.Usagef("train: --eval-every needs --test FILE")
 	case len(o.data) > 1 && o.ingested():
-		return usagef("train: a folder made by ingest can't be joined with other --data")
+		return exit.Usagef("train: a folder made by ingest can't be joined with other --data")
 	case o.text && o.zeroBased:
-		return usagef("train: --text has no indices: leave out --zero-based")
+		return exit.Usagef("train: --text has no indices: leave out --zero-based")
 	}
 	return nil
 }
@@ -225,18 +228,18 @@ func (o *trainOptions) checkUseless() error {
 	}
 	for _, option := range registry.Refused(o.method) {
 		if given(option) {
-			return usagef("train: --%s means nothing to --method %s: leave it out, or use one of %s", option, o.method, strings.Join(registry.Taking(option), ", "))
+			return exit.Usagef("train: --%s means nothing to --method %s: leave it out, or use one of %s", option, o.method, strings.Join(registry.Taking(option), ", "))
 		}
 	}
 	switch {
 	case given("colouring") && o.schedule != "colour":
-		return usagef("train: --colouring is for the colour schedule: add --schedule colour, or leave it out")
+		return exit.Usagef("train: --colouring is for the colour schedule: add --schedule colour, or leave it out")
 	case given("anchor") && o.graph == "" && o.hierarchy == "": // flat methods take what others do
-		return usagef("train: --anchor is for class graphs: add --graph FILE, or leave it out")
+		return exit.Usagef("train: --anchor is for class graphs: add --graph FILE, or leave it out")
 	case o.ingested() && given("text"):
-		return usagef("train: --text: %s is ingested already: leave it out", o.data[0])
+		return exit.Usagef("train: --text: %s is ingested already: leave it out", o.data[0])
 	case o.ingested() && given("zero-based"):
-		return usagef("train: --zero-based: %s is ingested already: leave it out", o.data[0])
+		return exit.Usagef("train: --zero-based: %s is ingested already: leave it out", o.data[0])
 	}
 	return nil
 }
@@ -264,9 +267,9 @@ func (o *trainOptions) options(a *app) *train.Options {
 		Threads: o.threads, Memory: o.memory, Stores: o.stores, Store: o.store, Pause: o.pause,
 		Files: fs.Local{In: a.stdin}, Again: a.commandLine(),
 		Evaluate: func(ctx context.Context, model string) (*eval.Result, error) {
-			e := testOptions(o)
-			e.model = model
-			return evaluate(ctx, a.silent(), e) // the training's line is on the screen
+			e := testOptions(a, o)
+			e.Model = model
+			return evaluate.Run(ctx, e, tell.Silent{}) // the training's line is on the screen
 		},
 	}
 	if o.mr.on() {
@@ -283,7 +286,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.checkMapReduce("train"); err != nil {
 		return err
 	}
-	report, err := train.Run(ctx, o.options(a), a.told())
+	report, err := train.Run(ctx, o.options(a), a.ui)
 	if err != nil {
 		return err
 	}
@@ -294,10 +297,10 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 		return err
 	}
 	if o.requireGap && report.Gap == nil {
-		return gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.out, report.StoppedBy)
+		return exit.Gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.out, report.StoppedBy)
 	}
 	if o.requireGap && report.StoppedBy != "gap" {
-		return gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.out, report.StoppedBy, *report.Gap, o.gap)
+		return exit.Gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.out, report.StoppedBy, *report.Gap, o.gap)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"taxon/internal/eval"
+	"taxon/internal/exit"
 	"taxon/internal/model"
 )
 
@@ -62,7 +63,7 @@ func trained(t *testing.T, dir, flags string) (*trainedDocument, []model.TraceRo
 	out := t.TempDir() + "/model"
 	var stdout, stderr bytes.Buffer
 	args := append(strings.Fields("train --data train.svm --test test.svm --json --quiet "+flags), "--out", out)
-	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exit.Done {
 		t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 	}
 	var d trainedDocument

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"taxon/internal/exit"
 )
 
 // fromJobFile marks a flag that is required unless there is a file of --job, which may give it.
@@ -24,7 +25,7 @@ func newTrainVerb(a *app) *cobra.Command {
 			return err
 		}
 		if !cmd.Flags().Changed("data") {
-			return usagef("train: flag --data is required: see `taxon help train`")
+			return exit.Usagef("train: flag --data is required: see `taxon help train`")
 		}
 		return train(cmd, args)
 	}

@@ -5,7 +5,11 @@ import (
 	"fmt"
 
 	"taxon/internal/eval"
+	"taxon/internal/evaluate"
+	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/model"
+	"taxon/internal/predict"
 )
 
 // trainedDocument is `taxon train --json`: the report, and with --test the figures.
@@ -26,7 +30,7 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 	d := trainedDocument{Report: r}
 	if o.test != "" {
 		var err error
-		if d.Test, err = evaluate(ctx, a, testOptions(o)); err != nil {
+		if d.Test, err = evaluate.Run(ctx, testOptions(a, o), a.ui); err != nil {
 			return err
 		}
 	}
@@ -35,14 +39,14 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 	}
 	printReport(a, o.out, r)
 	if d.Test != nil {
-		printEval(a, testOptions(o), o.out, d.Test)
+		printEval(a, testOptions(a, o), o.out, d.Test)
 	}
 	return nil
 }
 
-func testOptions(o *trainOptions) evalOptions {
-	return evalOptions{model: o.out, rows: rowOptions{
-		path: o.test, asTrained: true, zeroBased: o.zeroBased, zeroSet: o.zeroBased, threads: o.threads, labels: true,
+func testOptions(a *app, o *trainOptions) evaluate.Options {
+	return evaluate.Options{Everything: a.json, Model: o.out, Data: predict.Input{
+		Path: o.test, AsTrained: true, ZeroBased: o.zeroBased, ZeroGiven: o.zeroBased, Threads: o.threads, Files: fs.Local{In: a.stdin},
 	}}
 }
 
@@ -50,10 +54,10 @@ func printReport(a *app, out string, r *model.Report) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(out))
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
 	row("method", "%s, %s, C = %g, bias %g", r.Method, r.Loss, r.C, r.Bias)
-	row("data", "%s, %s, %s", counted(int64(r.Instances), "instance", "instances"), counted(int64(r.Features), "feature", "features"),
-		counted(int64(r.Terminals), "class", "classes"))
+	row("data", "%s, %s, %s", human.Counted(int64(r.Instances), "instance", "instances"), human.Counted(int64(r.Features), "feature", "features"),
+		human.Counted(int64(r.Terminals), "class", "classes"))
 	if r.Gap != nil {
 		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
 	} else {
@@ -65,7 +69,7 @@ func printReport(a *app, out string, r *model.Report) {
 	for _, c := range r.CapsBefore {
 		row("before", "%s", capsThen(c))
 	}
-	row("stopped by", "%s, after %s", r.StoppedBy, counted(int64(r.Sweeps), "sweep", "sweeps"))
-	row("time", "%s, %s of CPU, %s at most", formatSeconds(r.Seconds), formatSeconds(r.CPUSeconds), formatBytes(r.PeakRSSBytes))
+	row("stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
+	row("time", "%s, %s of CPU, %s at most", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds), human.Bytes(r.PeakRSSBytes))
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"taxon/internal/exit"
 	"testing"
 )
 
@@ -55,7 +56,7 @@ func TestPriorShift(t *testing.T) {
 		"--bias 0 --prior-shift 1": "goes into the weights of the bias feature",
 		"--prior-shift -1":         "must be 0 or more",
 	} {
-		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags, vars); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags, vars); code != exit.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", flags, code, stderr)
 		}
 	}

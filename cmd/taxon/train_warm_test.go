@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"taxon/internal/demo"
+	"taxon/internal/exit"
 	"taxon/internal/model"
 )
 
@@ -31,7 +32,7 @@ func TestWarmStart(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields("train --json --quiet --gap 1e-4 "+flags), "--out", t.TempDir()+"/m")
-		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exit.Done {
 			t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 		}
 		var r model.Report
@@ -43,7 +44,7 @@ func TestWarmStart(t *testing.T) {
 	for _, method := range []string{"rr-svm", "rr-svm --loss squared-hinge", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"} {
 		base := t.TempDir() + "/base"
 		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method + " --out " + base)
-		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exit.Done {
 			t.Fatalf("exit status %d", code)
 		}
 		for _, flags := range []string{
@@ -85,7 +86,7 @@ func TestWarmStartTellsOfLostClasses(t *testing.T) {
 		{"--data some.svm --warm-start m --out some", "4 classes of m"},
 	} {
 		var stderr bytes.Buffer
-		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitDone {
+		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exit.Done {
 			t.Fatalf("%s: exit status %d: %s", step.flags, code, stderr.String())
 		}
 		if told := strings.Contains(stderr.String(), "new model will not know them"); told != (step.want != "") || !strings.Contains(stderr.String(), step.want) {
@@ -126,7 +127,7 @@ func TestWarmStartGrown(t *testing.T) {
 	run := func(out, flags string) *model.Report {
 		t.Helper()
 		code, stdout, stderr := runWith(t, "", append(strings.Fields("train --json --quiet --text --hierarchy tree.txt "+flags), "--out", out)...)
-		if code != exitDone {
+		if code != exit.Done {
 			t.Fatalf("%s: exit status %d: %s", flags, code, stderr)
 		}
 		var r model.Report
@@ -159,7 +160,7 @@ func TestWarmStartMistakes(t *testing.T) {
 	t.Chdir(dir)
 	base := t.TempDir() + "/base"
 	args := strings.Fields("train --quiet --data train.svm --hierarchy tree.txt --gap 1 --out " + base)
-	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
+	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exit.Done {
 		t.Fatalf("exit status %d", code)
 	}
 	if err := os.WriteFile("other.svm", []byte("x 1:1\ny 2:1\n"), 0o666); err != nil {
@@ -175,7 +176,7 @@ func TestWarmStartMistakes(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		args := append(strings.Fields("train "+flags), "--out", t.TempDir()+"/m")
-		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exit.Usage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: exit status %d, %q, want %q", flags, code, stderr.String(), want)
 		}
 	}

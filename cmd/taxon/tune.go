@@ -91,7 +91,7 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	if err := input.check(); err != nil {
 		return err
 	}
-	r, err := tune.Run(ctx, o, a.told())
+	r, err := tune.Run(ctx, o, a.ui)
 	if err != nil {
 		return err
 	}

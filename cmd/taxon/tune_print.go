@@ -6,14 +6,15 @@ import (
 	"text/tabwriter"
 
 	"taxon/internal/eval"
+	"taxon/internal/human"
 	"taxon/internal/tune"
 )
 
 // printTuned shows the table, and a plot of the chosen point's path.
 func printTuned(a *app, dir string, r *tune.Table) {
 	w, goal := a.stdout, r.Measure
-	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.bold(dir), goal.Title(),
-		r.Folds, r.OfFolds, formatCount(int64(r.Measured)), counted(int64(r.Instances), "instance", "instances"))
+	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.Bold(dir), goal.Title(),
+		r.Folds, r.OfFolds, human.Count(int64(r.Measured)), human.Counted(int64(r.Instances), "instance", "instances"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := tunedColumns(r)
 	for _, c := range columns {
@@ -29,14 +30,14 @@ func printTuned(a *app, dir string, r *tune.Table) {
 		switch {
 		case p.Tried < r.Folds:
 			dropped = true
-			mark = fmt.Sprintf("dropped after %s", counted(int64(p.Tried), "fold", "folds"))
+			mark = fmt.Sprintf("dropped after %s", human.Counted(int64(p.Tried), "fold", "folds"))
 		case i == r.Chosen:
 			mark = "< chosen"
 		case i == r.Best:
 			mark = "< best"
 		}
 		if p.Unfinished > 0 {
-			mark += fmt.Sprintf(" (%s ended above the gap)", counted(int64(p.Unfinished), "training", "trainings"))
+			mark += fmt.Sprintf(" (%s ended above the gap)", human.Counted(int64(p.Unfinished), "training", "trainings"))
 		}
 		fmt.Fprintf(t, "%s\t\n", mark)
 	}
@@ -48,12 +49,12 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	if sketch := r.Sketch(); sketch != "" {
 		fmt.Fprintf(w, "\n%s", sketch)
 	}
-	fmt.Fprintf(w, "\n  trainings   %s of CPU", formatSeconds(r.CPU))
+	fmt.Fprintf(w, "\n  trainings   %s of CPU", human.Seconds(r.CPU))
 	if r.Skipped > 0 {
-		fmt.Fprintf(w, "; %s not tried, beyond a path's best C", counted(int64(r.Skipped), "point", "points"))
+		fmt.Fprintf(w, "; %s not tried, beyond a path's best C", human.Counted(int64(r.Skipped), "point", "points"))
 	}
 	fmt.Fprintf(w, "\n  plot        %s\n", strings.Join(r.Plots, ", "))
-	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", shellWord(r.JobFile))
+	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", human.ShellWord(r.JobFile))
 }
 
 // tunedColumn is a column of the table.
@@ -95,5 +96,5 @@ func tunedColumns(r *tune.Table) (out []tunedColumn) {
 	}
 	return append(out,
 		tunedColumn{"sweeps", func(p *tune.TablePoint) string { return fmt.Sprint(p.Sweeps) }},
-		tunedColumn{"CPU", func(p *tune.TablePoint) string { return formatSeconds(p.CPUSeconds) }})
+		tunedColumn{"CPU", func(p *tune.TablePoint) string { return human.Seconds(p.CPUSeconds) }})
 }

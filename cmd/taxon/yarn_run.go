@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"taxon/internal/exit"
 	"taxon/internal/yarn"
 )
 
@@ -23,7 +24,7 @@ func newYarnRun(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := yarn.ReadRun(file)
 			if err != nil {
-				return usagef("yarn run: %w", err)
+				return exit.Usagef("yarn run: %w", err)
 			}
 			err = runContainer(cmd, a, r, args[0], instance)
 			tellFailure(cmd.Context(), r.Dir, instance, err)
@@ -40,7 +41,7 @@ func newYarnRun(a *app) *cobra.Command {
 func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string) error {
 	words, temp, err := r.Command(role, instance, os.Getenv)
 	if err != nil {
-		return usagef("yarn run: %w", err)
+		return exit.Usagef("yarn run: %w", err)
 	}
 	if err := os.Setenv("TMPDIR", temp); err != nil { // the host's own may be small
 		return err
@@ -55,7 +56,7 @@ func tellFailure(ctx context.Context, dir, instance string, err error) {
 		return
 	}
 	code, line := describe(ctx, err)
-	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Lasting: code == exitUsage}
+	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Lasting: code == exit.Usage}
 	_ = f.Leave(ctx, dir) // else the container's log has it
 }
 
@@ -64,7 +65,7 @@ func runRole(parent *cobra.Command, a *app, role string, args []string) error {
 	process := map[string]verb{yarn.Coordinator: newCoordinatorCmd, yarn.Store: newStoreCmd, yarn.Worker: newWorkerCmd}[role](a)
 	process.SetContext(parent.Context())
 	if err := process.ParseFlags(args); err != nil {
-		return usagef("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
+		return exit.Usagef("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
 	}
 	return process.RunE(process, nil)
 }

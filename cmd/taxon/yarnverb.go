@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
+	"taxon/internal/human"
 	"taxon/internal/planinfo"
 	"taxon/internal/yarn"
 )
@@ -34,7 +36,7 @@ const defaultYarnName = "taxon"
 
 // serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
 func serviceFlags(cmd *cobra.Command, a *app, o *yarn.Options) {
-	o.UI, o.Verb = a.told(), "yarn "+cmd.Name()
+	o.UI, o.Verb = a.ui, "yarn "+cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Name, "name", defaultYarnName, "`NAME` of the service")
 		f.StringVar(&o.Dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")
@@ -56,9 +58,9 @@ func yarnError(verb string, err error) error {
 	case !errors.As(err, &p):
 		return err
 	case p.Usage:
-		return usagef("%s: %w", verb, err)
+		return exit.Usagef("%s: %w", verb, err)
 	}
-	return withStatus(exitFailed, "%s: %w", verb, err)
+	return exit.Errorf(exit.Failed, "%s: %w", verb, err)
 }
 
 // onYarn is the RunE of a verb that acts on a cluster, and shows it if show.
@@ -204,7 +206,7 @@ func newYarnStatus(a *app) *cobra.Command {
 func (a *app) printReport(r *yarn.Report) {
 	answers := "does not answer"
 	if r.Answers {
-		answers = "knows " + counted(int64(r.Workers), "worker", "workers") + " and " + counted(int64(r.Stores), "store", "stores")
+		answers = "knows " + human.Counted(int64(r.Workers), "worker", "workers") + " and " + human.Counted(int64(r.Stores), "store", "stores")
 	}
 	where := r.Address
 	if where == "" {

@@ -2,9 +2,6 @@ package eval
 
 import "math"
 
-// ranks is how far down a ranking is looked at.
-const ranks = 5
-
 // rankingSums adds up the ranked measures.
 type rankingSums struct {
 	hits1, hits3, hits5 int64
@@ -24,10 +21,10 @@ func (s *rankingSums) add(ranked []int32, truth *marks, count int) {
 		return
 	}
 	gain, best := 0.0, 0.0
-	for i := range min(ranks, count) {
+	for i := range min(RankedPlaces, count) {
 		best += discount(i)
 	}
-	for i, id := range ranked[:min(ranks, len(ranked))] {
+	for i, id := range ranked[:min(RankedPlaces, len(ranked))] {
 		if !truth.has(id) {
 			continue
 		}

@@ -1,5 +1,7 @@
 package eval
 
+import "fmt"
+
 // Result holds the figures, as fractions; a nil pointer or slice was not measured and is
 // left out of the JSON document.
 type Result struct {
@@ -96,4 +98,12 @@ func mean(sum float64, n int) float64 {
 		return 0
 	}
 	return sum / float64(n)
+}
+
+// Range writes a range of class sizes: 6-10 or, without an upper end, 101+.
+func Range(from int, to *int) string {
+	if to == nil {
+		return fmt.Sprintf("%d+", from)
+	}
+	return fmt.Sprintf("%d-%d", from, *to)
 }

@@ -11,6 +11,9 @@ import (
 // fault and is a *fs.InputError if the model, not the machine, is to blame. One on a
 // Hadoop file system is copied to a temporary folder, which is gone once it is mapped.
 func Open(dir string) (*Model, error) {
+	if dir == "" {
+		return nil, fs.Inputf("", 0, "empty path: give the folder of a model")
+	}
 	local, done, err := fs.Fetch(context.Background(), dir)
 	if err != nil {
 		return nil, err

@@ -5,11 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
 )
+
+// Threads is how many threads are meant by n: n itself, and by 0 one for each core.
+func Threads(n int) int {
+	if n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
+}
 
 // Stream predicts a whole input with `threads` goroutines in bounded memory.
 //

@@ -10,7 +10,6 @@ package train
 
 import (
 	"context"
-	"runtime"
 	"slices"
 
 	"taxon/coordinator/method/registry"
@@ -57,12 +56,7 @@ type Options struct {
 }
 
 // slots is the number of tasks at a time.
-func (o *Options) slots() int {
-	if o.Threads > 0 {
-		return o.Threads
-	}
-	return runtime.GOMAXPROCS(0)
-}
+func (o *Options) slots() int { return model.Threads(o.Threads) }
 
 // Flat says whether a method trains without a structure, which is then for evaluation only.
 func Flat(method string) bool { return oneVersusRest(method) || method == "mlr" }

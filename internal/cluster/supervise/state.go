@@ -37,6 +37,7 @@ type State struct {
 	Coordinator string    `json:"coordinator"`
 	Processes   []Process `json:"processes"`
 	Version     int       `json:"version"` // of the Wanted that it has come to
+	Dir         string    `json:"-"`       // where it was read
 }
 
 // Ready says whether the state has come to version of what is wanted and all run.
@@ -80,7 +81,7 @@ func WriteWanted(dir string, w *Wanted) error { return writeJSON(wantedPath(dir)
 
 // ReadState reads what the supervisor last wrote.
 func ReadState(dir string) (*State, error) {
-	s := &State{}
+	s := &State{Dir: dir}
 	return s, readJSON(statePath(dir), s)
 }
 

@@ -1,33 +1,16 @@
-package main
+package fs
 
 import (
 	"context"
 	"io"
 	"time"
-
-	"taxon/internal/fs"
 )
 
-// oneStdin refuses a command line that names standard input twice. flags names those of
-// the verb that may.
-func oneStdin(verb, flags string, paths ...string) error {
-	n := 0
-	for _, p := range paths {
-		if p == fs.Stdin {
-			n++
-		}
-	}
-	if n > 1 {
-		return usagef("%s: standard input can be read but once: name files for all but one of %s", verb, flags)
-	}
-	return nil
-}
-
-// cancelReader ends a Read when its context is cancelled: a terminal or a pipe that
+// CancelReader ends a Read when its context is cancelled: a terminal or a pipe that
 // says nothing would otherwise hold up the clean end that Ctrl-C asks for. The read
 // underneath can't be broken off, so its goroutine stays until the process ends or
 // input comes. Not for use by several goroutines.
-type cancelReader struct {
+type CancelReader struct {
 	ctx     context.Context
 	r       io.Reader
 	buf     []byte
@@ -41,11 +24,12 @@ type readOf struct {
 	err error
 }
 
-func newCancelReader(ctx context.Context, r io.Reader) *cancelReader {
-	return &cancelReader{ctx: ctx, r: r}
+// NewCancelReader reads from r until ctx ends.
+func NewCancelReader(ctx context.Context, r io.Reader) *CancelReader {
+	return &CancelReader{ctx: ctx, r: r}
 }
 
-func (c *cancelReader) Read(p []byte) (int, error) {
+func (c *CancelReader) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 && c.err == nil {
 		if err := c.fill(); err != nil {
 			return 0, err
@@ -60,7 +44,7 @@ func (c *cancelReader) Read(p []byte) (int, error) {
 }
 
 // fill takes the next piece of input, or returns the context's error.
-func (c *cancelReader) fill() error {
+func (c *CancelReader) fill() error {
 	c.start()
 	select {
 	case got := <-c.pending:
@@ -72,7 +56,7 @@ func (c *cancelReader) fill() error {
 }
 
 // start has a read under way.
-func (c *cancelReader) start() {
+func (c *CancelReader) start() {
 	if c.buf == nil {
 		c.buf = make([]byte, 64<<10) // a pipe's capacity
 	}
@@ -86,14 +70,14 @@ func (c *cancelReader) start() {
 	}
 }
 
-func (c *cancelReader) take(got readOf) {
+func (c *CancelReader) take(got readOf) {
 	c.pending = nil
 	c.rest, c.err = c.buf[:got.n], got.err
 }
 
-// within says whether a Read can end without waiting any longer than d from now, which it
+// Within says whether a Read can end without waiting any longer than d from now, which it
 // finds out by waiting: there is input, or its end, or the context's.
-func (c *cancelReader) within(d time.Duration) bool {
+func (c *CancelReader) Within(d time.Duration) bool {
 	if len(c.rest) > 0 || c.err != nil {
 		return true
 	}
@@ -111,16 +95,21 @@ func (c *cancelReader) within(d time.Duration) bool {
 	}
 }
 
-// settled says whether no read of the input underneath is under way.
-func (c *cancelReader) settled() bool {
+// Settle calls then once no read of the input underneath is under way: at once, or by a
+// goroutine that waits for it. then may close what a read must not meet closed.
+func (c *CancelReader) Settle(then func() error) error {
 	if c.pending == nil {
-		return true
+		return then()
 	}
 	select {
 	case got := <-c.pending:
 		c.take(got)
-		return true
+		return then()
 	default:
-		return false
 	}
+	go func() {
+		<-c.pending
+		_ = then() // nobody is left to be told
+	}()
+	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/predict"
 )
 
 // ids holds lists of label ids, one an instance, end to end.
@@ -50,17 +51,17 @@ type numberer func(dst []int32, names []string) []int32
 // eachOfModel predicts the data with m and calls each with every instance's number, true
 // labels and predictions; the slices are valid during the call.
 func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error) error {
-	rule, err := e.o.cutoff.rule(m, rankedPlaces)
+	rule, err := e.o.Cutoff.Rule(m, eval.RankedPlaces)
 	if err != nil {
 		return err
 	}
-	p, err := m.NewPredictor(rule.options)
+	p, err := m.NewPredictor(rule.Options)
 	if err != nil {
 		return err
 	}
-	o := e.o.rows
-	o.labels = true
-	rows, err := e.a.openRows(ctx, m, o)
+	o := e.o.Data
+	o.Labels = true
+	rows, err := predict.Open(ctx, m, o, e.ui)
 	if err != nil {
 		return err
 	}
@@ -68,16 +69,16 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	idOf := number(nil, m.Tree.Name) // node -> label id
 	var truth []int32
 	var out eval.Output
-	err = e.a.score(ctx, what, p, rows, o.threads, func(b *model.Batch, r *model.Result) error {
+	err = predict.Score(ctx, what, p, rows, o.Threads, e.ui, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
 			labels := b.RowLabels(i)
 			for _, name := range labels {
 				e.truth[name] = true
 			}
 			truth = number(truth[:0], labels)
-			out.Predicted = appendIDs(out.Predicted[:0], rule.of(r, i), idOf)
+			out.Predicted = appendIDs(out.Predicted[:0], rule.Of(r, i), idOf)
 			best := r.Best(i)
-			out.Ranked = appendIDs(out.Ranked[:0], best[:min(rankedPlaces, len(best))], idOf)
+			out.Ranked = appendIDs(out.Ranked[:0], best[:min(eval.RankedPlaces, len(best))], idOf)
 			if err := each(int(b.First)+i, truth, out); err != nil {
 				return err
 			}
@@ -85,7 +86,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 		return nil
 	})
 	if err == nil {
-		e.warn(rows.warnings())
+		e.warn(rows.Warnings())
 	}
 	return err
 }
@@ -95,7 +96,7 @@ func (e *evaluation) warn(warnings []string) {
 	for _, w := range warnings {
 		if !e.warned[w] {
 			e.warned[w] = true
-			e.a.ui.Warn("%s", w)
+			e.ui.Warn("%s", w)
 		}
 	}
 }
@@ -109,32 +110,33 @@ func appendIDs(dst []int32, terminals []model.Scored, idOf []int32) []int32 {
 
 // readTruth reads the true labels of all instances.
 func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids, err error) {
-	o := e.o.rows
-	if o.path != fs.Stdin && dataset.LooksIngested(o.path) {
-		return e.setTruth(o.path, number)
+	o := e.o.Data
+	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
+		return e.setTruth(o.Path, number)
 	}
-	zero := o.zeroBased
-	if !o.zeroSet && e.first != nil {
+	zero := o.ZeroBased
+	if !o.ZeroGiven && e.first != nil {
 		zero = e.first.Data.ZeroBased
 	}
-	r, err := dataset.OpenReader(ctx, fs.Local{In: e.a.stdin}, o.path, dataset.ReaderOptions{Text: o.text, ZeroBased: zero})
+	r, err := dataset.OpenReader(ctx, e.o.Data.Files, o.Path, dataset.ReaderOptions{Text: o.Text, ZeroBased: zero})
 	if err != nil {
 		return truth, err
 	}
 	defer r.Close()
-	line := e.a.ui.StartBytes("eval: labels", max(0, r.File.Size()))
+	line := e.ui.StartBytes("eval: labels", max(0, r.File.Size()))
 	defer line.Done()
-	in := fileRows{names: map[string]string{}}
+	names := predict.Names{}
 	defer func() {
-		for name := range in.names {
+		for name := range names {
 			e.known[name], e.truth[name] = true, true
 		}
 	}()
 	var row []int32
+	var labels []string
 	for {
 		x, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			e.warn(warnEmpty(r.File.Name(), r.Counts().EmptyLines))
+			e.warn(predict.EmptyLines(r.File.Name(), r.Counts().EmptyLines))
 			return truth, nil
 		}
 		if err == nil {
@@ -143,7 +145,8 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 		if err != nil {
 			return truth, err
 		}
-		row = number(row[:0], in.intern(x.Labels))
+		labels = names.Append(labels[:0], x.Labels)
+		row = number(row[:0], labels)
 		truth.add(row)
 		line.Set(r.File.BytesRead())
 	}
@@ -180,7 +183,7 @@ func (e *evaluation) readOutputs(ctx context.Context, pred, rank string, truth i
 }
 
 func (e *evaluation) readPredictions(ctx context.Context, path string, instances int, number numberer) (list ids, err error) {
-	f, err := fs.Open(ctx, fs.Local{In: e.a.stdin}, path)
+	f, err := fs.Open(ctx, e.o.Data.Files, path)
 	if err != nil {
 		return list, err
 	}

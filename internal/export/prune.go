@@ -1,56 +1,59 @@
-package main
+package export
 
 import (
 	"context"
 	"math"
 	"strings"
 
+	"taxon/internal/evaluate"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/tell"
 )
 
-// pruneReport is what export tells of a pruned model.
-type pruneReport struct {
+// PruneReport is what an export tells of a pruned model.
+type PruneReport struct {
 	Threshold float64 `json:"threshold"`
 	Values    string  `json:"values"`
 	Entries   int64   `json:"entries"`
+	Whole     int64   `json:"-"` // entries of the model that was pruned
 	// With --threshold auto: micro F1 on --data before and after.
 	MicroF1       *float64 `json:"micro_f1,omitempty"`
 	MicroF1Pruned *float64 `json:"micro_f1_pruned,omitempty"`
 }
 
-// modelDir is where a model goes: a folder that holds nothing, or with --force a model.
-func (o *exportOptions) modelDir() (string, error) {
-	dir := strings.TrimRight(o.out, "/")
+// ModelDir is where a model goes: a folder that holds nothing, or with --force a model.
+func (o *Options) ModelDir() (string, error) {
+	dir := strings.TrimRight(o.Out, "/")
 	if dir == "" {
-		dir = o.out
+		dir = o.Out
 	}
 	if err := model.Replaceable(dir); err != nil {
 		return "", err
 	}
-	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.force { // Replaceable has listed it
+	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.Force { // Replaceable has listed it
 		return "", fs.Inputf(dir, 0, "exists already: choose another --out, or use --force to replace it")
 	}
 	return dir, nil
 }
 
-// exportPruned writes a pruned model.
-func (a *app) exportPruned(ctx context.Context, m *model.Model, o exportOptions, r *exportReport) error {
-	dir, err := o.modelDir()
+// writePruned writes a pruned model.
+func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui tell.Teller) error {
+	dir, err := o.ModelDir()
 	if err != nil {
 		return err
 	}
-	p := model.PruneOptions{Threshold: o.threshold.at, Half: o.values == "float16"}
-	r.pruneReport = &pruneReport{Values: o.values}
-	if o.threshold.auto {
-		s := pruneSearch{a: a, m: m, o: o, p: p, trial: dir + ".trial"}
+	p := model.PruneOptions{Threshold: o.Threshold, Half: o.Values == "float16"}
+	r.PruneReport = &PruneReport{Values: o.Values, Whole: int64(m.Manifest.Counts.Overrides)}
+	if o.Auto {
+		s := pruneSearch{ui: ui, m: m, o: o, p: p, trial: dir + ".trial"}
 		if err := s.run(ctx); err != nil {
 			return err
 		}
 		p.Threshold = s.best
 		r.MicroF1, r.MicroF1Pruned = &s.whole, &s.bestF1
 	}
-	man, err := m.WritePruned(ctx, dir, p, workers(o.threads))
+	man, err := m.WritePruned(ctx, dir, p, model.Threads(o.Threads))
 	if err != nil {
 		return err
 	}
@@ -65,9 +68,9 @@ func (a *app) exportPruned(ctx context.Context, m *model.Model, o exportOptions,
 // before: measured scores are not quite monotone, and large thresholds make small models,
 // which are the cheap ones to try.
 type pruneSearch struct {
-	a     *app
+	ui    tell.Teller
 	m     *model.Model
-	o     exportOptions
+	o     *Options
 	p     model.PruneOptions
 	trial string // folder for the models tried
 
@@ -84,10 +87,10 @@ const pruneSteps = 40
 const pruneFar = 2
 
 func (s *pruneSearch) run(ctx context.Context) (err error) {
-	if s.whole, err = s.microF1(ctx, s.a, s.m.Dir); err != nil {
+	if s.whole, err = s.microF1(ctx, s.ui, s.m.Dir); err != nil {
 		return err
 	}
-	line := s.a.ui.Start("prune: thresholds tried", 0)
+	line := s.ui.Start("prune: thresholds tried", 0)
 	defer line.Done()
 	tried := int64(0)
 	excess := func(t float64) (float64, error) { // points lost beyond those allowed
@@ -95,7 +98,7 @@ func (s *pruneSearch) run(ctx context.Context) (err error) {
 		s.bestF1, err = s.try(ctx, t)
 		tried++
 		line.Set(tried)
-		return 100*(s.whole-s.bestF1) - s.o.loss, err
+		return 100*(s.whole-s.bestF1) - s.o.Loss, err
 	}
 	t := s.largest()
 	for range pruneSteps {
@@ -138,19 +141,19 @@ func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
 	defer func() { _ = fs.RemoveAll(s.trial) }()
 	p := s.p
 	p.Threshold = t
-	if _, err := s.m.WritePruned(ctx, s.trial, p, workers(s.o.threads)); err != nil {
+	if _, err := s.m.WritePruned(ctx, s.trial, p, model.Threads(s.o.Threads)); err != nil {
 		return 0, err
 	}
-	return s.microF1(ctx, s.a.silent(), s.trial)
+	return s.microF1(ctx, tell.Silent{}, s.trial)
 }
 
-func (s *pruneSearch) microF1(ctx context.Context, a *app, dir string) (float64, error) {
-	r, err := evaluate(ctx, a, evalOptions{model: dir, rows: s.o.rows})
+func (s *pruneSearch) microF1(ctx context.Context, ui tell.Teller, dir string) (float64, error) {
+	r, err := evaluate.Run(ctx, evaluate.Options{Model: dir, Data: s.o.Data}, ui)
 	if err != nil {
 		return 0, err
 	}
 	if r.MicroF1 == 0 && dir == s.m.Dir {
-		return 0, fs.Inputf(fs.Clean(s.o.rows.path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
+		return 0, fs.Inputf(fs.Clean(s.o.Data.Path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
 	}
 	return r.MicroF1, nil
 }

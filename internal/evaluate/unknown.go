@@ -1,20 +1,22 @@
-package main
+package evaluate
 
 import (
 	"slices"
 	"strings"
+
+	"taxon/internal/human"
 )
 
-// warnStrange says which labels the measures cannot do justice to: classes that the
+// warnUnknown says which labels the measures cannot do justice to: classes that the
 // training data lack, and classes outside the structure, in the data or in predictions.
-func (e *evaluation) warnStrange() {
+func (e *evaluation) warnUnknown() {
 	if e.opts.Classes != nil {
 		trained := make(map[string]bool, len(e.opts.Classes))
 		for _, name := range e.opts.Classes {
 			trained[name] = true
 		}
 		fine := func(name string) bool { return trained[name] }
-		e.warnLabels(e.o.rows.path, e.truth, "unknown to the model: it can never predict them", fine)
+		e.warnLabels(e.o.Data.Path, e.truth, "unknown to the model: it can never predict them", fine)
 		for _, f := range e.files {
 			e.warnLabels(f.path, f.names, "unknown to the training data: never right", func(name string) bool { return trained[name] || e.truth[name] })
 		}
@@ -27,7 +29,7 @@ func (e *evaluation) warnStrange() {
 			return in
 		}
 		const out = "outside the class structure: hierarchical measures leave them out"
-		e.warnLabels(e.o.rows.path, e.truth, out, inside)
+		e.warnLabels(e.o.Data.Path, e.truth, out, inside)
 		for _, f := range e.files {
 			e.warnLabels(f.path, f.names, out, inside)
 		}
@@ -43,7 +45,7 @@ func (e *evaluation) warnForeign() {
 			common = common || e.truth[name]
 		}
 		if !common {
-			e.warnLabels(f.path, f.names, "not in "+e.o.rows.path+", which is all there are: are both of the same classes?", func(string) bool { return false })
+			e.warnLabels(f.path, f.names, "not in "+e.o.Data.Path+", which is all there are: are both of the same classes?", func(string) bool { return false })
 		}
 	}
 }
@@ -64,5 +66,5 @@ func (e *evaluation) warnLabels(path string, labels map[string]bool, what string
 	if len(names) > 2 {
 		some += ", ..."
 	}
-	e.a.ui.Warn("%s: %s %s (%s)", path, counted(int64(len(names)), "label", "labels"), what, some)
+	e.ui.Warn("%s: %s %s (%s)", path, human.Counted(int64(len(names)), "label", "labels"), what, some)
 }

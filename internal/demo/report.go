@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -6,42 +6,44 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"runtime"
+	"slices"
 
 	"taxon/internal/dataset"
 	"taxon/internal/eval"
 	"taxon/internal/model"
+	"taxon/internal/predict"
 	"taxon/internal/taxonomy"
+	"taxon/internal/tell"
 )
 
-// demoReport is `taxon demo --json`. Shares are fractions.
-type demoReport struct {
+// Report is what the demo found, `taxon demo --json`. Shares are fractions.
+type Report struct {
 	Licence   string            `json:"licence"`
 	Keep      string            `json:"keep,omitempty"`
 	Training  int               `json:"training_documents"`
 	Test      int               `json:"test_documents"`
 	Classes   int               `json:"classes"`
 	Levels    int               `json:"levels"` // nodes on the longest path from the root
-	Runs      []demoTrained     `json:"runs"`   // bsvm, rr-svm
-	BySize    []demoSize        `json:"by_size"`
-	Agreement demoAgreement     `json:"agreement"`
+	Runs      []Trained         `json:"runs"`   // bsvm, rr-svm
+	BySize    []Size            `json:"by_size"`
+	Agreement Agreement         `json:"agreement"`
 	SignTest  *eval.SignTest    `json:"sign_test"` // rr-svm first
 	Wilcoxon  *eval.Wilcoxon    `json:"wilcoxon"`
-	Examples  []demoExample     `json:"examples"`
+	Examples  []Example         `json:"examples"`
 	structure *taxonomy.Closure // of the demo's hierarchy
-	documents []demoDocument    // for the test, in file order
-	guesses   [2][]demoGuess    // by run and document
+	documents []document        // for the test, in file order
+	guesses   [2][]guess        // by run and document
 }
 
-// demoTrained is one model: how its training went, how it did on the test.
-type demoTrained struct {
+// Trained is one model: how its training went, how it did on the test.
+type Trained struct {
 	Method string        `json:"method"`
 	Report *model.Report `json:"report"`
 	Eval   eval.Result   `json:"eval"`
 }
 
-// demoSize compares macro-F1 over the classes of From to To training documents.
-type demoSize struct {
+// Size compares macro-F1 over the classes of From to To training documents.
+type Size struct {
 	From    int     `json:"from"`
 	To      *int    `json:"to"` // null: no upper end
 	Classes int     `json:"classes"`
@@ -49,16 +51,16 @@ type demoSize struct {
 	Tree    float64 `json:"rr-svm"`
 }
 
-// demoAgreement counts test documents by who put a true class first.
-type demoAgreement struct {
+// Agreement counts test documents by who put a true class first.
+type Agreement struct {
 	Both    int `json:"both"`
 	Tree    int `json:"rr_svm_alone"`
 	Flat    int `json:"bsvm_alone"`
 	Neither int `json:"neither"`
 }
 
-// demoExample is a test document with the paths of its class and of the predictions.
-type demoExample struct {
+// Example is a test document with the paths of its class and of the predictions.
+type Example struct {
 	Text  string   `json:"text"`
 	Truth []string `json:"truth"`
 	Flat  []string `json:"bsvm"`
@@ -68,29 +70,22 @@ type demoExample struct {
 	TreeRight bool `json:"rr_svm_right"`
 }
 
-type demoDocument struct {
+type document struct {
 	labels []string
 	text   string
 }
 
-// demoGuess is what a model says about one document, best first.
-type demoGuess struct {
+// guess is what a model says about one document, best first.
+type guess struct {
 	labels []string // predicted
 	ranked []string
 }
 
-func (d demoDocument) has(label string) bool {
-	for _, l := range d.labels {
-		if l == label {
-			return true
-		}
-	}
-	return false
-}
+func (d document) has(label string) bool { return slices.Contains(d.labels, label) }
 
 // describe fills in the counts and reads the test documents and the hierarchy.
-func (r *demoReport) describe(train, test, hierarchy []byte) error {
-	s, _, err := taxonomy.Read(bytes.NewReader(hierarchy), demoHierarchyFile)
+func (r *Report) describe(train, test, hierarchy []byte) error {
+	s, _, err := taxonomy.Read(bytes.NewReader(hierarchy), hierarchyFile)
 	if err != nil {
 		return err
 	}
@@ -100,7 +95,7 @@ func (r *demoReport) describe(train, test, hierarchy []byte) error {
 	for _, n := range r.structure.Order() {
 		r.Levels = max(r.Levels, int(r.structure.Depth(n))+1)
 	}
-	docs, err := readDemoText(train, demoTrainFile)
+	docs, err := readText(train, trainFile)
 	if err != nil {
 		return err
 	}
@@ -111,14 +106,14 @@ func (r *demoReport) describe(train, test, hierarchy []byte) error {
 		}
 	}
 	r.Training, r.Classes = len(docs), len(classes)
-	r.documents, err = readDemoText(test, demoTestFile)
+	r.documents, err = readText(test, testFile)
 	r.Test = len(r.documents)
 	return err
 }
 
-func readDemoText(text []byte, name string) ([]demoDocument, error) {
+func readText(text []byte, name string) ([]document, error) {
 	in := dataset.NewReader(bytes.NewReader(text), dataset.ReaderOptions{Name: name, Text: true})
-	var docs []demoDocument
+	var docs []document
 	for {
 		row, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -127,7 +122,7 @@ func readDemoText(text []byte, name string) ([]demoDocument, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := demoDocument{text: string(row.Text)}
+		d := document{text: string(row.Text)}
 		for _, l := range row.Labels {
 			d.labels = append(d.labels, string(l))
 		}
@@ -135,11 +130,8 @@ func readDemoText(text []byte, name string) ([]demoDocument, error) {
 	}
 }
 
-// demoRanks is how many classes are ranked: P@5 and nDCG@5 need five.
-const demoRanks = 5
-
 // evaluate lets both models predict the test documents and compares them.
-func (r *demoReport) evaluate(ctx context.Context, dir string, test []byte, threads int) error {
+func (r *Report) evaluate(ctx context.Context, dir string, threads int) error {
 	options := eval.Options{Structure: r.structure, Ranked: true, BySize: true}
 	for i := range r.Runs {
 		m, err := model.Open(filepath.Join(dir, r.Runs[i].Method))
@@ -152,7 +144,7 @@ func (r *demoReport) evaluate(ctx context.Context, dir string, test []byte, thre
 				options.TrainSizes = append(options.TrainSizes, int(n))
 			}
 		}
-		r.guesses[i], err = demoPredict(ctx, m, test, threads)
+		r.guesses[i], err = predictTest(ctx, m, filepath.Join(dir, testFile), threads)
 		if err = errors.Join(err, m.Close()); err != nil {
 			return err
 		}
@@ -161,7 +153,7 @@ func (r *demoReport) evaluate(ctx context.Context, dir string, test []byte, thre
 	if err != nil {
 		return err
 	}
-	output := func(g demoGuess) eval.Output {
+	output := func(g guess) eval.Output {
 		return eval.Output{Predicted: c.IDs(nil, g.labels), Ranked: c.IDs(nil, g.ranked)}
 	}
 	for i, d := range r.documents {
@@ -173,14 +165,14 @@ func (r *demoReport) evaluate(ctx context.Context, dir string, test []byte, thre
 	r.SignTest, r.Wilcoxon = tree.SignTest, tree.Wilcoxon
 	tree.SignTest, tree.Wilcoxon, tree.Other = nil, nil, nil
 	for i, s := range tree.BySize {
-		r.BySize = append(r.BySize, demoSize{s.From, s.To, s.Classes, flat.BySize[i].MacroF1, s.MacroF1})
+		r.BySize = append(r.BySize, Size{s.From, s.To, s.Classes, flat.BySize[i].MacroF1, s.MacroF1})
 	}
 	r.Runs[0].Eval, r.Runs[1].Eval = flat, tree
 	r.Examples = r.examples()
 	return nil
 }
 
-func (a *demoAgreement) count(flat, tree bool) {
+func (a *Agreement) count(flat, tree bool) {
 	switch {
 	case flat && tree:
 		a.Both++
@@ -193,25 +185,17 @@ func (a *demoAgreement) count(flat, tree bool) {
 	}
 }
 
-// demoPredict predicts the test documents in their order.
-func demoPredict(ctx context.Context, m *model.Model, test []byte, threads int) ([]demoGuess, error) {
-	if m.Text == nil {
-		return nil, errors.New("the demo's model has no vocabulary")
-	}
-	project, err := dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF)
+// predictTest predicts the test documents in their order.
+func predictTest(ctx context.Context, m *model.Model, test string, threads int) ([]guess, error) {
+	p, err := m.NewPredictor(model.PredictOptions{Rule: m.DefaultRule(), Top: eval.RankedPlaces})
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.NewPredictor(model.PredictOptions{Rule: m.DefaultRule(), Top: demoRanks})
+	rows, err := predict.Open(ctx, m, predict.Input{Path: test, Text: true}, tell.Silent{})
 	if err != nil {
 		return nil, err
 	}
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	in := dataset.NewReader(bytes.NewReader(test), dataset.ReaderOptions{Name: demoTestFile, Text: true})
-	var v dataset.Vector
-	var guesses []demoGuess
+	defer rows.Close()
 	names := func(best []model.Scored) []string {
 		var s []string
 		for _, b := range best {
@@ -219,39 +203,30 @@ func demoPredict(ctx context.Context, m *model.Model, test []byte, threads int) 
 		}
 		return s
 	}
-	err = p.Stream(ctx, threads, func(b *model.Batch) error {
-		for !b.Full() {
-			row, err := in.Read()
-			if err != nil {
-				return err
-			}
-			project.Row(row, &v)
-			b.Add(v.Index, v.Value)
-		}
-		return nil
-	}, func(b *model.Batch, res *model.Result) error {
+	var guesses []guess
+	err = predict.Score(ctx, "", p, rows, threads, tell.Silent{}, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
-			guesses = append(guesses, demoGuess{names(res.Set(i)), names(res.Best(i))})
+			guesses = append(guesses, guess{names(r.Set(i)), names(r.Best(i))})
 		}
 		return nil
 	})
 	return guesses, err
 }
 
-// demoTextWidth is the longest text an example may have: two lines of the terminal.
-const demoTextWidth = 140
+// textWidth is the longest text an example may have: two lines of the terminal.
+const textWidth = 140
 
 // examples chooses documents to show: two that rr-svm alone got right, those where bsvm
 // went farthest astray; one that bsvm alone got right, where rr-svm went farthest; one
 // deep one that both got right; and one that both got wrong, where rr-svm came closer
 // most. Ties go to the first in the file.
-func (r *demoReport) examples() []demoExample {
-	var out []demoExample
-	take := func(flat, tree bool, rank func(demoCase) int) {
+func (r *Report) examples() []Example {
+	var out []Example
+	take := func(flat, tree bool, rank func(outcome) int) {
 		best, bestRank := -1, 0
 		for i, d := range r.documents {
 			c := r.judge(i)
-			if len([]rune(d.text)) > demoTextWidth || c.flat != flat || c.tree != tree || r.shows(out, d.labels[0]) {
+			if len([]rune(d.text)) > textWidth || c.flat != flat || c.tree != tree || r.shows(out, d.labels[0]) {
 				continue
 			}
 			if n := rank(c); best < 0 || n > bestRank {
@@ -262,40 +237,35 @@ func (r *demoReport) examples() []demoExample {
 			out = append(out, r.example(best))
 		}
 	}
-	take(false, true, func(c demoCase) int { return c.flatOff })
-	take(false, true, func(c demoCase) int { return c.flatOff })
-	take(true, false, func(c demoCase) int { return c.treeOff })
-	take(true, true, func(c demoCase) int { return c.depth })
-	take(false, false, func(c demoCase) int { return c.flatOff - c.treeOff })
+	take(false, true, func(c outcome) int { return c.flatOff })
+	take(false, true, func(c outcome) int { return c.flatOff })
+	take(true, false, func(c outcome) int { return c.treeOff })
+	take(true, true, func(c outcome) int { return c.depth })
+	take(false, false, func(c outcome) int { return c.flatOff - c.treeOff })
 	return out
 }
 
-// demoCase is how the two did on one document.
-type demoCase struct {
+// outcome is how the two did on one document.
+type outcome struct {
 	flat, tree       bool // right
 	flatOff, treeOff int  // steps to the nearest true class
 	depth            int  // of the first true class
 }
 
-func (r *demoReport) judge(i int) demoCase {
+func (r *Report) judge(i int) outcome {
 	d := r.documents[i]
 	flat, tree := r.guesses[0][i].labels[0], r.guesses[1][i].labels[0]
-	return demoCase{d.has(flat), d.has(tree), r.distance(d, flat), r.distance(d, tree), len(r.path(d.labels[0]))}
+	return outcome{d.has(flat), d.has(tree), r.distance(d, flat), r.distance(d, tree), len(r.path(d.labels[0]))}
 }
 
 // shows tells whether an example has the class already, so that each shows another.
-func (r *demoReport) shows(examples []demoExample, label string) bool {
-	for _, e := range examples {
-		if e.Truth[len(e.Truth)-1] == label {
-			return true
-		}
-	}
-	return false
+func (r *Report) shows(examples []Example, label string) bool {
+	return slices.ContainsFunc(examples, func(e Example) bool { return e.Truth[len(e.Truth)-1] == label })
 }
 
-func (r *demoReport) example(i int) demoExample {
+func (r *Report) example(i int) Example {
 	d, c := r.documents[i], r.judge(i)
-	return demoExample{
+	return Example{
 		Text: d.text, Truth: r.path(d.labels[0]),
 		Flat: r.path(r.guesses[0][i].labels[0]), Tree: r.path(r.guesses[1][i].labels[0]),
 		FlatRight: c.flat, TreeRight: c.tree,
@@ -303,7 +273,7 @@ func (r *demoReport) example(i int) demoExample {
 }
 
 // distance counts the edges from a label to the nearest of a document's classes.
-func (r *demoReport) distance(d demoDocument, label string) int {
+func (r *Report) distance(d document, label string) int {
 	best := -1
 	at, ok := r.structure.Node(label)
 	for _, l := range d.labels {
@@ -319,7 +289,7 @@ func (r *demoReport) distance(d demoDocument, label string) int {
 }
 
 // path lists the names from the root to a label.
-func (r *demoReport) path(label string) []string {
+func (r *Report) path(label string) []string {
 	n, ok := r.structure.Node(label)
 	if !ok {
 		return []string{label}
@@ -328,8 +298,6 @@ func (r *demoReport) path(label string) []string {
 	for ; n >= 0; n = r.structure.First(n) {
 		up = append(up, r.structure.Name(n))
 	}
-	for i, j := 0, len(up)-1; i < j; i, j = i+1, j-1 {
-		up[i], up[j] = up[j], up[i]
-	}
+	slices.Reverse(up)
 	return up
 }

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"strings"
@@ -8,14 +8,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/internal/human"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // screen is a ui on a hand-driven clock; each beat draws once.
 type screen struct {
-	*ui
+	*UI
 	out  lockedBuffer
 	time time.Time
 	c    chan time.Time
@@ -40,12 +40,15 @@ func (l *lockedBuffer) String() string {
 
 func newScreen(live bool) *screen {
 	s := &screen{time: time.Unix(0, 0), c: make(chan time.Time)}
-	s.ui = newUI(&s.out)
+	s.UI = New(&s.out)
 	s.live = live
 	s.now = func() time.Time { return s.time }
 	s.tick = func(time.Duration) (<-chan time.Time, func()) { return s.c, func() {} }
 	return s
 }
+
+// begin is Start, with what lies behind it.
+func (s *screen) begin(what string, total int64) *progress { return s.start(what, total, human.Count) }
 
 // beat lets d pass and returns when the line of that moment is out.
 func (s *screen) beat(p *progress, d time.Duration) {
@@ -55,7 +58,7 @@ func (s *screen) beat(p *progress, d time.Duration) {
 
 func TestProgressPlain(t *testing.T) {
 	s := newScreen(false)
-	p := s.Start("train: sweep", 30)
+	p := s.begin("train: sweep", 30)
 	s.time = s.time.Add(12 * time.Second)
 	p.Set(3, "gap 1.2e-01")
 	s.beat(p, 0)
@@ -74,7 +77,7 @@ func TestProgressPlain(t *testing.T) {
 func TestProgressLive(t *testing.T) {
 	s := newScreen(true)
 	s.width = func() int { return 24 }
-	p := s.StartBytes("ingest", 4<<20)
+	p := s.start("ingest", 4<<20, human.Bytes)
 	s.beat(p, 0)
 	p.Set(1 << 20)
 	s.beat(p, time.Second)
@@ -96,7 +99,7 @@ func TestProgressLive(t *testing.T) {
 // done, told bit by bit, is no speed of this one's. Items that are not needed shorten it.
 func TestTimeLeftFalls(t *testing.T) {
 	s := newScreen(false)
-	p := s.Start("tune: training", 20)
+	p := s.begin("tune: training", 20)
 	defer p.Done()
 	left := func(wait time.Duration, want float64) {
 		t.Helper()
@@ -125,7 +128,7 @@ func TestTimeLeftFalls(t *testing.T) {
 // A line that has hardly begun guesses years, which no one wants to read.
 func TestNoTimeLeftBeyondDays(t *testing.T) {
 	s := newScreen(false)
-	p := s.Start("read", 1_000_000_000)
+	p := s.begin("read", 1_000_000_000)
 	defer p.Done()
 	p.Set(1)
 	s.beat(p, 10*time.Second)
@@ -134,33 +137,9 @@ func TestNoTimeLeftBeyondDays(t *testing.T) {
 	}
 }
 
-func TestStatusLineReads(t *testing.T) {
-	st := &taxonv1.JobStatus{Job: "j1", EtaSeconds: 37962, Certificate: &taxonv1.Certificate{Gap: 1234}}
-	if got := statusLine(st); !strings.HasSuffix(got, "  gap 1,234  ETA 10 h 32 m") {
-		t.Errorf("got %q", got)
-	}
-	st.EtaSeconds = 241795777815
-	if got := statusLine(st); strings.Contains(got, "ETA") {
-		t.Errorf("got %q", got)
-	}
-}
-
-// TestLogLinesHaveTheirDate: jobs last for days.
-func TestLogLinesHaveTheirDate(t *testing.T) {
-	var out strings.Builder
-	a := &app{stdout: &out}
-	at := time.Date(2026, 11, 22, 23, 59, 59, 5e6, time.UTC)
-	if err := a.printLog(&taxonv1.LogLine{UnixMs: at.UnixMilli(), Level: "info", Text: "sweep 3 committed"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := out.String(), "2026-11-22 23:59:59.005  info  sweep 3 committed\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestProgressWithoutTotal(t *testing.T) {
 	s := newScreen(false)
-	p := s.Start("read", 0)
+	p := s.begin("read", 0)
 	defer p.Done()
 	p.Resume(1000)
 	p.Set(61_000)
@@ -172,7 +151,7 @@ func TestProgressWithoutTotal(t *testing.T) {
 
 func TestProgressTicks(t *testing.T) {
 	s := newScreen(false)
-	p := s.Start("read", 0)
+	p := s.begin("read", 0)
 	s.c <- time.Time{}
 	s.c <- time.Time{} // taken only after the first was drawn
 	p.Done()
@@ -184,8 +163,8 @@ func TestProgressTicks(t *testing.T) {
 // Quiet leaves out what passes, not what is wrong.
 func TestQuietWritesWarningsAlone(t *testing.T) {
 	s := newScreen(true)
-	s.quiet = true
-	p := s.Start("read", 10)
+	s.Quiet = true
+	p := s.begin("read", 10)
 	p.Set(5)
 	s.Note("note")
 	s.Warn("warning")
@@ -198,8 +177,8 @@ func TestQuietWritesWarningsAlone(t *testing.T) {
 
 func TestStartEndsTheProgressBefore(t *testing.T) {
 	s := newScreen(true)
-	one := s.Start("one", 1)
-	two := s.Start("two", 1)
+	one := s.begin("one", 1)
+	two := s.begin("two", 1)
 	select {
 	case <-one.ended:
 	default:
@@ -215,41 +194,14 @@ func TestStartEndsTheProgressBefore(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{clip("abcdef", 4), "abc…"},
-		{clip("abc", 4), "abc"},
-		{fold("one two three", 8, 2), "one\n  two\n  three"},
-		{style{}.bold("x"), "x"},
-		{style{true}.bold("x"), "\x1b[1mx\x1b[0m"},
+		{Clip("abcdef", 4), "abc…"},
+		{Clip("abc", 4), "abc"},
+		{Fold("one two three", 8, 2), "one\n  two\n  three"},
+		{Style{}.Bold("x"), "x"},
+		{Style{true}.Bold("x"), "\x1b[1mx\x1b[0m"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
-}
-
-func TestParseBytes(t *testing.T) {
-	for s, want := range map[string]int64{
-		"1": 1, "512MiB": 512 << 20, "4GB": 4e9, "2G": 2 << 30, "1.5kib": 1536, "1e9": 1e9, "7B": 7, "1 GiB": 1 << 30,
-	} {
-		if got, ok := parseBytes(s); !ok || got != want {
-			t.Errorf("parseBytes(%q) = %d, %v, want %d", s, got, ok, want)
-		}
-	}
-	for _, s := range []string{"", "0", "-1", "MiB", "1XB", "1MiBiB", "NaN", "inf", "1e30", "0.5", "1 2"} {
-		if got, ok := parseBytes(s); ok {
-			t.Errorf("parseBytes(%q) = %d, want an error", s, got)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	names := []string{"data", "hierarchy", "out", "gap", "max-sweeps", "max-time"}
-	for s, want := range map[string]string{
-		"heirarchy": "hierarchy", "hierachy": "hierarchy", "hier": "hierarchy", "dta": "data", "Data": "data",
-		"max-sweep": "max-sweeps", "max_time": "max-time", "gap-below": "gap", "data-": "data", "xyz": "", "": "",
-	} {
-		if got := nearest(s, names); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", s, got, want)
 		}
 	}
 }

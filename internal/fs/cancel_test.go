@@ -1,4 +1,4 @@
-package main
+package fs
 
 import (
 	"context"
@@ -16,7 +16,7 @@ func TestCancelReaderReadsAll(t *testing.T) {
 		"data with EOF": iotest.DataErrReader(strings.NewReader(text)),
 		"halves":        iotest.HalfReader(strings.NewReader(text)),
 	} {
-		got, err := io.ReadAll(newCancelReader(t.Context(), r))
+		got, err := io.ReadAll(NewCancelReader(t.Context(), r))
 		if err != nil || string(got) != text {
 			t.Errorf("%s: %d bytes, %v, want %d", name, len(got), err, len(text))
 		}
@@ -26,7 +26,7 @@ func TestCancelReaderReadsAll(t *testing.T) {
 func TestCancelReaderIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
-	c := newCancelReader(ctx, in)
+	c := NewCancelReader(ctx, in)
 	go out.Write([]byte("ab"))
 	var p [1]byte
 	if n, err := c.Read(p[:]); n != 1 || err != nil || p[0] != 'a' {

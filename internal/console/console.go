@@ -1,4 +1,7 @@
-package main
+// Package console writes for a person at a terminal: progress on a line of its own, notes and
+// warnings, text with emphasis, folded and cut to a width. Where there is no terminal it
+// writes plain lines.
+package console
 
 import (
 	"fmt"
@@ -9,18 +12,21 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"taxon/internal/human"
+	"taxon/internal/tell"
 )
 
-// ui writes progress, notes and warnings to stderr. Progress is one live line on a
-// terminal, redrawn in place, and elsewhere a plain line every 10 s. quiet leaves out
-// progress and notes, but no warning.
+// UI writes progress, notes and warnings to stderr. Progress is one live line on a
+// terminal, redrawn in place, and elsewhere a plain line every 10 s. It is a
+// tell.Teller.
 //
 // Its methods may be called from several goroutines.
-type ui struct {
+type UI struct {
 	mu    sync.Mutex
 	w     io.Writer
 	live  bool
-	quiet bool
+	Quiet bool // no progress and no notes; warnings stay
 	width func() int
 	now   func() time.Time
 	tick  func(time.Duration) (c <-chan time.Time, stop func())
@@ -34,9 +40,9 @@ const (
 	plainEvery = 10 * time.Second
 )
 
-// newUI writes to w, live if w is a terminal that can redraw a line.
-func newUI(w io.Writer) *ui {
-	u := &ui{w: w, now: time.Now, width: func() int { return helpWidth }}
+// New writes to w, live if w is a terminal that can redraw a line.
+func New(w io.Writer) *UI {
+	u := &UI{w: w, now: time.Now, width: func() int { return Width }}
 	u.tick = func(every time.Duration) (<-chan time.Time, func()) {
 		t := time.NewTicker(every)
 		return t.C, t.Stop
@@ -47,7 +53,7 @@ func newUI(w io.Writer) *ui {
 			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 				return n
 			}
-			return helpWidth
+			return Width
 		}
 	}
 	return u
@@ -55,17 +61,17 @@ func newUI(w io.Writer) *ui {
 
 // Start opens a progress line: what is done, and how many items there are (0: not
 // known). A progress still open is ended. Its Done must be called.
-func (u *ui) Start(what string, total int64) *progress { return u.start(what, total, formatCount) }
+func (u *UI) Start(what string, total int64) tell.Progress { return u.start(what, total, human.Count) }
 
 // StartBytes is Start for an amount of bytes.
-func (u *ui) StartBytes(what string, total int64) *progress {
-	return u.start(what, total, formatBytes)
+func (u *UI) StartBytes(what string, total int64) tell.Progress {
+	return u.start(what, total, human.Bytes)
 }
 
-func (u *ui) start(what string, total int64, format func(int64) string) *progress {
+func (u *UI) start(what string, total int64, format func(int64) string) *progress {
 	u.Close()
 	p := &progress{ui: u, what: what, total: total, format: format, began: u.now()}
-	if u.quiet {
+	if u.Quiet {
 		return p
 	}
 	every := plainEvery
@@ -93,18 +99,19 @@ func (u *ui) start(what string, total int64, format func(int64) string) *progres
 }
 
 // Note prints a line for the person who watches: what was done, what to try next.
-func (u *ui) Note(format string, args ...any) {
-	if !u.quiet {
+func (u *UI) Note(format string, args ...any) {
+	if !u.Quiet {
 		u.say("", format, args...)
 	}
 }
 
-const warningLead = "taxon: warning: "
+// WarningLead begins the line of a warning.
+const WarningLead = "taxon: warning: "
 
-// Warn prints a line about something that the user may want to change, also if quiet.
-func (u *ui) Warn(format string, args ...any) { u.say(warningLead, format, args...) }
+// Warn prints a line about something that the user may want to change, also if Quiet.
+func (u *UI) Warn(format string, args ...any) { u.say(WarningLead, format, args...) }
 
-func (u *ui) say(lead, format string, args ...any) {
+func (u *UI) say(lead, format string, args ...any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()
@@ -112,7 +119,7 @@ func (u *ui) say(lead, format string, args ...any) {
 }
 
 // Close ends the progress that is open, if any.
-func (u *ui) Close() {
+func (u *UI) Close() {
 	u.mu.Lock()
 	p := u.current
 	u.mu.Unlock()
@@ -122,7 +129,7 @@ func (u *ui) Close() {
 }
 
 // erase clears the live line; the caller holds mu.
-func (u *ui) erase() {
+func (u *UI) erase() {
 	if u.shown != "" {
 		fmt.Fprint(u.w, "\r\x1b[K")
 		u.shown = ""
@@ -131,7 +138,7 @@ func (u *ui) erase() {
 
 // progress is one running piece of work. The zero value of its counters is its start.
 type progress struct {
-	ui     *ui
+	ui     *UI
 	what   string
 	total  int64
 	format func(int64) string
@@ -200,7 +207,7 @@ func (p *progress) draw() {
 		fmt.Fprintln(u.w, line)
 		return
 	}
-	if line = clip(line, u.width()-1); line != u.shown {
+	if line = Clip(line, u.width()-1); line != u.shown {
 		fmt.Fprint(u.w, "\r"+line+"\x1b[K")
 		u.shown = line
 	}
@@ -226,10 +233,10 @@ func (p *progress) line(now time.Time) string {
 		add(p.rate(rate))
 	}
 	parts = append(parts, p.extra...)
-	if left := formatLeft(p.left(now)); left != "" {
+	if left := human.Left(p.left(now)); left != "" {
 		add("ETA " + left)
 	}
-	add(formatClock(elapsed))
+	add(human.Clock(elapsed))
 	return strings.Join(parts, "  ")
 }
 
@@ -249,16 +256,4 @@ func (p *progress) rate(perSecond float64) string {
 		return fmt.Sprintf("%.2g/s", perSecond)
 	}
 	return p.format(int64(perSecond)) + "/s"
-}
-
-// clip cuts a line to at most n columns; a live line that wraps can't be redrawn.
-func clip(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	if n < 2 {
-		return ""
-	}
-	return string(r[:n-1]) + "…"
 }

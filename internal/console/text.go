@@ -1,0 +1,66 @@
+package console
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Width is how many columns a text may take.
+const Width = 80
+
+// Style puts emphasis on text for a terminal; the zero value leaves text as it is.
+type Style struct{ on bool }
+
+// NewStyle emphasises if w is a terminal and neither NO_COLOR nor a dumb terminal forbids it.
+func NewStyle(w io.Writer) Style {
+	f, ok := w.(*os.File)
+	return Style{ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+}
+
+func (s Style) Bold(t string) string  { return s.wrap("1", t) }
+func (s Style) Dim(t string) string   { return s.wrap("2", t) }
+func (s Style) Green(t string) string { return s.wrap("32", t) }
+func (s Style) Red(t string) string   { return s.wrap("31", t) }
+
+func (s Style) wrap(code, t string) string {
+	if !s.on || t == "" {
+		return t
+	}
+	return "\x1b[" + code + "m" + t + "\x1b[0m"
+}
+
+// Fold breaks a text into lines of at most width columns, each but the first indented.
+func Fold(text string, width, indent int) string {
+	var b strings.Builder
+	column := indent
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// Clip cuts a line to at most n columns; a live line that wraps can't be redrawn.
+func Clip(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	if n < 2 {
+		return ""
+	}
+	return string(r[:n-1]) + "…"
+}

@@ -1,0 +1,263 @@
+// Package evaluate measures a model, or files of predictions, on labelled instances: it reads
+// or predicts what package eval takes, alone or against a second model or file, and warns of
+// labels that the measures can't do justice to.
+//
+// What the user can mend is an fs.InputError or carries the exit status of package exit; its
+// words are those of `taxon eval`'s flags.
+package evaluate
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"taxon/internal/eval"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/predict"
+	"taxon/internal/taxonomy"
+	"taxon/internal/tell"
+)
+
+// Options say what is measured, and on what.
+type Options struct {
+	Model       string         // a folder, or Predictions
+	Predictions string         // a file with a line of labels an instance
+	Rankings    string         // a file with a line of labels an instance, best first; ""
+	Data        predict.Input  // the truth
+	Hierarchy   string         // a file; "": the model's, if any
+	Compare     string         // a second model or file of predictions; "": none
+	Cutoff      predict.Cutoff // of models
+	ByLevel     bool           // an error without a structure
+	BySize      bool           // an error without a model
+	Everything  bool           // by level and by size where there are such figures
+}
+
+// Check refuses what does not go together.
+func (o *Options) Check() error {
+	switch {
+	case o.Model == "" && o.Predictions == "":
+		return exit.Usagef("eval: give --model DIR or --pred FILE")
+	case o.Model != "" && o.Predictions != "":
+		return exit.Usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
+	case !o.Cutoff.IsDefault() && o.Model == "" && !IsModel(o.Compare):
+		return exit.Usagef("eval: --cutoff is for models: a --pred file has its label sets already")
+	case o.Rankings != "" && o.Predictions == "":
+		return exit.Usagef("eval: --rank goes with --pred: a model makes its own ranking")
+	case o.Compare != "" && o.Data.Path == fs.Stdin:
+		return exit.Usagef("eval: --compare reads the data twice: give --data a file instead of standard input")
+	}
+	return nil
+}
+
+// evaluation is one run.
+type evaluation struct {
+	o      Options
+	ui     tell.Teller
+	first  *model.Model // nil: predictions from a file
+	second *model.Model // nil: none to compare with, or from a file
+	opts   eval.Options
+	known  map[string]bool     // labels of the training data and of the data
+	truth  map[string]bool     // labels of the data
+	given  *taxonomy.Structure // of a file; nil: the model's, if any
+	warned map[string]bool
+	files  []predicted
+}
+
+// predicted are the labels of a file of predictions.
+type predicted struct {
+	path  string
+	names map[string]bool
+}
+
+// Run opens what there is to open and measures.
+func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	e := &evaluation{o: o, ui: ui, known: map[string]bool{}, truth: map[string]bool{}, warned: map[string]bool{}}
+	defer e.close()
+	var err error
+	if o.Model != "" {
+		if e.first, err = model.Open(o.Model); err != nil {
+			return nil, err
+		}
+	}
+	if o.Compare != "" && IsModel(o.Compare) {
+		if e.second, err = model.Open(o.Compare); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.setOptions(ctx); err != nil {
+		return nil, err
+	}
+	var r eval.Result
+	if o.Compare == "" {
+		r, err = e.single(ctx)
+	} else {
+		r, err = e.compare(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Instances == 0 {
+		return nil, fs.Inputf(o.Data.Path, 0, "no instance to measure")
+	}
+	if err := e.given.CheckLabels(o.Hierarchy, append(slices.Sorted(maps.Keys(e.truth)), e.opts.Classes...)); err != nil {
+		return nil, err
+	}
+	e.warnUnknown()
+	return &r, nil
+}
+
+func (e *evaluation) close() {
+	for _, m := range []*model.Model{e.first, e.second} {
+		if m != nil {
+			m.Close()
+		}
+	}
+}
+
+// setOptions settles the class set, the sizes and the structure.
+func (e *evaluation) setOptions(ctx context.Context) error {
+	known := e.first
+	if known == nil {
+		known = e.second
+	}
+	var s *taxonomy.Structure
+	if known != nil {
+		e.opts.Classes, e.opts.TrainSizes = known.Labels, sizesOf(known)
+		s = known.Structure
+		for _, name := range known.Labels {
+			e.known[name] = true
+		}
+	}
+	if e.o.Hierarchy != "" {
+		var err error
+		if e.given, err = ReadHierarchy(ctx, e.o.Data.Files, e.o.Hierarchy, e.ui); err != nil {
+			return err
+		}
+		s = e.given
+	}
+	if s != nil {
+		c, err := taxonomy.NewClosure(s)
+		if err != nil {
+			return err
+		}
+		e.opts.Structure = c
+	}
+	switch {
+	case e.o.ByLevel && s == nil:
+		return exit.Usagef("eval: --by-level needs a class structure: add --hierarchy FILE")
+	case e.o.BySize && known == nil:
+		return exit.Usagef("eval: --by-size needs a model, which knows the sizes of the classes in its training data")
+	}
+	e.opts.Ranked = e.first != nil || e.o.Rankings != ""
+	e.opts.ByLevel = s != nil && (e.o.ByLevel || e.o.Everything)
+	e.opts.BySize = known != nil && (e.o.BySize || e.o.Everything)
+	return nil
+}
+
+func sizesOf(m *model.Model) []int {
+	sizes := make([]int, len(m.LabelCounts))
+	for i, n := range m.LabelCounts {
+		sizes[i] = int(n)
+	}
+	return sizes
+}
+
+// ReadHierarchy reads a structure file and passes its warnings on.
+func ReadHierarchy(ctx context.Context, files fs.Local, path string, ui tell.Teller) (*taxonomy.Structure, error) {
+	s, warnings, err := taxonomy.ReadFile(ctx, files, path, taxonomy.Read)
+	for _, w := range warnings {
+		ui.Warn("%s", w)
+	}
+	return s, err
+}
+
+// single measures one model or file, streaming.
+func (e *evaluation) single(ctx context.Context) (eval.Result, error) {
+	acc, err := eval.NewAccumulator(e.opts)
+	if err != nil {
+		return eval.Result{}, err
+	}
+	if e.first != nil {
+		err = e.eachOfModel(ctx, "eval", e.first, acc.IDs, func(_ int, truth []int32, out eval.Output) error {
+			acc.Add(truth, out.Predicted, out.Ranked)
+			return nil
+		})
+		return acc.Result(), err
+	}
+	truth, err := e.readTruth(ctx, acc.IDs)
+	if err != nil {
+		return eval.Result{}, err
+	}
+	out, err := e.readOutputs(ctx, e.o.Predictions, e.o.Rankings, truth, acc.IDs)
+	if err != nil {
+		return eval.Result{}, err
+	}
+	for i := range truth.len() {
+		acc.Add(truth.row(i), out.pred.row(i), out.ranked.row(i))
+	}
+	return acc.Result(), nil
+}
+
+// IsModel tells a model, or the place of one that is being trained, from a prediction file.
+func IsModel(path string) bool { return model.IsModel(path) || model.IsUnfinished(path) }
+
+// compare measures two, the second kept in memory while the first streams.
+func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
+	cmp, err := eval.NewComparison(e.opts)
+	if err != nil {
+		return eval.Result{}, err
+	}
+	truth, err := e.readTruth(ctx, cmp.IDs)
+	if err != nil {
+		return eval.Result{}, err
+	}
+	var other outputs
+	if e.second != nil {
+		err = e.eachOfModel(ctx, "eval: "+e.o.Compare, e.second, cmp.IDs, func(_ int, _ []int32, out eval.Output) error {
+			other.pred.add(out.Predicted)
+			other.ranked.add(out.Ranked)
+			return nil
+		})
+	} else {
+		other, err = e.readOutputs(ctx, e.o.Compare, "", truth, cmp.IDs)
+	}
+	if err != nil {
+		return eval.Result{}, err
+	}
+	if other.pred.len() != truth.len() {
+		return eval.Result{}, e.changed()
+	}
+	if e.first != nil {
+		err = e.eachOfModel(ctx, "eval: "+e.o.Model, e.first, cmp.IDs, func(i int, ids []int32, out eval.Output) error {
+			if i >= truth.len() {
+				return e.changed()
+			}
+			cmp.Add(ids, out, other.row(i))
+			return nil
+		})
+	} else {
+		var out outputs
+		out, err = e.readOutputs(ctx, e.o.Predictions, e.o.Rankings, truth, cmp.IDs)
+		for i := 0; err == nil && i < truth.len(); i++ {
+			cmp.Add(truth.row(i), out.row(i), other.row(i))
+		}
+	}
+	if err != nil {
+		return eval.Result{}, err
+	}
+	r := cmp.Result()
+	if e.second == nil {
+		r.Other.Ranking = nil // a prediction file has no ranking to measure
+	}
+	return r, nil
+}
+
+// changed: the data was not the same when it was read again.
+func (e *evaluation) changed() error {
+	return fs.Inputf(e.o.Data.Path, 0, "the file changed while it was read")
+}

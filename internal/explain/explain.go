@@ -1,0 +1,220 @@
+// Package explain says why a model gives an instance its label: what each level of the path to
+// the class adds to its score, and which features speak for and against it there.
+//
+// What the user can mend is an fs.InputError or carries the exit status of package exit; its
+// words are those of `taxon explain`'s flags.
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/model"
+	"taxon/internal/predict"
+	"taxon/internal/tell"
+)
+
+// Options say which instances are explained, and how much is told of each.
+type Options struct {
+	Model string        // a folder
+	Texts []string      // the instances, or Data
+	Data  predict.Input // one instance of it
+	Row   int           // of Data, from 1
+	Label string        // the class; "": the one predicted
+	Top   int           // classes to list, at least 1
+	Words int           // features to list for and as many against at each level
+}
+
+// Explanation is why one instance gets its label, `taxon explain --json`.
+type Explanation struct {
+	Label string  `json:"label"` // that is explained
+	Score float64 `json:"score"`
+	Place int     `json:"place,omitempty"` // among all classes, from 1; left out beyond --top
+	Path  []Level `json:"path"`
+	Best  []Score `json:"best"` // the best classes with their scores
+	Known int     `json:"known_features"`
+}
+
+// Score is a class with its score.
+type Score struct {
+	Label string  `json:"label"`
+	Score float64 `json:"score"`
+}
+
+// Level is one node of the path.
+type Level struct {
+	Kind    string  `json:"kind"`
+	Name    string  `json:"name"`
+	Score   float64 `json:"score"` // down to here
+	Gain    float64 `json:"gain"`  // of this level
+	Bias    float64 `json:"bias"`  // the part of gain that is the bias
+	For     []Term  `json:"for"`
+	Against []Term  `json:"against"`
+}
+
+// Term is what one feature adds.
+type Term struct {
+	Feature uint32  `json:"feature"` // index in the input, from 1
+	Word    string  `json:"word,omitempty"`
+	Value   float32 `json:"value"`
+	Gain    float64 `json:"gain"`
+}
+
+// Check refuses what does not go together.
+func (o *Options) Check() error {
+	switch {
+	case len(o.Texts) > 0 && o.Data.Path != "":
+		return exit.Usagef("explain: --data and the text %q exclude each other", o.Texts[0])
+	case len(o.Texts) > 0 && !o.Data.Text:
+		return exit.Usagef("explain: unexpected argument %q: %s", o.Texts[0], TextsAre)
+	case len(o.Texts) == 0 && o.Data.Path == "":
+		return exit.Usagef("explain: give an instance: --data FILE and --row N, or --text 'the small dog barked'")
+	}
+	for _, t := range o.Texts {
+		if strings.TrimSpace(t) == "" {
+			return exit.Usagef("explain: a text is empty: %s", TextsAre)
+		}
+	}
+	return nil
+}
+
+// TextsAre says how texts are given.
+const TextsAre = "texts are arguments beside the switch --text, as in --text 'the small dog barked'"
+
+// Run explains the instances one by one, in their order.
+func Run(ctx context.Context, o Options, ui tell.Teller) ([]*Explanation, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	m, err := model.Open(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if len(o.Texts) > 0 { // a line each
+		if m.Text == nil {
+			return nil, exit.Usagef("explain: %s was trained on feature vectors: give --data FILE and --row N", m.Dir)
+		}
+		var lines strings.Builder
+		for _, t := range o.Texts {
+			fmt.Fprintf(&lines, "\t%s\n", strings.Join(strings.Fields(t), " "))
+		}
+		o.Data.Files.In, o.Data.Path, o.Row = strings.NewReader(lines.String()), fs.Stdin, 1
+	}
+	o.Data.AsTrained = !o.Data.Text
+	batches, err := o.instances(ctx, m, max(len(o.Texts), 1), ui)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Explanation
+	for _, b := range batches {
+		e, err := o.explain(m, b)
+		if err != nil {
+			return nil, err
+		}
+		if e.Known == 0 {
+			ui.Warn("no feature of the instance is known to the model: its scores are those of the bias alone")
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// instances reads n instances from row o.Row on, each into a batch of its own.
+func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui tell.Teller) ([]*model.Batch, error) {
+	rows, err := predict.Open(ctx, m, o.Data, ui)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var b model.Batch
+	var out []*model.Batch
+	for seen := 0; ; {
+		b.Reset()
+		err := rows.Fill(&b)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		for at := range b.Rows() {
+			if seen++; seen >= o.Row {
+				one := new(model.Batch)
+				one.Add(b.Column[b.Begin[at]:b.Begin[at+1]], b.Value[b.Begin[at]:b.Begin[at+1]])
+				if out = append(out, one); len(out) == n {
+					return out, nil
+				}
+			}
+		}
+		if err != nil {
+			return nil, fs.Inputf(o.Data.Path, 0, "has %s: no --row %d", human.Counted(int64(seen), "instance", "instances"), o.Row)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// explain scores the one row of b and takes the class asked for apart.
+func (o *Options) explain(m *model.Model, b *model.Batch) (*Explanation, error) {
+	p, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: o.Top})
+	if err != nil {
+		return nil, err
+	}
+	var r model.Result
+	if err := p.NewScorer().Predict(b, &r); err != nil {
+		return nil, err
+	}
+	node := r.Best(0)[0].Node
+	if o.Label != "" {
+		if node, err = terminalOf(m, o.Label); err != nil {
+			return nil, err
+		}
+	}
+	e := &Explanation{Label: m.Tree.Name[node], Known: len(b.Column)}
+	for i, s := range r.Best(0) {
+		e.Best = append(e.Best, Score{m.Tree.Name[s.Node], s.Score})
+		if s.Node == node {
+			e.Place = i + 1
+		}
+	}
+	for _, l := range m.Explain(node, b.Column, b.Value) {
+		e.Path = append(e.Path, describeLevel(m, l, o.Words))
+		e.Score = l.Score
+	}
+	return e, nil
+}
+
+func terminalOf(m *model.Model, label string) (int32, error) {
+	for n, name := range m.Tree.Name {
+		if name == label && m.Tree.Leaf[n] {
+			return int32(n), nil
+		}
+	}
+	return 0, exit.Usagef("explain: --label %s: the model has no such class", human.QuoteIfOdd(label))
+}
+
+// describeLevel names a level and keeps the strongest words on either side.
+func describeLevel(m *model.Model, l model.Level, words int) Level {
+	d := Level{Kind: m.NodeKind(int(l.Node)), Name: m.NodeName(int(l.Node)), Score: l.Score, Gain: l.Gain, Bias: l.Bias,
+		For: []Term{}, Against: []Term{}}
+	for _, term := range l.Terms {
+		side := &d.For
+		if term.Gain < 0 {
+			side = &d.Against
+		}
+		if len(*side) == words {
+			continue
+		}
+		x := Term{Feature: m.Feature[term.Column], Value: term.Value, Gain: term.Gain}
+		if m.Text != nil {
+			x.Word = m.Text.Vocabulary[term.Column]
+		}
+		*side = append(*side, x)
+	}
+	return d
+}

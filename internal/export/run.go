@@ -1,0 +1,287 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	iofs "io/fs"
+	"strings"
+	"time"
+
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/model"
+	"taxon/internal/predict"
+	"taxon/internal/tell"
+)
+
+// Formats lists the formats there are.
+var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
+
+// Options say what is exported, how and to where. Messages name them as `taxon export`'s
+// flags.
+type Options struct {
+	Model      string // a folder
+	Format     string // one of Formats
+	Out        string // a file, - for Stdout, or a folder that exists or ends in /
+	Stdout     io.Writer
+	LeastParts int  // of a folder: at least so many, where the format can be cut
+	Threads    int  // 0: all cores
+	ForceSize  bool // format liblinear: however large
+
+	Threshold float64 // weights below it are left out, or become the parent's (format model)
+	// The rest is for format model.
+	Auto   bool          // the largest threshold that Loss allows on Data
+	Loss   float64       // points of micro-F1 that Auto may cost
+	Data   predict.Input // labelled instances
+	Values string        // float32 or float16
+	Force  bool          // replace a model that is there
+}
+
+// WholeModel says whether a model is asked for as it is.
+func (o *Options) WholeModel() bool {
+	return o.Format == "model" && !o.Auto && o.Threshold == 0 && o.Values == "float32"
+}
+
+// Report is what an export came to, `taxon export --json`.
+type Report struct {
+	Out     string  `json:"out"`
+	Format  string  `json:"format"`
+	Nodes   int     `json:"nodes"`
+	Bytes   int64   `json:"bytes,omitempty"` // of one file, or of a pruned model's folder
+	Seconds float64 `json:"seconds"`
+
+	*PruneReport // format model only
+}
+
+// Check refuses what does not go together.
+func (o *Options) Check() error {
+	pruning := o.Format == "model"
+	switch {
+	case o.Out == "":
+		return exit.Usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+	case o.ForceSize && o.Format != "liblinear":
+		return exit.Usagef("export: --force-size goes with --format liblinear")
+	case o.Force && !pruning:
+		return exit.Usagef("export: --force goes with --format model")
+	case pruning && o.Out == fs.Stdin:
+		return exit.Usagef("export: a model is a folder: name it with --out")
+	case !pruning && o.Values != "float32":
+		return exit.Usagef("export: --values %s goes with --format model", o.Values)
+	case !pruning && o.Auto:
+		return exit.Usagef("export: --threshold auto goes with --format model: give a number")
+	case o.Auto && o.Data.Path == "":
+		return exit.Usagef("export: --threshold auto measures what pruning costs: add --data FILE with labelled instances")
+	case o.Data.Path == fs.Stdin:
+		return exit.Usagef("export: --data is read several times: give a file instead of standard input")
+	case !o.Auto && o.Data.Path != "":
+		return exit.Usagef("export: --data goes with --threshold auto")
+	}
+	return nil
+}
+
+// Run writes the weights of a model, or a smaller model.
+func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	m, err := model.Open(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if err := predict.SpareInput("export", o.Out, o.Data.Path, o.Model); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	r := &Report{Out: o.Out, Format: o.Format, Nodes: m.Tree.Len()}
+	if o.Format == "model" {
+		err = o.writePruned(ctx, m, r, ui)
+	} else {
+		err = o.writeWeights(ctx, m, r, ui)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r, err
+}
+
+// weightFormat is a format of one file or of parts.
+type weightFormat struct {
+	ext    string
+	matrix bool // classes x features: labels stand beside it
+	whole  bool // cannot be cut
+	write  func(ctx context.Context, w io.Writer, first, last, threads int) error
+}
+
+func formatOf(name string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
+	switch name {
+	case "liblinear":
+		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _, threads int) error {
+			return s.Liblinear(ctx, w, threads)
+		}}, nil
+	case "npz":
+		return weightFormat{ext: ".npz", matrix: true, write: s.NPZ}, nil
+	case "safetensors":
+		return weightFormat{ext: ".safetensors", matrix: true, write: s.Safetensors}, nil
+	case "parquet":
+		return weightFormat{ext: ".parquet", write: s.Parquet}, nil
+	}
+	t, err := m.NewTextExporter(threshold)
+	return weightFormat{ext: ".txt", write: t.WriteRange}, err
+}
+
+// writeWeights writes every format but a model.
+func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, ui tell.Teller) error {
+	s, err := NewSource(m, o.Threshold)
+	if err != nil {
+		return err
+	}
+	f, err := formatOf(o.Format, m, s, o.Threshold)
+	if err != nil {
+		return err
+	}
+	if o.Format == "liblinear" {
+		if err := o.liblinearFits(s, ui); err != nil {
+			return err
+		}
+	}
+	beside := map[string][]byte{}
+	if f.matrix {
+		if err := s.CheckMatrix(); err != nil {
+			return err
+		}
+		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
+		if words := s.Words(); words != nil {
+			beside["features.txt"] = words
+		}
+	}
+	line := ui.StartBytes("export", 0)
+	defer line.Done()
+	if o.Out != fs.Stdin && isFolder(o.Out) {
+		if names, _ := fs.ReadDirNames(o.Out); len(names) > 0 {
+			return fs.Inputf(o.Out, 0, "exists already: choose another --out")
+		}
+		parts := o.cut(m.Parts())
+		if f.whole {
+			parts = []int{0, m.Tree.Len()}
+		}
+		n := model.Threads(o.Threads)
+		each := max(1, n/(len(parts)-1)) // threads of a part
+		return model.WriteParts(ctx, o.Out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
+			return f.write(ctx, w, first, last, each)
+		}, beside)
+	}
+	if err := checkBeside(o.Out, beside); err != nil {
+		return err
+	}
+	if err := fs.WriteOut(o.Out, o.Stdout, func(w *bufio.Writer) error {
+		return f.write(ctx, &countWriter{w: w, n: &r.Bytes, line: line}, 0, m.Tree.Len(), model.Threads(o.Threads))
+	}); err != nil {
+		return err
+	}
+	return writeBeside(o.Out, beside)
+}
+
+// Sizes of a liblinear file from which it is told beforehand, and refused.
+const (
+	tellBytes   = 64 << 20
+	refuseBytes = 1 << 30
+)
+
+// liblinearFits tells how large a dense file becomes, and refuses what nobody expects of a
+// sparse model.
+func (o *Options) liblinearFits(s *Source, ui tell.Teller) error {
+	n := s.LiblinearBytes()
+	if n > refuseBytes && !o.ForceSize {
+		return exit.Usagef("export: --format liblinear is dense, and would take at least %s: use npz, safetensors or text, or add --force-size", human.Bytes(n))
+	}
+	if n > tellBytes {
+		ui.Note("format liblinear is dense: it takes at least %s", human.Bytes(n))
+	}
+	return nil
+}
+
+// checkBeside refuses to replace a file of the user's by one that stands beside the
+// weights: one of the same content may stay.
+func checkBeside(out string, files map[string][]byte) error {
+	if out == fs.Stdin {
+		return nil
+	}
+	for name, content := range files {
+		path := fs.Join(fs.Dir(out), name)
+		if path == fs.Clean(out) {
+			return exit.Usagef("export: --out %s is the name of the file that goes beside the weights: choose another", out)
+		}
+		had, err := fs.ReadFile(context.Background(), path)
+		if errors.Is(err, iofs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fs.Explain(path, err)
+		}
+		if !bytes.Equal(had, content) {
+			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an --out in another folder, or a new folder with / at its end", name)
+		}
+	}
+	return nil
+}
+
+// writeBeside writes the files that go beside the weights.
+func writeBeside(out string, files map[string][]byte) error {
+	if out == fs.Stdin {
+		return nil
+	}
+	for _, name := range []string{"labels.txt", "features.txt"} {
+		content, ok := files[name]
+		if !ok {
+			continue
+		}
+		if err := fs.WriteOut(fs.Join(fs.Dir(out), name), nil, func(w *bufio.Writer) error {
+			_, err := w.Write(content)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFolder tells a folder by the slash at the end of its name, or by its being there.
+func isFolder(path string) bool {
+	if strings.HasSuffix(path, "/") {
+		return true
+	}
+	st, err := fs.Stat(path)
+	return err == nil && !errors.Is(err, iofs.ErrNotExist) && st.IsDir()
+}
+
+// cut makes at least as many parts as the job's store has shards. parts are the first
+// nodes of a model's parts, and the number of nodes.
+func (o *Options) cut(parts []int) []int {
+	nodes := parts[len(parts)-1]
+	n := min(o.LeastParts, nodes)
+	if n < len(parts) {
+		return parts
+	}
+	out := make([]int, n+1)
+	for i := range out {
+		out[i] = i * nodes / n
+	}
+	return out
+}
+
+// countWriter counts bytes for the progress line and the report.
+type countWriter struct {
+	w    io.Writer
+	n    *int64
+	line tell.Progress
+}
+
+func (c *countWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	*c.n += int64(n)
+	c.line.Set(*c.n)
+	return n, err
+}

@@ -1,0 +1,137 @@
+// Package predict labels instances with a model: it reads them from a file, a stream or an
+// ingested data set as the model's training data were read, scores them in input order, and
+// turns scores into labels by a cut-off.
+//
+// The same model and instances give the same labels for any number of threads and however
+// the input comes. What the user can mend is an fs.InputError or carries the exit status of
+// package exit; its words are those of `taxon predict`'s flags.
+package predict
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/tell"
+)
+
+// Options say what is predicted, by what and to where.
+type Options struct {
+	Model  string // a folder
+	Input  Input
+	Out    string    // a file, or - for Stdout, to which labels go as soon as the input pauses
+	Stdout io.Writer // only for Out -
+	Top    int       // labels of an instance at most; 0: as many as the cut-off gives
+	Cutoff Cutoff    // the zero value: the model's, or the Top best
+	Scores bool      // label:score
+}
+
+// Report is what a prediction came to, `taxon predict --json`.
+type Report struct {
+	Out       string  `json:"out"`
+	Instances int64   `json:"instances"`
+	Labels    int64   `json:"labels"` // written
+	Seconds   float64 `json:"seconds"`
+}
+
+// Run writes a line an instance: its labels, best first, separated by commas.
+func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
+	m, err := model.Open(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if err := SpareInput("predict", o.Out, o.Input.Path, o.Model); err != nil {
+		return nil, err
+	}
+	l := &labels{names: m.Tree.Name, scores: o.Scores, most: math.MaxInt}
+	if o.Top > 0 {
+		l.most = o.Top
+		if o.Cutoff.IsDefault() {
+			o.Cutoff = best(o.Top)
+		}
+	}
+	if l.rule, err = o.Cutoff.Rule(m, 1); err != nil {
+		return nil, err
+	}
+	p, err := m.NewPredictor(l.rule.Options)
+	if err != nil {
+		return nil, err
+	}
+	o.Input.Live = o.Out == fs.Stdin
+	rows, err := Open(ctx, m, o.Input, ui)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	began := time.Now()
+	if err := fs.WriteOut(o.Out, o.Stdout, func(out *bufio.Writer) error {
+		return Score(ctx, "predict", p, rows, o.Input.Threads, ui, func(b *model.Batch, r *model.Result) error {
+			if err := l.write(out, b, r); err != nil || !o.Input.Live {
+				return err
+			}
+			return out.Flush() // the next batch may come much later
+		})
+	}); err != nil {
+		return nil, err
+	}
+	for _, w := range rows.Warnings() {
+		ui.Warn("%s", w)
+	}
+	return &Report{Out: o.Out, Instances: l.rows, Labels: l.written, Seconds: time.Since(began).Seconds()}, nil
+}
+
+// SpareInput refuses an --out of verb that would overwrite what the verb reads: the data
+// file (empty: none) or anything in the model's folder.
+func SpareInput(verb, out, data, modelDir string) error {
+	switch {
+	case out == fs.Stdin:
+		return nil
+	case data != "" && data != fs.Stdin && fs.Overwrites(out, data):
+		return exit.Usagef("%s: --out %s would overwrite --data %s: choose another --out", verb, out, data)
+	case fs.Overwrites(out, modelDir):
+		return exit.Usagef("%s: --out %s lies in the model's folder %s: choose another --out", verb, out, modelDir)
+	}
+	return nil
+}
+
+// labels writes a line an instance.
+type labels struct {
+	names         []string // node -> label
+	scores        bool
+	most          int // labels of an instance
+	rule          *Rule
+	line          []byte
+	rows, written int64
+}
+
+func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
+	for i := range b.Rows() {
+		l.line = l.line[:0]
+		for k, s := range l.rule.Of(r, i) {
+			if k == l.most {
+				break
+			}
+			if k > 0 {
+				l.line = append(l.line, ',')
+			}
+			l.line = append(l.line, l.names[s.Node]...)
+			if l.scores {
+				l.line = strconv.AppendFloat(append(l.line, ':'), r.Shown(i, s.Score), 'g', -1, 64)
+			}
+			l.written++
+		}
+		l.rows++
+		if _, err := w.Write(append(l.line, '\n')); err != nil {
+			return fmt.Errorf("write labels: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"taxon/internal/dataset"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/model"
+	"taxon/internal/tell"
+)
+
+// Input says how instances are read for a model.
+type Input struct {
+	Path      string // a file, a folder made by ingest, or - for standard input
+	Text      bool   // lines are [LABEL]<TAB>text
+	AsTrained bool   // text or not as the training data were, whatever Text says
+	ZeroBased bool   // feature indices count from 0; counts if ZeroGiven, else the model knows
+	ZeroGiven bool
+	Labels    bool // keep the true labels
+	Live      bool // rows that were read do not wait for input that pauses
+	Threads   int  // that score them; 0: all cores
+	Files     fs.Local
+}
+
+// Rows fills batches with the instances of a file or an ingested data set.
+type Rows interface {
+	Fill(b *model.Batch) error // io.EOF with or after the last rows
+	Warnings() []string        // about the data, once all are read
+	Close() error
+	progress() (done, total int64)
+}
+
+// Open opens instances for m, which says how they are mapped to its columns.
+func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, error) {
+	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
+		return openSetRows(m, o)
+	}
+	if o.AsTrained {
+		o.Text = m.Data.Text
+	}
+	switch {
+	case m.Data.Text && !o.Text:
+		return nil, exit.Usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
+	case !m.Data.Text && o.Text:
+		return nil, exit.Usagef("%s was trained on feature vectors: leave out --text", m.Dir)
+	}
+	p, err := projectionOf(m)
+	if err != nil {
+		return nil, err
+	}
+	zero := m.Data.ZeroBased
+	if o.ZeroGiven {
+		zero = o.ZeroBased
+	}
+	f, err := fs.Open(ctx, o.Files, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	rows := &fileRows{ui: ui, file: f, p: p, keepLabels: o.Labels, names: Names{}}
+	options := dataset.ReaderOptions{Name: f.Name(), Text: o.Text, ZeroBased: zero}
+	if !o.Live || !f.Waits() {
+		rows.r = dataset.NewReader(f, options)
+		return rows, nil
+	}
+	rows.waits = fs.NewCancelReader(ctx, f)
+	options.Pause = rows.paused
+	rows.r = dataset.NewReader(rows.waits, options)
+	return rows, nil
+}
+
+func projectionOf(m *model.Model) (*dataset.Projection, error) {
+	if m.Text != nil {
+		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF)
+	}
+	return dataset.NewProjection(m.Feature, nil, nil)
+}
+
+// LongestWait is how long a row waits for others to be scored with it. Long enough for a
+// stream that flows, however unevenly, to fill its batches; short for one who looks on.
+const LongestWait = 100 * time.Millisecond
+
+// fileRows reads a stream of instances.
+type fileRows struct {
+	ui         tell.Teller
+	unknown    int64 // instances without a feature of the model
+	r          *dataset.Reader
+	file       *fs.File
+	waits      *fs.CancelReader // what r reads from if a pause ends a batch; nil: it does not
+	batch      int              // rows of the batch so far
+	began      time.Time        // when it got its first
+	p          *dataset.Projection
+	v          dataset.Vector
+	told       bool // that an empty line gets no answer
+	keepLabels bool
+	names      Names
+	row        []string
+}
+
+func (f *fileRows) Fill(b *model.Batch) error {
+	for f.batch = 0; !b.Full(); f.batch++ {
+		row, err := f.r.Read()
+		if errors.Is(err, dataset.ErrPause) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.waits != nil && f.batch == 0 {
+			f.began = time.Now()
+		}
+		f.p.Row(row, &f.v)
+		if len(f.v.Index) == 0 {
+			f.unknown++
+		}
+		b.Add(f.v.Index, f.v.Value)
+		if f.keepLabels {
+			f.row = f.names.Append(f.row[:0], row.Labels)
+			b.AddLabels(f.row...)
+		}
+	}
+	return nil
+}
+
+// paused says whether the rows read so far should wait no longer for more. Who waits for
+// the answer to an empty line is told at once that there is none.
+func (f *fileRows) paused() bool {
+	if f.batch == 0 && !f.told && f.r.Counts().EmptyLines > 0 && !f.waits.Within(LongestWait) {
+		f.told = true
+		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
+	}
+	return f.batch > 0 && !f.waits.Within(LongestWait-time.Since(f.began))
+}
+
+// Names keeps one string for each label, however often it occurs.
+type Names map[string]string
+
+// Append appends the names of labels, whose bytes may change afterwards, to dst.
+func (n Names) Append(dst []string, labels [][]byte) []string {
+	for _, l := range labels {
+		name, ok := n[string(l)]
+		if !ok {
+			name = string(l)
+			n[name] = name
+		}
+		dst = append(dst, name)
+	}
+	return dst
+}
+
+func (f *fileRows) progress() (done, total int64) {
+	return f.file.BytesRead(), max(0, f.file.Size())
+}
+
+const blankRow = "an instance without labels and features is a line with a blank or tab"
+
+func (f *fileRows) Warnings() []string {
+	return append(EmptyLines(f.file.Name(), f.r.Counts().EmptyLines), warnUnknown(f.file.Name(), f.unknown)...)
+}
+
+// EmptyLines tells of lines that are no instances: who sets files side by side must know.
+func EmptyLines(path string, lines int64) []string {
+	if lines == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", path, human.Counted(lines, "empty line", "empty lines"), blankRow)}
+}
+
+// warnUnknown tells of instances that a model can say nothing about.
+func warnUnknown(path string, rows int64) []string {
+	if rows == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s no feature that the model knows: the bias alone decides", path, human.Counted(rows, "instance has", "instances have"))}
+}
+
+func (f *fileRows) Close() error {
+	if f.waits == nil {
+		return f.file.Close()
+	}
+	return f.waits.Settle(f.file.Close) // no read may meet a decoder that is closed
+}
+
+// setRows reads an ingested data set.
+type setRows struct {
+	path       string
+	unknown    int64 // instances without a feature of the model
+	set        *dataset.Set
+	p          *dataset.Projection // nil: the set's columns are the model's
+	v          dataset.Vector
+	row        dataset.Row
+	next       int
+	keepLabels bool
+	names      []string
+}
+
+// openSetRows refuses text sets but the training data itself: an ingested text carries
+// the weights of its own idf, not the model's.
+func openSetRows(m *model.Model, o Input) (Rows, error) {
+	set, err := dataset.Open(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	s := &setRows{path: o.Path, set: set, keepLabels: o.Labels}
+	if set.Fingerprint == m.Data.Fingerprint && set.Matrix.Cols == len(m.Feature) {
+		return s, nil
+	}
+	if set.Vocabulary != nil || m.Text != nil {
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with --text"), set.Close())
+	}
+	if s.p, err = projectionOf(m); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return s, nil
+}
+
+func (s *setRows) Fill(b *model.Batch) error {
+	for ; !b.Full(); s.next++ {
+		if s.next == s.set.Matrix.Rows {
+			return io.EOF
+		}
+		columns, values := s.set.Matrix.Row(s.next)
+		if s.p != nil {
+			s.row.Index, s.row.Value = s.row.Index[:0], values
+			for _, c := range columns {
+				s.row.Index = append(s.row.Index, s.set.Feature[c])
+			}
+			s.p.Row(&s.row, &s.v)
+			columns, values = s.v.Index, s.v.Value
+		}
+		if len(columns) == 0 {
+			s.unknown++
+		}
+		b.Add(columns, values)
+		if s.keepLabels {
+			s.names = s.names[:0]
+			for _, l := range s.set.LabelIndex[s.set.LabelBegin[s.next]:s.set.LabelBegin[s.next+1]] {
+				s.names = append(s.names, s.set.Labels[l])
+			}
+			b.AddLabels(s.names...)
+		}
+	}
+	return nil
+}
+
+func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Matrix.Rows) }
+
+func (s *setRows) Warnings() []string { return warnUnknown(s.path, s.unknown) }
+
+func (s *setRows) Close() error { return s.set.Close() }
+
+// Score predicts all instances of rows and hands them to emit in input order, with a
+// progress line called what. threads is as in Input. The caller has the warnings about the
+// rows to tell.
+func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, threads int, ui tell.Teller, emit func(*model.Batch, *model.Result) error) error {
+	_, total := rows.progress()
+	start := ui.StartBytes
+	if _, ok := rows.(*setRows); ok {
+		start = ui.Start
+	}
+	line := start(what, total)
+	defer line.Done()
+	done := int64(0)
+	fill := func(b *model.Batch) error {
+		err := rows.Fill(b)
+		done += int64(b.Rows())
+		at, _ := rows.progress()
+		line.Set(at, human.Count(done)+" instances")
+		return err
+	}
+	return p.Stream(ctx, model.Threads(threads), fill, emit)
+}
