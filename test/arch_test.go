@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"internal/predict":  {"internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/labelset", "internal/model", "internal/tell"},
 	"internal/evaluate": {"internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
 	"internal/explain":  {"internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/tell"},
-	"internal/generate": {"internal/fs"},
+	"internal/generate": {"internal/fs", "internal/human"},
 	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "internal/taxonomy", "proto/taxon/v1"},
 
 	"internal/modelform": {},
@@ -90,7 +90,7 @@ var imports = map[string][]string{
 	"internal/cluster": {"coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
-	"internal/jobs": {"internal/model", "internal/pause", "proto/taxon/v1"},
+	"internal/jobs": {"internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
 	"internal/cluster/node": {"coordinator/method", "coordinator/journal", "coordinator/machine", "coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/folderjournal", "internal/dataset", "internal/exit", "internal/fs",
 		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
 		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},

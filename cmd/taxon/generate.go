@@ -21,20 +21,10 @@ type generateOptions struct {
 	threads int
 }
 
-// shapeOptions are the flags that make a generate.Shape; zero values, which cannot be given, leave
-// what --like says.
+// shapeOptions are the flags that make a generate.Shape.
 type shapeOptions struct {
-	like      string
-	scale     float64
-	dag, tree bool
-	instances int
-	test      int
-	classes   int
-	internals int
-	features  int
-	depth     int
-	nonzeros  float64
-	labels    float64
+	generate.Request
+	tree bool
 }
 
 func newGenerateCmd(a *app) *cobra.Command {
@@ -64,18 +54,18 @@ func newGenerateCmd(a *app) *cobra.Command {
 }
 
 func (o *shapeOptions) flags(f *pflag.FlagSet) {
-	choiceFlag(f, &o.like, "like", "lwiki", generate.Names(), "the data set to imitate: "+joinNames(generate.Names()))
-	floatFlag(f, &o.scale, "scale", 1, "size as a share of it: a `NUMBER` above 0", above0)
+	choiceFlag(f, &o.Like, "like", "lwiki", generate.Names(), "the data set to imitate: "+joinNames(generate.Names()))
+	floatFlag(f, &o.Scale, "scale", 1, "size as a share of it: a `NUMBER` above 0", above0)
 	f.BoolVar(&o.tree, "tree", false, "one parent a node (the default)")
-	f.BoolVar(&o.dag, "dag", false, "further parents for some nodes")
-	intFlag(f, &o.instances, "instances", 0, 1, 1<<31-1, "`N` training instances")
-	intFlag(f, &o.test, "test-instances", 0, 1, 1<<31-1, "`N` test instances")
-	intFlag(f, &o.classes, "classes", 0, 2, 1<<27, "`N` classes, the leaves of the hierarchy")
-	intFlag(f, &o.internals, "internals", 0, 1, 1<<27, "`N` inner nodes of the hierarchy")
-	intFlag(f, &o.features, "features", 0, 10, 1<<27, "`N` features")
-	intFlag(f, &o.depth, "depth", 0, 1, 1<<20, "at most `N` edges from the root to a class, by first parents")
-	floatFlag(f, &o.nonzeros, "nonzeros", 0, "mean `NUMBER` of features an instance", from1To(10_000))
-	floatFlag(f, &o.labels, "labels", 0, "mean `NUMBER` of labels an instance", from1To(100))
+	f.BoolVar(&o.DAG, "dag", false, "further parents for some nodes")
+	intFlag(f, &o.Instances, "instances", 0, 1, 1<<31-1, "`N` training instances")
+	intFlag(f, &o.Test, "test-instances", 0, 1, 1<<31-1, "`N` test instances")
+	intFlag(f, &o.Classes, "classes", 0, 2, 1<<27, "`N` classes, the leaves of the hierarchy")
+	intFlag(f, &o.Internals, "internals", 0, 1, 1<<27, "`N` inner nodes of the hierarchy")
+	intFlag(f, &o.Features, "features", 0, 10, 1<<27, "`N` features")
+	intFlag(f, &o.Depth, "depth", 0, 1, 1<<20, "at most `N` edges from the root to a class, by first parents")
+	floatFlag(f, &o.Nonzeros, "nonzeros", 0, "mean `NUMBER` of features an instance", from1To(10_000))
+	floatFlag(f, &o.Labels, "labels", 0, "mean `NUMBER` of labels an instance", from1To(100))
 }
 
 // from1To accepts a mean of an instance.
@@ -104,64 +94,14 @@ func joinNames(names []string) string {
 
 // shape is what the flags ask for.
 func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
-	if o.dag && o.tree {
+	if o.DAG && o.tree {
 		return generate.Shape{}, exit.Usagef("%s: --tree and --dag exclude each other", verb)
 	}
-	s, err := generate.Like(o.like, o.scale)
+	s, err := o.Shape()
 	if err != nil {
 		return s, exit.Usagef("%s: %v", verb, err)
 	}
-	for _, c := range []struct {
-		to   *int
-		from int
-	}{{&s.Instances, o.instances}, {&s.Test, o.test}, {&s.Classes, o.classes}, {&s.Internals, o.internals}, {&s.Features, o.features}, {&s.Depth, o.depth}} {
-		if c.from > 0 {
-			*c.to = c.from
-		}
-	}
-	if o.classes > 0 && o.internals == 0 { // keep the mean number of children
-		s.Internals = min(s.Internals, max(1, s.Classes/2))
-	}
-	if o.depth == 1 && o.internals == 0 { // all classes below the root
-		s.Internals = min(s.Internals, 1)
-	}
-	if o.nonzeros > 0 {
-		s.Nonzeros = o.nonzeros
-	}
-	if o.labels > 0 {
-		s.Labels = o.labels
-	}
-	s.DAG = o.dag
-	if err := o.fits(verb, s); err != nil {
-		return s, err
-	}
-	if err := s.Validate(); err != nil {
-		return s, exit.Usagef("%s: %v", verb, err)
-	}
 	return s, nil
-}
-
-// fits refuses counts that exclude each other by the flags that they come from.
-func (o *shapeOptions) fits(verb string, s generate.Shape) error {
-	from := func(given int, flag string, n int) string {
-		if given > 0 {
-			return fmt.Sprintf("%s %d", flag, n)
-		}
-		return fmt.Sprintf("--scale %g (%d)", o.scale, n)
-	}
-	switch {
-	case s.Classes > s.Instances && o.instances == 0 && o.classes == 0:
-		return exit.Usagef("%s: --scale %g leaves %s for %d classes, and each class needs one: choose a larger --scale", verb, o.scale,
-			human.Counted(int64(s.Instances), "instance", "instances"), s.Classes)
-	case s.Classes > s.Instances:
-		return exit.Usagef("%s: more classes, by %s, than instances, by %s: each class needs one", verb,
-			from(o.classes, "--classes", s.Classes), from(o.instances, "--instances", s.Instances))
-	case s.Internals > s.Classes:
-		return exit.Usagef("%s: --internals %d: at most as many as classes, %d", verb, s.Internals, s.Classes)
-	case s.Depth == 1 && s.Internals > 1:
-		return exit.Usagef("%s: --depth 1 leaves room for one inner node, the root, not for --internals %d", verb, s.Internals)
-	}
-	return nil
 }
 
 func runGenerate(cmd *cobra.Command, a *app, o generateOptions) error {

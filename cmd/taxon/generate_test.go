@@ -8,41 +8,6 @@ import (
 	"testing"
 )
 
-func TestShapeFlags(t *testing.T) {
-	base := shapeOptions{like: "lwiki", scale: 0.001}
-	for _, c := range []struct {
-		name   string
-		change func(*shapeOptions)
-		want   string // part of the error; "" for none
-	}{
-		{"as it is", func(*shapeOptions) {}, ""},
-		{"dag", func(o *shapeOptions) { o.dag = true }, ""},
-		{"counts", func(o *shapeOptions) { o.instances, o.classes, o.features, o.depth = 500, 20, 300, 4 }, ""},
-		{"both", func(o *shapeOptions) { o.dag, o.tree = true, true }, "exclude each other"},
-		{"too few instances", func(o *shapeOptions) { o.instances = 10 }, "each class needs one"},
-		{"no scale", func(o *shapeOptions) { o.scale = 1e-9 }, "--scale 1e-09 leaves 1 instance for 2 classes"},
-		{"too few instances, by flag", func(o *shapeOptions) { o.instances = 10 }, "by --scale 0.001 (325), than instances, by --instances 10"},
-		{"too many classes, by flag", func(o *shapeOptions) { o.classes = 9999 }, "by --classes 9999, than instances, by --scale 0.001 (2365)"},
-		{"too many internals", func(o *shapeOptions) { o.internals = 400 }, "--internals 400"},
-		{"flat", func(o *shapeOptions) { o.depth = 1 }, ""},
-		{"flat with internals", func(o *shapeOptions) { o.depth, o.internals = 1, 7 }, "--internals 7"},
-		{"too large", func(o *shapeOptions) { o.scale = 1e9 }, "scale"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			o := base
-			c.change(&o)
-			s, err := o.shape("generate")
-			if c.want == "" {
-				if err != nil || s.DAG != o.dag || o.classes > 0 && (s.Classes != o.classes || s.Internals > s.Classes) {
-					t.Errorf("%+v, %v", s, err)
-				}
-			} else if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v", err)
-			}
-		})
-	}
-}
-
 // What can't be made is refused by flag and value; it was once taken for not given.
 func TestGenerateRefusesZeros(t *testing.T) {
 	for _, flag := range []string{"instances", "test-instances", "classes", "internals", "features", "depth", "nonzeros", "labels"} {

@@ -49,7 +49,7 @@ func newInfoCmd(a *app) *cobra.Command {
 			"taxon info --plan --like lwiki --scale 1 --stores 64",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 0 && (o.plan.data != "" || o.plan.shape.like != ""): // judged by planOptions.check
+			case len(args) == 0 && (o.plan.data != "" || o.plan.shape.Like != ""): // judged by planOptions.check
 				return nil
 			case len(args) == 0 || len(args) == 1 && args[0] == "":
 				return exit.Usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
@@ -159,7 +159,7 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 
 // gatherInfo finds out what the path is.
 func gatherInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
-	if o.plan.shape.like != "" {
+	if o.plan.shape.Like != "" {
 		return shapeInfo(o)
 	}
 	if o.path != fs.Stdin {

@@ -75,16 +75,16 @@ func (v *coresValue) Set(s string) error {
 
 // choiceNone defines the flags of a shape that has no data yet.
 func choiceNone(f *pflag.FlagSet, o *shapeOptions) {
-	f.StringVar(&o.like, "like", "", "with --plan and no PATH: data as generate would make them, a `NAME`")
-	floatFlag(f, &o.scale, "scale", 1, "of --like: a `NUMBER` above 0", above0)
+	f.StringVar(&o.Like, "like", "", "with --plan and no PATH: data as generate would make them, a `NAME`")
+	floatFlag(f, &o.Scale, "scale", 1, "of --like: a `NUMBER` above 0", above0)
 }
 
 // check holds the flags against the arguments and returns the path.
 func (o *planOptions) check(args []string) (string, error) {
 	switch {
-	case !o.plan && (o.data != "" || o.shape.like != ""):
+	case !o.plan && (o.data != "" || o.shape.Like != ""):
 		return "", exit.Usagef("info: --data and --like go with --plan")
-	case o.shape.like != "" && (o.data != "" || len(args) > 0):
+	case o.shape.Like != "" && (o.data != "" || len(args) > 0):
 		return "", exit.Usagef("info: --like needs no data: leave PATH out")
 	case o.data != "" && len(args) > 0:
 		return "", exit.Usagef("info: PATH and --data name the same thing: give one of them")

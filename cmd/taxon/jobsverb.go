@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -48,54 +49,6 @@ func (a *app) table(rows [][]string) {
 	w.Flush()
 }
 
-// jobLine is a job in `taxon jobs --json`.
-type jobLine struct {
-	Job        string   `json:"job"`
-	Name       string   `json:"name,omitempty"`
-	State      string   `json:"state"`
-	Phase      string   `json:"phase"`
-	Sweep      uint32   `json:"sweep"`
-	Gap        *float64 `json:"gap"`
-	Submitted  string   `json:"submitted"` // RFC 3339, UTC
-	ETASeconds *float64 `json:"eta_seconds"`
-	Error      string   `json:"error"`
-	Resumable  bool     `json:"resumable"`
-	Exportable bool     `json:"exportable"`
-	Values     string   `json:"values"`       // kept, dropped, discarded
-	Until      string   `json:"values_until"` // when they go at the latest, RFC 3339, UTC; empty: not settled, or they are gone
-	After      uint32   `json:"values_jobs"`  // they go when so many more jobs have ended; 0: not settled, or they are gone
-}
-
-// fewJobs is how near the end of their time values are when `taxon jobs` says so.
-const fewJobs = 10
-
-// keptText says how long the values of a job are kept.
-func keptText(k *taxonv1.Kept) string {
-	switch {
-	case k == nil:
-		return "kept"
-	case k.GetDiscarded():
-		return "discarded"
-	case k.GetDropped():
-		return "dropped"
-	}
-	text := "until " + time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.DateOnly)
-	if k.GetJobs() <= fewJobs {
-		text += ", or " + human.Counted(int64(k.GetJobs()), "more job", "more jobs")
-	}
-	return text
-}
-
-// keep fills in what is kept of a job.
-func (l *jobLine) keep(k *taxonv1.Kept) {
-	switch l.Values = "kept"; {
-	case k.GetDropped():
-		l.Values = keptText(k)
-	case k != nil:
-		l.Until, l.After = time.UnixMilli(k.GetUntilUnixMs()).UTC().Format(time.RFC3339), k.GetJobs()
-	}
-}
-
 func newJobsCmd(a *app) *cobra.Command {
 	return clientVerb(a, &cobra.Command{
 		Use:   "jobs",
@@ -108,24 +61,19 @@ func newJobsCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		lines := []jobLine{}
+		lines := []jobs.Line{}
 		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "VALUES", "NAME"}}
 		for _, j := range r.GetJobs() {
-			l := jobLine{Job: j.GetJob(), Name: j.GetName(), State: jobs.StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(),
-				Submitted: time.UnixMilli(j.GetSubmittedUnixMs()).UTC().Format(time.RFC3339), Error: j.GetError(), Resumable: j.GetResumable(), Exportable: j.GetExportable()}
+			l := jobs.LineOf(j)
 			gap, eta := "-", "-"
-			if c := j.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-				l.Gap, gap = &c.Gap, human.Gap(c.GetGap())
+			if l.Gap != nil {
+				gap = human.Gap(*l.Gap)
 			}
-			if s := j.GetEtaSeconds(); s > 0 && !math.IsInf(s, 0) {
-				l.ETASeconds = &s
-				if left := human.Left(s); left != "" {
-					eta = left
-				}
+			if l.ETASeconds != nil {
+				eta = cmp.Or(human.Left(*l.ETASeconds), "-")
 			}
-			l.keep(j.GetKept())
 			lines = append(lines, l)
-			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, keptText(j.GetKept()), l.Name})
+			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.KeptText(j.GetKept()), l.Name})
 		}
 		if a.json {
 			return a.printJSON(lines)
@@ -137,22 +85,6 @@ func newJobsCmd(a *app) *cobra.Command {
 		a.table(rows)
 		return nil
 	})
-}
-
-// workerLine is a worker in `taxon workers --json`.
-type workerLine struct {
-	Worker    string `json:"worker"`
-	Name      string `json:"name"`
-	State     string `json:"state"` // up, draining, lost, left
-	Slots     uint32 `json:"slots"`
-	Running   uint32 `json:"running"`
-	TasksDone uint64 `json:"tasks_done"`
-	Memory    uint64 `json:"memory_bytes"`
-}
-
-func workerLineOf(w *taxonv1.WorkerInfo) workerLine {
-	return workerLine{Worker: w.GetWorker(), Name: w.GetName(), State: jobs.MemberState(w.GetState()), Slots: w.GetSlots(),
-		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes()}
 }
 
 func newWorkersCmd(a *app) *cobra.Command {
@@ -167,10 +99,10 @@ func newWorkersCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		lines := []workerLine{}
+		lines := []jobs.Worker{}
 		rows := [][]string{{"WORKER", "NAME", "STATE", "SLOTS", "RUNNING", "DONE"}}
 		for _, w := range r.GetWorkers() {
-			l := workerLineOf(w)
+			l := jobs.WorkerOf(w)
 			if !all && l.State != "up" && l.State != "draining" {
 				continue
 			}
@@ -207,7 +139,7 @@ func newCancelCmd(a *app) *cobra.Command {
 			return err
 		}
 		if a.json {
-			return a.printJSON(documentOf(st))
+			return a.printJSON(jobs.StatusOf(st))
 		}
 		a.ui.Note("%s: %s", st.GetJob(), what)
 		return nil
@@ -247,7 +179,7 @@ func newResumeCmd(a *app) *cobra.Command {
 			return err
 		}
 		if a.json {
-			return a.printJSON(documentOf(st))
+			return a.printJSON(jobs.StatusOf(st))
 		}
 		a.ui.Note("%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
 		return nil
@@ -273,24 +205,11 @@ func newDrainCmd(a *app) *cobra.Command {
 			return err
 		}
 		if a.json {
-			return a.printJSON(workerLineOf(w))
+			return a.printJSON(jobs.WorkerOf(w))
 		}
 		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), human.Counted(int64(w.GetRunning()), "task", "tasks"))
 		return nil
 	})
-}
-
-// logLine is a line of `taxon logs --json`.
-type logLine struct {
-	Number  uint64 `json:"number"`
-	Time    string `json:"time"`
-	Level   string `json:"level"`
-	Text    string `json:"text"`
-	Sweep   uint32 `json:"sweep"`
-	Step    uint32 `json:"step"`
-	Task    uint32 `json:"task"`
-	Attempt uint32 `json:"attempt"` // 0: about no task
-	Worker  string `json:"worker,omitempty"`
 }
 
 func newLogsCmd(a *app) *cobra.Command {
@@ -311,15 +230,14 @@ func newLogsCmd(a *app) *cobra.Command {
 }
 
 func (a *app) printLog(l *taxonv1.LogLine) error {
-	at := time.UnixMilli(l.GetUnixMs()).UTC()
 	if a.json {
-		return a.printLine(logLine{Number: l.GetNumber(), Time: at.Format(time.RFC3339Nano), Level: l.GetLevel(), Text: l.GetText(), Sweep: l.GetSweep(),
-			Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Worker: l.GetWorker()})
+		return a.printLine(jobs.LogLineOf(l))
 	}
 	where := ""
 	if l.GetAttempt() > 0 {
 		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
 	}
+	at := time.UnixMilli(l.GetUnixMs()).UTC()
 	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), human.OneLine(l.GetText()), where)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"taxon/internal/exit"
+	"taxon/internal/jobs"
 	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -71,7 +72,7 @@ func TestDriverEnded(t *testing.T) {
 				t.Errorf("%s: status %d, want %q in %q%q", name, code, want, out, stderr)
 			}
 		}
-		var doc jobDocument
+		var doc jobs.Status
 		if code, out, _ := ask("status wf --json", d); code != 0 || json.Unmarshal([]byte(out), &doc) != nil || doc.State != c.state || doc.Sweep != 7 {
 			t.Errorf("%s: status %d: %s", name, code, out)
 		}

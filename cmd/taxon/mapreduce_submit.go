@@ -113,7 +113,7 @@ func trainArguments(cmd *cobra.Command) (out []string) {
 // endedDocument is what a driver's folder says of a job that has ended, for who asks later.
 func endedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
 	return func(job string, last *taxonv1.JobStatus) any {
-		doc := documentOf(last)
+		doc := jobs.StatusOf(last)
 		doc.Job, doc.State, doc.Error, doc.Report = job, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
 		if err != nil {
 			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), human.OneLine(err.Error())
@@ -143,7 +143,7 @@ func driverGone(ctx context.Context, verb, addr string) error {
 // any other error stays.
 func showEnded(a *app, job string, err error) error {
 	var e *driver.Ended
-	var doc jobDocument
+	var doc jobs.Status
 	if !errors.As(err, &e) || e.Job != job || json.Unmarshal(e.Document, &doc) != nil {
 		return err
 	}

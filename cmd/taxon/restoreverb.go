@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"taxon/internal/human"
+	"taxon/internal/jobs"
 )
 
 // restoreOptions are the flags of restore.
@@ -37,7 +38,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(documentOf(r.Status))
+				return a.printJSON(jobs.StatusOf(r.Status))
 			}
 			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, human.Counted(int64(r.Shards), "shard", "shards"))
 			_, err = fmt.Fprintln(a.stdout, r.Job)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,52 +12,8 @@ import (
 	"taxon/internal/cluster/client"
 	"taxon/internal/human"
 	"taxon/internal/jobs"
-	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
-
-// jobDocument is `taxon status --json`.
-type jobDocument struct {
-	Job         string        `json:"job"`
-	State       string        `json:"state"`
-	Phase       string        `json:"phase"`
-	Sweep       uint32        `json:"sweep"` // highest committed
-	Gap         *float64      `json:"gap"`   // null before the first certificate
-	Tasks       taskCounts    `json:"tasks"`
-	WorkersLost uint32        `json:"workers_lost"`
-	Rollbacks   uint32        `json:"rollbacks"`
-	ETASeconds  *float64      `json:"eta_seconds"` // null where there is no guess
-	Error       string        `json:"error"`
-	WaitsFor    string        `json:"waits_for,omitempty"` // what keeps a running job from going on
-	Report      *model.Report `json:"report"`              // of a job that is done
-
-	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
-}
-
-// taskCounts are of the step under way; retried is over the whole job.
-type taskCounts struct {
-	Done    uint32 `json:"done"`
-	Running uint32 `json:"running"`
-	Waiting uint32 `json:"waiting"`
-	Retried uint32 `json:"retried"`
-}
-
-func documentOf(st *taxonv1.JobStatus) jobDocument {
-	t := st.GetTasks()
-	d := jobDocument{
-		Job: st.GetJob(), State: jobs.StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(),
-		Tasks:       taskCounts{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
-		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: jobs.ReportOf(st),
-		CapsBefore: jobs.CapsBefore(st), WaitsFor: st.GetWaitsFor(),
-	}
-	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		d.Gap = &c.Gap
-	}
-	if s := st.GetEtaSeconds(); st.GetState().Ended() || s > 0 && !math.IsInf(s, 0) {
-		d.ETASeconds = &s
-	}
-	return d
-}
 
 func newStatusCmd(a *app) *cobra.Command {
 	var o clientOptions
@@ -101,7 +56,7 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 			return err
 		}
 		if a.json {
-			return a.printJSON(documentOf(st))
+			return a.printJSON(jobs.StatusOf(st))
 		}
 		printStatus(a, st)
 		return nil
@@ -109,7 +64,7 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 	last := ""
 	st, err := c.Watch(ctx, job, func(st *taxonv1.JobStatus) error {
 		if a.json {
-			return a.printLine(documentOf(st))
+			return a.printLine(jobs.StatusOf(st))
 		}
 		if line := statusLine(st); line != last {
 			last = line
@@ -163,7 +118,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("waits for", "%s", human.OneLine(w))
 	}
 	if k := st.GetKept(); k != nil && !k.GetDiscarded() {
-		row("values", "%s", keptText(k))
+		row("values", "%s", jobs.KeptText(k))
 	}
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {

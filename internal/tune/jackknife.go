@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// A race is a search that leaves points behind after the first folds, where more folds
-// would not bring them back (O. Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et
+// A race is a search that drops points after the first folds where more folds would not bring
+// them back (O. Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et
 // al.: A racing algorithm for configuring metaheuristics, GECCO 2002). Points are compared
 // on the same held-out rows, so what is tested is the difference, which varies far less
 // than either value.
@@ -14,15 +14,15 @@ import (
 // Groups is the number of parts that a Jackknife leaves out in turn.
 const Groups = 20
 
-// Behind standard errors: a point so far behind the best one is out. After r of k folds the
-// rows so far are a part of all rows, and a point that would lead on all of them lies Far
-// standard errors behind on this part with the chance that a Student's t of Groups-1
-// degrees of freedom exceeds Far / sqrt(1 - r/k): after 1 of 5, 0.17 % at 3. Limit keeps
-// that chance for any r.
+// Far is how many standard errors behind the best one a point is dropped after one of five
+// folds. Those rows are a part of all rows: a point that would lead on all of them lies so far
+// behind on r of k folds with the chance that a Student's t of Groups-1 degrees of freedom
+// exceeds Far / sqrt(1 - r/k), which is 0.17 % after one of five. Limit keeps that chance for
+// any r.
 const Far = 3
 
-// Limit is how many standard errors behind a point is out after so many of all folds: Far
-// after one of five, less the fewer are left that could bring it back.
+// Limit is how many standard errors behind a point is dropped after so many of all folds: the
+// fewer are left that could bring it back, the less.
 func Limit(folds, all int) float64 {
 	return Far * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
 }
@@ -55,8 +55,8 @@ func (j *Jackknife) error() float64 {
 }
 
 // Out says whether a point is far behind the best one: by more than `limit` standard errors of
-// their difference, and with oneSE by the best one's own standard error besides, so that
-// none is lost that OneStandardError could choose. Both are measured on the same rows.
+// their difference. With oneSE the best one's own standard error is added, so that no point is
+// lost that OneStandardError could choose. Both are measured on the same rows.
 func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
 	var d Jackknife
 	for i := range d {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/human"
+	"taxon/internal/tell"
 )
 
 // race is the strategy of a search: all points are trained on the first fold, those that are
@@ -16,8 +17,9 @@ import (
 // finished folds alone, so a search that is gone on with takes the same way.
 type race struct {
 	*search
-	paths [][]*contender
-	group []int // row -> group of the jackknife
+	paths   [][]*contender
+	group   []int // row -> group of the jackknife
+	counter *counter
 
 	measured int        // folds that all points in the race are measured on; on the first, some
 	saving   sync.Mutex // guards jacks and the job file while paths run side by side
@@ -51,6 +53,8 @@ func newRace(s *search) *race {
 		}
 		r.paths = append(r.paths, path)
 	}
+	trainings, _ := r.left()
+	r.counter = newCounter(s.ui, trainings*s.o.tried())
 	return r
 }
 
@@ -261,4 +265,41 @@ func (r *race) save() error {
 	best := Leader(jacks, r.goal.Low)
 	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
 		"# %s on %s", human.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]), r.measuredOn(r.measured)))
+}
+
+// counter counts trainings on the progress line.
+type counter struct {
+	mu               sync.Mutex
+	line             tell.Progress
+	done, old, total int // old: of done, those of an earlier run
+}
+
+func newCounter(ui tell.Teller, total int) *counter {
+	return &counter{total: total, line: ui.Start("tune: training", int64(total))}
+}
+
+// add counts a training that is there; old: since before this run.
+func (c *counter) add(old bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done++
+	if old {
+		c.old++
+		c.line.Resume(int64(c.old))
+	}
+	c.line.Set(int64(c.done))
+}
+
+// spare takes trainings out that are not needed.
+func (c *counter) spare(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total -= n
+	c.line.Total(int64(c.total))
+}
+
+func (c *counter) show(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.line.Set(int64(c.done), text)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
@@ -47,6 +46,7 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) 
 // search is one run.
 type search struct {
 	o       *Options
+	ui      tell.Teller
 	goal    *eval.Measure
 	work    *train.Work // scratch
 	record  record
@@ -55,13 +55,12 @@ type search struct {
 	paths   [][]Rung
 	meter   *meter
 	trainer *trainer
-	counter *counter
 }
 
 // open reads structure and data, deals out the folds and takes the folder. One process
 // searches in it at a time.
 func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error) {
-	s := &search{o: o, record: record{o.Train.Out}, paths: o.Grid.Paths(o.structured())}
+	s := &search{o: o, ui: ui, record: record{o.Train.Out}, paths: o.Grid.Paths(o.structured())}
 	if s.goal, err = goalOf(o.Goal); err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if err := s.read(ctx, ui); err != nil {
+	if err := s.read(ctx); err != nil {
 		return nil, err
 	}
 	if s.meter, err = newMeter(s); err != nil {
@@ -99,19 +98,14 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 		Failed:      func(err error) { ui.Warn("%v", err) },
 		Checkpoints: s.record.checkpoint,
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.counter = &counter{total: s.trainings() * o.tried()}
-	s.counter.line = ui.Start("tune: training", int64(s.counter.total))
-	return s, nil
+	return s, err
 }
 
 // read opens the data, refuses what can't be searched on it, and deals out the folds.
-func (s *search) read(ctx context.Context, ui tell.Teller) (err error) {
+func (s *search) read(ctx context.Context) (err error) {
 	o := s.o.Train
 	o.Job = s.o.job(Point{Method: s.paths[0][0].Base.Method, Loss: s.paths[0][0].Base.Loss, C: 1, Bias: 1, Positive: "1", Internal: 1})
-	if s.whole, err = train.Open(ctx, &o, ui, s.work.Path); err != nil {
+	if s.whole, err = train.Open(ctx, &o, s.ui, s.work.Path); err != nil {
 		return err
 	}
 	if err := s.whole.Fits(); err != nil {
@@ -131,7 +125,7 @@ func (s *search) read(ctx context.Context, ui tell.Teller) (err error) {
 	}
 	s.folds = &partition{whole: set, held: map[int]*heldFold{}, fold: Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
 	if fewer, single := Thin(set.PosBegin, s.o.Folds); fewer > 0 {
-		ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
+		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			human.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)
 	}
 	return nil
@@ -154,9 +148,6 @@ func (s *search) trainable(p Point) error {
 }
 
 func (s *search) close() (err error) {
-	if s.counter != nil {
-		s.counter.line.Done()
-	}
 	if s.trainer != nil && s.trainer.engine != nil {
 		err = s.trainer.engine.Close()
 	}
@@ -168,17 +159,10 @@ func (s *search) close() (err error) {
 	return err
 }
 
-// trainings is how many of them a fold takes.
-func (s *search) trainings() (n int) {
-	for _, path := range s.paths {
-		n += len(path)
-	}
-	return n
-}
-
 // run races the points of the grid and lists those that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
 	race := newRace(s)
+	defer race.counter.line.Done()
 	if err := race.run(ctx); err != nil {
 		return nil, err
 	}
@@ -256,37 +240,4 @@ func (s *search) ended(ctx context.Context, err error) error {
 		best = fmt.Sprintf("; the best point so far is in %s", path)
 	}
 	return exit.Interruptedf("interrupted after %s%s; to go on from there: %s", human.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
-}
-
-// counter counts trainings on the progress line.
-type counter struct {
-	mu               sync.Mutex
-	line             tell.Progress
-	done, old, total int // old: of done, those of an earlier run
-}
-
-// add counts a training that is there; old: since before this run.
-func (c *counter) add(old bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done++
-	if old {
-		c.old++
-		c.line.Resume(int64(c.old))
-	}
-	c.line.Set(int64(c.done))
-}
-
-// spare takes trainings out that are not needed.
-func (c *counter) spare(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total -= n
-	c.line.Total(int64(c.total))
-}
-
-func (c *counter) show(text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.line.Set(int64(c.done), text)
 }

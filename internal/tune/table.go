@@ -60,20 +60,15 @@ func (p *TablePoint) Error(goal *eval.Measure, unknown string) string {
 	return goal.Text(*p.StandardError)
 }
 
-// best is the point with the best value of those that were tried on all folds.
-func (r *Table) best() int {
-	best := -1
-	for i, p := range r.Points {
-		if p.Tried == r.Folds && (best < 0 || Better(p.Value, r.Points[best].Value, r.Low)) {
-			best = i
-		}
-	}
-	return best
-}
-
-// choose applies the rule.
+// choose applies the rule: the best of the points that were tried on all folds, or by oneSE.
 func (r *Table) choose(oneSE bool) {
-	r.Best, r.Rule = r.best(), "best"
+	r.Rule, r.Best = "best", -1
+	for i, p := range r.Points {
+		if p.Tried == r.Folds && (r.Best < 0 || Better(p.Value, r.Points[r.Best].Value, r.Low)) {
+			r.Best = i
+		}
+		r.CPU += p.CPUSeconds
+	}
 	r.Chosen = r.Best
 	if oneSE {
 		var path []int
@@ -87,9 +82,6 @@ func (r *Table) choose(oneSE bool) {
 		r.Rule, r.Chosen = "one-se", OneStandardError(scores, r.Best, path, r.Low)
 	}
 	r.Options = r.Points[r.Chosen].Point
-	for _, p := range r.Points {
-		r.CPU += p.CPUSeconds
-	}
 }
 
 // lines are the paths as they are drawn: in percent where the goal is read so.

@@ -1,0 +1,157 @@
+package jobs
+
+import (
+	"math"
+	"time"
+
+	"taxon/internal/human"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Status is `taxon status --json`.
+type Status struct {
+	Job         string        `json:"job"`
+	State       string        `json:"state"`
+	Phase       string        `json:"phase"`
+	Sweep       uint32        `json:"sweep"` // highest committed
+	Gap         *float64      `json:"gap"`   // null before the first certificate
+	Tasks       Tasks         `json:"tasks"`
+	WorkersLost uint32        `json:"workers_lost"`
+	Rollbacks   uint32        `json:"rollbacks"`
+	ETASeconds  *float64      `json:"eta_seconds"` // null where there is no guess
+	Error       string        `json:"error"`
+	WaitsFor    string        `json:"waits_for,omitempty"` // what keeps a running job from going on
+	Report      *model.Report `json:"report"`              // of a job that is done
+
+	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
+}
+
+// Tasks are of the step under way; Retried is over the whole job.
+type Tasks struct {
+	Done    uint32 `json:"done"`
+	Running uint32 `json:"running"`
+	Waiting uint32 `json:"waiting"`
+	Retried uint32 `json:"retried"`
+}
+
+// StatusOf is a status as a document.
+func StatusOf(st *taxonv1.JobStatus) Status {
+	t := st.GetTasks()
+	d := Status{
+		Job: st.GetJob(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
+		Tasks:       Tasks{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
+		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
+		CapsBefore: CapsBefore(st), WaitsFor: st.GetWaitsFor(), ETASeconds: etaOf(st.GetEtaSeconds()),
+	}
+	if st.GetState().Ended() {
+		d.ETASeconds = &st.EtaSeconds
+	}
+	return d
+}
+
+// gapOf is the gap of a certificate that bounds it; nil: there is none.
+func gapOf(c *taxonv1.Certificate) *float64 {
+	if c == nil || c.GetPrimalOnly() {
+		return nil
+	}
+	return &c.Gap
+}
+
+// etaOf is a guess of the seconds to go; nil: there is none.
+func etaOf(seconds float64) *float64 {
+	if !(seconds > 0) || math.IsInf(seconds, 0) {
+		return nil
+	}
+	return &seconds
+}
+
+// Line is a job in `taxon jobs --json`.
+type Line struct {
+	Job        string   `json:"job"`
+	Name       string   `json:"name,omitempty"`
+	State      string   `json:"state"`
+	Phase      string   `json:"phase"`
+	Sweep      uint32   `json:"sweep"`
+	Gap        *float64 `json:"gap"`
+	Submitted  string   `json:"submitted"` // RFC 3339, UTC
+	ETASeconds *float64 `json:"eta_seconds"`
+	Error      string   `json:"error"`
+	Resumable  bool     `json:"resumable"`
+	Exportable bool     `json:"exportable"`
+	Values     string   `json:"values"`       // kept, dropped, discarded
+	Until      string   `json:"values_until"` // when they go at the latest, RFC 3339, UTC; empty: not settled, or they are gone
+	After      uint32   `json:"values_jobs"`  // they go when so many more jobs have ended; 0: not settled, or they are gone
+}
+
+// LineOf is a job of a list as a document.
+func LineOf(j *taxonv1.JobInfo) Line {
+	l := Line{Job: j.GetJob(), Name: j.GetName(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
+		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()), Error: j.GetError(),
+		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept"}
+	switch k := j.GetKept(); {
+	case k.GetDropped():
+		l.Values = KeptText(k)
+	case k != nil:
+		l.Until, l.After = utc(k.GetUntilUnixMs(), time.RFC3339), k.GetJobs()
+	}
+	return l
+}
+
+func utc(unixMS int64, layout string) string { return time.UnixMilli(unixMS).UTC().Format(layout) }
+
+// fewJobs is how many more jobs may end before values go, at most, for KeptText to say so.
+const fewJobs = 10
+
+// KeptText says how long the values of a job are kept.
+func KeptText(k *taxonv1.Kept) string {
+	switch {
+	case k == nil:
+		return "kept"
+	case k.GetDiscarded():
+		return "discarded"
+	case k.GetDropped():
+		return "dropped"
+	}
+	text := "until " + utc(k.GetUntilUnixMs(), time.DateOnly)
+	if k.GetJobs() <= fewJobs {
+		text += ", or " + human.Counted(int64(k.GetJobs()), "more job", "more jobs")
+	}
+	return text
+}
+
+// Worker is a worker in `taxon workers --json`.
+type Worker struct {
+	Worker    string `json:"worker"`
+	Name      string `json:"name"`
+	State     string `json:"state"` // up, draining, lost, left
+	Slots     uint32 `json:"slots"`
+	Running   uint32 `json:"running"`
+	TasksDone uint64 `json:"tasks_done"`
+	Memory    uint64 `json:"memory_bytes"`
+}
+
+// WorkerOf is a worker as a document.
+func WorkerOf(w *taxonv1.WorkerInfo) Worker {
+	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(),
+		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes()}
+}
+
+// LogLine is a line of `taxon logs --json`.
+type LogLine struct {
+	Number  uint64 `json:"number"`
+	Time    string `json:"time"`
+	Level   string `json:"level"`
+	Text    string `json:"text"`
+	Sweep   uint32 `json:"sweep"`
+	Step    uint32 `json:"step"`
+	Task    uint32 `json:"task"`
+	Attempt uint32 `json:"attempt"` // 0: about no task
+	Worker  string `json:"worker,omitempty"`
+}
+
+// LogLineOf is a line of a job's log as a document.
+func LogLineOf(l *taxonv1.LogLine) LogLine {
+	return LogLine{Number: l.GetNumber(), Time: utc(l.GetUnixMs(), time.RFC3339Nano), Level: l.GetLevel(), Text: l.GetText(), Sweep: l.GetSweep(),
+		Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Worker: l.GetWorker()}
+}

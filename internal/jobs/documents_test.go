@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Documents leave out what is not known: a gap that nothing bounds, a guess that is none.
+func TestDocuments(t *testing.T) {
+	gap := &taxonv1.Certificate{Gap: 0.25}
+	for _, c := range []struct {
+		name        string
+		state       taxonv1.JobState
+		certificate *taxonv1.Certificate
+		eta         float64
+		gap, left   bool
+	}{
+		{"before the first certificate", taxonv1.JobState_JOB_STATE_RUNNING, nil, 0, false, false},
+		{"under way", taxonv1.JobState_JOB_STATE_RUNNING, gap, 12, true, true},
+		{"without a bound", taxonv1.JobState_JOB_STATE_RUNNING, &taxonv1.Certificate{PrimalOnly: true, Gap: 1}, math.Inf(1), false, false},
+		{"over", taxonv1.JobState_JOB_STATE_DONE, gap, 0, true, true},
+	} {
+		d := StatusOf(&taxonv1.JobStatus{State: c.state, Certificate: c.certificate, EtaSeconds: c.eta})
+		if (d.Gap != nil) != c.gap || (d.ETASeconds != nil) != c.left || c.left && *d.ETASeconds != c.eta {
+			t.Errorf("%s: gap %v, ETA %v", c.name, d.Gap, d.ETASeconds)
+		}
+		l := LineOf(&taxonv1.JobInfo{State: c.state, Certificate: c.certificate, EtaSeconds: c.eta})
+		if (l.Gap != nil) != c.gap || (l.ETASeconds != nil) != (c.left && c.eta > 0) {
+			t.Errorf("%s, in a list: gap %v, ETA %v", c.name, l.Gap, l.ETASeconds)
+		}
+	}
+}
+
+func TestKept(t *testing.T) {
+	until := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).UnixMilli()
+	for _, c := range []struct {
+		kept                      *taxonv1.Kept
+		text, state, values, goes string
+		after                     uint32
+	}{
+		{nil, "kept", "done", "kept", "", 0},
+		{&taxonv1.Kept{UntilUnixMs: until, Jobs: 100}, "until 2026-11-23", "done", "kept", "2026-11-23T12:00:00Z", 100},
+		{&taxonv1.Kept{UntilUnixMs: until, Jobs: 1}, "until 2026-11-23, or 1 more job", "done", "kept", "2026-11-23T12:00:00Z", 1},
+		{&taxonv1.Kept{Dropped: true}, "dropped", "done", "dropped", "", 0},
+		{&taxonv1.Kept{Dropped: true, Discarded: true}, "discarded", "discarded", "discarded", "", 0},
+	} {
+		l := LineOf(&taxonv1.JobInfo{State: taxonv1.JobState_JOB_STATE_DONE, Kept: c.kept})
+		if KeptText(c.kept) != c.text || l.State != c.state || l.Values != c.values || l.Until != c.goes || l.After != c.after {
+			t.Errorf("%v: %q, %+v", c.kept, KeptText(c.kept), l)
+		}
+	}
+}
