@@ -96,6 +96,8 @@ func jobOf(a machine.Action) string {
 		return a.Job
 	case machine.ShowWeights:
 		return a.Job
+	case machine.DigestWeights:
+		return a.Job
 	}
 	return ""
 }
@@ -141,7 +143,46 @@ func (s *Server) run(a machine.Action) {
 			}
 		}
 		s.step(done)
+	case machine.DigestWeights:
+		s.digest(a.Job)
 	}
+}
+
+// digest names the weights of a job, again and again while the store is away or the disk full.
+func (s *Server) digest(job string) {
+	d := s.config.Digester
+	if d == nil { // a journal of a server that had one
+		s.step(machine.Digested{Job: job})
+		return
+	}
+	done := machine.Digested{Job: job}
+	wanted := func(err error) bool { // not if it was cancelled, say
+		return d.Passing(err) && s.step(machine.Digested{Job: job, Err: err.Error(), Later: true}).err == nil
+	}
+	err := pause.Insist(s.ctx, 0, func() (err error) {
+		if done.Digest, err = s.weights(s.ctx, job); err != nil {
+			s.tell(fmt.Errorf("job %s: digest of its weights: %w", job, err))
+		}
+		return err
+	}, wanted)
+	if err != nil {
+		done.Err = err.Error()
+	}
+	if s.ctx.Err() == nil { // else the next server asks again
+		s.step(done)
+	}
+}
+
+// weights reads the weights of a job whose steps are all done.
+func (s *Server) weights(ctx context.Context, job string) (machine.Digest, error) {
+	s.mu.Lock()
+	r, err := s.machine.Describe(job)
+	st, _ := s.machine.Status(job, s.now(), ^uint32(0)) // there is one if Describe knows the job
+	s.mu.Unlock()
+	if err != nil {
+		return machine.Digest{}, err
+	}
+	return s.config.Digester.Digest(ctx, r, st)
 }
 
 // insist repeats a call to the store until it succeeds or the server closes.

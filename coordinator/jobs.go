@@ -26,6 +26,9 @@ func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*tax
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if err := s.verify(ctx, r.GetJob()); err != nil {
+		return nil, err
+	}
 	avoid, settle, err := s.claim(ctx, r.GetJob(), nil)
 	if err != nil {
 		return nil, rpcError(err)
@@ -40,7 +43,12 @@ func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*tax
 }
 
 // Status implements the Jobs service.
-func (s *jobService) Status(_ context.Context, r *taxonv1.StatusRequest) (*taxonv1.JobStatus, error) {
+func (s *jobService) Status(ctx context.Context, r *taxonv1.StatusRequest) (*taxonv1.JobStatus, error) {
+	if r.GetVerify() {
+		if err := s.verify(ctx, r.GetJob()); err != nil {
+			return nil, err
+		}
+	}
 	st, _, err := s.status(r.GetJob(), 0)
 	return st, err
 }
@@ -84,6 +92,31 @@ func (s *jobService) Cancel(_ context.Context, r *taxonv1.CancelRequest) (*taxon
 	}
 	st, _, err := s.status(r.GetJob(), 0)
 	return st, err
+}
+
+// verify reads the weights of a job that is done, if it is, and has it noted if they are
+// lost. Errors are those of a store that is away.
+func (s *jobService) verify(ctx context.Context, job string) error {
+	if s.config.Digester == nil {
+		return nil
+	}
+	s.mu.Lock()
+	there := s.machine.Exportable(job)
+	s.mu.Unlock()
+	if !there { // whoever asks is told what it is
+		return nil
+	}
+	_, err := s.weights(ctx, job)
+	switch {
+	case err == nil:
+		return nil
+	case s.config.Digester.Passing(err) || ctx.Err() != nil:
+		return status.Errorf(codes.Unavailable, "job %s is done; whether its weights are still there can't be told: %v", job, err)
+	}
+	if a := s.step(machine.WeightsLost{Job: job, Reason: err.Error()}); a.err != nil {
+		return rpcError(a.err)
+	}
+	return nil
 }
 
 // status reads a job's status, durable, and the channel that closes when one changes.
@@ -135,7 +168,10 @@ func (s *Server) describe(id string) (*taxonv1.JobResult, error) {
 }
 
 // Resume implements the Jobs service.
-func (s *jobService) Resume(_ context.Context, r *taxonv1.ResumeRequest) (*taxonv1.JobStatus, error) {
+func (s *jobService) Resume(ctx context.Context, r *taxonv1.ResumeRequest) (*taxonv1.JobStatus, error) {
+	if err := s.verify(ctx, r.GetJob()); err != nil {
+		return nil, err
+	}
 	if a := s.step(machine.Resume{Job: r.GetJob(), Criteria: machine.StopCriteria{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -148,6 +184,9 @@ func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*t
 	e, job, err := machine.Restore{State: r.GetState(), Shards: r.GetShards(), Replicas: r.GetReplicas()}.Prepare()
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := s.verify(ctx, job); err != nil {
+		return nil, err
 	}
 	_, settle, err := s.claim(ctx, job, r.GetState())
 	if err != nil {

@@ -53,6 +53,14 @@ type Claimer interface {
 	Claim(ctx context.Context, job string, state []byte) (settle func() error, err error)
 }
 
+// Digester reads the final weights of jobs. A job is done when it has named them.
+type Digester interface {
+	// Digest names the weights that a job's status tells of.
+	Digest(ctx context.Context, job *taxonv1.JobResult, st *taxonv1.JobStatus) (machine.Digest, error)
+	// Passing says of an error that the weights may be there: it need not come again.
+	Passing(err error) bool
+}
+
 // Config is what a Server works with. Store is required.
 type Config struct {
 	Store        Store
@@ -60,9 +68,8 @@ type Config struct {
 	// Show is handed the weights of every options.eval_every-th sweep, as the status of a
 	// job that ended with them; the job goes on when it returns, and fails on its error.
 	// nil: such sweeps are priced, and that is all.
-	Show func(ctx context.Context, st *taxonv1.JobStatus) error
-	// Ended is told of each job that ends, at once: it must not wait for the server; nil: nobody.
-	Ended    func(job string, state taxonv1.JobState)
+	Show     func(ctx context.Context, st *taxonv1.JobStatus) error
+	Digester Digester        // nil: a job is done without a digest of its weights
 	Journal  journal.Journal // nil: none; a Server closes it
 	Snapshot []byte          // what the journal held when it was opened
 	Records  [][]byte
@@ -100,6 +107,7 @@ func NewServer(config Config) (*Server, error) {
 	}
 	config.Limits.Checkpoints = config.Checkpointer != nil
 	config.Limits.Shows = config.Show != nil
+	config.Limits.Digests = config.Digester != nil
 	config.Limits.Durable = config.Journal != nil
 	config.Limits = config.Limits.WithDefaults()
 	config.Limits.Gap = config.Limits.Lease / 8 // some ticks; and most of a lease is left to be heard in
@@ -178,11 +186,6 @@ func (s *Server) SubmitCheckpoint(state []byte) (string, error) {
 		return "", r.err
 	}
 	return r.job, nil
-}
-
-// WeightsLost notes that the weights of a job that is done are not in the store any more.
-func (s *Server) WeightsLost(job, reason string) error {
-	return s.step(machine.WeightsLost{Job: job, Reason: reason}).err
 }
 
 // State is what a checkpoint of a job would hold now, and the steps whose values the next
@@ -305,15 +308,12 @@ func (s *Server) carryOut(actions []machine.Action, r *reply) {
 			r.accepted++
 		case machine.Refused:
 			r.err = a.Err
-		case machine.CommitStep, machine.DropSteps, machine.SaveJob, machine.LoadJob, machine.ShowWeights:
+		case machine.CommitStep, machine.DropSteps, machine.SaveJob, machine.LoadJob, machine.ShowWeights, machine.DigestWeights:
 			s.effects.add(jobOf(a), effect{action: a, after: s.written}, s.execute)
 		case machine.Wake:
 			close(s.wake)
 			s.wake = make(chan struct{})
 		case machine.Changed, machine.Ended:
-			if e, ok := a.(machine.Ended); ok && s.config.Ended != nil {
-				s.config.Ended(e.Job, e.State)
-			}
 			close(s.changed)
 			s.changed = make(chan struct{})
 		}

@@ -87,7 +87,7 @@ var imports = map[string][]string{
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",
 		"internal/sparse", "internal/taxonomy", "mapper", "proto/taxon/v1", "store", "worker/program"},
 
-	"internal/cluster": {"coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
+	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
 	"internal/jobs": {"internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},

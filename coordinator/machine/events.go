@@ -113,6 +113,14 @@ type (
 	}
 	// WeightsLost tells that the weights of a job that is done are not in the store any more.
 	WeightsLost struct{ Job, Reason string }
+	// Digested answers a DigestWeights action: the digest, or in Err why there is none. With
+	// Later it will be tried again, and is Refused if it need not be.
+	Digested struct {
+		Job    string
+		Digest Digest
+		Err    string
+		Later  bool
+	}
 	// Shown is the end of a ShowWeights action; Err is its error, empty if there was none.
 	Shown struct {
 		Job string
@@ -154,6 +162,7 @@ func (Time) event()             {}
 func (Cancel) event()           {}
 func (Saved) event()            {}
 func (WeightsLost) event()      {}
+func (Digested) event()         {}
 func (Shown) event()            {}
 func (Loaded) event()           {}
 
@@ -207,13 +216,16 @@ type (
 	// state. A Loaded event must follow.
 	LoadJob struct{ Job string }
 	// ShowWeights tells that a step has written the weights of a sweep, for an evaluation.
-	// The job rests until a Shown event, and its clock with it.
+	// The job, and its clock, stand still until a Shown event.
 	ShowWeights struct {
 		Job      string
 		Sweep    uint32
 		Step     uint32
 		Attempts []uint32
 	}
+	// DigestWeights asks for the digest of the final weights of a job. A Digested event must
+	// follow; until then the job is not done.
+	DigestWeights struct{ Job string }
 	// Wake tells parked askers to ask again.
 	Wake struct{}
 	// Changed tells watchers that some status changed.
@@ -225,19 +237,20 @@ type (
 	}
 )
 
-func (Persist) action()     {}
-func (Submitted) action()   {}
-func (Registered) action()  {}
-func (Dismissed) action()   {}
-func (Grant) action()       {}
-func (Lost) action()        {}
-func (Accepted) action()    {}
-func (Refused) action()     {}
-func (CommitStep) action()  {}
-func (DropSteps) action()   {}
-func (SaveJob) action()     {}
-func (LoadJob) action()     {}
-func (ShowWeights) action() {}
-func (Wake) action()        {}
-func (Changed) action()     {}
-func (Ended) action()       {}
+func (Persist) action()       {}
+func (Submitted) action()     {}
+func (Registered) action()    {}
+func (Dismissed) action()     {}
+func (Grant) action()         {}
+func (Lost) action()          {}
+func (Accepted) action()      {}
+func (Refused) action()       {}
+func (CommitStep) action()    {}
+func (DropSteps) action()     {}
+func (SaveJob) action()       {}
+func (LoadJob) action()       {}
+func (ShowWeights) action()   {}
+func (DigestWeights) action() {}
+func (Wake) action()          {}
+func (Changed) action()       {}
+func (Ended) action()         {}

@@ -169,9 +169,9 @@ func summary(m *Machine) string {
 			st.WorkersLost, st.Certificate.GetGap(), st.CpuSeconds, j.keepSteps(), st.Error, st.StoppedBy, st.FinalStep, st.FinalAttempts)
 	}
 	for _, j := range m.jobs {
-		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.rolling || j.Rollbacks+j.Remade > 0 || len(j.remakes) > 0 {
+		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.stage == stageRollBack || j.Rollbacks+j.Remade > 0 || len(j.remakes) > 0 {
 			fmt.Fprintf(&out, "%s: name %q on %v x %d dropped %v rolling %v rollbacks %d remade %d being made again %v\n",
-				j.ID, j.Name, j.Shards, j.Replicas, j.Dropped, j.rolling, j.Rollbacks, j.Remade, j.remakes)
+				j.ID, j.Name, j.Shards, j.Replicas, j.Dropped, j.stage == stageRollBack, j.Rollbacks, j.Remade, j.remakes)
 		}
 	}
 	for _, s := range m.shards {

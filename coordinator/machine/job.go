@@ -82,6 +82,7 @@ type jobState struct {
 	Remakes                       map[uint64]uint32 `json:",omitempty"`           // how often a task was made again, by remakeKey
 	Nodes, Terminals              int               `json:",omitempty"`           // of a job whose values were dropped
 	Lost                          bool              `json:",omitempty"`           // it was done, but its weights are gone from the store
+	Digest                        *Digest           `json:",omitempty"`           // of the weights of a job that is done
 	CriteriaBefore                []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
 }
 
@@ -103,14 +104,12 @@ type job struct {
 	batches   map[uint64]int // live leases of each batch; a batch takes a slot
 	log       jobLog
 	remakes   []remake        // tasks of past steps that are run again, before all others
-	rolling   bool            // rests until its last checkpoint is loaded
 	used      float64         // slot-seconds, for fair shares; not journaled
 	awaySince Tick            // first report since a success that the store is away or full, by Machine.listening; not journaled
 	awayWhy   string          // the last of those reports
 	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
-	closing   bool            // cancelled, waits for its checkpoint
-	showing   bool            // rests until the weights that its step wrote are evaluated
-	shownAt   Tick            // when that began
+	stage     stage           // of a running job
+	pausedAt  Tick            // when its clock was stopped: see stage.paused
 
 	savedSweep    uint32
 	savedAt       Tick
@@ -119,6 +118,20 @@ type job struct {
 
 	took [][]history // of each list of items, item by item; they change the order of handing out only
 }
+
+// stage says what a running job does or waits for.
+type stage uint8
+
+const (
+	stageTrain    stage = iota // the tasks of its step are handed out
+	stageEvaluate              // the weights that its step wrote are evaluated
+	stageRollBack              // its last checkpoint is loaded
+	stageSave                  // it was cancelled, and its checkpoint is written
+	stageDigest                // all steps are done, and its weights are digested
+)
+
+// paused says whether the stage does not count as training time.
+func (s stage) paused() bool { return s == stageEvaluate || s == stageDigest }
 
 // history is what the last task of an item tells about the next one.
 type history struct {
@@ -310,30 +323,30 @@ func sortedSteps(steps []uint32) []uint32 {
 func (j *job) ended() bool { return j.State.Ended() }
 
 // running says whether the job has a step whose tasks may be handed out.
-func (j *job) running() bool { return j.hasStep() && !j.showing }
+func (j *job) running() bool { return j.hasStep() && j.stage == stageTrain }
 
 // hasStep says whether the job has a step under way.
 func (j *job) hasStep() bool {
-	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && !j.closing && !j.rolling
+	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && (j.stage == stageTrain || j.stage == stageEvaluate)
 }
 
-// showWeights tells of the weights that the job rests for.
+// showWeights asks for an evaluation of the weights of the job's last step.
 func (j *job) showWeights() ShowWeights {
 	return ShowWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
 }
 
-// resumeClock ends the job's rest, if it rests, and takes it out of its time.
-func (j *job) resumeClock(at Tick) {
-	if j.showing {
-		j.since += at - j.shownAt
-		j.showing = false
+// enter begins a stage. A paused one does not count as training time.
+func (j *job) enter(s stage, at Tick) {
+	if j.stage.paused() {
+		j.since += at - j.pausedAt
 	}
+	j.stage, j.pausedAt = s, at
 }
 
 // spentAt is the training time so far, that before a resume included.
 func (j *job) spentAt(now Tick) Tick {
-	if j.showing {
-		now = j.shownAt
+	if j.stage.paused() {
+		now = j.pausedAt
 	}
 	if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
 		return j.Spent + now - j.since

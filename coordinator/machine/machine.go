@@ -43,6 +43,7 @@ type Limits struct {
 	Checkpoints      bool   // emit SaveJob actions
 	Durable          bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
 	Shows            bool   // emit ShowWeights actions
+	Digests          bool   // emit DigestWeights actions: a job is done when its weights are digested
 	CheckpointEvery  Tick   // least time between two of them. Default 10 s
 	CheckpointSweeps uint32 // least sweeps between two of them; 0: as each job says
 }
@@ -208,6 +209,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.loaded(e)
 	case Shown:
 		m.shown(e)
+	case Digested:
+		m.digested(e)
 	case WeightsLost:
 		m.weightsLost(e)
 	}
@@ -219,6 +222,12 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 
 // Known says whether there is a job of an id.
 func (m *Machine) Known(id string) bool { return m.find(id) != nil }
+
+// Exportable says whether the final weights of a job are in the store, as far as is known.
+func (m *Machine) Exportable(id string) bool {
+	j := m.find(id)
+	return j != nil && j.exportable()
+}
 
 // find is the job of an id; nil if there is none.
 func (m *Machine) find(id string) *job { return m.byID[id] }

@@ -139,11 +139,11 @@ func (m *Machine) resume(e Resume) {
 	}
 }
 
-// startQueued starts queued jobs, oldest first, while fewer than MaxRunning run.
+// startQueued starts queued jobs, oldest first, while fewer than MaxRunning need workers.
 func (m *Machine) startQueued() {
 	running := 0
 	for _, j := range m.jobs {
-		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+		if j.State == taxonv1.JobState_JOB_STATE_RUNNING && j.stage != stageDigest {
 			running++
 		}
 	}
@@ -164,11 +164,11 @@ func (m *Machine) cancel(e Cancel) {
 	switch {
 	case j == nil:
 		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
-	case j.ended() || j.closing && !e.Discard:
+	case j.ended() || j.stage == stageSave && !e.Discard:
 		if e.Discard && !j.Dropped {
 			m.discard(j)
 		}
-	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && !j.rolling:
+	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && j.stage != stageRollBack:
 		m.decide(Record{Kind: recordCancel, Job: e.Job})
 		m.out = append(m.out, m.save(j, m.now, true))
 	default:
@@ -192,7 +192,7 @@ func (m *Machine) saved(e Saved) {
 		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: "the checkpoint could not be written: " + clip(e.Err, maxLineBytes)})
 	case e.Err != "":
 		m.fail(j, "checkpoint: "+e.Err)
-	case e.Final && j.closing:
+	case e.Final && j.stage == stageSave:
 		m.decide(Record{Kind: recordCancelOK, Job: j.ID})
 	}
 }
@@ -201,7 +201,7 @@ func (m *Machine) saved(e Saved) {
 func (m *Machine) shown(e Shown) {
 	j := m.find(e.Job)
 	switch {
-	case j == nil || !j.showing: // cancelled meanwhile
+	case j == nil || j.stage != stageEvaluate: // cancelled meanwhile
 	case e.Err != "":
 		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.progress().Sweep, e.Err))
 	default:

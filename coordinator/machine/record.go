@@ -40,6 +40,7 @@ type Record struct {
 	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
 	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: what changes of them
 	Failed   *failedTask     `json:",omitempty"`     // fail: where
+	Digest   *Digest         `json:",omitempty"`     // digested
 
 	prepared *prepared // submit: saves apply the planning; nil when replayed
 	restored *job      // restore: the same
@@ -73,6 +74,7 @@ const (
 	recordUnshard  recordKind = "unshard"  // store shard Worker is no longer known
 	recordWeights  recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
 	recordShown    recordKind = "shown"    // Job's weights have been evaluated: it goes on
+	recordDigested recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
 	recordRecover  recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
@@ -138,7 +140,7 @@ func (m *Machine) apply(r *Record) error {
 		if j.Started == 0 {
 			j.Started = r.At
 		}
-		j.used = m.leastUsed(j)
+		j.used, j.Digest = m.leastUsed(j), nil
 		j.note(r.At, levelInfo, "started")
 		m.begin(j, r.At)
 	case recordGrant:
@@ -160,6 +162,8 @@ func (m *Machine) apply(r *Record) error {
 		return m.applyRolled(j, r)
 	case recordWeights:
 		m.applyWeights(j, r)
+	case recordDigested:
+		m.applyDigested(j, r)
 	case recordForget:
 		m.forget(j.ID)
 	case recordTimeUp:
@@ -173,16 +177,16 @@ func (m *Machine) apply(r *Record) error {
 		}
 		return j.compact()
 	case recordShown:
-		if !j.showing {
+		if j.stage != stageEvaluate {
 			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
 		}
-		j.resumeClock(r.At)
+		j.enter(stageTrain, r.At)
 		m.closeStep(j, r.At)
 	case recordCancel:
 		m.revoke(j, r.At)
-		j.resumeClock(r.At)
+		j.enter(stageSave, r.At)
 		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
-		j.closing, j.step, j.remakes = true, nil, nil
+		j.step, j.remakes = nil, nil
 	case recordCancelOK:
 		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
 	default:
@@ -260,7 +264,7 @@ func (m *Machine) applyRecover(r *Record) {
 	for _, j := range m.jobs {
 		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
 			j.Spent = j.spentAt(r.Last)
-			j.since, j.savedAt, j.shownAt = r.At, r.At, r.At
+			j.since, j.savedAt, j.pausedAt = r.At, r.At, r.At
 		}
 	}
 }
@@ -419,7 +423,7 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts
 	if s.Show && m.limits.Shows {
-		j.showing, j.shownAt = true, at
+		j.enter(stageEvaluate, at)
 		m.out = append(m.out, j.showWeights(), Changed{})
 		return
 	}
@@ -506,7 +510,7 @@ func (m *Machine) openStep(j *job, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
 	next, more := j.driver.Next()
 	if !more {
-		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
+		m.trained(j, at)
 		return
 	}
 	j.StepNo++
@@ -530,10 +534,10 @@ func (m *Machine) failJob(j *job, reason string, at Tick) {
 // goes; numbers of steps are never used again, so nothing written late is ever read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
-	j.resumeClock(at)
+	j.enter(stageTrain, at)
 	j.Spent = j.spentAt(at)
-	j.State, j.step, j.closing, j.Ended = state, nil, false, at
-	j.rolling, j.remakes, j.awaySince, j.awayWhy = false, nil, 0, ""
+	j.State, j.step, j.Ended = state, nil, at
+	j.remakes, j.awaySince, j.awayWhy = nil, 0, ""
 	switch state {
 	case taxonv1.JobState_JOB_STATE_DONE:
 		j.Past, j.Remakes = nil, nil

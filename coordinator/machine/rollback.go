@@ -27,8 +27,8 @@ func (m *Machine) rollBack(j *job, reason string) {
 func (m *Machine) applyRollback(j *job, r *Record) {
 	j.note(r.At, levelWarn, "rolls back: %s", r.Reason)
 	m.revoke(j, r.At)
-	j.resumeClock(r.At)
-	j.rolling, j.step, j.remakes = true, nil, nil
+	j.enter(stageRollBack, r.At)
+	j.step, j.remakes = nil, nil
 	j.Rollbacks++
 	j.Futile++
 	m.out = append(m.out, Changed{})
@@ -37,7 +37,7 @@ func (m *Machine) applyRollback(j *job, r *Record) {
 // loaded goes on from what was loaded of a job's last checkpoint.
 func (m *Machine) loaded(e Loaded) {
 	j := m.find(e.Job)
-	if j == nil || !j.rolling { // cancelled meanwhile
+	if j == nil || j.stage != stageRollBack { // cancelled meanwhile
 		return
 	}
 	if e.Err != "" {
@@ -84,7 +84,8 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	j.FinalStep, j.FinalAttempts, j.Remakes = 0, nil, nil
 	j.lastCommitted, j.lastAttempts = 0, nil
 	j.Lost = false
-	j.rolling, j.RolledTo = false, j.progress().Sweep
+	j.enter(stageTrain, r.At)
+	j.RolledTo = j.progress().Sweep
 	j.note(r.At, levelWarn, "goes on behind sweep %d", j.RolledTo-1)
 	m.openStep(j, r.At)
 	m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})

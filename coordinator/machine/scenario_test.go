@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 // followed by a line of four dashes and the actions that the machine answers with, up to
 // an empty line. Lines that begin with # are comments. Commands (L is a lease's epoch):
 //
-//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D shows=1   before all others
+//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D shows=1 digests=1   before all others
 //	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X] [eval_every=N]
 //	register | ask W | leave W | renew W L... | cancel JOB
 //	restart [+D]         kills the coordinator; D is the time that it is down
@@ -33,6 +33,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	time +D              lets D pass and the clock strike
 //	saved JOB [final] [error TEXT]
 //	shown JOB [error TEXT]
+//	digested JOB SUM | digested JOB later TEXT | digested JOB error TEXT
 //	weights JOB TEXT     the job's weights are lost
 //	reopen JOB [max_sweeps=N] [max_seconds=X] [gap=X]
 //	discard JOB | drain W | shard ID ADDR [empty] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
@@ -219,6 +220,12 @@ func (s *scene) command(words []string) {
 			e.Err = strings.Join(args[2:], " ")
 		}
 		s.do(e)
+	case "digested":
+		e := machine.Digested{Job: args[0], Digest: machine.Digest{WeightsSHA256: args[1]}}
+		if args[1] == "later" || args[1] == "error" {
+			e.Digest, e.Later, e.Err = machine.Digest{}, args[1] == "later", strings.Join(args[2:], " ")
+		}
+		s.do(e)
 	case "weights":
 		s.do(machine.WeightsLost{Job: args[0], Reason: strings.Join(args[1:], " ")})
 	case "finish":
@@ -285,6 +292,8 @@ func (s *scene) setLimits(args []string) {
 			s.limits.Durable = true
 		case "needshards":
 			s.limits.NeedShards = true
+		case "digests":
+			s.limits.Digests = true
 		case "shows":
 			s.limits.Shows = true
 		default:
@@ -435,7 +444,7 @@ func (s *scene) finish(args []string) {
 				s.say("%s", describeStep(lease, a))
 			case machine.SaveJob:
 				s.say("%s", describe(a))
-			case machine.ShowWeights, machine.Ended:
+			case machine.ShowWeights, machine.DigestWeights, machine.Ended:
 				s.say("%s", describe(a))
 				ended = true
 			}
@@ -465,6 +474,12 @@ func (s *scene) status(job string) {
 	}
 	if f := st.Failed; f != nil {
 		s.say("failed at sweep %d step %d task %d attempt %d of %s: %v", f.Sweep, f.Step, f.Task, f.Attempt, f.Worker, f.Nodes)
+	}
+	if st.WeightsSha256 != "" {
+		s.say("weights %s", st.WeightsSha256)
+	}
+	if st.Phase == machine.PhaseDigest && st.WaitsFor != "" {
+		s.say("waits for %s", st.WaitsFor)
 	}
 	if st.StoppedBy != "" || st.Error != "" {
 		s.say("stopped by %q error %q", st.StoppedBy, st.Error)
@@ -525,6 +540,8 @@ func describe(a machine.Action) string {
 		return fmt.Sprintf("drop %s below %d but %v", a.Job, a.Before, a.Keep)
 	case machine.SaveJob:
 		return fmt.Sprintf("save %s sweep %d with steps %v", a.Job, a.Sweep, a.Keep)
+	case machine.DigestWeights:
+		return "digest " + a.Job
 	case machine.ShowWeights:
 		return fmt.Sprintf("show %s sweep %d step %d attempts %v", a.Job, a.Sweep, a.Step, a.Attempts)
 	case machine.Ended:

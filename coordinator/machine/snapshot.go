@@ -34,16 +34,32 @@ type shardSnapshot struct{ ID, Addr string }
 type jobSnapshot struct {
 	Job           json.RawMessage // jobState
 	Since         Tick
-	Closing       bool
-	Showing       bool `json:",omitempty"`
-	ShownAt       Tick `json:",omitempty"`
+	Closing       bool // stageSave
+	Showing       bool `json:",omitempty"` // stageEvaluate
+	Rolling       bool `json:",omitempty"` // stageRollBack
+	Digesting     bool `json:",omitempty"` // stageDigest
+	ShownAt       Tick `json:",omitempty"` // job.pausedAt
 	LastCommitted uint32
 	LastAttempts  []uint32
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
 	Again         []uint32       `json:",omitempty"`
 	Log           jobLog
-	Rolling       bool     `json:",omitempty"`
 	Remaking      []remake `json:",omitempty"`
+}
+
+// stage is the stage that the job was in.
+func (s *jobSnapshot) stage() stage {
+	switch {
+	case s.Closing:
+		return stageSave
+	case s.Showing:
+		return stageEvaluate
+	case s.Rolling:
+		return stageRollBack
+	case s.Digesting:
+		return stageDigest
+	}
+	return stageTrain
 }
 
 type taskSnapshot struct {
@@ -101,9 +117,10 @@ func (m *Machine) Snapshot() []byte {
 }
 
 func (j *job) snapshot() jobSnapshot {
-	s := jobSnapshot{Job: j.encode(), Since: j.since, Closing: j.closing,
-		Showing: j.showing, ShownAt: j.shownAt, LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
-		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Rolling: j.rolling, Remaking: j.remakes}
+	s := jobSnapshot{Job: j.encode(), Since: j.since, ShownAt: j.pausedAt,
+		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack, Digesting: j.stage == stageDigest,
+		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
+		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Remaking: j.remakes}
 	if j.step == nil {
 		return s
 	}
@@ -208,9 +225,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.since, j.closing, j.showing, j.shownAt = s.Since, s.Closing, s.Showing, s.ShownAt
+	j.since, j.pausedAt, j.stage = s.Since, s.ShownAt, s.stage()
 	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
-	j.rolling, j.remakes = s.Rolling, s.Remaking
+	j.remakes = s.Remaking
 	if !j.hasStep() {
 		return j, nil
 	}
@@ -278,11 +295,11 @@ func (m *Machine) Recover(now Tick) []Action {
 		l.pulse = pulse{at: m.listened}
 	}
 	for _, j := range m.jobs {
-		if j.rolling {
+		if j.stage == stageRollBack {
 			m.out = append(m.out, LoadJob{Job: j.ID})
 			continue
 		}
-		if j.showing { // nothing was dropped since
+		if j.stage == stageEvaluate { // nothing was dropped since
 			m.out = append(m.out, CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts}, j.showWeights())
 			continue
 		}
@@ -299,8 +316,11 @@ func (m *Machine) Recover(now Tick) []Action {
 				CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts},
 				DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo})
 		}
-		if j.closing {
+		switch {
+		case j.stage == stageSave:
 			m.out = append(m.out, m.save(j, now, true))
+		case j.stage == stageDigest, m.limits.Digests && j.exportable() && j.Digest == nil: // of a journal of before
+			m.out = append(m.out, DigestWeights{Job: j.ID})
 		}
 	}
 	m.now = now

@@ -35,6 +35,9 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Report: p.Report,
 	}
 	s.WaitsFor, s.Kept = m.waitsFor(j), m.kept(j)
+	if j.Digest != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
+		s.WeightsSha256, s.Nonzeros, s.PeakRssBytes = j.Digest.WeightsSHA256, j.spec.GetData().GetNonzeros(), j.Digest.PeakRSSBytes
+	}
 	if b := j.better(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.Better = b.message()
 	}
@@ -49,13 +52,18 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 	return s, nil
 }
 
+// PhaseDigest is the phase of a job whose weights are all there and are being digested.
+const PhaseDigest = "digest"
+
 // phase says what a job does just now.
 func (j *job) phase() string {
 	switch {
-	case j.closing:
+	case j.stage == stageSave:
 		return "checkpoint"
-	case j.rolling:
+	case j.stage == stageRollBack:
 		return "rollback"
+	case j.stage == stageDigest:
+		return PhaseDigest
 	case len(j.remakes) > 0:
 		return "remake"
 	case j.step != nil:
@@ -68,6 +76,9 @@ func (j *job) phase() string {
 
 // waitsFor says what keeps a running job from going on; "": nothing.
 func (m *Machine) waitsFor(j *job) string {
+	if j.stage == stageDigest && j.awayWhy != "" {
+		return "the digest of its weights, which can't be made yet: " + j.awayWhy
+	}
 	if !j.running() {
 		return ""
 	}

@@ -7,6 +7,50 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
+// Digest names the final weights of a job.
+type Digest struct {
+	WeightsSHA256 string
+	PeakRSSBytes  uint64 // of the coordinator, when it was made; 0: not known
+}
+
+// trained ends a job whose steps are all done, or has its weights digested first.
+func (m *Machine) trained(j *job, at Tick) {
+	if !m.limits.Digests {
+		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
+		return
+	}
+	m.revoke(j, at)
+	j.enter(stageDigest, at)
+	j.Past, j.Remakes, j.remakes, j.awayWhy = nil, nil, nil, ""
+	m.out = append(m.out, DigestWeights{Job: j.ID})
+}
+
+// digested ends a job whose weights have a digest. Where they can't be read they are lost.
+func (m *Machine) digested(e Digested) {
+	j := m.find(e.Job)
+	switch {
+	case j == nil || j.stage != stageDigest && (!j.exportable() || j.Digest != nil): // cancelled or resumed meanwhile
+		m.refuse(fmt.Errorf("job %s: its weights are not to be digested", e.Job))
+	case e.Later:
+		j.awayWhy = clip(e.Err, maxLineBytes)
+		m.out = append(m.out, Changed{})
+	case e.Err != "":
+		m.decide(Record{Kind: recordDigested, Job: j.ID, Reason: clip(e.Err, maxLineBytes)})
+	default:
+		m.decide(Record{Kind: recordDigested, Job: j.ID, Digest: &e.Digest})
+	}
+}
+
+func (m *Machine) applyDigested(j *job, r *Record) {
+	j.Digest = r.Digest
+	if !j.ended() {
+		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, r.At)
+	}
+	if r.Digest == nil {
+		m.applyWeights(j, r)
+	}
+}
+
 // The store may lose what a job that is done has written, when nothing is under way that
 // would notice. Once somebody has noticed, the job says so, and can be resumed: it goes on
 // from its last checkpoint, or from its beginning, to the same bytes.
@@ -31,7 +75,7 @@ func (m *Machine) begin(j *job, at Tick) {
 		m.openStep(j, at)
 		return
 	}
-	j.rolling = true
+	j.enter(stageRollBack, at)
 	j.Rollbacks++
 	m.out = append(m.out, LoadJob{Job: j.ID}, Changed{})
 }

@@ -2,7 +2,7 @@
 //
 //   - connections that wait for a process that is being replaced;
 //   - the data sets that submitters put into the store and workers keep on their disks;
-//   - the seal, which turns the weights of a finished job into one checksum.
+//   - the digest, which turns the weights of a finished job into one checksum.
 //
 // A data set travels as the files of its folder (package dataset), cut into parts. It has a job
 // id of its own, made from its fingerprint, so whoever submits the same data again finds it

@@ -17,7 +17,7 @@ type Folder struct {
 
 // The folders that processes of a cluster keep.
 var (
-	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|seals)$`)}
+	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|seals|spool)$`)} // seals: of earlier versions
 	storeFolder       = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
 	clusterFolder     = Folder{"`taxon cluster up`", []string{"cluster.json"}, regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
 	// anywhere are names that an empty disk, or one who places a process, leaves in a folder.

@@ -14,7 +14,7 @@ func TestFolders(t *testing.T) {
 		coord, store, super, cache bool
 	}{
 		{"new", nil, own, own, own, own},
-		{"coordinator", []string{"journal", "journal.lock", "seals/x", "cluster.id"}, own, others, others, others},
+		{"coordinator", []string{"journal", "journal.lock", "seals/x", "spool/x", "cluster.id"}, own, others, others, others},
 		{"coordinator of before", []string{"journal"}, own, others, others, others},
 		{"store", []string{"shard.id", "values/x"}, others, own, others, others},
 		{"cluster", []string{"cluster.json", "store-0/shard.id", "logs/x"}, others, others, own, others},

@@ -10,23 +10,25 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"taxon/coordinator/journal"
 )
 
-// sealing is a cluster with a job, the whole of whose weights is there, which can't be
-// sealed until the test says so, and with a `submit --wait --out` that waits for that. What
-// the seal is kept in is a file where a folder belongs.
-type sealing struct {
+// digesting is a cluster with a job, the whole of whose weights is there, which can't be
+// digested until the test says so, and with a `submit --wait --out` that waits for that. Where
+// weights are put in order is a file instead of a folder.
+type digesting struct {
 	*Cluster
 	job, out, blocks string
 	submit           *exec.Cmd
 	stdout, stderr   bytes.Buffer
 }
 
-// seal brings one up and waits until the submitter has read all weights.
-func seal(t *testing.T, gap string, flags ...string) *sealing {
+// digest brings one up and waits until the submitter has read all weights.
+func digest(t *testing.T, gap string, flags ...string) *digesting {
 	t.Helper()
-	s := &sealing{Cluster: bench.Up(t, 2, 2), job: "j", out: filepath.Join(t.TempDir(), "model")}
-	s.blocks = filepath.Join(s.Dir, "coordinator", "seals")
+	s := &digesting{Cluster: bench.Up(t, 2, 2), job: "j", out: filepath.Join(t.TempDir(), "model")}
+	s.blocks = filepath.Join(s.Dir, "coordinator", "spool")
 	if err := os.WriteFile(s.blocks, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -43,20 +45,20 @@ func seal(t *testing.T, gap string, flags ...string) *sealing {
 		return err == nil
 	})
 	st := s.Status(t, s.job)
-	for ; st.Error == "" && st.Phase == "seal"; st = s.Status(t, s.job) {
+	for ; st.WaitsFor == "" && st.Phase == "digest"; st = s.Status(t, s.job) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if st.State != "running" || st.Phase != "seal" || !strings.Contains(st.Error, "can't be digested yet") {
+	if st.State != "running" || st.Phase != "digest" || !strings.Contains(st.WaitsFor, "digest of its weights") {
 		t.Errorf("weights are fetched of a job that is %+v", st)
 	}
 	if _, err := os.Stat(s.out); err == nil {
-		t.Error("the model is there before the seal")
+		t.Error("the model is there before the digest")
 	}
 	return s
 }
 
 // until waits for something to come about.
-func (s *sealing) until(t *testing.T, there func() bool) {
+func (s *digesting) until(t *testing.T, there func() bool) {
 	t.Helper()
 	for end := time.Now().Add(deadline); !there(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -65,8 +67,8 @@ func (s *sealing) until(t *testing.T, there func() bool) {
 	}
 }
 
-// release lets the coordinator seal the job.
-func (s *sealing) release(t *testing.T) {
+// release lets the coordinator digest the weights.
+func (s *digesting) release(t *testing.T) {
 	t.Helper()
 	if err := os.Remove(s.blocks); err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func (s *sealing) release(t *testing.T) {
 }
 
 // ended waits for submit's end.
-func (s *sealing) ended(t *testing.T) Result {
+func (s *digesting) ended(t *testing.T) Result {
 	t.Helper()
 	late := time.AfterFunc(deadline, func() { _ = s.submit.Process.Kill() })
 	defer late.Stop()
@@ -83,7 +85,7 @@ func (s *sealing) ended(t *testing.T) Result {
 }
 
 // empty demands that nothing is left where the model would be.
-func (s *sealing) empty(t *testing.T) {
+func (s *digesting) empty(t *testing.T) {
 	t.Helper()
 	if left, err := os.ReadDir(filepath.Dir(s.out)); err != nil || len(left) != 0 {
 		t.Errorf("%v is left, %v", left, err)
@@ -91,7 +93,7 @@ func (s *sealing) empty(t *testing.T) {
 }
 
 // exported demands that what submit wrote is what export writes, byte for byte.
-func (s *sealing) exported(t *testing.T) {
+func (s *digesting) exported(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "exported")
 	s.Taxon(t, "export", "--job", s.job, "--format", "model", "--out", dir)
@@ -178,19 +180,19 @@ func stripped(t *testing.T, data []byte) []byte {
 	return append(out, '\n')
 }
 
-// The model that submit has gathered while the job was sealed is the one that train makes,
+// The model that submit has gathered while they were digested is the one that train makes,
 // also where the coordinator is killed meanwhile.
-func TestModelBesideSeal(t *testing.T) {
+func TestModelBesideDigest(t *testing.T) {
 	const gap = "1e-2"
 	trained := filepath.Join(t.TempDir(), "trained")
 	bench.Must(t, "", append([]string{"train", "--out", trained}, bench.Job(gap)...)...)
 	for _, killed := range []bool{false, true} {
-		s := seal(t, gap)
+		s := digest(t, gap)
 		if killed {
 			before := s.Process(t, "coordinator")
 			before.Signal(syscall.SIGKILL)
 			s.until(t, func() bool { return s.Process(t, "coordinator").Restarts > before.Restarts })
-			if st := s.Status(t, s.job); st.State != "running" || st.Phase != "seal" {
+			if st := s.Status(t, s.job); st.State != "running" || st.Phase != "digest" {
 				t.Errorf("another life's job is %+v", st)
 			}
 		}
@@ -204,8 +206,8 @@ func TestModelBesideSeal(t *testing.T) {
 }
 
 // Whoever stops waiting leaves nothing behind, and the job goes on.
-func TestInterruptedBesideSeal(t *testing.T) {
-	s := seal(t, "1e-1")
+func TestInterruptedBesideDigest(t *testing.T) {
+	s := digest(t, "1e-1")
 	if err := s.submit.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +223,8 @@ func TestInterruptedBesideSeal(t *testing.T) {
 
 // Whoever gives up waiting for a coordinator that is away hears that the job goes on, and
 // so it does.
-func TestAwayBesideSeal(t *testing.T) {
-	s := seal(t, "1e-1", "--patience", "1s")
+func TestAwayBesideDigest(t *testing.T) {
+	s := digest(t, "1e-1", "--patience", "1s")
 	s.Down(t)
 	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "does not answer") || !strings.Contains(r.Stderr, "job j goes on with the coordinator") {
 		t.Errorf("away: %+v", r)
@@ -236,9 +238,9 @@ func TestAwayBesideSeal(t *testing.T) {
 	}
 }
 
-// Weights that are lost before they were sealed make no model, though submit has them.
-func TestLostBesideSeal(t *testing.T) {
-	s := seal(t, "1e-1")
+// Weights that are lost before they were digested make no model, though submit has them.
+func TestLostBesideDigest(t *testing.T) {
+	s := digest(t, "1e-1")
 	for _, id := range []string{"store-0", "store-1"} {
 		p := s.Process(t, id)
 		p.Signal(syscall.SIGSTOP)
@@ -248,7 +250,7 @@ func TestLostBesideSeal(t *testing.T) {
 		p.Signal(syscall.SIGKILL)
 	}
 	s.release(t)
-	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "its weights can't be read") {
+	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "its weights are lost") {
 		t.Errorf("lost: %+v", r)
 	}
 	s.empty(t)
@@ -256,8 +258,8 @@ func TestLostBesideSeal(t *testing.T) {
 
 // A job that is done, and that somebody has resumed and has had done again before submit
 // saw that, gives its last weights.
-func TestResumedBesideSeal(t *testing.T) {
-	s := seal(t, "1e-3", "--max-sweeps", "5")
+func TestResumedBesideDigest(t *testing.T) {
+	s := digest(t, "1e-3", "--max-sweeps", "5")
 	if err := s.submit.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -277,23 +279,17 @@ func TestResumedBesideSeal(t *testing.T) {
 	s.exported(t)
 }
 
-// A seal that names other weights than those that came is an error, and they are no model.
-func TestOtherDigestBesideSeal(t *testing.T) {
-	s := seal(t, "1e-1")
+// A digest of other weights than those that came is an error, and they are no model.
+func TestOtherDigestBesideDigest(t *testing.T) {
+	s := digest(t, "1e-1")
 	if err := s.submit.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	s.release(t)
 	sum := s.Await(t, s.job, nil).Report.SHA
-	path := filepath.Join(s.blocks, s.job+".json")
-	kept, err := os.ReadFile(path)
-	if err != nil || !bytes.Contains(kept, []byte(sum)) {
-		t.Fatalf("%s, %v", kept, err)
-	}
-	if err := os.WriteFile(path, bytes.Replace(kept, []byte(sum[:12]), []byte("0123456789ab"), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	before := s.Process(t, "coordinator")
+	before.Signal(syscall.SIGSTOP) // else it is started again too early
+	s.inJournal(t, sum[:12], "0123456789ab")
 	before.Signal(syscall.SIGKILL)
 	s.until(t, func() bool { return s.Process(t, "coordinator").Restarts > before.Restarts })
 	if err := s.submit.Process.Signal(syscall.SIGCONT); err != nil {
@@ -303,4 +299,29 @@ func TestOtherDigestBesideSeal(t *testing.T) {
 		t.Errorf("another digest: %+v", r)
 	}
 	s.empty(t)
+}
+
+// inJournal replaces a text in the records of the coordinator's journal.
+func (s *digesting) inJournal(t *testing.T, old, text string) {
+	t.Helper()
+	path := filepath.Join(s.Dir, "coordinator", "journal")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, records, _, err := journal.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, found := journal.Encode(snapshot), false
+	for _, r := range records {
+		found = found || bytes.Contains(r, []byte(old))
+		out = journal.Append(out, bytes.ReplaceAll(r, []byte(old), []byte(text)))
+	}
+	if !found {
+		t.Fatalf("no record says %s", old)
+	}
+	if err := os.WriteFile(path, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -8,31 +8,6 @@ import (
 	"time"
 )
 
-// Jobs are sealed when they end, whether anybody asks or not.
-func TestSealedUnasked(t *testing.T) {
-	c := bench.Up(t, 1, 1)
-	jobs := []string{"a", "b", "c"}
-	for _, id := range jobs {
-		c.Submit(t, "1e-1", "--id", id)
-	}
-	for _, id := range jobs {
-		path := filepath.Join(c.Dir, "coordinator", "seals", id+".json")
-		for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(path); err == nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("no seal of job %s\n%s", id, c.Taxon(t, "logs", id).Stdout)
-			}
-		}
-	}
-	var list []struct{ Job, State string }
-	Decode(t, c.Taxon(t, "jobs", "--json").Stdout, &list)
-	if len(list) != 3 || list[0].State != "done" || list[1].State != "done" || list[2].State != "done" {
-		t.Errorf("the first answer: %+v", list)
-	}
-}
-
 // loseStores ends the cluster, removes all that its stores hold, and starts it again.
 func (c *Cluster) loseStores(t *testing.T) {
 	t.Helper()

@@ -29,7 +29,7 @@ type coord struct {
 
 	jobNames []string
 	store    *client
-	errands  map[string][]func(next func())
+	effects  map[string][]func(next func())
 	archive  map[string]checkpoint // on another file system, which does not fail
 	check    *checker
 	restarts int
@@ -66,7 +66,7 @@ func (c *coord) clock() machine.Tick {
 
 // start rebuilds the machine from the journal's file.
 func (c *coord) start() {
-	c.up, c.syncing, c.held, c.errands = true, false, nil, map[string][]func(func()){}
+	c.up, c.syncing, c.held, c.effects = true, false, nil, map[string][]func(func()){}
 	c.records, c.durable = 0, 0
 	c.check.begins(c)
 	m, whole, err := rebuild(c.limits, c.file)
@@ -186,16 +186,18 @@ func (c *coord) carryOut(actions []machine.Action) (a answer) {
 		case machine.Refused:
 			a.err = x.Err
 		case machine.CommitStep:
-			c.errand(x.Job, func(next func()) {
+			c.effect(x.Job, func(next func()) {
 				c.check.committed(x)
 				c.all(func(s *shard) { s.commit(x.Job, x.Step, x.Attempts) }, next)
 			})
 		case machine.DropSteps:
-			c.errand(x.Job, func(next func()) { c.all(func(s *shard) { s.drop(x.Job, x.Keep, x.Before) }, next) })
+			c.effect(x.Job, func(next func()) { c.all(func(s *shard) { s.drop(x.Job, x.Keep, x.Before) }, next) })
 		case machine.SaveJob:
-			c.errand(x.Job, func(next func()) { c.save(x, next) })
+			c.effect(x.Job, func(next func()) { c.save(x, next) })
+		case machine.DigestWeights:
+			c.effect(x.Job, func(next func()) { c.digest(x.Job, next) })
 		case machine.LoadJob:
-			c.errand(x.Job, func(next func()) { c.load(x.Job, next) })
+			c.effect(x.Job, func(next func()) { c.load(x.Job, next) })
 		}
 	}
 	return a
@@ -230,20 +232,20 @@ func (c *coord) sync() {
 	})
 }
 
-// errand queues something behind the records so far and the job's other errands.
-func (c *coord) errand(job string, do func(next func())) {
+// effect queues something behind the records so far and the job's other effects.
+func (c *coord) effect(job string, do func(next func())) {
 	c.hold(func() {
-		c.errands[job] = append(c.errands[job], do)
-		if len(c.errands[job]) == 1 {
+		c.effects[job] = append(c.effects[job], do)
+		if len(c.effects[job]) == 1 {
 			c.nextErrand(job)
 		}
 	})
 }
 
 func (c *coord) nextErrand(job string) {
-	c.errands[job][0](func() {
-		c.errands[job] = c.errands[job][1:]
-		if len(c.errands[job]) > 0 {
+	c.effects[job][0](func() {
+		c.effects[job] = c.effects[job][1:]
+		if len(c.effects[job]) > 0 {
 			c.nextErrand(job)
 		}
 	})
@@ -290,6 +292,23 @@ func (c *coord) save(x machine.SaveJob, next func()) {
 	c.archive[x.Job] = checkpoint{state: x.State, values: values}
 	c.step(machine.Saved{Job: x.Job, Final: x.Final}, func(answer) {})
 	next()
+}
+
+// digest reads a job's weights, once all shards are up, unless it is cancelled meanwhile.
+func (c *coord) digest(job string, next func()) {
+	done := machine.Digested{Job: job, Digest: machine.Digest{WeightsSHA256: job}}
+	for _, s := range c.store.shards {
+		if !s.up {
+			done.Later, done.Err = true, "a shard is away"
+		}
+	}
+	c.step(done, func(a answer) {
+		if done.Later && a.err == nil {
+			c.w.after(&c.process, 100*ms, func() { c.digest(job, next) })
+			return
+		}
+		next()
+	})
 }
 
 // load brings a job's last checkpoint back.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"taxon/internal/cluster"
+	"taxon/coordinator/machine"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// ahead gathers the model of a job that is followed while the coordinator seals it: the
-// weights are there by then, and neither needs more than a core. What it can't gather it
+// ahead gathers the model of a job that is followed while the coordinator digests its weights:
+// they are all there by then, and neither needs more than a core. What it can't gather it
 // leaves to be fetched when the job is done; whoever waits for that is told of errors then.
 // One goroutine calls its methods; nil gathers nothing.
 type ahead struct {
@@ -24,14 +24,14 @@ type ahead struct {
 	g      *gathered     // nil: it could not be gathered
 }
 
-// see takes note of a job's status: it begins when the seal has begun, and gives up what
+// see takes note of a job's status: it begins when the digest is being made, and gives up what
 // turns out not to have been the job's end.
 func (h *ahead) see(ctx context.Context, st *taxonv1.JobStatus) {
 	if h == nil || h.isOf(st) {
 		return
 	}
 	h.stop()
-	if st.GetState() == taxonv1.JobState_JOB_STATE_RUNNING && st.GetPhase() == cluster.PhaseSeal {
+	if st.GetState() == taxonv1.JobState_JOB_STATE_RUNNING && st.GetPhase() == machine.PhaseDigest {
 		h.start(ctx, st)
 	}
 }
@@ -39,7 +39,7 @@ func (h *ahead) see(ctx context.Context, st *taxonv1.JobStatus) {
 // isOf says whether what is gathered is of the end that a status tells of. A job that was
 // resumed has another, and other weights.
 func (h *ahead) isOf(st *taxonv1.JobStatus) bool {
-	return h.of != nil && h.of.GetEndedUnixMs() == st.GetEndedUnixMs() && h.of.GetFinalStep() == st.GetFinalStep() &&
+	return h.of != nil && h.of.GetFinalStep() == st.GetFinalStep() &&
 		slices.Equal(h.of.GetFinalAttempts(), st.GetFinalAttempts())
 }
 

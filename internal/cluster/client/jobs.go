@@ -46,10 +46,10 @@ func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confi
 	return st, wasCancelled(st, discard), nil
 }
 
-// hasWeights says whether a job's weights are in the store. They are from its end on, also
-// while they are being digested and it is shown as running yet.
+// hasWeights says whether a job's weights are in the store. They are from its last step on,
+// also while they are being digested.
 func hasWeights(st *taxonv1.JobStatus) bool {
-	return st.GetKept() != nil && !st.GetKept().GetDropped() && st.GetFinalStep() > 0
+	return !st.GetKept().GetDropped() && st.GetFinalStep() > 0
 }
 
 // wasCancelled says what has come of a cancelling.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/cluster"
+	"taxon/coordinator/machine"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -16,7 +16,7 @@ func TestHasWeights(t *testing.T) {
 		want bool
 	}{
 		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Kept: kept, FinalStep: 3}, true},
-		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING, Phase: cluster.PhaseSeal, Kept: kept, FinalStep: 3}, true},
+		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING, Phase: machine.PhaseDigest, FinalStep: 3}, true},
 		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_RUNNING}, false},
 		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_CANCELLED, Kept: kept}, false},
 		{&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Kept: &taxonv1.Kept{Dropped: true}, FinalStep: 3}, false},

@@ -99,7 +99,7 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 		return c.Fail(err)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetResumable(): // its weights are lost
 		return nil
-	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetWeightsSha256() != "":
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && !st.GetKept().GetDropped():
 		return exit.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // discarded
 		return nil

@@ -101,16 +101,8 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget = s, s.Forget
 	}
-	sealer := &cluster.Sealer{Dir: filepath.Join(o.Dir, "seals"), Failed: warn, Resident: o.Resident,
-		Store: func(job string) (worker.Store, error) { return c.storeOf(job) },
-		JobOf: func(state []byte) (string, error) { job, _, err := dataOfState(state); return job, err },
-		Lose:  func(job, reason string) error { return c.server.WeightsLost(job, reason) }}
-	config.Ended = func(job string, state taxonv1.JobState) {
-		if state == taxonv1.JobState_JOB_STATE_DONE {
-			sealer.Ended(job)
-		}
-	}
-	sealer.Start()
+	config.Digester = &cluster.Digester{Dir: filepath.Join(o.Dir, "spool"), Resident: o.Resident,
+		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	server, err := coordinator.NewServer(config)
 	if err != nil {
 		return errors.Join(fs.Explain(o.Dir, err), journal.Close(), p.listen.Close())
@@ -119,8 +111,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
 	close(c.started)
 	collector := c.collector(o.Keep, p.log, warn)
-	server.Register(sealer.Registrar(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting})))
-	sealer.Catch()
+	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting}))
 	collecting, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })
@@ -132,7 +123,6 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	})
 	stop()
 	rest.Wait()
-	sealer.Close()
 	return errors.Join(err, server.Close())
 }
 

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"taxon/coordinator/machine"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/jobspec"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker"
+)
+
+// Digester names the weights of finished jobs: a coordinator.Digester.
+type Digester struct {
+	Dir      string // where weights are put in order through a temporary file
+	Store    func(job string) (worker.Store, error)
+	Resident func() uint64 // the most memory that this process has held, in bytes; nil: not told
+}
+
+// Digest implements coordinator.Digester.
+func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxonv1.JobStatus) (out machine.Digest, err error) {
+	tree, _, err := jobspec.Tree(job.GetSpec())
+	if err != nil {
+		return out, err
+	}
+	src, err := d.Store(st.GetJob())
+	if err != nil {
+		return out, err
+	}
+	columns := int(job.GetSpec().GetData().GetFeatures())
+	if job.GetSpec().GetOptions().GetBias() > 0 {
+		columns++
+	}
+	digest := model.NewDigest(tree, columns, registry.Form(job.GetSpec().GetOptions()))
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+		return out, fmt.Errorf("%w: %w", worker.ErrSpool, err)
+	}
+	if err := worker.StreamWeights(ctx, src, tree.Len(), st, d.Dir, digest.WriteNode); err != nil {
+		return out, err
+	}
+	if d.Resident != nil {
+		out.PeakRSSBytes = d.Resident()
+	}
+	out.WeightsSHA256, err = digest.Sum()
+	return out, err
+}
+
+// Passing implements coordinator.Digester: what is away comes back, and a disk that is full is
+// emptied.
+func (d *Digester) Passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }
