@@ -112,7 +112,7 @@ func TestWeightsRefused(t *testing.T) {
 
 // TestWeightsDamaged: weights that no ingest writes are refused, whatever their checksum says.
 func TestWeightsDamaged(t *testing.T) {
-	for _, at := range []int{8, 16, 64 + 7, 64 + 8 + 6} {
+	for _, at := range []int{8, 16, 64 + 7, 64 + 8 + 7} {
 		dir := filepath.Join(t.TempDir(), "set")
 		ingestString(t, dir, "a 1:1\nb 2:1\n", Options{Weights: weightsFileOf(t, "3\n0.5\n")}).Close()
 		path := filepath.Join(dir, weightsFile)
