@@ -64,6 +64,9 @@ func (p infoPrinter) data(d *dataInfo) {
 		return
 	}
 	p.row("instances", "%s%s", formatCount(d.Instances), prefixed(d.Form))
+	if d.Weights != 0 {
+		p.row("weighing", "%.6g in all", d.Weights)
+	}
 	if d.Features != nil {
 		p.row("features", "%s", formatCount(*d.Features))
 	}

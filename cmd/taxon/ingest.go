@@ -19,6 +19,7 @@ type ingestOptions struct {
 	data      []string
 	text      bool
 	zeroBased bool
+	weights   string
 	out       string
 	force     bool
 	memory    int64
@@ -36,13 +37,15 @@ func newIngestCmd(a *app) *cobra.Command {
 			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
 			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",
 		Example: "taxon ingest --data train.svm.xz --out train.taxon\n" +
-			"zcat train.txt.gz | taxon ingest --data - --text --out train.taxon",
+			"zcat train.txt.gz | taxon ingest --data - --text --out train.taxon\n" +
+			"taxon ingest --data train.svm --instance-weights weights.txt --out train.taxon",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runIngest(cmd, a, o) },
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read one after the other")
 		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
+		instanceWeightsFlag(f, &o.weights)
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", "", "the `DIR` to make")
@@ -68,6 +71,8 @@ type ingestReport struct {
 	MaxLabels    int64    `json:"max_labels"`    // most labels of an instance
 	Unlabelled   int64    `json:"unlabelled"`    // instances
 	ZeroRows     int64    `json:"zero_rows"`
+	LeftOut      int64    `json:"left_out,omitempty"`         // instances of weight 0
+	Weights      float64  `json:"instance_weights,omitempty"` // their sum; not there: all are 1
 	EmptyLines   int64    `json:"empty_lines"`
 	Text         bool     `json:"text"`
 	Bytes        int64    `json:"bytes"` // of the folder
@@ -87,7 +92,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	progress, end := train.IngestLines(a.told())
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
-		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased,
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased, Weights: o.weights,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()
@@ -98,7 +103,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	r := ingestReport{
 		Out: o.out, Instances: s.Rows, Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
 		LabelEntries: s.LabelEntries, MaxLabels: s.MaxLabels, Unlabelled: s.Unlabelled, ZeroRows: s.ZeroRows,
-		EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
+		LeftOut: s.LeftOut, Weights: s.Weight, EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
 		Seconds: time.Since(began).Seconds(), Warnings: append([]string{}, rep.Warnings...),
 	}
 	for _, w := range rep.Warnings {
@@ -115,6 +120,12 @@ func printIngest(a *app, r ingestReport) {
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
 	fmt.Fprintf(a.stdout, "%s\n", a.style.bold(r.Out))
 	row("instances", formatCount(r.Instances))
+	if r.LeftOut > 0 {
+		row("left out", formatCount(r.LeftOut)+" of weight 0")
+	}
+	if r.Weights != 0 {
+		row("weighing", fmt.Sprintf("%.6g in all", r.Weights))
+	}
 	row("features", formatCount(r.Features))
 	row("nonzeros", formatCount(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
 	row("labels", formatCount(r.Labels)+perInstance(r.LabelEntries, r.Instances))

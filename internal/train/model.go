@@ -102,6 +102,7 @@ func (t *Training) Meta() model.Meta {
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
 			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
+			InstanceWeights: s.Stats.Weight,
 		},
 	}
 	if s.Vocabulary != nil {
@@ -114,7 +115,7 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	o := t.o.Job
 	r := model.Report{
 		Method: o.Method, Loss: o.Loss, C: o.C, Bias: o.Bias, Schedule: o.Schedule, Seed: o.Seed,
-		Instances: t.Set.Matrix.Rows, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
+		Instances: t.Set.Matrix.Rows, Weights: t.Set.Stats.Weight, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
 		Nodes: t.Tree.Len(), Terminals: len(t.Tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
 		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
