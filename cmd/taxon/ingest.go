@@ -37,8 +37,7 @@ func newIngestCmd(a *app) *cobra.Command {
 			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
 			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",
 		Example: "taxon ingest --data train.svm.xz --out train.taxon\n" +
-			"zcat train.txt.gz | taxon ingest --data - --text --out train.taxon\n" +
-			"taxon ingest --data train.svm --instance-weights weights.txt --out train.taxon",
+			"zcat train.txt.gz | taxon ingest --data - --text --instance-weights weights.txt --out train.taxon",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runIngest(cmd, a, o) },
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {

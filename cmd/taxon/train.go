@@ -76,8 +76,7 @@ func newTrainCmd(a *app) *cobra.Command {
 			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
-			"taxon train --data train.txt --text --hierarchy tree.txt --C 0.3 --test test.txt --out model --json\n" +
-			"taxon train --data train.svm --instance-weights weights.txt --out model",
+			"taxon train --data train.txt --text --instance-weights weights.txt --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.given = cmd.Flags().Changed
 			if err := o.settle(cmd.Flags().Changed("loss")); err != nil {
