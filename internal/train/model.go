@@ -115,12 +115,12 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	o := t.o.Job
 	r := model.Report{
 		Method: o.Method, Loss: o.Loss, C: o.C, Bias: o.Bias, Schedule: o.Schedule, Seed: o.Seed,
-		Instances: t.Set.Matrix.Rows, Weights: t.Set.Stats.Weight, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
+		Instances: t.Set.Matrix.Rows, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
 		Nodes: t.Tree.Len(), Terminals: len(t.Tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
 		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
 	}
-	t.ReportGraph(&r)
+	t.Complete(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()
 	} else if c != nil {
@@ -129,8 +129,10 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	return r
 }
 
-// ReportGraph adds what only a training on a graph has.
-func (t *Training) ReportGraph(r *model.Report) {
+// Complete adds what a job's status does not tell: the instances' weights, and what only a
+// training on a graph has.
+func (t *Training) Complete(r *model.Report) {
+	r.Weights = t.Set.Stats.Weight
 	if !t.Tree.IsGraph() {
 		return
 	}
