@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"taxon/internal/tune"
 )
 
 // TestInstanceWeightsVerbs: the folder that ingest makes has the weights, as info says, and trains
@@ -103,7 +105,7 @@ func TestTuneWeights(t *testing.T) {
 	want := tuneIn(t, part, filepath.Join(t.TempDir(), "part"), flags)
 	got := tuneIn(t, dir, filepath.Join(t.TempDir(), "zeros"), flags+"--instance-weights zeros")
 	other := tuneIn(t, dir, out, flags+"--instance-weights others")
-	same := func(a, b *tuned) bool {
+	same := func(a, b *tune.Table) bool {
 		for i := range a.Points {
 			if !reflect.DeepEqual(a.Points[i].FoldValues, b.Points[i].FoldValues) {
 				return false
