@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,7 +14,8 @@ import (
 )
 
 // TestInstanceWeightsVerbs: the folder that ingest makes has the weights, as info says, and trains
-// what the file beside the instances trains; a file that does not fit is refused with its line.
+// what the file beside the instances trains; a warm start from a model without weights ends where
+// none does; a file that does not fit is refused with its line.
 func TestInstanceWeightsVerbs(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir}
@@ -60,6 +62,17 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 	}
 	if do("info $d/beside", &text); !strings.Contains(text, "weighing    450 in all") {
 		t.Errorf("info says %s", text)
+	}
+	for _, how := range []string{"--hierarchy $d/tree.txt", "--hierarchy $d/tree.txt --loss squared-hinge", "--hierarchy $d/tree.txt --method rr-lr", "--graph $d/tree.txt", "--method mlr"} {
+		var plain, cold, warm trainedDocument
+		how += " --data $d/train.svm --gap 1e-5 --json --quiet --force "
+		do("train --out $d/m1 "+how, &plain)
+		how += "--instance-weights $d/w.txt "
+		do("train --out $d/m2 "+how, &cold)
+		do("train --warm-start $d/m1 --out $d/m3 "+how, &warm)
+		if *warm.Gap > 1e-5 || math.Abs(warm.Objective/cold.Objective-1) > 2e-5 || math.Abs(warm.Objective/plain.Objective-1) < 1e-2 {
+			t.Errorf("%s: from a model without weights %v, from nothing %v", how, warm.Objective, cold.Objective)
+		}
 	}
 	for line, want := range map[string]string{
 		"train --data $d/train.svm --instance-weights $d/bad.txt --out $d/x":   "bad.txt:3: weight -1 is below 0",
