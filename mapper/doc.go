@@ -20,7 +20,8 @@
 //	x_i         row i             Matrix.Row(i); the bias is column d with value Solver.Bias
 //	y_in        sign              bit l of a row's positive mask
 //	m_n         y                 Block.Mean[slot]
-//	C_in        C w for y_in=+1   Scratch.cPos; Solver.PositiveWeight, Block.Weight
+//	s_i         row's weight      Solver.Weight
+//	C_in        C s_i, C s_i w    Solver.rowC; w for y_in = +1: Solver.PositiveWeight, Block.Weight
 //	w_n         W[f][l]           Scratch.w, float32, 16 lanes interleaved a feature
 //	v_n         V[f][l]           Scratch.v, float64, rebuilt from the duals
 //	a_in        A[k][l]           Scratch.a; committed sparse in State

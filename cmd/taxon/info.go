@@ -108,9 +108,10 @@ type dataInfo struct {
 	Form              string     `json:"form,omitempty"` // libsvm, xmc, text
 	Fingerprint       string     `json:"fingerprint,omitempty"`
 	Instances         int64      `json:"instances"`
-	Features          *int64     `json:"features"` // that occur; null: not known
-	Nonzeros          *int64     `json:"nonzeros"` // null: not known
-	Labels            int64      `json:"labels"`   // classes
+	Weights           float64    `json:"instance_weights,omitempty"` // their sum; not there: all are 1
+	Features          *int64     `json:"features"`                   // that occur; null: not known
+	Nonzeros          *int64     `json:"nonzeros"`                   // null: not known
+	Labels            int64      `json:"labels"`                     // classes
 	LabelEntries      int64      `json:"label_entries"`
 	LabelsPerInstance float64    `json:"labels_per_instance"`
 	MaxLabels         int64      `json:"max_labels,omitempty"`
@@ -196,7 +197,7 @@ func modelInfo(o infoOptions) (*info, error) {
 		sizes[k] = int64(n)
 	}
 	features, nonzeros := int64(len(m.Feature)), m.Data.Nonzeros
-	i.dataInfo = &dataInfo{Fingerprint: m.Data.Fingerprint, Instances: int64(m.Data.Instances), Features: &features, Nonzeros: &nonzeros,
+	i.dataInfo = &dataInfo{Fingerprint: m.Data.Fingerprint, Instances: int64(m.Data.Instances), Weights: m.Data.InstanceWeights, Features: &features, Nonzeros: &nonzeros,
 		Labels: int64(len(m.Labels)), LabelEntries: m.Data.Positives, LabelsPerInstance: m.LabelsPerInstance(), ClassSizes: describeSizes(sizes)}
 	if m.Data.Text {
 		i.Form = "text"
@@ -221,7 +222,7 @@ func setInfo(ctx context.Context, a *app, o infoOptions) (*info, error) {
 	}
 	st := set.Stats
 	i := &info{Kind: "dataset", Path: o.path, Bytes: fs.FolderBytes(o.path), Notes: set.Warnings}
-	i.dataInfo = &dataInfo{Form: set.Source.Form, Fingerprint: set.Fingerprint, Instances: st.Rows, Features: &st.Columns, Nonzeros: &st.Nonzeros,
+	i.dataInfo = &dataInfo{Form: set.Source.Form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns, Nonzeros: &st.Nonzeros,
 		Labels: st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows), MaxLabels: st.MaxLabels, ClassSizes: describeSizes(sizes)}
 	return i, i.addTraining(ctx, a, o, set.Labels, sizes)
 }

@@ -65,6 +65,9 @@ func (p infoPrinter) data(d *dataInfo) {
 		return
 	}
 	p.row("instances", "%s%s", human.Count(d.Instances), prefixed(d.Form))
+	if d.Weights != 0 {
+		p.row("weighing", "%.6g in all", d.Weights)
+	}
 	if d.Features != nil {
 		p.row("features", "%s", human.Count(*d.Features))
 	}

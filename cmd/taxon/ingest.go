@@ -21,6 +21,7 @@ type ingestOptions struct {
 	data      []string
 	text      bool
 	zeroBased bool
+	weights   string
 	out       string
 	force     bool
 	memory    int64
@@ -38,13 +39,14 @@ func newIngestCmd(a *app) *cobra.Command {
 			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
 			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",
 		Example: "taxon ingest --data train.svm.xz --out train.taxon\n" +
-			"zcat train.txt.gz | taxon ingest --data - --text --out train.taxon",
+			"zcat train.txt.gz | taxon ingest --data - --text --instance-weights weights.txt --out train.taxon",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runIngest(cmd, a, o) },
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read one after the other")
 		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
+		instanceWeightsFlag(f, &o.weights)
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", "", "the `DIR` to make")
@@ -70,6 +72,8 @@ type ingestReport struct {
 	MaxLabels    int64    `json:"max_labels"`    // most labels of an instance
 	Unlabelled   int64    `json:"unlabelled"`    // instances
 	ZeroRows     int64    `json:"zero_rows"`
+	LeftOut      int64    `json:"left_out,omitempty"`         // instances of weight 0
+	Weights      float64  `json:"instance_weights,omitempty"` // their sum; not there: all are 1
 	EmptyLines   int64    `json:"empty_lines"`
 	Text         bool     `json:"text"`
 	Bytes        int64    `json:"bytes"` // of the folder
@@ -89,7 +93,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	progress, end := train.IngestLines(a.ui)
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
-		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased,
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased, Weights: o.weights,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()
@@ -100,7 +104,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	r := ingestReport{
 		Out: o.out, Instances: s.Rows, Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
 		LabelEntries: s.LabelEntries, MaxLabels: s.MaxLabels, Unlabelled: s.Unlabelled, ZeroRows: s.ZeroRows,
-		EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
+		LeftOut: s.LeftOut, Weights: s.Weight, EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
 		Seconds: time.Since(began).Seconds(), Warnings: append([]string{}, rep.Warnings...),
 	}
 	for _, w := range rep.Warnings {
@@ -117,6 +121,12 @@ func printIngest(a *app, r ingestReport) {
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(r.Out))
 	row("instances", human.Count(r.Instances))
+	if r.LeftOut > 0 {
+		row("left out", human.Count(r.LeftOut)+" of weight 0")
+	}
+	if r.Weights != 0 {
+		row("weighing", fmt.Sprintf("%.6g in all", r.Weights))
+	}
 	row("features", human.Count(r.Features))
 	row("nonzeros", human.Count(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
 	row("labels", human.Count(r.Labels)+perInstance(r.LabelEntries, r.Instances))

@@ -14,5 +14,5 @@ func describeModel(spec *taxonv1.JobSpec, names *dataset.Set) (model.Meta, func(
 		return model.Meta{}, nil, err
 	}
 	t.Set = names
-	return t.Meta(), t.ReportGraph, nil
+	return t.Meta(), t.Complete, nil
 }

@@ -25,6 +25,7 @@ type trainOptions struct {
 	data      []string
 	text      bool
 	zeroBased bool
+	weights   string // of the instances: a file
 	hierarchy string
 	graph     string
 	dag       string
@@ -78,7 +79,7 @@ func newTrainCmd(a *app) *cobra.Command {
 			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
-			"taxon train --data train.txt --text --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
+			"taxon train --data train.txt --text --instance-weights weights.txt --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.given = cmd.Flags().Changed
 			if err := o.settle(cmd.Flags().Changed("loss")); err != nil {
@@ -107,11 +108,17 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
 		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
+		instanceWeightsFlag(f, &o.weights)
 		f.StringVar(&o.hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
 		choiceFlag(f, &o.dag, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&o.graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
 	})
+}
+
+// instanceWeightsFlag is the flag of all verbs that ingest training data.
+func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
+	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {
@@ -214,6 +221,10 @@ func (o *trainOptions) check() error {
 		return exit.Usagef("train: --eval-every needs --test FILE")
 	case len(o.data) > 1 && o.ingested():
 		return exit.Usagef("train: a folder made by ingest can't be joined with other --data")
+	case o.weights == fs.Stdin:
+		return exit.Usagef("train: --instance-weights -: give a file")
+	case o.weights != "" && o.ingested():
+		return exit.Usagef("train: --instance-weights: %s is ingested already: give them to `taxon ingest`", o.data[0])
 	case o.text && o.zeroBased:
 		return exit.Usagef("train: --text has no indices: leave out --zero-based")
 	}
@@ -261,7 +272,7 @@ func (o *trainOptions) proto() *taxonv1.Options {
 // options are those of the training.
 func (o *trainOptions) options(a *app) *train.Options {
 	t := &train.Options{
-		Job: o.proto(), Data: o.data, Text: o.text, ZeroBased: o.zeroBased, Hierarchy: o.hierarchy, Graph: o.graph, DAG: o.dag,
+		Job: o.proto(), Data: o.data, Text: o.text, ZeroBased: o.zeroBased, Weights: o.weights, Hierarchy: o.hierarchy, Graph: o.graph, DAG: o.dag,
 		AnchorGiven: o.given != nil && o.given("anchor"), Warm: o.warm,
 		Out: o.out, Force: o.force, Threshold: o.threshold, Shift: o.shift, Cutoff: o.cutoff, Test: o.test,
 		Threads: o.threads, Memory: o.memory, Stores: o.stores, Store: o.store, Pause: o.pause,

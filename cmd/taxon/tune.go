@@ -39,6 +39,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
+		instanceWeightsFlag(f, &t.Weights)
 		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
 		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
@@ -87,7 +88,7 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	input := trainOptions{data: t.Data, text: t.Text, zeroBased: t.ZeroBased, hierarchy: t.Hierarchy, graph: t.Graph, out: t.Out}
+	input := trainOptions{data: t.Data, text: t.Text, zeroBased: t.ZeroBased, weights: t.Weights, hierarchy: t.Hierarchy, graph: t.Graph, out: t.Out}
 	if err := input.check(); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ var goldens = []struct {
 	o        Options
 }{
 	{"libsvm", "b,a 7:1 3:2.5\na 3:-1\n 9:4\nc # none\n", Options{}},
+	{"weights", "b,a 7:1 3:2.5\na 3:-1\n 9:4\nc # none\n", Options{Weights: "testdata/weights.txt"}},
 	{"text", "a,b\tred dog\nb\tRED cat\n\tthe cat\n", Options{Text: true}},
 }
 

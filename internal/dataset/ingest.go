@@ -22,6 +22,7 @@ type Options struct {
 	Replace   bool      // an existing data set or empty folder at Out is replaced
 	Text      bool      // label[,label...]<TAB>text
 	ZeroBased bool      // libsvm indices count from 0
+	Weights   string    // a file of the instances' weights, a line each; "": all are 1
 	FS        fs.Source // nil: fs.Local{}
 
 	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB).
@@ -50,7 +51,8 @@ type Report struct {
 	Bytes       int64 // of the folder
 }
 
-// Ingest reads the inputs once, as a stream, and publishes a data set at o.Out.
+// Ingest reads the inputs once, as a stream, and publishes a data set at o.Out. An instance of
+// weight 0 is left out, as if its line were not there.
 //
 // First pass: rows are parsed, labels numbered by first appearance, features counted,
 // and the rows spilled to a temporary file. Second pass: features are numbered by
@@ -82,7 +84,7 @@ func Ingest(ctx context.Context, o Options) (*Report, error) {
 	if o.Text {
 		in.words = newWords()
 	}
-	if err := in.read(ctx); err != nil {
+	if err := in.readWeighed(ctx, dir); err != nil {
 		return nil, err
 	}
 	out := &publisher{o: o, dir: dir, in: in}
@@ -147,7 +149,8 @@ type intake struct {
 	labels   []string
 	perLabel []uint64 // rows of each label
 	table    featureTable
-	words    *words // text only
+	words    *words    // text only
+	weights  *weighing // nil: none
 	stats    Stats
 	form     string
 	ids      []uint32
@@ -157,6 +160,23 @@ type intake struct {
 
 // progressRows is how often progress is told and cancellation looked for.
 const progressRows = 4096
+
+// readWeighed reads the inputs, with the weights beside them if there are any.
+func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
+	if in.o.Weights == "" {
+		return in.read(ctx)
+	}
+	if in.weights, err = openWeights(ctx, in.o, dir); err != nil {
+		return err
+	}
+	if err = in.read(ctx); err == nil {
+		err = in.weights.end(dir)
+	}
+	if in.weights.differ {
+		in.stats.Weight = in.weights.sum
+	}
+	return in.weights.close(err)
+}
 
 func (in *intake) read(ctx context.Context) error {
 	in.total = 0
@@ -303,6 +323,12 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 	if n := len(in.spill.shards); n > maxRows>>16 {
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
 	}
+	if in.weights != nil {
+		if w, err := in.weights.next(); err != nil || w == 0 {
+			in.leaveOut(labels, index)
+			return err
+		}
+	}
 	in.ids = in.ids[:0]
 	for _, name := range labels {
 		in.ids = append(in.ids, in.labelID(name))
@@ -317,6 +343,18 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 		in.table.add(x)
 	}
 	return in.spill.add(in.ids, index, bits)
+}
+
+// leaveOut takes a row out of the counts.
+func (in *intake) leaveOut(labels [][]byte, index []uint32) {
+	in.stats.LeftOut++
+	in.stats.Rows--
+	if len(labels) == 0 {
+		in.stats.Unlabelled--
+	}
+	if len(index) == 0 && !in.o.Text {
+		in.stats.ZeroRows--
+	}
 }
 
 // labelID numbers a name at its first appearance and counts its rows.

@@ -21,6 +21,7 @@ const (
 	kindPostings = 3 // a labels, b label entries, c rows: PosBegin, PosRows
 	kindFeatures = 4 // a columns: Feature, FeatureRows
 	kindIDF      = 5 // a columns: IDF
+	kindWeights  = 6 // a rows: Weight
 )
 
 const (
@@ -30,6 +31,7 @@ const (
 	featuresFile   = "features.bin"
 	vocabularyFile = "vocabulary.txt"
 	idfFile        = "idf.bin"
+	weightsFile    = "weights.bin"
 )
 
 func shardFile(i int) string { return fmt.Sprintf("shard-%05d.csr", i) }
@@ -61,7 +63,7 @@ func (h header) sections() (off [3]int64, size [3]int64, total int64) {
 		size = [3]int64{8 * int64(h.a+1), 4 * int64(h.b)}
 	case kindFeatures:
 		size = [3]int64{4 * int64(h.a), 4 * int64(h.a)}
-	case kindIDF:
+	case kindIDF, kindWeights:
 		size = [3]int64{8 * int64(h.a)}
 	}
 	total = headerBytes

@@ -43,6 +43,7 @@ type Source struct {
 	Paths     []string `json:"paths"`
 	Form      string   `json:"form"` // libsvm, xmc or text
 	ZeroBased bool     `json:"zero_based"`
+	Weights   string   `json:"weights,omitempty"` // path
 }
 
 // encode sets the checksum and returns the document.

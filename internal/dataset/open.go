@@ -148,7 +148,7 @@ func (o *opener) open() error {
 	if err := o.mapFiles(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readShards} {
+	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readWeights, o.readShards} {
 		if err := part(); err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		return nil, fs.Explain(p.dir.Name(), err)
 	}
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
-		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased}}
+		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights}}
 	report := &Report{Stats: m.Stats, Warnings: m.Stats.Warnings()}
 	for _, e := range entries { // sorted by name
 		if e.Name() == fs.MarkName {

@@ -12,6 +12,9 @@ type Stats struct {
 	MaxLabels    int64 `json:"max_labels"`    // most labels of a row
 	MaxFeatures  int64 `json:"max_features"`  // most features of a row
 	Text         bool  `json:"text"`
+
+	LeftOut int64   `json:"left_out,omitempty"` // rows of weight 0, which are not counted above
+	Weight  float64 `json:"weight,omitempty"`   // sum of the rows' weights; 0: none has one other than 1
 }
 
 // Warnings are the oddities worth telling, one line each, in a fixed order.

@@ -17,7 +17,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 	t.maps, t.Warnings = nil, nil
 	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
 	t.FeatureRows = make([]uint32, len(s.FeatureRows))
-	t.Weight = nil
+	t.Weight, t.Stats.Weight = nil, 0
 	t.LabelBegin, t.LabelIndex = make([]uint64, 1, len(rows)+1), nil
 	positives := make([][]uint32, len(s.Labels))
 	h := sha256.New()
@@ -26,6 +26,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 		index[i], value[i] = s.Matrix.Row(int(r))
 		if s.Weight != nil {
 			t.Weight = append(t.Weight, s.Weight[r])
+			t.Stats.Weight += s.Weight[r]
 		}
 		for _, f := range index[i] {
 			t.FeatureRows[f]++

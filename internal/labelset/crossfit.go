@@ -20,7 +20,7 @@ func CrossFit(p *Profiles, parts int) ([]int, error) {
 			if row%parts == part {
 				continue
 			}
-			if err := others.Add(p.scores(row), p.ranked(row), p.truth[p.begin[row]:p.begin[row+1]]); err != nil {
+			if err := others.Add(p.weight[row], p.scores(row), p.ranked(row), p.truth[p.begin[row]:p.begin[row+1]]); err != nil {
 				return nil, err
 			}
 		}

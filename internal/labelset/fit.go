@@ -68,7 +68,7 @@ func (c *Cutoffs) fitRank(p *Profiles) {
 	s := newScorer(p)
 	for k := range p.depth {
 		for row := range p.Rows() {
-			s.add(p.ranked(row)[k], p.hits(row)[k])
+			s.add(row, k)
 		}
 		if q := s.quality(); k == 0 || q.goal() > c.HeldOut.Rcut.goal() {
 			c.Rank, c.HeldOut.Rcut = k+1, q

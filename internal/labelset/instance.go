@@ -7,9 +7,9 @@ import (
 
 // The regression of the instance-based cut-off ([TKDD] 5.2; Gopal and Yang 2010):
 //
-//	min_theta  sum_rows dist(theta.phi(row), [low, high])^2 + ridge n ||theta||^2
+//	min_theta  sum_rows s dist(theta.phi(row), [low, high])^2 + ridge n ||theta||^2
 //
-// phi is the row's standardised profile: its first `profile` scores, one by one, and the
+// s is the row's weight and n the sum of all. phi is the row's standardised profile: its first `profile` scores, one by one, and the
 // mean of the others. [low, high] are the thresholds with which the row has its best F1,
 // an interval between two neighbouring scores: any of them is right, so a point within
 // would only add noise. By alternating projections: least squares on the points of the
@@ -35,7 +35,7 @@ func intervals(p *Profiles) (of []interval, rows []int) {
 			if hit {
 				right++
 			}
-			if f := ratio(2*right, k+1+p.labels(row)); f > best {
+			if f := ratio(float64(2*right), float64(k+1+p.labels(row))); f > best {
 				best, at = f, k
 			}
 		}
@@ -89,10 +89,12 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 	l := line{start, make([]float64, p.depth)}
 	of, rows := intervals(p)
 	var x [][]float64
-	n := 0
+	var weight []float64
+	n, total := 0, 0.0
 	for i, row := range rows {
 		if use(row) {
-			x = append(x, features(nil, p.scores(row)))
+			x, weight = append(x, features(nil, p.scores(row))), append(weight, p.weight[row])
+			total += p.weight[row]
 			of[n] = of[i]
 			n++
 		}
@@ -100,8 +102,8 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 	if n == 0 {
 		return l
 	}
-	center, scale := standardise(x)
-	normal := newNormal(x, ridge)
+	center, scale := standardise(x, weight, total)
+	normal := newNormal(x, weight, ridge*total)
 	prediction, target := make([]float64, n), make([]float64, n)
 	for i := range prediction {
 		prediction[i] = start
@@ -111,10 +113,10 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 		mean = 0
 		for i := range target {
 			target[i] = of[i].nearest(prediction[i])
-			mean += target[i]
+			mean += float64(weight[i] * target[i])
 		}
-		mean /= float64(n)
-		theta = normal.solve(x, target, mean)
+		mean /= total
+		theta = normal.solve(x, weight, target, mean)
 		for i := range prediction {
 			prediction[i] = mean + dot(theta, x[i])
 		}
@@ -135,20 +137,19 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 	return l
 }
 
-// standardise makes every column of x mean 0 and variance 1; a column that hardly varies
-// becomes 0.
-func standardise(x [][]float64) (center, scale []float64) {
-	n := float64(len(x))
+// standardise makes every column of x mean 0 and variance 1, rows weighing what weight says, n
+// in all; a column that hardly varies becomes 0.
+func standardise(x [][]float64, weight []float64, n float64) (center, scale []float64) {
 	center, scale = make([]float64, len(x[0])), make([]float64, len(x[0]))
 	for f := range center {
 		largest := 0.0
-		for _, row := range x {
-			center[f] += row[f] / n
+		for i, row := range x {
+			center[f] += float64(weight[i]*row[f]) / n
 			largest = max(largest, math.Abs(row[f]))
 		}
-		for _, row := range x {
+		for i, row := range x {
 			d := row[f] - center[f]
-			scale[f] += float64(d*d) / n
+			scale[f] += float64(weight[i]*float64(d*d)) / n
 		}
 		scale[f] = math.Sqrt(scale[f])
 		flat := scale[f] <= 1e-9*largest
@@ -173,20 +174,20 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// normal is the Cholesky factor of X'X + ridge n I.
+// normal is the Cholesky factor of X'SX + ridge I, S being the rows' weights.
 type normal struct{ l [][]float64 }
 
-func newNormal(x [][]float64, ridge float64) *normal {
+func newNormal(x [][]float64, weight []float64, ridge float64) *normal {
 	d := len(x[0])
 	a := make([][]float64, d)
 	for i := range a {
 		a[i] = make([]float64, d)
 		for j := range i + 1 {
-			for _, row := range x {
-				a[i][j] += float64(row[i] * row[j])
+			for k, row := range x {
+				a[i][j] += float64(weight[k] * float64(row[i]*row[j]))
 			}
 		}
-		a[i][i] += ridge * float64(len(x))
+		a[i][i] += ridge
 	}
 	for i := range a {
 		for j := range i + 1 {
@@ -202,12 +203,12 @@ func newNormal(x [][]float64, ridge float64) *normal {
 }
 
 // solve gives theta of the least squares fit of target - mean.
-func (m *normal) solve(x [][]float64, target []float64, mean float64) []float64 {
+func (m *normal) solve(x [][]float64, weight, target []float64, mean float64) []float64 {
 	d := len(m.l)
 	theta := make([]float64, d)
 	for i, row := range x {
 		for f, v := range row {
-			theta[f] += float64(v * (target[i] - mean))
+			theta[f] += float64(weight[i] * float64(v*(target[i]-mean)))
 		}
 	}
 	for i := range theta { // L z = b

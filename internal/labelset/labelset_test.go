@@ -29,7 +29,7 @@ func byHand(t *testing.T) *Profiles {
 		{[]float64{0.1, -0.4, -0.5}, []int32{2, 0, 1}, []int32{2}},
 		{[]float64{-0.3, -0.6, -0.8}, []int32{1, 3, 0}, []int32{1, 3}},
 	} {
-		if err := p.Add(r.scores, r.classes, r.truth); err != nil {
+		if err := p.Add(1, r.scores, r.classes, r.truth); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestScutByHand(t *testing.T) {
 		if r.hit {
 			truth = []int32{0}
 		}
-		if err := p.Add([]float64{r.s, -2}, []int32{0, 1}, truth); err != nil {
+		if err := p.Add(1, []float64{r.s, -2}, []int32{0, 1}, truth); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func draw(t *rapid.T) *Profiles {
 		ids := rapid.Permutation(leadingIDs(classes)).Draw(t, "order")
 		truth := ids[:rapid.IntRange(0, classes).Draw(t, "labels")]
 		order := rapid.Permutation(leadingIDs(classes)).Draw(t, "ranked")
-		if err := p.Add(scores, order[:depth], truth); err != nil {
+		if err := p.Add(1, scores, order[:depth], truth); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestRegressionFindsTheRule(t *testing.T) {
 		}
 		order := leadingIDs(6)
 		r.Shuffle(6, func(i, j int) { order[i], order[j] = order[j], order[i] })
-		if err := p.Add(scores, order, order[:n]); err != nil {
+		if err := p.Add(1, scores, order, order[:n]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,22 +284,23 @@ func TestRegressionFindsTheRule(t *testing.T) {
 	}
 }
 
-// TestNormalEquations checks theta against X'(X theta - y) + ridge n theta = 0.
+// TestNormalEquations checks theta against X'S(X theta - y) + ridge n theta = 0.
 func TestNormalEquations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, d := rapid.IntRange(1, 8).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "d")
-		x, y := make([][]float64, n), make([]float64, n)
+		x, y, s := make([][]float64, n), make([]float64, n), make([]float64, n)
 		for i := range x {
+			s[i] = rapid.Float64Range(0.1, 3).Draw(t, "weight")
 			y[i] = rapid.Float64Range(-2, 2).Draw(t, "y")
 			for range d {
 				x[i] = append(x[i], rapid.Float64Range(-2, 2).Draw(t, "x"))
 			}
 		}
-		theta := newNormal(x, 0.1).solve(x, y, 0)
+		theta := newNormal(x, s, 0.1*float64(n)).solve(x, s, y, 0)
 		for f := range d {
 			g := 0.1 * float64(n) * theta[f]
 			for i := range x {
-				g += x[i][f] * (dot(x[i], theta) - y[i])
+				g += s[i] * x[i][f] * (dot(x[i], theta) - y[i])
 			}
 			if math.Abs(g) > 1e-8 {
 				t.Fatalf("gradient %g", g)
@@ -350,7 +351,7 @@ func TestRefused(t *testing.T) {
 	if _, err := Fit(p); err == nil {
 		t.Error("fitted on nothing")
 	}
-	if p.Add([]float64{1, 2}, []int32{0, 1}, nil) == nil || p.Add([]float64{1}, []int32{0}, []int32{2}) == nil {
+	if p.Add(1, []float64{1, 2}, []int32{0, 1}, nil) == nil || p.Add(1, []float64{1}, []int32{0}, []int32{2}) == nil {
 		t.Error("a wrong row went through")
 	}
 	good := func() *Cutoffs { return &Cutoffs{Depth: 1, Weight: []float64{0}, Class: []float64{0, 0}, Rank: 1} }
@@ -398,7 +399,7 @@ func TestCrossFit(t *testing.T) {
 			return 1
 		})
 		classes := []int32{0, 1, 2, 3}
-		if err := p.Add(scores, classes, classes[:k]); err != nil {
+		if err := p.Add(1, scores, classes, classes[:k]); err != nil {
 			t.Fatal(err)
 		}
 		if row == 7 {
@@ -422,4 +423,41 @@ func TestCrossFit(t *testing.T) {
 	if _, err := CrossFit(p, 1); err == nil {
 		t.Error("one part has no others")
 	}
+}
+
+// TestWeightsAreCopies: what is fitted on a row of weight 3 is what is fitted on three copies.
+func TestWeightsAreCopies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := draw(t)
+		weighed, _ := NewProfiles(p.depth, p.classes)
+		copies, _ := NewProfiles(p.depth, p.classes)
+		for row := range p.Rows() {
+			times := rapid.IntRange(1, 3).Draw(t, "times")
+			truth := p.truth[p.begin[row]:p.begin[row+1]]
+			if err := weighed.Add(float64(times), p.scores(row), p.ranked(row), truth); err != nil {
+				t.Fatal(err)
+			}
+			for range times {
+				if err := copies.Add(1, p.scores(row), p.ranked(row), truth); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		all := func(int) bool { return true }
+		a, b := regress(weighed, 0.25, all), regress(copies, 0.25, all)
+		for row := range p.Rows() {
+			if x, y := a.at(p.scores(row)), b.at(p.scores(row)); math.Abs(x-y) > 1e-7*(1+math.Abs(y)) {
+				t.Fatalf("threshold %g, of copies %g", x, y)
+			}
+		}
+		one, many := &Cutoffs{}, &Cutoffs{}
+		for c, p := range map[*Cutoffs]*Profiles{one: weighed, many: copies} {
+			c.Global, c.HeldOut.Global = bestShift(p, make([]float64, p.Rows()))
+			c.fitRank(p)
+		}
+		near := func(a, b Quality) bool { return math.Abs(a.MicroF1-b.MicroF1)+math.Abs(a.MacroF1-b.MacroF1) < 1e-12 }
+		if !near(one.HeldOut.Global, many.HeldOut.Global) || !near(one.HeldOut.Rcut, many.HeldOut.Rcut) {
+			t.Fatalf("%+v, of copies %+v", one.HeldOut, many.HeldOut)
+		}
+	})
 }

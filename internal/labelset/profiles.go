@@ -16,7 +16,11 @@ type Profiles struct {
 	hit   []bool    // rows x depth: the class is a true one
 	truth []int32   // true classes, row by row
 	begin []int     // rows+1
-	count []int     // class -> rows that bear it
+
+	weight []float64 // of rows
+	bears  []int     // class -> rows that bear it
+	count  []float64 // the same, each counted by its weight
+	total  float64   // sum of count
 }
 
 // NewProfiles starts a collection for a model of so many classes. depth is the length of
@@ -25,15 +29,15 @@ func NewProfiles(depth, classes int) (*Profiles, error) {
 	if depth < 1 || depth > classes {
 		return nil, fmt.Errorf("label sets: a profile of %d scores for %d classes", depth, classes)
 	}
-	return &Profiles{depth: depth, classes: classes, begin: []int{0}, count: make([]int, classes)}, nil
+	return &Profiles{depth: depth, classes: classes, begin: []int{0}, bears: make([]int, classes), count: make([]float64, classes)}, nil
 }
 
 // Rows is the number of instances added.
 func (p *Profiles) Rows() int { return len(p.begin) - 1 }
 
-// Add appends an instance: its depth best scores, falling, their classes, and its true
-// classes, each once. The slices are copied.
-func (p *Profiles) Add(scores []float64, classes, truth []int32) error {
+// Add appends an instance: its weight in what is fitted, its depth best scores, falling, their
+// classes, and its true classes, each once. The slices are copied.
+func (p *Profiles) Add(weight float64, scores []float64, classes, truth []int32) error {
 	if len(scores) != p.depth || len(classes) != p.depth {
 		return fmt.Errorf("label sets: %d scores of %d classes, want %d", len(scores), len(classes), p.depth)
 	}
@@ -41,8 +45,11 @@ func (p *Profiles) Add(scores []float64, classes, truth []int32) error {
 		if c < 0 || int(c) >= p.classes {
 			return fmt.Errorf("label sets: no class %d", c)
 		}
-		p.count[c]++
+		p.bears[c]++
+		p.count[c] += weight
+		p.total += weight
 	}
+	p.weight = append(p.weight, weight)
 	p.score = append(p.score, scores...)
 	p.class = append(p.class, classes...)
 	for _, c := range classes {

@@ -14,18 +14,18 @@ func (q Quality) goal() float64 { return (q.MicroF1 + q.MacroF1) / 2 }
 // scorer keeps the figures while labels are added one by one.
 type scorer struct {
 	p         *Profiles
-	right     int // predicted labels that are true
-	predicted int
+	right     float64 // predicted labels that are true, each counted by its row's weight
+	predicted float64
 	class     []classCount
 	sum       float64 // of the classes' F1
 	borne     int     // classes with a positive
 }
 
-type classCount struct{ right, predicted int }
+type classCount struct{ right, predicted float64 }
 
 func newScorer(p *Profiles) *scorer {
 	s := &scorer{p: p, class: make([]classCount, p.classes)}
-	for _, n := range p.count {
+	for _, n := range p.bears {
 		if n > 0 {
 			s.borne++
 		}
@@ -39,38 +39,39 @@ func (s *scorer) f1(c int32) float64 {
 	return ratio(2*k.right, k.predicted+s.p.count[c])
 }
 
-// add predicts class c for an instance that bears it (hit) or not.
-func (s *scorer) add(c int32, hit bool) {
+// add predicts the class at a place of a row.
+func (s *scorer) add(row, place int) {
+	c, w := s.p.ranked(row)[place], s.p.weight[row]
 	s.sum -= s.f1borne(c)
-	s.predicted++
-	s.class[c].predicted++
-	if hit {
-		s.right++
-		s.class[c].right++
+	s.predicted += w
+	s.class[c].predicted += w
+	if s.p.hits(row)[place] {
+		s.right += w
+		s.class[c].right += w
 	}
 	s.sum += s.f1borne(c)
 }
 
 func (s *scorer) f1borne(c int32) float64 {
-	if s.p.count[c] == 0 {
+	if s.p.bears[c] == 0 {
 		return 0
 	}
 	return s.f1(c)
 }
 
 func (s *scorer) quality() Quality {
-	q := Quality{MicroF1: ratio(2*s.right, s.predicted+len(s.p.truth))}
+	q := Quality{MicroF1: ratio(2*s.right, s.predicted+s.p.total)}
 	if s.borne > 0 {
 		q.MacroF1 = s.sum / float64(s.borne)
 	}
 	return q
 }
 
-func ratio(part, whole int) float64 {
+func ratio(part, whole float64) float64 {
 	if whole == 0 {
 		return 0
 	}
-	return float64(part) / float64(whole)
+	return part / whole
 }
 
 // judge measures a rule on the profiles. keep gives the places of a row that are kept.
@@ -80,7 +81,7 @@ func judge(p *Profiles, keep func(dst []int, row int) []int) Quality {
 	for row := range p.Rows() {
 		at = keep(at[:0], row)
 		for _, k := range at {
-			s.add(p.ranked(row)[k], p.hits(row)[k])
+			s.add(row, k)
 		}
 	}
 	return s.quality()

@@ -17,15 +17,15 @@ const fewPositives = 4
 // half-way between two scores. A positive that is in no profile counts as missed.
 func (c *Cutoffs) fitClasses(p *Profiles) {
 	type scored struct {
-		score float64
-		hit   bool
+		score, weight float64
+		hit           bool
 	}
 	lists := make([][]scored, p.classes)
 	for row := range p.Rows() {
 		scores, hits := p.scores(row), p.hits(row)
 		for k, class := range p.ranked(row) {
-			if p.count[class] >= fewPositives {
-				lists[class] = append(lists[class], scored{scores[k], hits[k]})
+			if p.bears[class] >= fewPositives {
+				lists[class] = append(lists[class], scored{scores[k], p.weight[row], hits[k]})
 			}
 		}
 	}
@@ -33,15 +33,16 @@ func (c *Cutoffs) fitClasses(p *Profiles) {
 	for class, list := range lists {
 		c.Class[class] = c.Global
 		slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-		right, best := 0, 0.0
+		right, taken, best := 0.0, 0.0, 0.0
 		for i := 0; i < len(list); {
 			j := i
 			for ; j < len(list) && list[j].score == list[i].score; j++ {
+				taken += list[j].weight
 				if list[j].hit {
-					right++
+					right += list[j].weight
 				}
 			}
-			if f := ratio(2*right, j+p.count[class]); f > best {
+			if f := ratio(2*right, taken+p.count[class]); f > best {
 				below := list[i].score - 1
 				if j < len(list) {
 					below = list[j].score

@@ -24,7 +24,7 @@ func bestShift(p *Profiles, base []float64) (float64, Quality) {
 	list := make([]candidate, 0, len(p.score))
 	first := make([]float64, 0, p.Rows()) // margins of the first places: no threshold is needed to admit them
 	for row := range p.Rows() {
-		s.add(p.ranked(row)[0], p.hits(row)[0])
+		s.add(row, 0)
 		scores := p.scores(row)
 		first = append(first, scores[0]-base[row])
 		for k := 1; k < p.depth; k++ {
@@ -38,8 +38,7 @@ func bestShift(p *Profiles, base []float64) (float64, Quality) {
 	for i := 0; i < len(list); {
 		j := i
 		for ; j < len(list) && list[j].margin == list[i].margin; j++ {
-			row := int(list[j].row)
-			s.add(p.ranked(row)[list[j].place], p.hits(row)[list[j].place])
+			s.add(int(list[j].row), int(list[j].place))
 		}
 		if q := s.quality(); q.goal() > quality.goal() {
 			below := list[i].margin - 1

@@ -49,6 +49,8 @@ type DataInfo struct {
 	Positives   int64  `json:"positives"`  // sum over instances of their labels
 	ZeroBased   bool   `json:"zero_based"` // indices in the input counted from 0
 	Text        bool   `json:"text"`       // instances were text: there is a vocabulary
+
+	InstanceWeights float64 `json:"instance_weights,omitempty"` // their sum; unset: all were 1
 }
 
 // Report holds the figures of a finished training (the keys of `train --json`).
@@ -60,6 +62,7 @@ type Report struct {
 	Schedule      string   `json:"schedule"`
 	Seed          uint64   `json:"seed"`
 	Instances     int      `json:"instances"`
+	Weights       float64  `json:"instance_weights,omitempty"` // their sum; unset: all were 1
 	Features      int      `json:"features"`
 	Nonzeros      int64    `json:"nonzeros"`
 	Nodes         int      `json:"nodes"`

@@ -107,7 +107,11 @@ func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add fu
 		for _, l := range set.LabelsOf(row) {
 			truth = append(truth, int32(l))
 		}
-		return p.Add(scores, classes, truth)
+		weight := 1.0
+		if set.Weight != nil {
+			weight = set.Weight[row]
+		}
+		return p.Add(weight, scores, classes, truth)
 	}, nil
 }
 

@@ -102,6 +102,7 @@ func (t *Training) Meta() model.Meta {
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
 			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
+			InstanceWeights: s.Stats.Weight,
 		},
 	}
 	if s.Vocabulary != nil {
@@ -119,7 +120,7 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
 		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
 	}
-	t.ReportGraph(&r)
+	t.Complete(&r)
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		r.Objective = c.GetObjective()
 	} else if c != nil {
@@ -128,8 +129,10 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	return r
 }
 
-// ReportGraph adds what only a training on a graph has.
-func (t *Training) ReportGraph(r *model.Report) {
+// Complete adds what a job's status does not tell: the instances' weights, and what only a
+// training on a graph has.
+func (t *Training) Complete(r *model.Report) {
+	r.Weights = t.Set.Stats.Weight
 	if !t.Tree.IsGraph() {
 		return
 	}

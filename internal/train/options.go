@@ -29,6 +29,7 @@ type Options struct {
 	Data        []string         // files, or one ingested folder
 	Text        bool             // lines are labels, a tab, text
 	ZeroBased   bool             // feature indices count from 0
+	Weights     string           // a file of the instances' weights, or ""
 	Hierarchy   string           // a file, or ""
 	Graph       string           // a file, or ""
 	DAG         string           // how a hierarchy with several parents is read: graph, first-parent, refuse

@@ -201,7 +201,7 @@ func (t *Training) ingest(ctx context.Context) (string, error) {
 	progress, end := IngestLines(t.ui)
 	defer end()
 	o := dataset.Options{
-		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, ZeroBased: t.o.ZeroBased,
+		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights,
 		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
 	}
 	if t.o.Memory > 0 {
@@ -361,10 +361,17 @@ func (t *Training) CheckLengths() error {
 		if n > maxSquaredLength {
 			return fs.Inputf(t.o.Data[0], 0, "instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
 		}
+		if t.Set.Weight != nil {
+			n *= t.Set.Weight[i]
+		}
 		longest = max(longest, n)
 	}
 	if t.o.Job.C*longest > longRows {
-		t.ui.Warn("C times the squared length of an instance is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", t.o.Job.C*longest)
+		of := "the squared length of an instance"
+		if t.Set.Weight != nil {
+			of = "the weight and the squared length of an instance"
+		}
+		t.ui.Warn("C times %s is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", of, t.o.Job.C*longest)
 	}
 	return nil
 }

@@ -208,6 +208,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, gr
 	}
 	line(t.Text, "text", true)
 	line(t.ZeroBased, "zero-based", true)
+	line(t.Weights != "", "instance-weights", anywhere(t.Weights))
 	line(t.Hierarchy != "", "hierarchy", anywhere(t.Hierarchy))
 	line(t.Hierarchy != "", "dag", t.DAG)
 	line(t.Graph != "", "graph", anywhere(t.Graph))

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"log"
 	"os"
 	"path/filepath"
@@ -343,21 +344,42 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Data in place is read below the roots alone, links followed.
+// Data in place is read below the roots alone, links followed. Instance weights lie in it, and
+// are uploaded with what is not in place.
 func TestInPlace(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
+	data, err := os.ReadFile(bench.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for i := range strings.Count(string(data), "\n") {
+		fmt.Fprintln(&text, []float64{2, 0.5, 0}[i%3])
+	}
+	weights := filepath.Join(outside, "weights")
+	if err := os.WriteFile(weights, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range []string{root, outside} {
-		bench.Must(t, "", "ingest", "--data", bench.Data, "--out", filepath.Join(dir, "data"), "--quiet")
+		bench.Must(t, "", "ingest", "--data", bench.Data, "--instance-weights", weights, "--out", filepath.Join(dir, "data"), "--quiet")
 	}
 	if err := os.Symlink(filepath.Join(outside, "data"), filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	want := bench.Embedded(t, "1e-2")
+	want := bench.Embedded(t, "1e-2", "--instance-weights", weights)
+	if plain := bench.Embedded(t, "1e-2"); plain == want {
+		t.Error("the weights change nothing")
+	}
 	c := bench.Up(t, 1, 1, "--data-root", root)
+	out := filepath.Join(outside, "model")
+	r := c.Taxon(t, append([]string{"submit", "--wait", "--json", "--instance-weights", weights, "--out", out}, bench.Job("1e-2")...)...)
+	if !strings.Contains(r.Stdout, want) || !strings.Contains(r.Stdout, `"instance_weights"`) {
+		t.Errorf("uploaded: %s", r.Stdout)
+	}
 	submit := func(dir string) Result {
 		return c.Try(t, "submit", "--wait", "--json", "--in-place", "--data", dir, "--hierarchy", bench.Tree, "--quiet")
 	}
-	r := submit(filepath.Join(root, "data"))
+	r = submit(filepath.Join(root, "data"))
 	if r.Code != 0 || !strings.Contains(r.Stdout, want) {
 		t.Errorf("in place: status %d, %s%s", r.Code, r.Stdout, r.Stderr)
 	}

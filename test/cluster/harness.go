@@ -129,9 +129,10 @@ func (b *Bench) Job(gap string) []string {
 }
 
 // Embedded trains in one process and returns the digest of the weights.
-func (b *Bench) Embedded(t testing.TB, gap string) string {
+func (b *Bench) Embedded(t testing.TB, gap string, flags ...string) string {
 	t.Helper()
-	r := b.Must(t, "", append([]string{"train", "--json", "--out", filepath.Join(t.TempDir(), "model")}, b.Job(gap)...)...)
+	args := append([]string{"train", "--json", "--out", filepath.Join(t.TempDir(), "model")}, b.Job(gap)...)
+	r := b.Must(t, "", append(args, flags...)...)
 	var report struct {
 		SHA string `json:"weights_sha256"`
 	}

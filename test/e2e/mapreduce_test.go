@@ -16,7 +16,7 @@ var mapReduce = []string{"--engine", "mapreduce", "--runner", "processes"}
 // few keeps a training short.
 var few = []string{"--gap", "1e-6", "--max-sweeps", "4"}
 
-// TestMapReduce: with an evaluation, from a warm start, and interrupted, a training by
+// TestMapReduce: with an evaluation, from a warm start with instance weights, and interrupted, a training by
 // MapReduce gives the bytes of one in a process, and leaves nothing but the model.
 func TestMapReduce(t *testing.T) {
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func TestMapReduce(t *testing.T) {
 	if r := trained(t, taxon(t, training(at("jobs"), append(more, mapReduce...)...)...)); r.WeightsSHA256 != plain.WeightsSHA256 || r.Gap != plain.Gap {
 		t.Errorf("%+v, embedded %+v", r, plain)
 	}
-	warm := append([]string{"--warm-start", at("plain"), "--C", "2"}, few...)
+	warm := append([]string{"--warm-start", at("plain"), "--C", "2", "--instance-weights", weights}, few...)
 	want := trained(t, taxon(t, training(at("warm"), warm...)...))
 	if r := trained(t, taxon(t, training(at("warm-jobs"), append(warm, mapReduce...)...)...)); r.WeightsSHA256 != want.WeightsSHA256 {
 		t.Errorf("from a warm start %+v, embedded %+v", r, want)

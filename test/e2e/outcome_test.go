@@ -100,6 +100,7 @@ func TestFinishedOutput(t *testing.T) {
 	for _, other := range [][]string{
 		{"--C", "2"}, {"--bias", "0"}, {"--loss", "squared-hinge"}, {"--seed", "1"}, {"--gap", "0.5"}, {"--max-sweeps", "3"},
 		{"--schedule", "parity"}, {"--prune", "none"}, {"--method", "bsvm"}, {"--data", otherData},
+		{"--instance-weights", weights},
 	} {
 		refused(t, taxon(t, training(out, other...)...), 2, out, "--force")
 		unchanged()
@@ -126,7 +127,7 @@ func TestCheckpointOfSomethingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait()
-	for _, other := range [][]string{{"--C", "2"}, {"--seed", "1"}, {"--data", otherData}, {"--method", "bsvm"}} {
+	for _, other := range [][]string{{"--C", "2"}, {"--seed", "1"}, {"--data", otherData}, {"--instance-weights", weights}, {"--method", "bsvm"}} {
 		refused(t, taxon(t, training(out, other...)...), 2, out, "--force")
 		if _, err := os.Stat(out + ".train/checkpoint"); err != nil {
 			t.Fatalf("after %v: %v", other, err)

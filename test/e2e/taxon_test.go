@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// bin is the folder of the command under test, built once; data, tree and otherData are
-// the problem that all tests train.
-var bin, data, tree, otherData string
+// bin is the folder of the command under test, built once; data, tree, otherData and weights
+// (of data's instances) are the problem that all tests train.
+var bin, data, tree, otherData, weights string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -32,8 +32,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin, data, tree, otherData = filepath.Join(dir, "bin"), filepath.Join(dir, "data.svm"), filepath.Join(dir, "tree.txt"), filepath.Join(dir, "other.svm")
+	weights = filepath.Join(dir, "weights.txt")
 	instances, structure := problem()
-	for path, text := range map[string]string{data: instances, tree: structure, otherData: instances + "n5 1:1\n"} {
+	for path, text := range map[string]string{data: instances, tree: structure, otherData: instances + "n5 1:1\n", weights: strings.Repeat("0.5\n2\n1\n", 500)} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			log.Print(err)
 			return 1

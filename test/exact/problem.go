@@ -33,6 +33,17 @@ type Problem struct {
 	Anchor   float64 // graphs
 	Inner    float64 // --internal-weight; 0: 1
 	Positive float64 // --positive-weight; 0: 1, below 0: balanced
+
+	Weights []float64 // of the rows, above 0; nil: all are 1
+	Ghosts  []Row     // rows of weight 0: one before each of the first rows
+}
+
+// weight of row i.
+func (p *Problem) weight(i int) float64 {
+	if p.Weights == nil {
+		return 1
+	}
+	return p.Weights[i]
 }
 
 // Nodes are the trained nodes, of the tree or the graph.
@@ -56,10 +67,11 @@ func (p *Problem) costs(y [][]float64) [][]float64 {
 	c := make([][]float64, len(y))
 	for n := range y {
 		c[n] = make([]float64, len(y[n]))
-		positives := 0.0
-		for _, s := range y[n] {
+		positives, all := 0.0, 0.0
+		for i, s := range y[n] {
+			all += p.weight(i)
 			if s > 0 {
-				positives++
+				positives += p.weight(i)
 			}
 		}
 		weight := p.Positive
@@ -67,12 +79,12 @@ func (p *Problem) costs(y [][]float64) [][]float64 {
 		case weight == 0:
 			weight = 1
 		case weight < 0 && positives > 0:
-			weight = math.Min(math.Max((float64(len(y[n]))-positives)/positives, 1), 100)
+			weight = math.Min(math.Max((all-positives)/positives, 1), 100)
 		case weight < 0:
 			weight = 1
 		}
 		for i, s := range y[n] {
-			c[n][i] = p.C
+			c[n][i] = p.C * p.weight(i)
 			if s > 0 {
 				c[n][i] *= weight
 			}
@@ -81,16 +93,33 @@ func (p *Problem) costs(y [][]float64) [][]float64 {
 	return c
 }
 
+// each gives the instance file's rows with their weights.
+func (p *Problem) each(f func(r Row, weight float64)) {
+	for i, r := range p.Rows {
+		if i < len(p.Ghosts) {
+			f(p.Ghosts[i], 0)
+		}
+		f(r, p.weight(i))
+	}
+}
+
+// InstanceWeights is the file of the instances' weights.
+func (p *Problem) InstanceWeights() string {
+	var b strings.Builder
+	p.each(func(_ Row, w float64) { fmt.Fprintln(&b, w) })
+	return b.String()
+}
+
 // Data is the instance file.
 func (p *Problem) Data() string {
 	var b strings.Builder
-	for _, r := range p.Rows {
+	p.each(func(r Row, _ float64) {
 		b.WriteString(strings.Join(r.Labels, ","))
 		for k, f := range r.Index {
 			fmt.Fprintf(&b, " %d:%s", f, strconv.FormatFloat(float64(r.Value[k]), 'g', -1, 32))
 		}
 		b.WriteString(" \n") // an empty line would be no row
-	}
+	})
 	return b.String()
 }
 

@@ -67,6 +67,10 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	} else {
 		args = append(args, "--loss", p.lossName())
 	}
+	if p.Weights != nil {
+		write(t, filepath.Join(dir, "weights"), p.InstanceWeights())
+		args = append(args, "--instance-weights", filepath.Join(dir, "weights"))
+	}
 	if p.Edges != nil {
 		write(t, filepath.Join(dir, "tree"), p.Hierarchy())
 		flag := "--hierarchy"

@@ -132,7 +132,7 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 		return nil, fmt.Errorf("job %s: %s", job, st.GetError())
 	}
 	if out != "" {
-		if _, err := c.fetchModel(ctx, job, out, early); err != nil {
+		if report, err = c.fetchModel(ctx, job, out, early); err != nil { // it tells more than the status
 			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
 				err = fmt.Errorf("%w (job %s is done: `taxon export --job %s --format model --out DIR` fetches its model)", err, job, job)
 			}

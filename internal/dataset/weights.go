@@ -1,0 +1,125 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"taxon/internal/fs"
+	"taxon/internal/lines"
+	"taxon/internal/sparse"
+)
+
+// Weights above 0 lie within these bounds: products with C then stay within float32.
+const (
+	leastWeight    = 1e-15
+	greatestWeight = 1e15
+)
+
+// weighing reads the instances' weights, a line each, beside the instances, and writes those of
+// the instances that stay.
+type weighing struct {
+	in     *fs.File
+	lines  *lines.Reader
+	to     *binaryFile
+	array  *arrayWriter
+	read   int64
+	kept   int64
+	sum    float64
+	differ bool // one is not 1
+}
+
+func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
+	if o.Weights == fs.Stdin {
+		return nil, fs.Inputf("", 0, "instance weights from standard input: name a file")
+	}
+	w = &weighing{}
+	if w.in, err = fs.Open(ctx, o.FS, o.Weights); err != nil {
+		return nil, err
+	}
+	w.lines = lines.NewReader(w.in, w.in.Name())
+	if w.to, err = createBinary(dir, weightsFile, header{kind: kindWeights}); err != nil {
+		w.in.Close()
+		return nil, err
+	}
+	w.array = w.to.array(0, 0, o.bufBytes())
+	return w, nil
+}
+
+// next is the weight of the next instance; 0: it is left out.
+func (w *weighing) next() (float64, error) {
+	line, err := w.lines.Next()
+	if errors.Is(err, io.EOF) {
+		return 0, fs.Inputf(w.in.Name(), w.read, "the weights end here, and the data goes on: want a number for each instance")
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.read++
+	text := strings.TrimSpace(string(line))
+	x, err := strconv.ParseFloat(text, 64)
+	switch {
+	case math.IsInf(x, 0) || math.IsNaN(x):
+		return 0, w.lines.Errorf("weight %s is not finite: want a number of 0 or more", text)
+	case err != nil:
+		return 0, w.lines.Errorf("%s is not a number: want one weight a line, 0 or more", strconv.Quote(text))
+	case x < 0:
+		return 0, w.lines.Errorf("weight %s is below 0: want a number of 0 or more", text)
+	case x > 0 && (x < leastWeight || x > greatestWeight):
+		return 0, w.lines.Errorf("weight %s: want 0, or a number from %g to %g", text, leastWeight, greatestWeight)
+	case x > 0:
+		w.kept++
+		w.sum += x
+		w.differ = w.differ || x != 1
+		w.array.u64(math.Float64bits(x))
+	}
+	return x, nil
+}
+
+// end checks that no weight is left, and writes the file, unless all weights are 1.
+func (w *weighing) end(dir *fs.OutDir) error {
+	if _, err := w.lines.Next(); err == nil {
+		return w.lines.Errorf("a weight more than the %d instances of the data: want a number for each", w.read)
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if w.kept == 0 {
+		return fs.Inputf(w.in.Name(), 0, "all weights are 0: no instance is left")
+	}
+	if !w.differ {
+		return fs.Explain(dir.Name(), os.Remove(dir.Join(weightsFile)))
+	}
+	h := header{kind: kindWeights, a: uint64(w.kept)}
+	if _, err := w.to.f.WriteAt(h.encode(), 0); err != nil {
+		return fs.Explain(dir.Name(), err)
+	}
+	return w.array.flush()
+}
+
+// close closes both files.
+func (w *weighing) close(err error) error {
+	w.in.Close()
+	return w.to.close(err)
+}
+
+// readWeights takes up the weights where the folder has them.
+func (o *opener) readWeights() error {
+	if _, ok := o.files[weightsFile]; !ok {
+		return nil
+	}
+	part, err := o.section(weightsFile, kindWeights, o.m.Stats.Rows, 0, 0)
+	if err != nil {
+		return err
+	}
+	o.set.Weight = sparse.View[float64](part[0])
+	for _, x := range o.set.Weight {
+		if !(x >= leastWeight && x <= greatestWeight) {
+			return o.damaged(weightsFile, errors.New("an entry is out of range"))
+		}
+	}
+	return nil
+}
