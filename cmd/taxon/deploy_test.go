@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"taxon/internal/console"
 	"testing"
+
+	"taxon/internal/console"
 )
 
 // variable is what an orchestrator or a shell puts a value in for.

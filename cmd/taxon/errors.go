@@ -8,13 +8,10 @@ import (
 	"strings"
 	"syscall"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	taxonfs "taxon/internal/fs"
-
 	"taxon/internal/exit"
+	taxonfs "taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/jobs"
 )
 
 // describe turns the error of a verb into its exit status and its one line (without
@@ -26,17 +23,12 @@ func describe(ctx context.Context, err error) (code int, line string) {
 	switch {
 	case errors.As(err, &s):
 		return s.Code, line
-	case isCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted):
+	case jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted):
 		return exit.Interrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
 		return exit.Usage, line
 	}
 	return exit.Failed, line
-}
-
-// isCancelled reports whether the error is a cancellation, here or behind a service.
-func isCancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 }
 
 // isPathError reports whether the user named a path that cannot serve. A full or

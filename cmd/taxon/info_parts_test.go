@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"taxon/internal/exit"
 	"testing"
+
+	"taxon/internal/exit"
 )
 
 // A pattern, and a folder of part files, are looked at like the file that they make up.

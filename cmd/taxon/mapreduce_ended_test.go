@@ -65,7 +65,7 @@ func TestDriverEnded(t *testing.T) {
 		if c.err == nil {
 			report = &model.Report{StoppedBy: "gap", WeightsSHA256: "1f27ba4b"}
 		}
-		d.End(endedDocument(report, c.err))
+		d.End(driver.EndedDocument(report, c.err))
 		code, out, stderr := ask("status wf", d)
 		for _, want := range c.lines {
 			if code != 0 || !strings.Contains(out, want) {
@@ -81,7 +81,7 @@ func TestDriverEnded(t *testing.T) {
 		}
 	}
 	d := drive()
-	d.End(endedDocument(nil, nil))
+	d.End(driver.EndedDocument(nil, nil))
 	other, err := net.Listen("tcp", silent(d).at.Coordinator)
 	if err != nil {
 		t.Fatal(err)

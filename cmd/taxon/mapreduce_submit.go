@@ -19,7 +19,6 @@ import (
 	"taxon/internal/jobs"
 	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // engineCluster is submit's other engine: coordinator, stores and workers.
@@ -108,22 +107,6 @@ func trainArguments(cmd *cobra.Command) (out []string) {
 		}
 	})
 	return append(out, "--engine="+engineMapReduce, "--cutoff=none")
-}
-
-// endedDocument is what a driver's folder says of a job that has ended, for who asks later.
-func endedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
-	return func(job string, last *taxonv1.JobStatus) any {
-		doc := jobs.StatusOf(last)
-		doc.Job, doc.State, doc.Error, doc.Report = job, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
-		if err != nil {
-			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), human.OneLine(err.Error())
-		}
-		var status *exit.Error
-		if isCancelled(err) || errors.As(err, &status) && status.Code == exit.Interrupted {
-			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
-		}
-		return doc
-	}
 }
 
 // driverGone is the error of asking the driver at an address when it has ended; nil: there

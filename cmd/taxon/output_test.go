@@ -4,8 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"taxon/internal/exit"
 	"testing"
+
+	"taxon/internal/exit"
 )
 
 // What is read is never overwritten, whatever name the command line gives it.

@@ -4,8 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"taxon/internal/exit"
 	"testing"
+
+	"taxon/internal/exit"
 )
 
 // A folder or file that bears the name of one that taxon would make beside --out is not

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	taxonv1 "taxon/proto/taxon/v1"
-
 	"taxon/internal/cluster/client"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // freeAddr is an address of loopback that nobody listens on just now.
@@ -71,18 +70,6 @@ func TestReadyProbes(t *testing.T) {
 	}
 	if s := r.GetShards()[0]; !s.GetEmpty() || s.GetFree() == 0 || s.GetReserve() == 0 {
 		t.Errorf("an empty shard on disk says of itself: %v", s)
-	}
-}
-
-// A job that failed names the classes that it failed at.
-func TestFailedAt(t *testing.T) {
-	f := &taxonv1.FailedTask{Sweep: 3, Step: 7, Task: 2, Attempt: 1, Worker: "w\n", Phase: "map", Nodes: []string{"dog", "cat"}}
-	if got := failedAt(f); !strings.Contains(got, "sweep 3 (map), step 7, task 2") || !strings.HasSuffix(got, "classes dog, cat") || strings.Contains(got, "\n") {
-		t.Errorf("%q", got)
-	}
-	f.Nodes, f.Range = nil, 5
-	if got := failedAt(f); !strings.HasSuffix(got, "feature range 5") {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"taxon/internal/exit"
 	"testing"
 	"time"
+
+	"taxon/internal/exit"
 )
 
 // strangeRows are seven rows in eleven lines: vectors without label, without features, without

@@ -10,9 +10,10 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"taxon/internal/exit"
 	"testing"
 	"time"
+
+	"taxon/internal/exit"
 )
 
 type lockedBuffer struct {

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"encoding/json"
 	"taxon/internal/cluster/client"
 	"taxon/internal/human"
 	"taxon/internal/jobs"
@@ -33,7 +32,7 @@ func newStatusCmd(a *app) *cobra.Command {
 				return showEnded(a, args[0], err)
 			}
 			defer c.Close()
-			if err = showStatus(cmd.Context(), a, c, args[0], watch); err == nil || isCancelled(err) {
+			if err = showStatus(cmd.Context(), a, c, args[0], watch); err == nil || jobs.IsCancelled(err) {
 				return err
 			}
 			if gone := driverGone(cmd.Context(), o.Verb, o.Coordinator); gone != nil { // in the meantime
@@ -66,7 +65,7 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 		if a.json {
 			return a.printLine(jobs.StatusOf(st))
 		}
-		if line := statusLine(st); line != last {
+		if line := jobs.StatusLine(st); line != last {
 			last = line
 			_, err := fmt.Fprintln(a.stdout, line)
 			return err
@@ -78,22 +77,6 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 	}
 	printStatus(a, st)
 	return nil
-}
-
-// statusLine is a job's state in one line.
-func statusLine(st *taxonv1.JobStatus) string {
-	t := st.GetTasks()
-	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), jobs.StateOf(st.GetState(), st.GetKept()), st.GetSweep(), st.GetPhase(),
-		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
-	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		line += "  gap " + human.Gap(c.GetGap())
-	}
-	if w := st.GetWaitsFor(); w != "" {
-		line += "  waits for " + human.OneLine(w)
-	} else if left := human.Left(st.GetEtaSeconds()); left != "" {
-		line += "  ETA " + left
-	}
-	return line
 }
 
 // printStatus shows a status to a person.
@@ -147,23 +130,11 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("weights", "sha256 %s", st.GetWeightsSha256())
 	}
 	if f := st.GetFailed(); f != nil {
-		row("failed at", "%s", failedAt(f))
+		row("failed at", "%s", jobs.FailedAt(f))
 	}
 	if st.GetError() != "" {
 		row("error", "%s", human.OneLine(st.GetError()))
 	}
-}
-
-// failedAt says which task a job failed at, by the classes that it was about.
-func failedAt(f *taxonv1.FailedTask) string {
-	at := fmt.Sprintf("sweep %d (%s), step %d, task %d, attempt %d", f.GetSweep(), f.GetPhase(), f.GetStep(), f.GetTask(), f.GetAttempt())
-	if f.GetWorker() != "" {
-		at += " on worker " + f.GetWorker()
-	}
-	if len(f.GetNodes()) == 0 {
-		return human.OneLine(at) + fmt.Sprintf(": feature range %d", f.GetRange())
-	}
-	return human.OneLine(at + ": classes " + strings.Join(f.GetNodes(), ", "))
 }
 
 // printLine writes v as a JSON document in one line.

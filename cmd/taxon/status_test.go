@@ -12,17 +12,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestStatusLineReads(t *testing.T) {
-	st := &taxonv1.JobStatus{Job: "j1", EtaSeconds: 37962, Certificate: &taxonv1.Certificate{Gap: 1234}}
-	if got := statusLine(st); !strings.HasSuffix(got, "  gap 1,234  ETA 10 h 32 m") {
-		t.Errorf("got %q", got)
-	}
-	st.EtaSeconds = 241795777815
-	if got := statusLine(st); strings.Contains(got, "ETA") {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestLogLinesHaveTheirDate: jobs last for days.
 func TestLogLinesHaveTheirDate(t *testing.T) {
 	var out strings.Builder

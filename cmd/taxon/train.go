@@ -15,6 +15,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
+	"taxon/internal/mapreduce/driver"
 	"taxon/internal/tell"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -284,7 +285,8 @@ func (o *trainOptions) options(a *app) *train.Options {
 		},
 	}
 	if o.mr.on() {
-		t.Elsewhere = &mapReduceRun{a: a, o: o}
+		t.Elsewhere = &driver.Training{Options: o.mr.Options, Threads: o.threads, UI: a.ui,
+			Driver: driver.Driver{Dir: o.mr.drive, Job: o.mr.driveID, Out: o.out}}
 	}
 	return t
 }

@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"taxon/internal/exit"
 	"testing"
+
+	"taxon/internal/exit"
 )
 
 const (

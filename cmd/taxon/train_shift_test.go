@@ -5,8 +5,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"taxon/internal/exit"
 	"testing"
+
+	"taxon/internal/exit"
 )
 
 // TestPriorShift: the scores of a model with a shift are those of one without it plus

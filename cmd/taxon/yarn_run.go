@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"taxon/internal/exit"
+	"taxon/internal/jobs"
 	"taxon/internal/yarn"
 )
 
@@ -52,7 +53,7 @@ func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string
 // tellFailure leaves an error where `yarn up` and `scale` find it: the container's log is
 // on a host that the user may not see.
 func tellFailure(ctx context.Context, dir, instance string, err error) {
-	if err == nil || isCancelled(err) || ctx.Err() != nil || dir == "" {
+	if err == nil || jobs.IsCancelled(err) || ctx.Err() != nil || dir == "" {
 		return
 	}
 	code, line := describe(ctx, err)

@@ -62,6 +62,11 @@ func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience ti
 	}
 }
 
+// IsCancelled reports whether the error is a cancellation, here or behind a service.
+func IsCancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
+}
+
 // StateName is a job's state as the user reads it.
 func StateName(s taxonv1.JobState) string {
 	switch s {

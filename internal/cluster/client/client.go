@@ -13,6 +13,7 @@ import (
 
 	"taxon/internal/cluster"
 	"taxon/internal/exit"
+	"taxon/internal/jobs"
 	"taxon/internal/secure"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -68,7 +69,7 @@ func (c *Client) Close() {
 // Fail words an error of a call for the user, and gives it its exit status: what the
 // command line got wrong is 2.
 func (c *Client) Fail(err error) error {
-	if err == nil || cancelled(err) {
+	if err == nil || jobs.IsCancelled(err) {
 		return err
 	}
 	s, ok := status.FromError(err)
@@ -88,11 +89,6 @@ func (c *Client) Fail(err error) error {
 
 // awayError is that of a coordinator that does not answer.
 type awayError struct{ error }
-
-// cancelled reports whether the error is a cancellation, here or behind the service.
-func cancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
-}
 
 // MembersUp counts the stores and workers that the coordinator knows as up.
 func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error) {

@@ -113,7 +113,7 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	}
 	st, err := c.follow(ctx, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
 	if err != nil {
-		if cancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
+		if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
 			return nil, exit.Interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
 		}
 		if errors.As(err, new(*awayError)) {

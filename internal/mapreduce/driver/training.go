@@ -1,0 +1,133 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+
+	"taxon/coordinator/machine"
+	"taxon/internal/engine"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/jobs"
+	"taxon/internal/mapreduce"
+	"taxon/internal/model"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Training has a training's tasks run as MapReduce jobs: a train.Elsewhere.
+type Training struct {
+	Options mapreduce.Options
+	Threads int    // of a runner on this machine; 0: all cores
+	Driver  Driver // told how it goes; without a folder, where nobody has submitted the training, its Job is train
+	UI      tell.Teller
+
+	state   string
+	backend *mapreduce.Backend
+	done    func() // removes the data's copy; nil: there is none
+}
+
+// State is the state folder.
+func (m *Training) State(keep string) (_ string, err error) {
+	m.state, err = m.Options.StateDir(keep)
+	return m.state, AboutOptions("train", err)
+}
+
+// Configure prepares the engine's backend: a state folder and a runner.
+func (m *Training) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint, c *engine.Config) (job string, err error) {
+	o := &m.Options
+	if m.Driver.Dir == "" {
+		m.Driver.Job = "train"
+	}
+	data, err := m.data(ctx, t.Dir)
+	if err != nil {
+		return "", err
+	}
+	runner, err := o.NewRunner(ctx, t.Spec, data, m.state, model.Threads(m.Threads))
+	if err != nil {
+		return "", AboutOptions("train", err)
+	}
+	m.backend, err = mapreduce.New(ctx, mapreduce.Config{Dir: m.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: m.UI.Warn, Accepted: m.Driver.Accepted})
+	if err != nil {
+		return "", err
+	}
+	if from == nil { // what a run left that did not come to a checkpoint
+		if err := m.backend.Resumed(nil); err != nil {
+			return "", err
+		}
+	}
+	plan, err := machine.NewPlan(t.Spec)
+	if err != nil {
+		return "", err
+	}
+	c.Backend, c.Slots = m.backend, slotsFor(plan)
+	c.Failed = func(err error) { // but for what was said of a whole job
+		if !mapreduce.WasTold(err) {
+			m.UI.Warn("%v", err)
+		}
+	}
+	return m.Driver.Job, nil
+}
+
+func (m *Training) Refused() error                 { return m.backend.Refused() }
+func (m *Training) Started(e *engine.Engine) error { return m.Driver.Listen(e.RegisterJobs) }
+func (m *Training) Resumed(job string)             { m.Driver.Rename(job) }
+func (m *Training) Saw(st *taxonv1.JobStatus)      { m.Driver.Saw(st) }
+
+// Ended removes the data's copy, and says how it went to whoever has submitted the training.
+func (m *Training) Ended(report *model.Report, err error) {
+	if m.done != nil {
+		m.done()
+	}
+	m.Driver.End(EndedDocument(report, err))
+}
+
+// data is the folder of the data as the tasks see it: where it is, absolute, or a copy of
+// this machine's.
+func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
+	if fs.IsRemote(dir) && m.Options.Runner == mapreduce.RunnerYARN {
+		return dir, nil
+	}
+	if dir, m.done, err = fs.Fetch(ctx, dir); err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
+}
+
+// slots are as many as a step can have tasks: all of them are handed out at once.
+func slotsFor(plan *taxonv1.Plan) int {
+	n := uint64(0)
+	for _, list := range plan.GetItems() {
+		n += uint64(list.GetCount())
+	}
+	return int(min(n, math.MaxInt32))
+}
+
+// AboutOptions puts the verb before an error of its options, which names no path.
+func AboutOptions(verb string, err error) error {
+	var in *fs.InputError
+	if errors.As(err, &in) && in.Path == "" {
+		return exit.Usagef("%s: %w", verb, err)
+	}
+	return err
+}
+
+// EndedDocument is what a driver's folder says of a job that has ended, for who asks later.
+func EndedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
+	return func(job string, last *taxonv1.JobStatus) any {
+		doc := jobs.StatusOf(last)
+		doc.Job, doc.State, doc.Error, doc.Report = job, jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), "", report
+		if err != nil {
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), human.OneLine(err.Error())
+		}
+		var status *exit.Error
+		if jobs.IsCancelled(err) || errors.As(err, &status) && status.Code == exit.Interrupted {
+			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
+		}
+		return doc
+	}
+}
