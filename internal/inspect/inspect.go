@@ -351,7 +351,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 		return err
 	}
 	threads := model.Threads(l.o.Threads)
-	m := j.Estimate.Alone(uint32(threads))
+	m := j.Estimate.Alone(uint32(threads), 1)
 	i.Memory, i.Seconds = &m, planinfo.Seconds(j, min(threads, runtime.NumCPU()))
 	i.Plan = l.o.Plan.of(j)
 	return nil
