@@ -54,7 +54,9 @@ var imports = map[string][]string{
 	"internal/evaluate": {"internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
 	"internal/explain":  {"internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/tell"},
 	"internal/generate": {"internal/fs", "internal/human"},
-	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "internal/taxonomy", "proto/taxon/v1"},
+	"internal/inspect": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/fs", "internal/generate", "internal/human", "internal/model",
+		"internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker/program"},
+	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "proto/taxon/v1"},
 
 	"internal/modelform": {},
 
@@ -96,7 +98,7 @@ var imports = map[string][]string{
 
 	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
-	"internal/yarn": {"internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
+	"internal/yarn": {"internal/inspect", "internal/cluster", "internal/cluster/client", "internal/fs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
 	"internal/jobs": {"internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
 	"internal/cluster/node": {"coordinator/method", "coordinator/journal", "coordinator/machine", "coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/folderjournal", "internal/dataset", "internal/exit", "internal/fs",
 		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
@@ -113,7 +115,7 @@ var imports = map[string][]string{
 	"internal/tune": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
 	"internal/train": {"coordinator/method", "coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd

@@ -22,7 +22,7 @@ type layer struct {
 var layers = []layer{
 	{"command line", []string{"cmd/taxon"}},
 	{"what verbs call", []string{"internal/train", "internal/tune", "internal/mapreduce/driver"}},
-	{"clusters, engines", []string{"internal/engine", "internal/mapreduce", "internal/yarn", "internal/cluster", "internal/cluster/*", "internal/jobs", "internal/planinfo"}},
+	{"clusters, engines", []string{"internal/engine", "internal/mapreduce", "internal/yarn", "internal/cluster", "internal/cluster/*", "internal/jobs", "internal/inspect", "internal/planinfo"}},
 	{"runtime", []string{"coordinator", "worker", "store/storerpc", "store/backup", "internal/metrics", "internal/secure"}},
 	{"state machine", []string{"coordinator/machine", "coordinator/machine/*"}},
 	{"registries", []string{"coordinator/method/registry", "worker/program/registry"}},

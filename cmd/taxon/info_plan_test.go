@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/planinfo"
 )
 
@@ -44,6 +46,25 @@ func TestInfoPlanRefused(t *testing.T) {
 		code, _, stderr := runWith(t, "", strings.Fields(c.args)...)
 		if code != 2 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit status %d, %q", c.args, code, stderr)
+		}
+	}
+}
+
+// TestInfoPlansEveryMethod: what a plan takes, and what its items are called, comes from the
+// method alone. Those that train without a structure leave it out.
+func TestInfoPlansEveryMethod(t *testing.T) {
+	dir := t.TempDir()
+	data, tree := filepath.Join(dir, "data"), filepath.Join(dir, "tree")
+	for path, text := range map[string]string{data: "a 1:1 2:1\nb 2:1\nc 3:1\n", tree: "r a\nr b\nr c\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items := map[string]string{"td": "node", "mlr": "row shard"}
+	for _, name := range registry.Names() {
+		code, stdout, stderr := runWith(t, "", "info", data, "--hierarchy", tree, "--plan", "--method", name)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "memory ") || !strings.Contains(stdout, "3 terminals in 1 "+cmp.Or(items[name], "block")) {
+			t.Errorf("%s: exit status %d, %s%s", name, code, stdout, stderr)
 		}
 	}
 }

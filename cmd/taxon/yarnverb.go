@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/exit"
+	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/planinfo"
 	"taxon/internal/yarn"
 )
 
@@ -93,14 +94,7 @@ func newYarnUp(a *app) *cobra.Command {
 			"taxon yarn up --workers 2 --stores 1 --worker-memory 4GiB --queue research --json",
 		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) { return yarn.Up(ctx, o) }),
 	}
-	o.Plan = func(ctx context.Context) (*planinfo.Info, error) {
-		i, err := gatherInfo(ctx, a, infoOptions{path: o.Data, hierarchy: o.Hierarchy,
-			plan: planOptions{plan: true, workers: o.Workers, slots: o.Slots, stores: o.Stores}})
-		if err != nil {
-			return nil, err
-		}
-		return i.Plan, nil
-	}
+	o.Files = fs.Local{In: a.stdin}
 	serviceFlags(cmd, a, &o.Options)
 	flagGroup(cmd, "Processes", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Workers, "workers", 2, 0, 1<<16, "`N` workers")
@@ -111,6 +105,7 @@ func newYarnUp(a *app) *cobra.Command {
 	flagGroup(cmd, "Containers", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Data, "data", "", "size the containers by the plan of a training of this data: `PATH`")
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
+		choiceFlag(f, &o.Method, "method", "rr-svm", registry.Names(), "of that training: "+joinNames(registry.Names()))
 		bytesFlag(f, &o.WorkerMemory, "worker-memory", 0, "`SIZE` of a worker's container (default: by the plan, else 4GiB)")
 		bytesFlag(f, &o.StoreMemory, "store-memory", 0, "`SIZE` of a store's container (default: by the plan, else 2GiB)")
 		bytesFlag(f, &o.CoordinatorMemory, "coordinator-memory", 1<<30, "`SIZE` of the coordinator's container")

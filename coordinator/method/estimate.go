@@ -87,7 +87,7 @@ func (e Estimate) Needs(slots, all uint32) uint64 {
 	return programBytes + live + live/4
 }
 
-// Memory is what a training in one process holds, in bytes.
+// Memory is what trainings in one process hold, in bytes.
 type Memory struct {
 	Data    uint64 `json:"data_bytes"`    // mapped instances
 	State   uint64 `json:"state_bytes"`   // values in the store, and those that are kept decoded
@@ -106,9 +106,11 @@ const (
 	overDense    = 30
 )
 
-// Alone is the resident memory of a training in one process with so many threads.
-func (e Estimate) Alone(threads uint32) Memory {
-	m := Memory{Data: e.Data, State: e.WorkerShared + e.WorkerKept + e.StoreLocal + e.Coordinator, Scratch: uint64(max(threads, 1)) * e.WorkerSlot}
+// Alone is the resident memory of so many like trainings side by side in one process, with so
+// many threads.
+func (e Estimate) Alone(threads, trainings uint32) Memory {
+	n := uint64(max(trainings, 1))
+	m := Memory{Data: n * e.Data, State: n * (e.WorkerShared + e.WorkerKept + e.StoreLocal + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
 	if e.Dense && m.Total > DenseFrom {

@@ -184,6 +184,12 @@ type Modeller interface {
 	Form(*taxonv1.Options) modelform.Form
 }
 
+// Unstructured is a Method that may train without a structure: one that is given is for
+// evaluation only.
+type Unstructured interface {
+	Unstructured() bool
+}
+
 // Refuser is a Method that takes some of the command line's options only.
 type Refuser interface {
 	// Refuses names those that mean nothing to it.

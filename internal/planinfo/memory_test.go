@@ -37,7 +37,7 @@ func TestAloneIsWhatWasMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := prepare(t, s).Estimate
-		m, two := e.Alone(1), e.Alone(2)
+		m, two := e.Alone(1, 1), e.Alone(2, 1)
 		if m.Total < peak || m.Total > peak*8/5 {
 			t.Errorf("scale %g: %d bytes are estimated, %d were taken", scale, m.Total, peak)
 		}

@@ -41,6 +41,7 @@ type Info struct {
 	Nodes        int       `json:"nodes"`
 	Blocks       int       `json:"blocks,omitempty"`
 	Ranges       int       `json:"ranges,omitempty"`
+	Items        []Items   `json:"items"`
 	TasksSweep   int       `json:"tasks_sweep"`
 	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
 	Sweeps       int       `json:"sweeps"`             // assumed to a gap of 1e-2
@@ -52,6 +53,12 @@ type Info struct {
 	Fits         *bool     `json:"fits,omitempty"`
 	CPUSeconds   float64   `json:"cpu_seconds"` // whole training
 	Speedup      []Speedup `json:"speedup"`
+}
+
+// Items is how many items of a kind the plan has.
+type Items struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
 }
 
 // Speedup is a point of the curve.
@@ -77,6 +84,7 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 		case method.Ranges:
 			i.Ranges += list.Count
 		}
+		i.Items = append(i.Items, Items{list.Kind.String(), list.Count})
 		i.TasksSweep += list.Count
 		for _, v := range list.Cost {
 			i.Visits += v

@@ -1,6 +1,7 @@
 package planinfo
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -17,7 +18,7 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 		d.LabelInstances = append(d.LabelInstances, uint32(float64(n)*s.Labels+0.5))
 	}
 	d.FeatureCountsLog = wordCounts(s)
-	spec := &taxonv1.JobSpec{Options: Defaults(), Data: d}
+	spec := &taxonv1.JobSpec{Options: Defaults("rr-svm"), Data: d}
 	if s.Internals == 0 {
 		return spec
 	}
@@ -62,8 +63,9 @@ func wordCounts(s generate.Shape) []uint32 {
 	return out
 }
 
-// Defaults are the options that an estimate assumes.
-func Defaults() *taxonv1.Options {
-	return &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty",
+// Defaults are the options that an estimate of a method assumes.
+func Defaults(method string) *taxonv1.Options {
+	loss := map[string]string{"rr-lr": "logistic", "blr": "logistic", "mlr": "softmax"}[method]
+	return &taxonv1.Options{Method: method, Loss: cmp.Or(loss, "hinge"), Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty",
 		Stiffness: "support", Momentum: "fista", InnerEpochs: 0}
 }

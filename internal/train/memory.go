@@ -10,35 +10,45 @@ import (
 	"taxon/internal/human"
 )
 
-// estimate is what the training takes, and the bytes of it in this process; the zero value if
-// it can't be trained: the submission says why.
-func (t *Training) estimate() (method.Estimate, int64) {
-	p, err := registry.Prepare(t.Spec)
-	if err != nil {
-		return method.Estimate{}, 0
+// estimate is what the training takes; the zero value if it can't be trained: the submission
+// says why.
+func (t *Training) estimate() (e method.Estimate) {
+	if p, err := registry.Prepare(t.Spec); err == nil {
+		e = p.Estimate
 	}
-	return p.Estimate, int64(p.Estimate.Alone(uint32(t.o.slots())).Total)
+	return e
 }
 
-// Fits refuses a training that would not fit the memory, with the numbers.
-func (t *Training) Fits() error {
-	_, need := t.estimate()
+// Needs estimates the memory of so many trainings like this one side by side, in bytes.
+func (t *Training) Needs(trainings int) int64 { return t.needs(t.estimate(), trainings) }
+
+func (t *Training) needs(e method.Estimate, trainings int) int64 {
+	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings)).Total)
+}
+
+// Fit is how many trainings like this one, at most so many, fit the memory side by side. It
+// refuses one that does not, with the numbers.
+func (t *Training) Fit(most int) (int, error) {
 	limit, source := t.o.Memory, "--memory"
 	if limit == 0 {
 		limit, source = availableMemory(), "this machine's free memory"
 	}
-	if limit > 0 && need > limit {
-		return exit.Usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
-			human.Bytes(need), source, human.Bytes(limit))
+	e := t.estimate()
+	for n := most; n > 0; n-- {
+		if limit <= 0 || t.needs(e, n) <= limit {
+			return n, nil
+		}
 	}
-	return nil
+	return 0, exit.Usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
+		human.Bytes(t.needs(e, 1)), source, human.Bytes(limit))
 }
 
-// CollectOften keeps garbage low while a training with large dense vectors runs, and gives
-// freed pages back in time to stay within --memory, or what the plan says, unless the user
-// has said how much may gather. What it returns ends that.
-func (t *Training) CollectOften() func() {
-	e, need := t.estimate()
+// CollectOften keeps garbage low while so many trainings with large dense vectors run side by
+// side, and gives freed pages back in time to stay within --memory, or what the plan says,
+// unless the user has said how much may gather. What it returns ends that.
+func (t *Training) CollectOften(trainings int) func() {
+	e := t.estimate()
+	need := t.needs(e, trainings)
 	if !e.Dense || need < method.DenseFrom || os.Getenv("GOGC") != "" {
 		return func() {}
 	}

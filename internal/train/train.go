@@ -130,11 +130,11 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		return r, err
 	}
 	if o.Elsewhere == nil { // else what is large lies there
-		if err := t.Fits(); err != nil {
+		if _, err := t.Fit(1); err != nil {
 			return nil, err
 		}
 	}
-	defer t.CollectOften()()
+	defer t.CollectOften(1)()
 	if err := t.CheckLengths(); err != nil {
 		return nil, err
 	}
@@ -442,7 +442,7 @@ func (t *Training) engineConfig() engine.Config {
 	if limit := t.o.Memory; limit > 0 {
 		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
 	} else {
-		c.ShardBytes = 1 << 40 // bounded by fits
+		c.ShardBytes = 1 << 40 // bounded by Fit
 	}
 	return c
 }

@@ -127,14 +127,15 @@ func (r *race) run(ctx context.Context) error {
 	return nil
 }
 
-// parallelPaths bounds the paths that train side by side: each holds vectors of its own,
-// and each fold a copy of its rows. Their tasks share the engine's slots.
+// parallelPaths bounds the paths that train side by side, where the memory does not: each
+// holds vectors of its own, and each fold a copy of its rows. Their tasks share the engine's
+// slots.
 const parallelPaths = 4
 
 // round runs the paths on the folds from..to-1, several side by side.
 func (r *race) round(ctx context.Context, from, to int) error {
 	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(parallelPaths)
+	group.SetLimit(r.together)
 	for _, path := range r.paths {
 		in := racing(path)
 		for _, c := range in { // a place for each, as folds end in any order

@@ -31,7 +31,7 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	defer s.whole.CollectOften()()
+	defer s.largest.CollectOften(s.together)()
 	r, err := s.run(ctx)
 	if err != nil {
 		return nil, s.ended(ctx, err)
@@ -45,16 +45,18 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) 
 
 // search is one run.
 type search struct {
-	o       *Options
-	ui      tell.Teller
-	goal    *eval.Measure
-	work    *train.Work // scratch
-	record  record
-	whole   *train.Training // the data, and its tree as a training on all of it would have
-	folds   *partition
-	paths   [][]Rung
-	meter   *meter
-	trainer *trainer
+	o        *Options
+	ui       tell.Teller
+	goal     *eval.Measure
+	work     *train.Work // scratch
+	record   record
+	whole    *train.Training // the data, and its tree as a training on all of it would have
+	largest  *train.Training // the one that takes the most memory,
+	together int             // and how many of it fit side by side
+	folds    *partition
+	paths    [][]Rung
+	meter    *meter
+	trainer  *trainer
 }
 
 // open reads structure and data, deals out the folds and takes the folder. One process
@@ -93,7 +95,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	}
 	s.trainer = &trainer{o: o, record: s.record, whole: s.whole, meter: s.meter}
 	s.trainer.engine, err = engine.Start(engine.Config{
-		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fits
+		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fit
 		Open:        s.folds.open,
 		Failed:      func(err error) { ui.Warn("%v", err) },
 		Checkpoints: s.record.checkpoint,
@@ -108,9 +110,6 @@ func (s *search) read(ctx context.Context) (err error) {
 	if s.whole, err = train.Open(ctx, &o, s.ui, s.work.Path); err != nil {
 		return err
 	}
-	if err := s.whole.Fits(); err != nil {
-		return err
-	}
 	if err := s.whole.CheckLengths(); err != nil {
 		return err
 	}
@@ -119,9 +118,16 @@ func (s *search) read(ctx context.Context) (err error) {
 		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower --folds", set.Matrix.Rows, s.o.Folds)
 	}
 	for _, path := range s.paths {
-		if err := s.trainable(path[0].Base); err != nil {
+		t, err := s.trainable(path[0].Base)
+		if err != nil {
 			return err
 		}
+		if s.largest == nil || t.Needs(1) > s.largest.Needs(1) {
+			s.largest = t
+		}
+	}
+	if s.together, err = s.largest.Fit(parallelPaths); err != nil {
+		return err
 	}
 	s.folds = &partition{whole: set, held: map[int]*heldFold{}, fold: Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
 	if fewer, single := Thin(set.PosBegin, s.o.Folds); fewer > 0 {
@@ -131,20 +137,20 @@ func (s *search) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// trainable has the point's method check the problem before anything is trained.
-func (s *search) trainable(p Point) error {
+// trainable is a training by the point's method, which has checked the problem.
+func (s *search) trainable(p Point) (*train.Training, error) {
 	t, err := s.whole.On(tell.Silent{}, s.o.job(p), s.whole.Set)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m, err := registry.Lookup(p.Method)
 	if err != nil {
-		return exit.Usagef("tune: %w", err)
+		return nil, exit.Usagef("tune: %w", err)
 	}
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
-		return exit.Usagef("tune: %w", err)
+		return nil, exit.Usagef("tune: %w", err)
 	}
-	return nil
+	return t, nil
 }
 
 func (s *search) close() (err error) {

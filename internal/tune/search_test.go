@@ -69,6 +69,38 @@ func run(t *testing.T, o *Options, name string) *Table {
 	return r
 }
 
+// TestSearchFitsTheMemory: the largest of the grid's trainings says how many run side by side,
+// whichever comes first, and their number changes nothing.
+func TestSearchFitsTheMemory(t *testing.T) {
+	o := uneven(t, 0.1, 1)
+	o.Folds, o.Grid.Methods = 2, []string{"bsvm", "rr-svm"}
+	s, err := open(t.Context(), o, tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest, one, two := s.largest.Spec.GetOptions().GetMethod(), s.largest.Needs(1), s.largest.Needs(2)
+	if err := s.close(); err != nil || largest != "rr-svm" {
+		t.Errorf("the largest training is by %s, %v", largest, err)
+	}
+	free := run(t, o, "free")
+	o.Train.Memory = two - 1
+	if s, err = open(t.Context(), o, tell.Silent{}); err != nil || s.together != 1 {
+		t.Fatalf("one training fits: %v", err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+	for k, p := range run(t, o, "bounded").Points {
+		if p.Point != free.Points[k].Point || p.MicroF1 != free.Points[k].MicroF1 || p.MacroF1 != free.Points[k].MacroF1 {
+			t.Errorf("one after the other: %+v, side by side %+v", p, free.Points[k])
+		}
+	}
+	o.Train.Memory = one - 1
+	if _, err := Run(t.Context(), o, tell.Silent{}); err == nil || !strings.Contains(err.Error(), "--memory is") {
+		t.Errorf("none fits: %v", err)
+	}
+}
+
 // Another program searches as the verb does; the second run finds all that it needs on record.
 func TestRun(t *testing.T) {
 	o := uneven(t, 0.1, 1)

@@ -13,6 +13,7 @@ import (
 	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/inspect"
 	"taxon/internal/planinfo"
 )
 
@@ -21,8 +22,9 @@ type UpOptions struct {
 	Options
 	Workers, Stores, Slots    int
 	Lease                     time.Duration
-	Data, Hierarchy           string // what the containers are sized for; "": nothing
-	WorkerMemory, StoreMemory int64  // 0: by the plan
+	Data, Hierarchy, Method   string // of the training that the containers are sized for; "": none
+	Files                     fs.Local
+	WorkerMemory, StoreMemory int64 // 0: by the plan
 	CoordinatorMemory, Cache  int64
 	Queue, Local              string   // "": YARN's own
 	DataRoots                 []string // folders that jobs may read from in place
@@ -33,8 +35,6 @@ type UpOptions struct {
 	Insecure                  bool
 	Principal, Keytab         string // of Kerberos; "": none
 	Binary                    string // "": this program
-	// Plan is what a training of Data takes; nil if that is no data to train on.
-	Plan func(ctx context.Context) (*planinfo.Info, error)
 }
 
 // minContainer is below what a process can do anything with.
@@ -78,10 +78,12 @@ func (o *UpOptions) size(ctx context.Context) error {
 	up := func(n int64) int64 { return (n + grain - 1) / grain * grain }
 	worker, store := int64(defaultWorker), int64(defaultStore)
 	if o.Data != "" && (o.WorkerMemory == 0 || o.StoreMemory == 0) {
-		plan, err := o.Plan(ctx)
+		i, err := inspect.Look(ctx, inspect.Options{Path: o.Data, Hierarchy: o.Hierarchy, Method: o.Method, Files: o.Files,
+			Plan: &inspect.Plan{Cluster: planinfo.Cluster{Workers: o.Workers, Slots: o.Slots, Stores: o.Stores}}}, o.UI)
 		if err != nil {
 			return err
 		}
+		plan := i.Plan
 		if plan == nil {
 			return refuse("--data %s: is no data to train on", human.QuoteIfOdd(o.Data))
 		}

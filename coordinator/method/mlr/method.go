@@ -52,6 +52,9 @@ func (Method) Name() string { return Name }
 // probabilities of them.
 func (Method) Form(*taxonv1.Options) modelform.Form { return modelform.Form{Link: modelform.Softmax} }
 
+// Unstructured implements method.Unstructured.
+func (Method) Unstructured() bool { return true }
+
 // Refuses implements method.Refuser.
 func (Method) Refuses() []string {
 	return []string{"loss", "positive-weight", "internal-weight", "anchor", "schedule", "colouring", "stiffness", "momentum", "epochs"}

@@ -34,6 +34,9 @@ type named string
 // Name implements method.Method.
 func (n named) Name() string { return string(n) }
 
+// Unstructured implements method.Unstructured.
+func (n named) Unstructured() bool { return n == "bsvm" || n == "blr" }
+
 // Check implements method.Method. Ranges that only the solver knows about are the worker's to refuse.
 func (n named) Check(p *method.Problem) error {
 	o := p.Spec.GetOptions()

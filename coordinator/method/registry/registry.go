@@ -55,6 +55,13 @@ func Form(o *taxonv1.Options) modelform.Form {
 	return modelform.Form{}
 }
 
+// Unstructured says whether a method trains without a structure.
+func Unstructured(name string) bool {
+	m, _ := Lookup(name)
+	u, ok := m.(method.Unstructured)
+	return ok && u.Unstructured()
+}
+
 // Refused names the options of the command line that mean nothing to a method.
 func Refused(name string) []string {
 	if m, err := Lookup(name); err == nil {
