@@ -24,10 +24,11 @@ const root = ".."
 // parses, calls and prints: it has what verbs call, and knows neither coordinator, worker,
 // engine nor store. Everything below test may import all.
 var imports = map[string][]string{
-	"cmd/taxon": {"internal/inspect", "coordinator/method", "coordinator/method/registry", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/cluster/supervise",
-		"internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit", "internal/explain", "internal/export", "internal/fs",
-		"internal/generate", "internal/human", "internal/jobs", "internal/jobspec", "internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo",
-		"internal/predict", "internal/secure", "internal/taxonomy", "internal/tell", "internal/train", "internal/tune", "internal/yarn", "mapper", "proto/taxon/v1", "worker/program"},
+	"cmd/taxon": {"coordinator/method", "coordinator/method/registry", "internal/cluster", "internal/cluster/client", "internal/cluster/node",
+		"internal/cluster/supervise", "internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit",
+		"internal/explain", "internal/export", "internal/fs", "internal/generate", "internal/human", "internal/inspect", "internal/jobs", "internal/jobspec",
+		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/predict", "internal/secure", "internal/tell",
+		"internal/train", "internal/tune", "internal/yarn", "mapper", "proto/taxon/v1", "worker/program"},
 
 	"proto/taxon/v1": {},
 	"mapper":         {"internal/sparse"},
