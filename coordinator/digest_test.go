@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"taxon/coordinator"
-	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
 	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -51,7 +50,7 @@ func (d *toyDigester) Passing(err error) bool { return errors.Is(err, errAway) }
 // A job is done when its weights are digested, and shown as running until then. A store that
 // is away is waited for, also by the next server; weights that can't be read are lost.
 func TestDigest(t *testing.T) {
-	store, digester, kept := newToyStore(), &toyDigester{err: errAway}, &journal.Memory{}
+	store, digester, kept := newToyStore(), &toyDigester{err: errAway}, &memoryJournal{}
 	config := coordinator.Config{Store: store, Digester: digester, Journal: kept}
 	c := newCluster(t, config)
 	job := c.submit("j", machinetest.Spec("twoblock", 2))
@@ -96,7 +95,7 @@ func TestDigest(t *testing.T) {
 
 // A job that was done before there were digests has one made when the server starts.
 func TestDigestOfBefore(t *testing.T) {
-	store, digester, kept := newToyStore(), &toyDigester{}, &journal.Memory{}
+	store, digester, kept := newToyStore(), &toyDigester{}, &memoryJournal{}
 	config := coordinator.Config{Store: store, Journal: kept}
 	c := newCluster(t, config)
 	job := c.submit("j", machinetest.Spec("twoblock", 2))

@@ -14,7 +14,7 @@ import (
 // effect is an action that the store or the checkpointer has to execute: in the machine's
 // order, and after the records before it are durable.
 type effect struct {
-	action machine.Action
+	action machine.Effect
 	after  uint64 // journal record
 }
 
@@ -83,28 +83,9 @@ func (s *Server) execute(e effect) bool {
 	return true
 }
 
-// jobOf is the job that an action is about.
-func jobOf(a machine.Action) string {
-	switch a := a.(type) {
-	case machine.CommitStep:
-		return a.Job
-	case machine.DropSteps:
-		return a.Job
-	case machine.SaveJob:
-		return a.Job
-	case machine.LoadJob:
-		return a.Job
-	case machine.ShowWeights:
-		return a.Job
-	case machine.DigestWeights:
-		return a.Job
-	}
-	return ""
-}
-
 // run executes one action. Calls of the store are retried until they succeed: they only free
 // space, so a store that is away holds up nothing.
-func (s *Server) run(a machine.Action) {
+func (s *Server) run(a machine.Effect) {
 	switch a := a.(type) {
 	case machine.CommitStep:
 		s.insist(fmt.Sprintf("job %s: commit of step %d", a.Job, a.Step), func(ctx context.Context) error {
@@ -135,10 +116,10 @@ func (s *Server) run(a machine.Action) {
 		if s.ctx.Err() == nil { // else the next server asks again
 			s.step(done)
 		}
-	case machine.ShowWeights:
-		done := machine.Shown{Job: a.Job}
-		if s.config.Show != nil { // nil: a journal of a server that had one
-			if err := s.config.Show(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step, FinalAttempts: a.Attempts}); err != nil {
+	case machine.EvaluateWeights:
+		done := machine.Evaluated{Job: a.Job}
+		if s.config.Evaluate != nil { // nil: a journal of a server that had one
+			if err := s.config.Evaluate(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step, FinalAttempts: a.Attempts}); err != nil {
 				done.Err = err.Error()
 			}
 		}
@@ -161,7 +142,7 @@ func (s *Server) digest(job string) {
 	}
 	err := pause.Insist(s.ctx, 0, func() (err error) {
 		if done.Digest, err = s.weights(s.ctx, job); err != nil {
-			s.tell(fmt.Errorf("job %s: digest of its weights: %w", job, err))
+			s.warn(fmt.Errorf("job %s: digest of its weights: %w", job, err))
 		}
 		return err
 	}, wanted)
@@ -187,16 +168,11 @@ func (s *Server) weights(ctx context.Context, job string) (machine.Digest, error
 
 // insist repeats a call to the store until it succeeds or the server closes.
 func (s *Server) insist(what string, call func(context.Context) error) {
-	wait := 50 * time.Millisecond
-	for {
-		err := call(s.ctx)
-		if err == nil || s.ctx.Err() != nil {
-			return
+	_ = pause.InsistOften(s.ctx, 0, 5*time.Second, func() error { return call(s.ctx) }, func(err error) bool {
+		if s.ctx.Err() != nil {
+			return false
 		}
-		s.tell(fmt.Errorf("%s: %w", what, err))
-		if pause.For(s.ctx, wait) != nil {
-			return
-		}
-		wait = min(2*wait, 5*time.Second)
-	}
+		s.warn(fmt.Errorf("%s: %w", what, err))
+		return true
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"taxon/coordinator"
-	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
 	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -18,14 +17,14 @@ import (
 // jammedJournal makes nothing durable while its gate is locked, as one on a file system of
 // other hosts may for a while.
 type jammedJournal struct {
-	journal.Memory
+	memoryJournal
 	gate sync.RWMutex
 }
 
 func (j *jammedJournal) Sync(n uint64) error {
 	j.gate.RLock()
 	defer j.gate.RUnlock()
-	return j.Memory.Sync(n)
+	return j.memoryJournal.Sync(n)
 }
 
 // Whatever the journal does, who calls is heard, and who does not is missed. Who waits for
@@ -113,7 +112,7 @@ func (s services) RegisterService(d *grpc.ServiceDesc, impl any) { s[d.ServiceNa
 func TestAnswersThatComeTooLate(t *testing.T) {
 	t.Parallel()
 	store := newToyStore()
-	c := newCluster(t, coordinator.Config{Store: store, Journal: &journal.Memory{}})
+	c := newCluster(t, coordinator.Config{Store: store, Journal: &memoryJournal{}})
 	caught := services{}
 	c.server.Register(caught)
 	tasks := caught["taxon.v1.Tasks"].(taxonv1.TasksServer)

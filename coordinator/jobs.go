@@ -29,7 +29,7 @@ func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*tax
 	if err := s.verify(ctx, r.GetJob()); err != nil {
 		return nil, err
 	}
-	avoid, settle, err := s.claim(ctx, r.GetJob(), nil)
+	avoid, confirm, err := s.reserve(ctx, r.GetJob(), nil)
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -38,7 +38,7 @@ func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*tax
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	s.settled(a.job, settle)
+	s.confirm(a.job, confirm)
 	return &taxonv1.SubmitResult{Job: a.job}, nil
 }
 
@@ -71,14 +71,7 @@ func (s *jobService) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreaming
 		if st.State.Ended() {
 			return nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return rpcError(errClosing)
-		}
-		if err := pause.For(ctx, watchEvery); err != nil {
+		if err := s.await(ctx, changed); err != nil {
 			return err
 		}
 	}
@@ -92,6 +85,18 @@ func (s *jobService) Cancel(_ context.Context, r *taxonv1.CancelRequest) (*taxon
 	}
 	st, _, err := s.status(r.GetJob(), 0)
 	return st, err
+}
+
+// await waits until some status has changed, and for watchEvery.
+func (s *Server) await(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ctx.Done():
+		return rpcError(errClosing)
+	}
+	return pause.For(ctx, watchEvery)
 }
 
 // verify reads the weights of a job that is done, if it is, and has it noted if they are
@@ -188,7 +193,7 @@ func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*t
 	if err := s.verify(ctx, job); err != nil {
 		return nil, err
 	}
-	_, settle, err := s.claim(ctx, job, r.GetState())
+	_, confirm, err := s.reserve(ctx, job, r.GetState())
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -196,7 +201,7 @@ func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*t
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	s.settled(a.job, settle)
+	s.confirm(a.job, confirm)
 	st, _, err := s.status(a.job, 0)
 	return st, err
 }
@@ -226,14 +231,7 @@ func (s *jobService) Logs(r *taxonv1.LogsRequest, stream grpc.ServerStreamingSer
 		if !r.GetFollow() || st.State.Ended() {
 			return nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return rpcError(errClosing)
-		}
-		if err := pause.For(ctx, watchEvery); err != nil {
+		if err := s.await(ctx, changed); err != nil {
 			return err
 		}
 	}
@@ -253,13 +251,13 @@ func rpcError(err error) error {
 	switch {
 	case errors.Is(err, machine.ErrUnknownWorker), errors.Is(err, machine.ErrUnknownJob), errors.Is(err, machine.ErrUnknownMember):
 		code = codes.NotFound
-	case errors.Is(err, machine.ErrJobExists), errors.Is(err, machine.ErrDiscarded), errors.Is(err, machine.ErrTwin), errors.Is(err, machine.ErrNoRoom):
+	case errors.Is(err, machine.ErrJobExists), errors.Is(err, machine.ErrDiscarded), errors.Is(err, machine.ErrDuplicateShard), errors.Is(err, machine.ErrNoRoom):
 		code = codes.AlreadyExists
 	case errors.Is(err, machine.ErrTooManyJobs), errors.Is(err, machine.ErrTooLarge), errors.Is(err, machine.ErrTooManyWorkers):
 		code = codes.ResourceExhausted
 	case errors.Is(err, machine.ErrBadMember):
 		code = codes.InvalidArgument
-	case errors.Is(err, machine.ErrNotResumable), errors.Is(err, machine.ErrStopCriteria), errors.Is(err, machine.ErrNoShards), errors.Is(err, machine.ErrFewShards), errors.Is(err, machine.ErrKeepShard):
+	case errors.Is(err, machine.ErrNotResumable), errors.Is(err, machine.ErrStopCriteria), errors.Is(err, machine.ErrNoShards), errors.Is(err, machine.ErrFewShards), errors.Is(err, machine.ErrShardInUse):
 		code = codes.FailedPrecondition
 	}
 	return status.Error(code, err.Error())

@@ -19,7 +19,7 @@ import (
 // thousand tasks' records, replayed in a fraction of a second.
 const compactBytes = 4 << 20
 
-// tickEvery bounds how late an expired lease or a cap on time is noticed.
+// tickEvery bounds how late an expired lease or the end of a job's time is noticed.
 const tickEvery = 100 * time.Millisecond
 
 // Store is what the coordinator asks of the parameter store. Both calls are idempotent.
@@ -31,7 +31,7 @@ type Store interface {
 	Drop(ctx context.Context, job string, keep []uint32, before uint32) error
 }
 
-// Checkpointer saves what a job goes on from: the machine's state of it and the store's
+// Checkpointer saves what a job can continue from: the machine's state of it and the store's
 // values of the steps named. State goes to Server.SubmitCheckpoint.
 type Checkpointer interface {
 	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
@@ -45,12 +45,12 @@ type Restorer interface {
 	RestoreCheckpoint(ctx context.Context, job string) (state []byte, err error)
 }
 
-// Claimer is a Checkpointer that may have no room for a job, as something that is not its
-// own lies there. The job is refused then, before anything is written.
-type Claimer interface {
-	// Claim says why a job, new or to go on from a state, could not be saved. settle is
-	// called when the job was taken.
-	Claim(ctx context.Context, job string, state []byte) (settle func() error, err error)
+// Reserver is a Checkpointer that may have no room for a job, because something that is not the
+// job's lies in its place. The job is refused then, before anything is written.
+type Reserver interface {
+	// Reserve says why a job could not be saved; state is what it continues from, nil for a new
+	// one. confirm is called when the job was accepted.
+	Reserve(ctx context.Context, job string, state []byte) (confirm func() error, err error)
 }
 
 // Digester reads the final weights of jobs. A job is done when it has named them.
@@ -65,10 +65,10 @@ type Digester interface {
 type Config struct {
 	Store        Store
 	Checkpointer Checkpointer // nil: jobs are durable through the journal, not by checkpoints
-	// Show is handed the weights of every options.eval_every-th sweep, as the status of a
-	// job that ended with them; the job goes on when it returns, and fails on its error.
-	// nil: such sweeps are priced, and that is all.
-	Show     func(ctx context.Context, st *taxonv1.JobStatus) error
+	// Evaluate gets the weights of every options.eval_every-th sweep, as the status of a job
+	// that ended with them. The job continues when it returns, and fails on its error. nil: no
+	// evaluations; such sweeps are priced all the same.
+	Evaluate func(ctx context.Context, st *taxonv1.JobStatus) error
 	Digester Digester        // nil: a job is done without a digest of its weights
 	Journal  journal.Journal // nil: none; a Server closes it
 	Snapshot []byte          // what the journal held when it was opened
@@ -78,7 +78,7 @@ type Config struct {
 }
 
 // Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
-// writes the journal and carries the store's commits. Close ends it.
+// writes the journal and executes the machine's actions. Close ends it.
 type Server struct {
 	config  Config
 	start   time.Time
@@ -106,11 +106,11 @@ func NewServer(config Config) (*Server, error) {
 		return nil, errors.New("coordinator: no store is configured")
 	}
 	config.Limits.Checkpoints = config.Checkpointer != nil
-	config.Limits.Shows = config.Show != nil
+	config.Limits.Evaluations = config.Evaluate != nil
 	config.Limits.Digests = config.Digester != nil
 	config.Limits.Durable = config.Journal != nil
 	config.Limits = config.Limits.WithDefaults()
-	config.Limits.Gap = config.Limits.Lease / 8 // some ticks; and most of a lease is left to be heard in
+	config.Limits.MaxSilenceStep = config.Limits.Lease / 8 // some ticks; and most of a lease is left to be heard in
 	s := &Server{
 		config: config, start: time.Now(), machine: machine.New(config.Limits),
 		wake: make(chan struct{}), changed: make(chan struct{}), halted: make(chan struct{}),
@@ -151,7 +151,7 @@ type (
 )
 
 // Close stops the clock and the effects, ends waiting calls and closes the journal. It
-// leaves jobs as they are: what is in the journal goes on with the next server.
+// leaves jobs as they are: the next server continues them from the journal.
 func (s *Server) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -179,7 +179,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// SubmitCheckpoint submits a job that goes on from a checkpoint's state and returns its id.
+// SubmitCheckpoint submits a job that continues from a checkpoint's state and returns its id.
 func (s *Server) SubmitCheckpoint(state []byte) (string, error) {
 	r := s.step(machine.SubmitCheckpoint{State: state})
 	if r.err != nil {
@@ -215,7 +215,7 @@ func (s *Server) rebuild() error {
 	s.config.Snapshot, s.config.Records = nil, nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.carryOut(s.machine.Recover(s.now()), &reply{})
+	s.dispatch(s.machine.Recover(s.now()), &reply{})
 	return nil
 }
 
@@ -246,41 +246,41 @@ func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
 	return r.leases[0], r.leases[1:]
 }
 
-// step gives the machine events, one after the other, carries out the actions and returns
+// step gives the machine events, one after the other, executes the actions and returns
 // the answer once all records are durable: it may tell of what another call has decided.
 func (s *Server) step(events ...machine.Event) reply {
-	r := s.happen(events...)
+	r := s.stepNow(events...)
 	if err := s.sync(r.written); err != nil {
 		return reply{err: err}
 	}
 	return r
 }
 
-// beat is step of a sign of life. Its answer waits for no records but its own, and most have
-// none: the next one must not come late by a journal that is slow.
-func (s *Server) beat(e machine.Event) reply {
-	r := s.happen(e)
+// heartbeat is step for a sign of life. Its answer waits for its own records only, and most have
+// none. So a slow journal does not delay the caller's next sign of life.
+func (s *Server) heartbeat(e machine.Event) reply {
+	r := s.stepNow(e)
 	if err := s.sync(r.own); err != nil {
 		return reply{err: err}
 	}
 	return r
 }
 
-// happen is step without any wait.
-func (s *Server) happen(events ...machine.Event) reply {
+// stepNow is step without any wait.
+func (s *Server) stepNow(events ...machine.Event) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.take(events...)
+	return s.stepLocked(events...)
 }
 
-// take is happen for a caller that holds mu.
-func (s *Server) take(events ...machine.Event) (r reply) {
+// stepLocked is stepNow for a caller that holds mu.
+func (s *Server) stepLocked(events ...machine.Event) (r reply) {
 	if s.broken != nil {
 		return reply{err: s.broken}
 	}
 	before := s.written
 	for _, e := range events {
-		s.carryOut(s.machine.Step(s.now(), e), &r)
+		s.dispatch(s.machine.Step(s.now(), e), &r)
 	}
 	if r.written = s.written; r.written > before {
 		r.own = r.written
@@ -288,8 +288,8 @@ func (s *Server) take(events ...machine.Event) (r reply) {
 	return r
 }
 
-// carryOut executes actions and notes what they answer; the caller holds mu.
-func (s *Server) carryOut(actions []machine.Action, r *reply) {
+// dispatch executes actions and notes what they answer; the caller holds mu.
+func (s *Server) dispatch(actions []machine.Action, r *reply) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Persist:
@@ -308,8 +308,8 @@ func (s *Server) carryOut(actions []machine.Action, r *reply) {
 			r.accepted++
 		case machine.Refused:
 			r.err = a.Err
-		case machine.CommitStep, machine.DropSteps, machine.SaveJob, machine.LoadJob, machine.ShowWeights, machine.DigestWeights:
-			s.effects.add(jobOf(a), effect{action: a, after: s.written}, s.execute)
+		case machine.Effect:
+			s.effects.add(a.EffectOn(), effect{action: a, after: s.written}, s.execute)
 		case machine.Wake:
 			close(s.wake)
 			s.wake = make(chan struct{})
@@ -357,11 +357,11 @@ func (s *Server) fail(err error) {
 	if s.broken == nil {
 		s.broken = fmt.Errorf("coordinator can't write its journal: %w", err)
 		close(s.halted)
-		s.tell(s.broken)
+		s.warn(s.broken)
 	}
 }
 
-func (s *Server) tell(err error) {
+func (s *Server) warn(err error) {
 	if s.config.Failed != nil {
 		s.config.Failed(err)
 	}
@@ -369,7 +369,7 @@ func (s *Server) tell(err error) {
 
 // repeat does something at every tick, until the server closes.
 func (s *Server) repeat(do func()) {
-	clock := time.NewTicker(min(tickEvery, max(time.Duration(s.config.Limits.Gap), time.Millisecond)))
+	clock := time.NewTicker(min(tickEvery, max(time.Duration(s.config.Limits.MaxSilenceStep), time.Millisecond)))
 	defer clock.Stop()
 	for {
 		select {
@@ -386,7 +386,7 @@ func (s *Server) repeat(do func()) {
 func (s *Server) keepTime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take(machine.Time{Pending: s.written - s.durable})
+	s.stepLocked(machine.Time{Pending: s.written - s.durable})
 }
 
 // keepJournal makes durable what no call waits for, and keeps the journal short.

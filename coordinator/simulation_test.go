@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
 	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -21,7 +20,7 @@ type simulation struct {
 	limits   machine.Limits
 	machine  *machine.Machine
 	store    *toyStore
-	journal  journal.Memory
+	journal  memoryJournal
 	now      machine.Tick
 	workers  []string
 	running  []attempt // attempts under way, some of workers that were declared gone
@@ -39,14 +38,14 @@ const ms = machine.Tick(1e6)
 
 // step gives the machine an event and carries out what the shell would.
 func (s *simulation) step(e machine.Event) (grants []*taxonv1.Lease, worker string) {
-	grants, worker = s.carryOut(s.machine.Step(s.now, e))
+	grants, worker = s.dispatch(s.machine.Step(s.now, e))
 	if s.rng.IntN(200) == 0 {
 		_ = s.journal.Compact(func(cut func()) []byte { cut(); return s.machine.Snapshot() })
 	}
 	return grants, worker
 }
 
-func (s *simulation) carryOut(actions []machine.Action) (grants []*taxonv1.Lease, worker string) {
+func (s *simulation) dispatch(actions []machine.Action) (grants []*taxonv1.Lease, worker string) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Persist:
@@ -88,7 +87,7 @@ func (s *simulation) restart() {
 		}
 	}
 	s.machine = m
-	s.carryOut(m.Recover(s.now))
+	s.dispatch(m.Recover(s.now))
 }
 
 // turn does one random thing; trouble in [0, 1) says how often it is an unkind one.

@@ -15,11 +15,11 @@ import (
 const (
 	// leaseWait is how long a Lease call waits at most, whatever its deadline.
 	leaseWait = 20 * time.Second
-	// leaseMargin is what a Lease call leaves of its deadline for the answer's way.
+	// leaseMargin is the time before its deadline at which a Lease call answers.
 	leaseMargin = 50 * time.Millisecond
 	// maxBatch bounds the tasks that a slot is given together.
 	maxBatch = 64
-	// drainPause keeps a worker that does not heed its dismissal from asking all the time.
+	// drainPause slows a worker down that asks on although it was dismissed.
 	drainPause = 200 * time.Millisecond
 )
 
@@ -30,7 +30,7 @@ func (s *taskService) Register(ctx context.Context, r *taxonv1.RegisterRequest) 
 		return nil, rpcError(a.err)
 	}
 	if ctx.Err() != nil { // nobody hears the answer
-		s.happen(machine.Leave{Worker: a.worker})
+		s.stepNow(machine.Leave{Worker: a.worker})
 	}
 	out := &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.config.Limits.Lease.Milliseconds())}
 	out.Shards, out.ShardsVersion = s.Shards()
@@ -98,12 +98,12 @@ func (s *taskService) giveBack(worker string, leases []*taxonv1.Lease) {
 			Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch,
 		}})
 	}
-	s.happen(events...)
+	s.stepNow(events...)
 }
 
 // Renew implements the Tasks service.
 func (s *taskService) Renew(_ context.Context, r *taxonv1.RenewRequest) (*taxonv1.RenewResult, error) {
-	a := s.beat(machine.Renew{Worker: r.GetWorker(), Leases: r.GetLeases()})
+	a := s.heartbeat(machine.Renew{Worker: r.GetWorker(), Leases: r.GetLeases()})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}

@@ -1,9 +1,8 @@
-// Package journal keeps the records of a coordinator in a file, so that it goes on where it
+// Package journal keeps the records of a coordinator in a file, so that it continues where it
 // was when its process is started again. It knows nothing of what the records say.
 //
 //   - File: a journal in a local folder, with the format and its checksums
 //   - Group: what all journals share: several callers' records become durable by one write
-//   - Memory: a journal for tests, and for jobs whose durability is a checkpoint
 package journal
 
 import (

@@ -1,16 +1,15 @@
 package machine
 
 // What the tasks of a batch should take together. The calls around a task (report, lease,
-// writes to the store) cost some milliseconds of CPU in four processes and wake a hundred
-// threads; a batch makes them once.
+// writes to the store) cost some milliseconds of CPU; a batch makes them once.
 const (
-	batchSeconds = 0.1  // at most: what a worker that is killed loses, and its slots wait for
-	leastSeconds = 0.01 // of the last ones: by how much a step may end uneven
+	batchSeconds = 0.1  // at most: a worker that is killed loses so much, and other slots may wait so long
+	leastSeconds = 0.01 // at least, near the end of a step: slots may end so far apart
 )
 
-// handOutMore gives a worker more tasks along with a first one, while they are short and
-// enough are left for the other slots. Results do not depend on it: each task is computed
-// and committed on its own.
+// handOutMore gives a worker more tasks with the first one, while tasks are short and enough
+// are left for the other slots. Results do not depend on it: each task is computed and committed
+// on its own.
 func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) {
 	s, batch := j.step, m.lastEpoch
 	part, _ := s.part(first)
@@ -27,10 +26,10 @@ func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) 
 	}
 }
 
-// batch is how many tasks like the first one a slot should take together: of the waiting
-// ones half a slot's share, so that batches become smaller towards the step's end, but not
-// less than leastSeconds while there is a share of that, and not more than batchSeconds. 1
-// while nothing is known.
+// batch is how many tasks like the first one a slot should take together: half a slot's share of
+// those that wait, so batches become smaller towards the step's end. It is at least leastSeconds
+// of work, if a slot's share is so much, and at most batchSeconds. It is 1 while no times are
+// known.
 func (s *step) batch(first uint32, slots int) uint32 {
 	each, known := s.expects(first)
 	if !known {
@@ -54,16 +53,16 @@ func (s *step) expects(n uint32) (seconds float64, known bool) {
 	return s.cost[n], p.timed
 }
 
-// spare says whether tasks of a step may go to a slot that works on others still: they are
-// short, and enough wait for every slot to have two. So no slot waits for what another one
-// has and has not begun.
+// spare says whether tasks of a step may go to a slot that has work still: they are short, and
+// so many wait that each slot can have two. So no slot idles while another one holds tasks that
+// it has not begun.
 func (s *step) spare(slots int) bool {
 	if len(s.tasks)-s.done-s.live < 2*slots {
 		return false
 	}
 	finished, seconds := 0, 0.0
 	for k := range s.parts {
-		finished += len(s.parts[k].pace.took)
+		finished += len(s.parts[k].pace.times)
 		seconds += s.parts[k].pace.cpu
 	}
 	return finished > 0 && seconds <= batchSeconds*float64(finished)

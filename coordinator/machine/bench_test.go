@@ -99,9 +99,9 @@ func FuzzLoadSnapshot(f *testing.F) {
 	m = New(Limits{KeepInputs: true}) // one that makes a value again
 	m.Step(0, Submit{ID: "j", Spec: methodtest.WordNetLike(6, 3)})
 	m.Step(0, Register{Slots: 1})
-	for n := Tick(0); len(m.find("j").remakes) == 0 || m.find("j").remakes[0].Epoch == 0; n++ {
+	for n := Tick(0); len(m.find("j").recomputes) == 0 || m.find("j").recomputes[0].Epoch == 0; n++ {
 		for _, a := range m.Step(n*second/10, RequestTask{Worker: "w1"}) {
-			if g, ok := a.(Grant); ok && len(m.find("j").remakes) == 0 {
+			if g, ok := a.(Grant); ok && len(m.find("j").recomputes) == 0 {
 				e := Report{Worker: "w1", Lease: machinetest.LeaseID(g.Lease), Sums: machinetest.Figures{Primal: 2, Dual: 1}.Sums()}
 				if g.Lease.Sweep == 2 {
 					e.Error, e.Lost = "lost", []taxonv1.Place{m.find("j").Values["x"][0][0]}

@@ -11,10 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// StopCriteria are the options that say when a job ends. They may change while it rests: what it
-// has done is the beginning of what it would have done, or as good as one. A sweep that was
-// the last one allowed was priced for that, and the gap is what inner solves aim at, so the
-// bytes in the end may be others than those of a job that had its caps from the start. Nil
+// StopCriteria are the options that say when a job ends. They may change while the job does not
+// run. Its final bytes may then differ from those of a job that had the new criteria from the
+// start: the last sweep that was allowed has been priced, and inner solves aim at the gap. Nil
 // fields stay as they are.
 type StopCriteria struct {
 	Gap        *float64 `json:",omitempty"`
@@ -25,12 +24,12 @@ type StopCriteria struct {
 // empty says whether nothing changes.
 func (c StopCriteria) empty() bool { return c.Gap == nil && c.MaxSweeps == nil && c.MaxSeconds == nil }
 
-// StopCriteriaOf are the caps of a job's options, all of them.
+// StopCriteriaOf are the criteria of a job's options, all of them.
 func StopCriteriaOf(o *taxonv1.Options) StopCriteria {
 	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()), MaxSeconds: proto.Float64(o.GetMaxSeconds())}
 }
 
-// into writes the caps into options.
+// into writes the criteria into options.
 func (c StopCriteria) into(o *taxonv1.Options) {
 	if c.Gap != nil {
 		o.Gap = *c.Gap
@@ -43,8 +42,8 @@ func (c StopCriteria) into(o *taxonv1.Options) {
 	}
 }
 
-// pastCriteria are caps that a job had until, Sweep being the highest committed, others took
-// their place. With the options they say what a job's bytes depend on.
+// pastCriteria are the criteria that a job had until others replaced them behind Sweep. With
+// the options they say what a job's bytes depend on.
 type pastCriteria struct {
 	Sweep      uint32
 	Gap        float64
@@ -56,23 +55,23 @@ func (p *pastCriteria) message() *taxonv1.PastCaps {
 	return &taxonv1.PastCaps{Sweep: p.Sweep, Gap: p.Gap, MaxSweeps: p.MaxSweeps, MaxSeconds: p.MaxSeconds}
 }
 
-// pastCriteria are the caps that the job has now, once they are others.
+// pastCriteria are the job's present criteria, for when they are replaced.
 func (j *job) pastCriteria() pastCriteria {
 	o := j.spec.GetOptions()
 	return pastCriteria{Sweep: j.Committed, Gap: o.GetGap(), MaxSweeps: o.GetMaxSweeps(), MaxSeconds: o.GetMaxSeconds()}
 }
 
-// Checkpoint is what a job that was stopped goes on from.
+// Checkpoint is what a job that was stopped continues from.
 type Checkpoint struct {
-	State      []byte  // as in a checkpoint, with the caps that it goes on with
+	State      []byte  // with the new criteria
 	Sweep      uint32  // highest committed
 	CPUSeconds float64 // of its tasks so far
-	Changed    string  // which caps are others, as "gap 0.0001 -> 1e-05"; empty: none
+	Changed    string  // the criteria that differ, as "gap 0.0001 -> 1e-05"; empty: none
 }
 
-// UpdateStopCriteria gives the job of a state (of a checkpoint) other caps. One that had stopped by its
-// old ones goes on, if the new ones let it; what is there stays as it is if they are the
-// same. Pure.
+// UpdateStopCriteria gives the job of a checkpoint's state other criteria. A job that had
+// stopped by its old ones continues if the new ones let it. If they are the same, so is the
+// state. Pure.
 func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 	j, err := reviveJob(state)
 	if err != nil {
@@ -91,7 +90,7 @@ func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 	return Checkpoint{State: state, Sweep: j.Committed, CPUSeconds: j.CPUSeconds, Changed: changed}, nil
 }
 
-// changedCriteria lists the caps that differ, by the names of the command line's flags.
+// changedCriteria lists the criteria that differ, by the names of the command line's flags.
 func changedCriteria(old, now *taxonv1.Options) string {
 	var out []string
 	add := func(name, unit string, a, b float64) {
@@ -111,7 +110,7 @@ func changedCriteria(old, now *taxonv1.Options) string {
 	return strings.Join(out, ", ")
 }
 
-// updateStopCriteria changes a resting job's caps, and says which are others.
+// updateStopCriteria changes the criteria of a job that does not run, and says which differ.
 func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	old := j.spec.GetOptions()
 	options := proto.Clone(old).(*taxonv1.Options)
@@ -129,7 +128,7 @@ func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	}
 	with := *j.prepared
 	with.spec = spec
-	driver, up, err := j.under(spec)
+	driver, up, err := j.driverUnder(spec)
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", j.ID, err)
 	}
@@ -138,9 +137,9 @@ func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	return changedCriteria(old, options), nil
 }
 
-// under is the driver of a resting job as it goes on under other stopping criteria, and whether
-// the job's time is up by them.
-func (j *job) under(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, err error) {
+// driverUnder is the driver with which a job that does not run continues under the criteria of
+// a specification, and whether the job's time is up by them.
+func (j *job) driverUnder(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, err error) {
 	if d, err = j.method.Driver(spec, j.plan, j.driver.State()); err != nil {
 		return nil, false, err
 	}
@@ -169,13 +168,13 @@ func (j *job) applyResume(r *Record) error {
 	return nil
 }
 
-// stoppedByCriteria says whether a job is done for its caps alone, and all is there to go on from.
+// stoppedByCriteria says whether a job is done by its criteria alone, and can continue.
 func (j *job) stoppedByCriteria() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_DONE && method.ByCriteria(j.stoppedBy()) && !j.Dropped
 }
 
-// mayGoOn says why other caps would not let an ended job go on; nil: they do.
-func (j *job) mayGoOn(c StopCriteria) error {
+// checkResume says why other criteria would not let an ended job continue; nil: they do.
+func (j *job) checkResume(c StopCriteria) error {
 	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
 	c.into(options)
 	if err := method.Violations(method.CheckCriteria(options)); err != nil {
@@ -186,7 +185,7 @@ func (j *job) mayGoOn(c StopCriteria) error {
 	}
 	spec := proto.Clone(j.spec).(*taxonv1.JobSpec)
 	spec.Options = options
-	d, _, err := j.under(spec)
+	d, _, err := j.driverUnder(spec)
 	if err != nil {
 		return fmt.Errorf("job %s: %w: %w", j.ID, ErrStopCriteria, err)
 	}
@@ -197,8 +196,8 @@ func (j *job) mayGoOn(c StopCriteria) error {
 	return nil
 }
 
-// rolledCriteria are the past caps of a job that goes back to another state of itself, and on
-// from there with the caps that it has now.
+// rolledCriteria are the past criteria of a job that goes back to an earlier state and continues
+// from there with its present criteria.
 func (j *job) rolledCriteria(back *job) []pastCriteria {
 	then, now := back.pastCriteria(), j.pastCriteria()
 	if now.Sweep = then.Sweep; then == now {
@@ -207,7 +206,7 @@ func (j *job) rolledCriteria(back *job) []pastCriteria {
 	return append(slices.Clone(back.CriteriaBefore), then)
 }
 
-// sameSpec says whether two specifications differ in nothing but caps.
+// sameSpec says whether two specifications differ in stopping criteria only.
 func sameSpec(a, b []byte) bool {
 	if string(a) == string(b) {
 		return true

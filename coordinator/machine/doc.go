@@ -12,9 +12,9 @@
 //     of a step read
 //   - queue.go, schedule.go, speculate.go, batch.go: which job runs, who gets which task, second
 //     attempts at stragglers
-//   - memory.go, unfit.go: which workers and stores a job fits
+//   - fits.go: which workers and stores a job fits
 //   - silence.go: who counts as lost
-//   - remake.go, rollback.go, weights.go: values that the store has lost, and stores that are away
+//   - recompute.go, rollback.go, weights.go: values that the store has lost, and stores that are away
 //   - status.go, views.go, shards.go, joblog.go, failed.go, retire.go: what users ask about, and
 //     how long it is kept
 //   - branch.go, restore.go: states of jobs that begin where another one stood
@@ -27,8 +27,8 @@
 // a fencing epoch; exactly one attempt of a task is committed. A task whose worker
 // vanished is lost and handed out again; a task that reports an error that would come
 // again anywhere fails the job at once. Attempt is not task, lost is not failed. A value
-// that the store has lost is made again by running the attempt that counts once more; a
-// job whose values can't be made again rolls back, to a checkpoint or to its beginning.
+// that the store has lost is recomputed: the attempt that counts runs once more. A job whose
+// values can't be recomputed rolls back, to a checkpoint or to its beginning.
 //
 // # Promises
 //

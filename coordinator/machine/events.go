@@ -18,7 +18,7 @@ type (
 		Avoid    []string // ids that are not to be given
 		prepared *prepared
 	}
-	// SubmitCheckpoint asks for a job that goes on from the state of a SaveJob action.
+	// SubmitCheckpoint asks for a job that continues from the state of a SaveJob action.
 	SubmitCheckpoint struct{ State []byte }
 	// Restore asks for a job to go on from such a state over shards that hold its values
 	// already, in place of the one of its id, if that failed or was cancelled.
@@ -29,7 +29,7 @@ type (
 		revived  *job
 	}
 	// Resume asks for a cancelled or failed job to go on from its last committed step.
-	// With caps, one that is done by its old ones goes on, too.
+	// With Criteria, one that its old ones have ended continues, too.
 	Resume struct {
 		Job      string
 		Criteria StopCriteria
@@ -90,8 +90,8 @@ type (
 		Ahead         bool // with Next: the slot has work, what it gets now is for later
 		Most          uint32
 	}
-	// Time lets leases expire, workers be missed and caps strike. It comes at once: it waits
-	// for no journal. The last Pending records are not durable yet.
+	// Time tells that time has passed: leases expire, silent workers are lost, jobs run out of
+	// time. It does not wait for the journal: the last Pending records are not durable yet.
 	Time struct{ Pending uint64 }
 	// Cancel stops a job, keeping it resumable unless Discard is set.
 	Cancel struct {
@@ -121,8 +121,8 @@ type (
 		Err    string
 		Later  bool
 	}
-	// Shown is the end of a ShowWeights action; Err is its error, empty if there was none.
-	Shown struct {
+	// Evaluated is the end of a EvaluateWeights action; Err is its error, empty if there was none.
+	Evaluated struct {
 		Job string
 		Err string
 	}
@@ -163,7 +163,7 @@ func (Cancel) event()           {}
 func (Saved) event()            {}
 func (WeightsLost) event()      {}
 func (Digested) event()         {}
-func (Shown) event()            {}
+func (Evaluated) event()        {}
 func (Loaded) event()           {}
 
 // Action is what the shell must do, in order. Everything after a Persist action waits
@@ -204,7 +204,7 @@ type (
 		Before uint32
 	}
 	// SaveJob asks for a checkpoint; a Saved event must follow. No DropSteps that comes
-	// after it may be carried out before it has ended.
+	// after it may be executed before it has ended.
 	SaveJob struct {
 		Job   string
 		Sweep uint32
@@ -215,9 +215,9 @@ type (
 	// LoadJob asks for a job's last checkpoint: its values back into the store and its
 	// state. A Loaded event must follow.
 	LoadJob struct{ Job string }
-	// ShowWeights tells that a step has written the weights of a sweep, for an evaluation.
-	// The job, and its clock, stand still until a Shown event.
-	ShowWeights struct {
+	// EvaluateWeights tells that a step has written the weights of a sweep, for an evaluation.
+	// The job, and its clock, stand still until a Evaluated event.
+	EvaluateWeights struct {
 		Job      string
 		Sweep    uint32
 		Step     uint32
@@ -237,20 +237,34 @@ type (
 	}
 )
 
-func (Persist) action()       {}
-func (Submitted) action()     {}
-func (Registered) action()    {}
-func (Dismissed) action()     {}
-func (Grant) action()         {}
-func (Lost) action()          {}
-func (Accepted) action()      {}
-func (Refused) action()       {}
-func (CommitStep) action()    {}
-func (DropSteps) action()     {}
-func (SaveJob) action()       {}
-func (LoadJob) action()       {}
-func (ShowWeights) action()   {}
-func (DigestWeights) action() {}
-func (Wake) action()          {}
-func (Changed) action()       {}
-func (Ended) action()         {}
+// Effect is an action on the store or the checkpoints. The effects on a job are executed one
+// after the other, in their order.
+type Effect interface {
+	Action
+	EffectOn() (job string)
+}
+
+func (a CommitStep) EffectOn() string      { return a.Job }
+func (a DropSteps) EffectOn() string       { return a.Job }
+func (a SaveJob) EffectOn() string         { return a.Job }
+func (a LoadJob) EffectOn() string         { return a.Job }
+func (a EvaluateWeights) EffectOn() string { return a.Job }
+func (a DigestWeights) EffectOn() string   { return a.Job }
+
+func (Persist) action()         {}
+func (Submitted) action()       {}
+func (Registered) action()      {}
+func (Dismissed) action()       {}
+func (Grant) action()           {}
+func (Lost) action()            {}
+func (Accepted) action()        {}
+func (Refused) action()         {}
+func (CommitStep) action()      {}
+func (DropSteps) action()       {}
+func (SaveJob) action()         {}
+func (LoadJob) action()         {}
+func (EvaluateWeights) action() {}
+func (DigestWeights) action()   {}
+func (Wake) action()            {}
+func (Changed) action()         {}
+func (Ended) action()           {}

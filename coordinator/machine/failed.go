@@ -50,7 +50,7 @@ func (m *Machine) failTask(l *lease, reason string) {
 	}
 	s := j.step
 	if p := j.past(l.step); p != nil && l.step != s.number {
-		s = p.bringBack()
+		s = p.step()
 	}
 	f.Sweep, f.Phase = s.Sweep, s.Phase
 	p, item := s.part(l.task)

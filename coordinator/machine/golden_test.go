@@ -121,7 +121,7 @@ func (s *story) resumeClock() {
 		s.work("w4", 1)
 	}
 	s.lose("w4", "kept", 0)
-	for s.m.find("kept").Remade == 0 {
+	for s.m.find("kept").Recomputed == 0 {
 		s.work("w4", 1)
 	}
 	s.lose("w4", "kept", 9)
@@ -130,7 +130,7 @@ func (s *story) resumeClock() {
 		s.work("w4", 1)
 	}
 	s.lose("w4", "cancelled", 0)
-	for s.m.find("cancelled").remakes[0].Epoch == 0 {
+	for s.m.find("cancelled").recomputes[0].Epoch == 0 {
 		s.do(RequestTask{Worker: "w4"}) // until it is being made again
 	}
 	s.do(LeaveShard{ID: "shard-1"}) // version 3 forgets shards, and knows who discarded a job
@@ -169,9 +169,9 @@ func summary(m *Machine) string {
 			st.WorkersLost, st.Certificate.GetGap(), st.CpuSeconds, j.keepSteps(), st.Error, st.StoppedBy, st.FinalStep, st.FinalAttempts)
 	}
 	for _, j := range m.jobs {
-		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.stage == stageRollBack || j.Rollbacks+j.Remade > 0 || len(j.remakes) > 0 {
+		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.stage == stageRollBack || j.Rollbacks+j.Recomputed > 0 || len(j.recomputes) > 0 {
 			fmt.Fprintf(&out, "%s: name %q on %v x %d dropped %v rolling %v rollbacks %d remade %d being made again %v\n",
-				j.ID, j.Name, j.Shards, j.Replicas, j.Dropped, j.stage == stageRollBack, j.Rollbacks, j.Remade, j.remakes)
+				j.ID, j.Name, j.Shards, j.Replicas, j.Dropped, j.stage == stageRollBack, j.Rollbacks, j.Recomputed, j.recomputes)
 		}
 	}
 	for _, s := range m.shards {
@@ -265,7 +265,7 @@ func finishAll(t *testing.T, what string, m *Machine) {
 	s.do(Register{Name: "late", Slots: 1})
 	worker := m.workers[len(m.workers)-1].id
 	s.now += 20 * second // what the others held is lost
-	m.worker(worker).pulse.at = s.now
+	m.worker(worker).contact.at = s.now
 	for _, shard := range m.shards { // jobs wait for those that are away
 		s.do(JoinShard{ID: shard.id, Addr: shard.addr})
 	}

@@ -74,16 +74,17 @@ type jobState struct {
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
 
-	Speculated, Remade, Rollbacks uint32            `json:",omitempty"`
-	RolledTo                      uint32            `json:",omitempty"`           // sweep that the last rollback went back to
-	Futile                        uint32            `json:",omitempty"`           // rollbacks since it got further, or was resumed
-	Failed                        *failedTask       `json:",omitempty"`           // where it failed
-	Past                          []pastStep        `json:",omitempty"`           // steps that are referred to, see remake.go
-	Remakes                       map[uint64]uint32 `json:",omitempty"`           // how often a task was made again, by remakeKey
-	Nodes, Terminals              int               `json:",omitempty"`           // of a job whose values were dropped
-	Lost                          bool              `json:",omitempty"`           // it was done, but its weights are gone from the store
-	Digest                        *Digest           `json:",omitempty"`           // of the weights of a job that is done
-	CriteriaBefore                []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
+	Speculated, Rollbacks uint32            `json:",omitempty"`
+	Recomputed            uint32            `json:"Remade,omitempty"`
+	RolledTo              uint32            `json:",omitempty"`           // sweep that the last rollback went back to
+	Futile                uint32            `json:",omitempty"`           // rollbacks since it got further, or was resumed
+	Failed                *failedTask       `json:",omitempty"`           // where it failed
+	Past                  []pastStep        `json:",omitempty"`           // steps that are referred to, see recompute.go
+	Recomputes            map[uint64]uint32 `json:"Remakes,omitempty"`    // how often a task was recomputed, by recomputeKey
+	Nodes, Terminals      int               `json:",omitempty"`           // of a job whose values were dropped
+	Lost                  bool              `json:",omitempty"`           // it was done, but its weights are gone from the store
+	Digest                *Digest           `json:",omitempty"`           // of the weights of a job that is done
+	CriteriaBefore        []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
 }
 
 // traceRecord is a line of the trace; Certificate is nil where it was not computed.
@@ -98,25 +99,25 @@ type traceRecord struct {
 type job struct {
 	jobState
 	*prepared
-	driver    method.Driver  // nil: its values were dropped
-	step      *step          // under way; nil unless the job runs
-	since     Tick           // of the last (re)start
-	batches   map[uint64]int // live leases of each batch; a batch takes a slot
-	log       jobLog
-	remakes   []remake        // tasks of past steps that are run again, before all others
-	used      float64         // slot-seconds, for fair shares; not journaled
-	awaySince Tick            // first report since a success that the store is away or full, by Machine.listening; not journaled
-	awayWhy   string          // the last of those reports
-	unfit     map[string]bool // ids of workers that can't do its tasks; not journaled
-	stage     stage           // of a running job
-	pausedAt  Tick            // when its clock was stopped: see stage.paused
+	driver     method.Driver  // nil: its values were dropped
+	step       *step          // under way; nil unless the job runs
+	since      Tick           // of the last (re)start
+	batches    map[uint64]int // live leases of each batch; a batch takes a slot
+	log        jobLog
+	recomputes []recompute     // tasks of past steps that are run again, before all others
+	used       float64         // slot-seconds, for fair shares; not journaled
+	awaySince  Tick            // first report since a success that the store is away or full, by Machine.listening; not journaled
+	awayWhy    string          // the last of those reports
+	unfit      map[string]bool // ids of workers that can't do its tasks; not journaled
+	stage      stage           // of a running job
+	pausedAt   Tick            // when its clock was stopped: see stage.paused
 
 	savedSweep    uint32
 	savedAt       Tick
 	lastAttempts  []uint32 // committed attempts of step lastCommitted
 	lastCommitted uint32
 
-	took [][]history // of each list of items, item by item; they change the order of handing out only
+	lastRuns [][]history // of each list of items, item by item; they change the order of handing out only
 }
 
 // stage says what a running job does or waits for.
@@ -156,9 +157,9 @@ func newJob(id string, p *prepared) (*job, error) {
 
 // makeJob joins a state with what was prepared from its specification.
 func makeJob(s jobState, p *prepared) (*job, error) {
-	j := &job{jobState: s, prepared: p, took: make([][]history, len(p.plan.Items))}
+	j := &job{jobState: s, prepared: p, lastRuns: make([][]history, len(p.plan.Items))}
 	for k, list := range p.plan.Items {
-		j.took[k] = make([]history, list.Count)
+		j.lastRuns[k] = make([]history, list.Count)
 	}
 	if s.Dropped {
 		return j, nil
@@ -325,14 +326,20 @@ func (j *job) ended() bool { return j.State.Ended() }
 // running says whether the job has a step whose tasks may be handed out.
 func (j *job) running() bool { return j.hasStep() && j.stage == stageTrain }
 
+// inFlight says whether the job is one of Limits.MaxRunning. One whose weights are digested
+// needs no workers.
+func (j *job) inFlight() bool {
+	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && j.stage != stageDigest
+}
+
 // hasStep says whether the job has a step under way.
 func (j *job) hasStep() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && (j.stage == stageTrain || j.stage == stageEvaluate)
 }
 
-// showWeights asks for an evaluation of the weights of the job's last step.
-func (j *job) showWeights() ShowWeights {
-	return ShowWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
+// evaluateWeights asks for an evaluation of the weights of the job's last step.
+func (j *job) evaluateWeights() EvaluateWeights {
+	return EvaluateWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
 }
 
 // enter begins a stage. A paused one does not count as training time.

@@ -6,8 +6,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// maxLogLines bounds a job's log: the oldest lines go. Numbers go on rising, so that a
-// reader sees that some are gone.
+// maxLogLines bounds a job's log: the oldest lines are dropped. Lines keep their numbers, so a
+// reader sees that some are missing.
 const maxLogLines = 1000
 
 // maxLineBytes bounds a line's text: errors come from workers.

@@ -10,9 +10,8 @@ type Lookahead struct {
 	Step    uint32 // number of the step under way; 0: none is
 	Waiting int    // its tasks that nobody has
 	Running int    // its tasks that somebody has
-	// Next are the leases of the step after it, where its parameters are known before the step
-	// under way has ended. They presume that each task is committed under the attempt that it
-	// has now, and have no epoch.
+	// Next are the leases of the step after it, if its parameters do not depend on the step under
+	// way. They assume that each task is committed under its present attempt, and have no epoch.
 	Next []*taxonv1.Lease
 	// Again: the step after it may be run a second time, from the same values.
 	Again bool
@@ -52,13 +51,4 @@ func (j *job) lookahead() (next []*taxonv1.Lease, again bool) {
 		next = append(next, s.lease(j, uint32(n)))
 	}
 	return next, again
-}
-
-// KeptSteps lists, ascending, the steps whose values a job's state refers to. Pure.
-func KeptSteps(state []byte) ([]uint32, error) {
-	s, err := readState(state)
-	if err != nil {
-		return nil, err
-	}
-	return (&job{jobState: s}).keepSteps(), nil
 }

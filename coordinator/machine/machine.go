@@ -26,7 +26,7 @@ func (t Tick) Milliseconds() int64 { return int64(t / millisecond) }
 // Limits bounds what the machine does. The zero value of a field means its default.
 type Limits struct {
 	Lease            Tick   // a lease lives this long without renewal; a worker too. Default 10 s
-	Gap              Tick   // of the time between two Times this much counts as silence of others. Default: all of it
+	MaxSilenceStep   Tick   // of the time between two Time events at most this much counts as silence of others. Default: all of it
 	Backoff          Tick   // before a task that was lost twice, or errored once, goes out again; doubles. Default 100 ms
 	MaxBackoff       Tick   // Default 5 s
 	MaxLosses        uint32 // of one task before its job fails: it seems to kill its workers. Default 30
@@ -34,7 +34,7 @@ type Limits struct {
 	MaxOutage        Tick   // of the store, before a job that needs it fails. Default 10 min
 	MaxRollbacks     uint32 // of a job without getting further, before it fails. Default 8
 	Straggler        Tick   // no second attempt at a task that runs for less. Default 2 s
-	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be made again
+	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be recomputed
 	MaxRunning       int    // jobs that run at once, others queue. Default 4
 	MaxQueued        int    // jobs that wait; more are refused. Default 100
 	KeepJobs         int    // ended jobs whose values are kept. Default 100
@@ -42,7 +42,7 @@ type Limits struct {
 	NeedShards       bool   // refuse jobs while no store shard is up
 	Checkpoints      bool   // emit SaveJob actions
 	Durable          bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
-	Shows            bool   // emit ShowWeights actions
+	Evaluations      bool   // emit EvaluateWeights actions
 	Digests          bool   // emit DigestWeights actions: a job is done when its weights are digested
 	CheckpointEvery  Tick   // least time between two of them. Default 10 s
 	CheckpointSweeps uint32 // least sweeps between two of them; 0: as each job says
@@ -51,7 +51,7 @@ type Limits struct {
 // WithDefaults fills the fields that are zero.
 func (l Limits) WithDefaults() Limits {
 	fill(&l.Lease, 10*second)
-	fill(&l.Gap, math.MaxInt64)
+	fill(&l.MaxSilenceStep, math.MaxInt64)
 	fill(&l.Backoff, 100*millisecond)
 	fill(&l.MaxBackoff, 5*second)
 	fill(&l.MaxLosses, 30)
@@ -75,8 +75,8 @@ func fill[T comparable](field *T, value T) {
 }
 
 // Machine is the state of all jobs and workers. It is pure: no clock, no I/O, no
-// goroutines; the shell calls Step from one goroutine at a time and carries out the
-// actions in their order.
+// goroutines; the caller calls Step from one goroutine at a time and executes the actions
+// in their order.
 type Machine struct {
 	limits        Limits
 	jobs          []*job // in order of submission
@@ -94,11 +94,11 @@ type Machine struct {
 	now Tick
 	out []Action
 
-	listened, struck Tick   // how long others could be heard when Time came last, and when that was
-	records, durable uint64 // how many were decided, and how many of them were durable then
+	listened, lastTick Tick   // how long others could be heard when Time came last, and when that was
+	records, durable   uint64 // how many were decided, and how many of them were durable then
 }
 
-// workerState is a registered worker. seen and pulse are not journaled: after a restart
+// workerState is a registered worker. seen and contact are not journaled: after a restart
 // every worker has a lease's time to be heard.
 type workerState struct {
 	id, name string
@@ -106,11 +106,11 @@ type workerState struct {
 	memory   uint64
 	draining bool
 	seen     Tick
-	pulse    pulse
+	contact  contact
 	done     uint64 // tasks; not journaled
 }
 
-// lease is a live attempt. pulse is not journaled, like workerState's.
+// lease is a live attempt. contact is not journaled, like workerState's.
 type lease struct {
 	job     *job
 	step    uint32
@@ -120,12 +120,12 @@ type lease struct {
 	batch   uint64 // epoch of the first lease of those handed out together
 	worker  string
 	granted Tick
-	pulse   pulse
-	called  bool // idle workers were told that it straggles
+	contact contact
+	woken   bool // idle workers were told that it straggles
 }
 
-// remaking says whether the lease is of a task of a past step.
-func (l *lease) remaking() bool { return l.job.step == nil || l.step != l.job.step.number }
+// recomputing says whether the lease is of a task of a past step.
+func (l *lease) recomputing() bool { return l.job.step == nil || l.step != l.job.step.number }
 
 // New is a machine without jobs or workers.
 func New(limits Limits) *Machine {
@@ -188,7 +188,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 			m.decide(Record{Kind: recordGone, Worker: e.Worker})
 		}
 	case RequestTask:
-		if e.Waits && m.alive(e.Worker) || m.hear(e.Worker) {
+		if e.Waits && m.alive(e.Worker) || m.heardFrom(e.Worker) {
 			m.grant(e.Worker, e.Most, false)
 			if m.worker(e.Worker).draining {
 				m.out = append(m.out, Dismissed{})
@@ -199,7 +199,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Report:
 		m.report(e)
 	case Time:
-		m.strike(e.Pending)
+		m.tick(e.Pending)
 		m.time()
 	case Cancel:
 		m.cancel(e)
@@ -207,8 +207,8 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 		m.saved(e)
 	case Loaded:
 		m.loaded(e)
-	case Shown:
-		m.shown(e)
+	case Evaluated:
+		m.evaluated(e)
 	case Digested:
 		m.digested(e)
 	case WeightsLost:
@@ -254,14 +254,14 @@ func (m *Machine) slots() int {
 	return n
 }
 
-// hear notes that a worker lives; an unknown one is refused.
-func (m *Machine) hear(id string) bool {
+// heardFrom notes that a worker lives; an unknown one is refused.
+func (m *Machine) heardFrom(id string) bool {
 	w := m.worker(id)
 	if w == nil {
 		m.refuse(ErrUnknownWorker)
 		return false
 	}
-	w.seen, w.pulse = m.now, m.heard()
+	w.seen, w.contact = m.now, m.contactNow()
 	return true
 }
 
@@ -285,13 +285,13 @@ func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 }
 
 func (m *Machine) renew(e Renew) {
-	if !m.hear(e.Worker) {
+	if !m.heardFrom(e.Worker) {
 		return
 	}
 	var lost []*taxonv1.LeaseId
 	for _, id := range e.Leases {
 		if l := m.held(e.Worker, id); l != nil {
-			l.pulse = m.heard()
+			l.contact = m.contactNow()
 		} else {
 			lost = append(lost, id)
 		}
@@ -302,11 +302,11 @@ func (m *Machine) renew(e Renew) {
 // report ends an attempt. A report under a lease that is no longer held changes nothing,
 // unless the very attempt was committed by an earlier copy of the report.
 func (m *Machine) report(e Report) {
-	if !m.hear(e.Worker) {
+	if !m.heardFrom(e.Worker) {
 		return
 	}
 	if l := m.held(e.Worker, e.Lease); l != nil {
-		m.conclude(l, e)
+		m.endAttempt(l, e)
 		m.out = append(m.out, Accepted{})
 	} else if m.committed(e) {
 		m.out = append(m.out, Accepted{})
@@ -330,8 +330,8 @@ func (m *Machine) committed(e Report) bool {
 	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.committed == e.Lease.GetAttempt()
 }
 
-// conclude decides what a report under a live lease means.
-func (m *Machine) conclude(l *lease, e Report) {
+// endAttempt decides what a report under a live lease means.
+func (m *Machine) endAttempt(l *lease, e Report) {
 	r := Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task, Epoch: l.epoch}
 	if want := len(l.job.plan.Sums); e.Error == "" && !e.Returned && len(e.Sums) != want {
 		e.Unfit, e.Error = true, fmt.Sprintf("it reports %d figures, the job's method has %d: it is of another version of taxon", len(e.Sums), want)
@@ -346,7 +346,7 @@ func (m *Machine) conclude(l *lease, e Report) {
 		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
 	case len(lostValues(e, l.job)) > 0:
-		m.missing(l, e)
+		m.recomputeLost(l, e)
 	case e.Unfit:
 		m.unfit(l, e)
 	case e.Deterministic:
@@ -356,8 +356,8 @@ func (m *Machine) conclude(l *lease, e Report) {
 			r.Loss, r.Reason = lossAway, e.Error
 			m.decide(r)
 		}
-	case l.remaking():
-		if j := l.job; j.findRemake(l.step, l.task).Errors+1 >= m.limits.MaxErrors {
+	case l.recomputing():
+		if j := l.job; j.findRecompute(l.step, l.task).Errors+1 >= m.limits.MaxErrors {
 			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, fails: %s", l.task, l.step, e.Error))
 			break
 		}

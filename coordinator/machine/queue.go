@@ -40,14 +40,14 @@ func (m *Machine) submit(e Submit) {
 		m.submitAgain(old, j)
 		return
 	}
-	if m.full() {
+	if m.refuseIfFull() {
 		return
 	}
-	if err := m.tooLarge(p, e.Replicas); err != nil {
+	if err := m.checkFits(p, e.Replicas); err != nil {
 		m.refuse(err)
 		return
 	}
-	shards, err := m.pin(e.Replicas)
+	shards, err := m.chooseShards(e.Replicas)
 	if err != nil {
 		m.refuse(err)
 		return
@@ -56,7 +56,7 @@ func (m *Machine) submit(e Submit) {
 	m.out = append(m.out, Submitted{Job: id})
 }
 
-// FreeID is the next id that no job has, and that is not to be avoided.
+// FreeID is the next "job-N" that no job has and that is not to be avoided.
 func (m *Machine) FreeID(avoid []string) string {
 	for n := m.lastJob + 1; ; n++ {
 		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil && !slices.Contains(avoid, id) {
@@ -65,8 +65,8 @@ func (m *Machine) FreeID(avoid []string) string {
 	}
 }
 
-// full refuses another job if the queue is.
-func (m *Machine) full() bool {
+// refuseIfFull refuses another job if the queue is.
+func (m *Machine) refuseIfFull() bool {
 	if m.openJobs() < m.limits.MaxRunning+m.limits.MaxQueued {
 		return false
 	}
@@ -94,10 +94,10 @@ func (m *Machine) submitCheckpoint(e SubmitCheckpoint) {
 		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
 		return
 	}
-	if m.full() {
+	if m.refuseIfFull() {
 		return
 	}
-	shards, err := m.pin(j.Replicas)
+	shards, err := m.chooseShards(j.Replicas)
 	if err != nil {
 		m.refuse(err)
 		return
@@ -106,8 +106,7 @@ func (m *Machine) submitCheckpoint(e SubmitCheckpoint) {
 	m.out = append(m.out, Submitted{Job: j.ID})
 }
 
-// resume queues a job again that was cancelled or failed, or is done by caps that others
-// take the place of.
+// resume queues a job again that was cancelled or failed, or that its old criteria have ended.
 func (m *Machine) resume(e Resume) {
 	j := m.find(e.Job)
 	r := Record{Kind: recordResume, Job: e.Job}
@@ -128,13 +127,13 @@ func (m *Machine) resume(e Resume) {
 		return
 	}
 	if !e.Criteria.empty() {
-		if err := j.mayGoOn(e.Criteria); err != nil {
+		if err := j.checkResume(e.Criteria); err != nil {
 			m.refuse(err)
 			return
 		}
 		r.Criteria = &e.Criteria
 	}
-	if !m.full() {
+	if !m.refuseIfFull() {
 		m.decide(r)
 	}
 }
@@ -143,7 +142,7 @@ func (m *Machine) resume(e Resume) {
 func (m *Machine) startQueued() {
 	running := 0
 	for _, j := range m.jobs {
-		if j.State == taxonv1.JobState_JOB_STATE_RUNNING && j.stage != stageDigest {
+		if j.inFlight() {
 			running++
 		}
 	}
@@ -158,7 +157,7 @@ func (m *Machine) startQueued() {
 	}
 }
 
-// cancel stops a job. Discarded, an ended one loses its values too.
+// cancel stops a job. With Discard its values are dropped, also those of an ended one.
 func (m *Machine) cancel(e Cancel) {
 	j := m.find(e.Job)
 	switch {
@@ -197,14 +196,14 @@ func (m *Machine) saved(e Saved) {
 	}
 }
 
-// shown lets a job go on whose weights have been evaluated.
-func (m *Machine) shown(e Shown) {
+// evaluated lets a job continue whose weights have been evaluated.
+func (m *Machine) evaluated(e Evaluated) {
 	j := m.find(e.Job)
 	switch {
 	case j == nil || j.stage != stageEvaluate: // cancelled meanwhile
 	case e.Err != "":
 		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.progress().Sweep, e.Err))
 	default:
-		m.decide(Record{Kind: recordShown, Job: j.ID})
+		m.decide(Record{Kind: recordEvaluated, Job: j.ID})
 	}
 }

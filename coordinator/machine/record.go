@@ -50,32 +50,32 @@ type Record struct {
 type recordKind string
 
 const (
-	recordSubmit   recordKind = "submit"   // Job queued with the specification Payload
-	recordRestore  recordKind = "restore"  // Job queued to go on from the state Payload
-	recordStart    recordKind = "start"    // Job runs; its next step is laid out
-	recordRegister recordKind = "register" // Worker joined
-	recordGone     recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)
-	recordGrant    recordKind = "grant"    // Task handed out to Worker under Epoch
-	recordDone     recordKind = "done"     // Task's attempt under Epoch committed
-	recordLost     recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
-	recordFail     recordKind = "fail"     // Job failed with Reason
-	recordTimeUp   recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
-	recordCancel   recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
-	recordCancelOK recordKind = "cancelled"
-	recordMissing  recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are made again
-	recordRollback recordKind = "rollback" // Job rests until its last checkpoint is loaded
-	recordRolled   recordKind = "rolled"   // Job goes on from the state Payload, or from its beginning
-	recordForget   recordKind = "forget"   // the ended Job is no longer known
-	recordNote     recordKind = "note"     // Reason goes into the Job's log, nothing else
-	recordDiscard  recordKind = "discard"  // the ended Job's values are dropped; Reason is why, in journals of this version
-	recordResume   recordKind = "reopen"   // the ended Job is queued again
-	recordDrain    recordKind = "drain"    // Worker gets no more tasks
-	recordShard    recordKind = "shard"    // store shard Worker is at address Name
-	recordUnshard  recordKind = "unshard"  // store shard Worker is no longer known
-	recordWeights  recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
-	recordShown    recordKind = "shown"    // Job's weights have been evaluated: it goes on
-	recordDigested recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
-	recordRecover  recordKind = "recover"  // the coordinator is back; the time since Last does not count
+	recordSubmit    recordKind = "submit"   // Job queued with the specification Payload
+	recordRestore   recordKind = "restore"  // Job queued to go on from the state Payload
+	recordStart     recordKind = "start"    // Job runs; its next step is laid out
+	recordRegister  recordKind = "register" // Worker joined
+	recordGone      recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)
+	recordGrant     recordKind = "grant"    // Task handed out to Worker under Epoch
+	recordDone      recordKind = "done"     // Task's attempt under Epoch committed
+	recordLost      recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
+	recordFail      recordKind = "fail"     // Job failed with Reason
+	recordTimeUp    recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
+	recordCancel    recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
+	recordCancelOK  recordKind = "cancelled"
+	recordMissing   recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are recomputed
+	recordRollback  recordKind = "rollback" // Job waits until its last checkpoint is loaded
+	recordRolled    recordKind = "rolled"   // Job continues from the state Payload, or from its beginning
+	recordForget    recordKind = "forget"   // the ended Job is no longer known
+	recordNote      recordKind = "note"     // Reason goes into the Job's log, nothing else
+	recordDiscard   recordKind = "discard"  // the ended Job's values are dropped; Reason is why, in journals of this version
+	recordResume    recordKind = "reopen"   // the ended Job is queued again
+	recordDrain     recordKind = "drain"    // Worker gets no more tasks
+	recordShard     recordKind = "shard"    // store shard Worker is at address Name
+	recordUnshard   recordKind = "unshard"  // store shard Worker is no longer known
+	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
+	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues
+	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
+	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
 // loss says how an attempt was lost.
@@ -85,7 +85,7 @@ const (
 	lossReturned loss = iota // given back by a worker that leaves: costs nothing
 	lossExpired              // the lease ran out, or its worker is gone
 	lossError                // the worker reported an error that need not come again
-	lossValue                // a value that it reads is missing: made again first
+	lossValue                // a value that it reads is missing: it is recomputed first
 	lossAway                 // the store was away
 )
 
@@ -110,7 +110,7 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, pulse: m.told()})
+		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, contact: m.contactAtRecord()})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)
@@ -142,7 +142,7 @@ func (m *Machine) apply(r *Record) error {
 		}
 		j.used, j.Digest = m.leastUsed(j), nil
 		j.note(r.At, levelInfo, "started")
-		m.begin(j, r.At)
+		m.startSteps(j, r.At)
 	case recordGrant:
 		return m.applyGrant(j, r)
 	case recordDone:
@@ -176,7 +176,7 @@ func (m *Machine) apply(r *Record) error {
 			j.note(r.At, levelInfo, "its values are dropped: %s", r.Reason)
 		}
 		return j.compact()
-	case recordShown:
+	case recordEvaluated:
 		if j.stage != stageEvaluate {
 			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
 		}
@@ -186,7 +186,7 @@ func (m *Machine) apply(r *Record) error {
 		m.revoke(j, r.At)
 		j.enter(stageSave, r.At)
 		j.note(r.At, levelInfo, "cancelled; its checkpoint is being written")
-		j.step, j.remakes = nil, nil
+		j.step, j.recomputes = nil, nil
 	case recordCancelOK:
 		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
 	default:
@@ -271,8 +271,8 @@ func (m *Machine) applyRecover(r *Record) {
 
 func (m *Machine) applyGrant(j *job, r *Record) error {
 	l := &lease{job: j, step: r.Step, task: r.Task, epoch: r.Epoch, batch: cmp.Or(r.Batch, r.Epoch),
-		worker: r.Worker, granted: r.At, pulse: m.told()}
-	switch again := j.findRemake(r.Step, r.Task); {
+		worker: r.Worker, granted: r.At, contact: m.contactAtRecord()}
+	switch again := j.findRecompute(r.Step, r.Task); {
 	case again != nil && j.past(r.Step) != nil:
 		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
 	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) || j.step.tasks[r.Task].state >= taskDone:
@@ -292,7 +292,7 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 		l.attempt = t.attempt
 	}
 	m.lastEpoch = r.Epoch
-	m.hold(l)
+	m.addLease(l)
 	return nil
 }
 
@@ -308,14 +308,14 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}
-	if l.remaking() {
-		m.remade(j, l, r.At)
+	if l.recomputing() {
+		m.recomputed(j, l, r.At)
 		return nil
 	}
 	s := j.step
 	t := &s.tasks[r.Task]
 	s.finished(r.Task, (r.At - l.granted).Seconds(), r.CPU)
-	m.drop(l, r.At)
+	m.endLease(l, r.At)
 	if t.live > 1 {
 		m.revokeDuplicates(j, l.step, l.task)
 	}
@@ -323,7 +323,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	t.committed, t.epoch, t.worker = l.attempt, l.epoch, l.worker
 	s.live--
 	s.done++
-	j.remember(t, r.Task)
+	j.noteRun(t, r.Task)
 	m.out = append(m.out, Changed{})
 	if s.done == len(s.tasks) {
 		m.commitStep(j, r.At)
@@ -340,16 +340,16 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 	return nil
 }
 
-// loseTask takes a task back from its attempt and puts it up again, after a back-off
-// that doubles with each loss but the first.
+// loseTask takes a task back from its attempt. It waits again, for a back-off that doubles with
+// each loss but the first.
 func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
-	if l.remaking() {
-		m.loseRemake(l, how, at)
+	if l.recomputing() {
+		m.loseRecompute(l, how, at)
 		return
 	}
 	s := l.job.step
 	t := &s.tasks[l.task]
-	m.drop(l, at)
+	m.endLease(l, at)
 	switch how {
 	case lossExpired:
 		t.losses++
@@ -374,8 +374,8 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
 }
 
-// hold notes a live lease.
-func (m *Machine) hold(l *lease) {
+// addLease notes a live lease.
+func (m *Machine) addLease(l *lease) {
 	m.leases[l.epoch] = l
 	if l.job.batches == nil {
 		l.job.batches = map[uint64]int{}
@@ -383,9 +383,9 @@ func (m *Machine) hold(l *lease) {
 	l.job.batches[l.batch]++
 }
 
-// drop forgets a live lease. A batch has taken one slot, however many tasks it holds.
-func (m *Machine) drop(l *lease, at Tick) {
-	if !planted("keep lost leases") || !m.silent(&l.pulse) {
+// endLease forgets a live lease. A batch counts as one slot, however many tasks it holds.
+func (m *Machine) endLease(l *lease, at Tick) {
+	if !planted("keep lost leases") || !m.silent(&l.contact) {
 		delete(m.leases, l.epoch)
 	}
 	if l.job.batches[l.batch]--; l.job.batches[l.batch] == 0 {
@@ -398,15 +398,15 @@ func (m *Machine) drop(l *lease, at Tick) {
 func (m *Machine) revoke(j *job, at Tick) {
 	for _, l := range m.leases {
 		if l.job == j {
-			m.drop(l, at)
+			m.endLease(l, at)
 		}
 	}
 }
 
-// remember notes how long a task took and who has its state in cache.
-func (j *job) remember(t *task, n uint32) {
+// noteRun notes how long a task took and who has its state in cache.
+func (j *job) noteRun(t *task, n uint32) {
 	if p, i := j.step.part(n); p.Timed {
-		j.took[p.Items][i] = history{t.cpu, t.worker}
+		j.lastRuns[p.Items][i] = history{t.cpu, t.worker}
 	}
 }
 
@@ -422,9 +422,9 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	}
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts
-	if s.Show && m.limits.Shows {
+	if s.Show && m.limits.Evaluations {
 		j.enter(stageEvaluate, at)
-		m.out = append(m.out, j.showWeights(), Changed{})
+		m.out = append(m.out, j.evaluateWeights(), Changed{})
 		return
 	}
 	m.closeStep(j, at)
@@ -446,7 +446,7 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	j.Values = j.published(s, result, s.place)
 	if m.limits.KeepInputs {
 		j.keepPast(s, j.lastAttempts)
-		m.dropRemakes(j, at)
+		m.dropRecomputes(j, at)
 	}
 	if s.Emit {
 		j.FinalStep, j.FinalAttempts = s.number, j.lastAttempts
@@ -461,20 +461,20 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	}
 }
 
-// published are the job's values once a step is committed: what it has written takes the place
-// of the last version, at the places given, and that of the one before. The job's own stay.
+// published are the job's values after a step is committed: what the step wrote, at the places
+// given, becomes the last version, and the last one the one before. The job itself is unchanged.
 func (j *job) published(s *step, result method.Outcome, place func(n uint32) taxonv1.Place) values {
 	out := maps.Clone(j.Values)
 	for k := range s.parts {
 		p := &s.parts[k]
 		for _, name := range p.Writes {
 			family := j.plan.Value(name)
-			if slices.Contains(result.Drop, name) || family.Whole && s.left > 0 {
+			if slices.Contains(result.Drop, name) || family.Whole && s.abandoned > 0 {
 				continue
 			}
 			next := slices.Clone(out[name][0])
 			for i := range p.Count {
-				if n := p.begin + i; s.tasks[n].state != taskLeft {
+				if n := p.begin + i; s.tasks[n].state != taskAbandoned {
 					next[p.First+i] = place(n)
 				}
 			}
@@ -505,7 +505,7 @@ func (j *job) logSweep(s *step, result method.Outcome, at Tick) {
 	j.log.add(logLine{At: at, Level: levelInfo, Text: text, Sweep: sweep, Step: s.number})
 }
 
-// openStep lays out the step that the outer iteration stands at, or ends the job.
+// openStep lays out the driver's next step, or ends the job.
 func (m *Machine) openStep(j *job, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
 	next, more := j.driver.Next()
@@ -517,7 +517,7 @@ func (m *Machine) openStep(j *job, at Tick) {
 	j.step = newStep(j, next, m.alive, m.slots())
 }
 
-// failJob ends a job with an error. What its last committed step left stays, so that it
+// failJob ends a job with an error. The values of its last committed step are kept, so that it
 // can be resumed when the cause is gone.
 func (m *Machine) failJob(j *job, reason string, at Tick) {
 	if f := j.Failed; f != nil {
@@ -530,19 +530,19 @@ func (m *Machine) failJob(j *job, reason string, at Tick) {
 	j.Error = reason
 }
 
-// endJob closes a job and lets the next one start. What the step under way has written
-// goes; numbers of steps are never used again, so nothing written late is ever read.
+// endJob closes a job and lets the next one start. What the step under way has written is
+// dropped. Numbers of steps are never used again, so nothing written late is ever read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
 	j.enter(stageTrain, at)
 	j.Spent = j.spentAt(at)
 	j.State, j.step, j.Ended = state, nil, at
-	j.remakes, j.awaySince, j.awayWhy = nil, 0, ""
+	j.recomputes, j.awaySince, j.awayWhy = nil, 0, ""
 	switch state {
 	case taxonv1.JobState_JOB_STATE_DONE:
-		j.Past, j.Remakes = nil, nil
+		j.Past, j.Recomputes = nil, nil
 		j.note(at, levelInfo, "done")
-		if b := j.better(); b != nil {
+		if b := j.betterSweep(); b != nil {
 			j.note(at, levelWarn, "the weights have gap %.3g, and sweep %d had %.3g: the time was up in the midst of a later one, a little more does better",
 				j.progress().Certificate.Gap, b.Sweep, b.Certificate.Gap)
 		}

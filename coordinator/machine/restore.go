@@ -9,26 +9,27 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// A snapshot can be put onto another cluster than the one that took it, with any number of
-// shards: the state names values by step, task and attempt, never by place. On the cluster
-// of its own it takes the place of the job as it failed or was cancelled there, so that a
-// job whose shard is lost for good goes on over those that are left.
+// A snapshot of a job can be restored on another cluster than its own, with any number of
+// shards: its state names values by step, task and attempt, never by shard. On its own cluster
+// it replaces the job there, if that has failed or was cancelled. So a job whose shard is lost
+// for good continues on the others.
 
 // SavedState is what a checkpoint's state says of its job.
 type SavedState struct {
 	Job      string
 	Spec     *taxonv1.JobSpec
-	Sweep    uint32 // highest committed
-	Replicas uint32 // copies of each value that it had; 0: one
+	Sweep    uint32   // highest committed
+	Replicas uint32   // copies of each value that it had; 0: one
+	Keep     []uint32 // the steps whose values it refers to, ascending
 }
 
-// ReadState reads a state that a Checkpointer was given. It checks no more than its form.
+// ReadState reads the state of a SaveJob action. One of another version is refused. Pure.
 func ReadState(state []byte) (*SavedState, error) {
-	var s jobState
-	if err := json.Unmarshal(state, &s); err != nil {
-		return nil, fmt.Errorf("job state: %w", err)
+	s, err := readState(state)
+	if err != nil {
+		return nil, err
 	}
-	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas}
+	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas, Keep: (&job{jobState: s}).keepSteps()}
 	if err := proto.Unmarshal(s.Spec, out.Spec); err != nil {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
@@ -44,7 +45,7 @@ func SameJob(a, b []byte) bool {
 	return one.ID == other.ID && one.Submitted == other.Submitted && sameSpec(one.Spec, other.Spec)
 }
 
-// restore queues a job that goes on from a state whose values lie on the shards named.
+// restore queues a job that continues from a state whose values lie on the shards named.
 func (m *Machine) restore(e Restore) {
 	if e.revived == nil {
 		var err error
@@ -58,18 +59,18 @@ func (m *Machine) restore(e Restore) {
 		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrNotResumable))
 		return
 	}
-	if err := m.replaceable(j); err != nil {
+	if err := m.checkReplace(j); err != nil {
 		m.refuse(err)
 		return
 	}
-	if m.full() {
+	if m.refuseIfFull() {
 		return
 	}
-	if err := m.tooLarge(j.prepared, e.Replicas); err != nil {
+	if err := m.checkFits(j.prepared, e.Replicas); err != nil {
 		m.refuse(err)
 		return
 	}
-	if err := m.pinned(e.Shards, e.Replicas); err != nil {
+	if err := m.checkShards(e.Shards, e.Replicas); err != nil {
 		m.refuse(fmt.Errorf("job %s: %w", j.ID, err))
 		return
 	}
@@ -77,8 +78,8 @@ func (m *Machine) restore(e Restore) {
 	m.out = append(m.out, Submitted{Job: j.ID})
 }
 
-// replaceable says why a restored job may not take the place of one that is there.
-func (m *Machine) replaceable(j *job) error {
+// checkReplace says why a restored job may not take the place of one that is there.
+func (m *Machine) checkReplace(j *job) error {
 	switch old := m.find(j.ID); {
 	case old == nil:
 	case !sameSpec(old.Spec, j.Spec) && !old.Dropped:
@@ -91,8 +92,8 @@ func (m *Machine) replaceable(j *job) error {
 	return nil
 }
 
-// pinned checks the shards that a restored job's values lie on.
-func (m *Machine) pinned(ids []string, replicas uint32) error {
+// checkShards checks the shards that a restored job's values lie on.
+func (m *Machine) checkShards(ids []string, replicas uint32) error {
 	seen := map[string]bool{}
 	for _, id := range ids {
 		if s := m.shard(id); s == nil || !s.up {
@@ -107,7 +108,7 @@ func (m *Machine) pinned(ids []string, replicas uint32) error {
 	case len(ids) == 0:
 		return ErrNoShards
 	case int(n) > len(ids):
-		return tooFew(int(n), len(ids))
+		return errFewShards(int(n), len(ids))
 	}
 	return nil
 }

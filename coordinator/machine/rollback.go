@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// A job whose committed values are lost for good goes back to its last checkpoint, or to
-// its beginning: the data is all that a job cannot make itself. Its result keeps its
-// bytes, as they never depended on when things were computed.
+// A job whose committed values can't be recomputed goes back to its last checkpoint, or to its
+// beginning. Its final bytes are the same, as they never depend on when things were computed.
 
-// rollBack takes a job's tasks away and asks for its last checkpoint.
+// rollBack takes a job's tasks back and asks for its last checkpoint.
 func (m *Machine) rollBack(j *job, reason string) {
 	if j.Futile >= m.limits.MaxRollbacks {
 		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times without getting further: look after the store, then resume the job", reason, j.Futile))
@@ -28,13 +27,13 @@ func (m *Machine) applyRollback(j *job, r *Record) {
 	j.note(r.At, levelWarn, "rolls back: %s", r.Reason)
 	m.revoke(j, r.At)
 	j.enter(stageRollBack, r.At)
-	j.step, j.remakes = nil, nil
+	j.step, j.recomputes = nil, nil
 	j.Rollbacks++
 	j.Futile++
 	m.out = append(m.out, Changed{})
 }
 
-// loaded goes on from what was loaded of a job's last checkpoint.
+// loaded continues from a job's last checkpoint.
 func (m *Machine) loaded(e Loaded) {
 	j := m.find(e.Job)
 	if j == nil || j.stage != stageRollBack { // cancelled meanwhile
@@ -59,8 +58,8 @@ func (m *Machine) loaded(e Loaded) {
 	m.decide(Record{Kind: recordRolled, Job: j.ID, Payload: e.State})
 }
 
-// applyRolled puts a job back to a checkpoint's state, or to its beginning. What users
-// have been told stays: the trace, the highest committed sweep. Step numbers go on rising.
+// applyRolled puts a job back to a checkpoint's state, or to its beginning. What users have been
+// told stays: the trace, the highest committed sweep. Step numbers never fall.
 func (m *Machine) applyRolled(j *job, r *Record) error {
 	var back *job
 	var err error
@@ -81,7 +80,7 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
 		j.StepNo = back.StepNo
 	}
-	j.FinalStep, j.FinalAttempts, j.Remakes = 0, nil, nil
+	j.FinalStep, j.FinalAttempts, j.Recomputes = 0, nil, nil
 	j.lastCommitted, j.lastAttempts = 0, nil
 	j.Lost = false
 	j.enter(stageTrain, r.At)
@@ -92,9 +91,8 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	return nil
 }
 
-// outage decides what it means that a task could not reach the store, or that this has no
-// room: it is tried again for Limits.MaxOutage without any success of its job, then the job
-// fails, resumable.
+// outage handles a task that could not reach the store, or found it full: it is tried again,
+// until no task of its job has succeeded for Limits.MaxOutage. Then the job fails, resumable.
 func (m *Machine) outage(l *lease, e Report) bool {
 	j := l.job
 	away := m.listening() - j.awaySince

@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 // followed by a line of four dashes and the actions that the machine answers with, up to
 // an empty line. Lines that begin with # are comments. Commands (L is a lease's epoch):
 //
-//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D shows=1 digests=1   before all others
+//	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D evaluations=1 digests=1   before all others
 //	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X] [eval_every=N]
 //	register | ask W | leave W | renew W L... | cancel JOB
 //	restart [+D]         kills the coordinator; D is the time that it is down
@@ -32,10 +32,10 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	report W L next      reports success and asks for another task in one call
 //	time +D              lets D pass and the clock strike
 //	saved JOB [final] [error TEXT]
-//	shown JOB [error TEXT]
+//	evaluated JOB [error TEXT]
 //	digested JOB SUM | digested JOB later TEXT | digested JOB error TEXT
 //	weights JOB TEXT     the job's weights are lost
-//	reopen JOB [max_sweeps=N] [max_seconds=X] [gap=X]
+//	resume JOB [max_sweeps=N] [max_seconds=X] [gap=X]
 //	discard JOB | drain W | shard ID ADDR [empty] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
 //	report W L unfit TEXT
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
@@ -147,7 +147,7 @@ func (s *scene) command(words []string) {
 			e.Memory = uint64(s.number(args[0]))
 		}
 		s.do(e)
-	case "reopen":
+	case "resume":
 		s.do(machine.Resume{Job: args[0], Criteria: s.caps(args[1:])})
 	case "discard":
 		s.do(machine.Cancel{Job: args[0], Discard: true})
@@ -214,8 +214,8 @@ func (s *scene) command(words []string) {
 			e.Err = strings.Join(args[2:], " ")
 		}
 		s.do(e)
-	case "shown":
-		e := machine.Shown{Job: args[0]}
+	case "evaluated":
+		e := machine.Evaluated{Job: args[0]}
 		if len(args) > 1 {
 			e.Err = strings.Join(args[2:], " ")
 		}
@@ -294,8 +294,8 @@ func (s *scene) setLimits(args []string) {
 			s.limits.NeedShards = true
 		case "digests":
 			s.limits.Digests = true
-		case "shows":
-			s.limits.Shows = true
+		case "evaluations":
+			s.limits.Evaluations = true
 		default:
 			s.t.Fatalf("unknown limit %q", key)
 		}
@@ -444,7 +444,7 @@ func (s *scene) finish(args []string) {
 				s.say("%s", describeStep(lease, a))
 			case machine.SaveJob:
 				s.say("%s", describe(a))
-			case machine.ShowWeights, machine.DigestWeights, machine.Ended:
+			case machine.EvaluateWeights, machine.DigestWeights, machine.Ended:
 				s.say("%s", describe(a))
 				ended = true
 			}
@@ -542,8 +542,8 @@ func describe(a machine.Action) string {
 		return fmt.Sprintf("save %s sweep %d with steps %v", a.Job, a.Sweep, a.Keep)
 	case machine.DigestWeights:
 		return "digest " + a.Job
-	case machine.ShowWeights:
-		return fmt.Sprintf("show %s sweep %d step %d attempts %v", a.Job, a.Sweep, a.Step, a.Attempts)
+	case machine.EvaluateWeights:
+		return fmt.Sprintf("evaluate %s sweep %d step %d attempts %v", a.Job, a.Sweep, a.Step, a.Attempts)
 	case machine.Ended:
 		return fmt.Sprintf("ended %s %s", a.Job, strings.ToLower(strings.TrimPrefix(a.State.String(), "JOB_STATE_")))
 	}

@@ -30,12 +30,12 @@ func (m *Machine) leastUsed(but *job) float64 {
 	return least
 }
 
-// grant hands a task, or as many short ones as most allows, to a worker: of the running
-// job that takes the fewest slots and has one waiting; among equals of the one that has had
-// the fewest slot-seconds, then of the oldest. So each running job has its share of the
-// slots at any time, and over time, too, where there are fewer slots than jobs. What waits
-// for nobody may still straggle. A slot that asks ahead gets what can be spared, see spare.
-// A job that waits for a shard gets no slot: its tasks would only wait there.
+// grant hands a worker a task, or several short ones, at most so many. It takes the running
+// job that holds the fewest slots and has a task waiting; among equals the one that has used
+// the fewest slot-seconds, then the oldest. So each job has its share of the slots, over time
+// also where there are fewer slots than jobs. If nothing waits, a straggler may get a second
+// attempt. With ahead the slot has work still, and gets only what others can spare (see spare).
+// A job that waits for a shard gets no slot.
 func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	w := m.worker(worker)
 	if w.draining {
@@ -44,7 +44,7 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	var few [8]*job
 	candidates := few[:0]
 	for _, j := range m.jobs {
-		if j.running() && (len(j.remakes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.suits(j, w) && m.blocked(j) == nil {
+		if j.running() && (len(j.recomputes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.suits(j, w) && m.blocked(j) == nil {
 			candidates = append(candidates, j)
 		}
 	}
@@ -52,11 +52,11 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 		return cmp.Or(len(a.batches)-len(b.batches), cmp.Compare(a.used, b.used))
 	})
 	for _, j := range candidates {
-		if ahead && (len(j.remakes) > 0 || !j.step.spare(m.slots())) {
+		if ahead && (len(j.recomputes) > 0 || !j.step.spare(m.slots())) {
 			continue
 		}
-		if len(j.remakes) > 0 { // others may need what is made again
-			if r := j.dueRemake(m.now); r != nil {
+		if len(j.recomputes) > 0 { // others may need what is made again
+			if r := j.dueRecompute(m.now); r != nil {
 				m.handOut(j, r.Step, r.Task, worker, 0)
 				return
 			}
@@ -86,7 +86,7 @@ func (m *Machine) handOut(j *job, number, n uint32, worker string, batch uint64)
 	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch, Batch: batch})
 	s := j.step
 	if number != s.number {
-		s = j.past(number).bringBack()
+		s = j.past(number).step()
 		s.tasks[n].epoch = epoch
 	}
 	m.out = append(m.out, Grant{Lease: s.lease(j, n)})
@@ -102,17 +102,17 @@ func (m *Machine) epochs() []uint64 {
 	return out
 }
 
-// time lets the clock strike: silent workers, expired leases, tasks whose back-off is
-// over, jobs whose time is up.
+// time handles what follows from the time alone: silent workers, expired leases, tasks whose
+// back-off is over, jobs whose time is up.
 func (m *Machine) time() {
 	for _, w := range slices.Clone(m.workers) {
-		if m.silent(&w.pulse) {
+		if m.silent(&w.contact) {
 			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "silent"})
 		}
 	}
-	m.missShards()
+	m.loseSilentShards()
 	for _, e := range m.epochs() {
-		if l := m.leases[e]; l != nil && m.silent(&l.pulse) {
+		if l := m.leases[e]; l != nil && m.silent(&l.contact) {
 			m.decide(Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task,
 				Epoch: e, Loss: lossExpired, Reason: "lease expired"})
 		}
@@ -126,7 +126,7 @@ func (m *Machine) time() {
 		}
 		m.checkLosses(j)
 		if j.running() {
-			m.missStore(j)
+			m.checkStores(j)
 		}
 	}
 	m.wakeIdle()
@@ -139,7 +139,7 @@ func (m *Machine) checkLosses(j *job) {
 	if j.step == nil { // its time was up, or it has failed
 		return
 	}
-	for _, r := range j.remakes {
+	for _, r := range j.recomputes {
 		if r.Losses > m.limits.MaxLosses {
 			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, lost its worker %d times", r.Task, r.Step, r.Losses))
 			return

@@ -14,20 +14,20 @@ const maxShards = 1024
 
 // Errors about store shards.
 var (
-	ErrNoShards  = errors.New("no store shard is up: start one (taxon store)")
-	ErrFewShards = errors.New("start more shards, or ask for fewer replicas")
-	ErrTwin      = errors.New("another store shard of this id is up")
-	ErrBadMember = errors.New("bad registration")
-	ErrKeepShard = errors.New("it can't be forgotten")
+	ErrNoShards       = errors.New("no store shard is up: start one (taxon store)")
+	ErrFewShards      = errors.New("start more shards, or ask for fewer replicas")
+	ErrDuplicateShard = errors.New("another store shard of this id is up")
+	ErrBadMember      = errors.New("bad registration")
+	ErrShardInUse     = errors.New("it can't be forgotten")
 )
 
 // shardState is a store shard that has joined. Id and address are journaled; what is
-// heard of it is not: after a restart every shard has a lease's time to be heard.
+// heard of it is not: after a restart every shard has the time of a lease to be heard.
 type shardState struct {
 	id, addr  string
 	heard     JoinShard // what it told last
 	seen      Tick
-	pulse     pulse
+	contact   contact
 	up, empty bool
 	rival     string // address at which another process wants to be the shard; "": none
 	twin      bool   // the shard was heard after its rival: both live
@@ -53,7 +53,7 @@ func (m *Machine) joinShard(e JoinShard) {
 		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards))
 		return
 	}
-	if err := m.contest(e); err != nil {
+	if err := m.checkRival(e); err != nil {
 		m.refuse(err)
 		return
 	}
@@ -62,23 +62,23 @@ func (m *Machine) joinShard(e JoinShard) {
 	}
 	s := m.shard(e.ID)
 	if !s.up || s.empty != e.Empty {
-		m.newsOfShards()
+		m.shardsChanged()
 		m.out = append(m.out, Wake{}) // jobs may have waited for it
 	}
 	s.twin = s.rival != ""
-	s.up, s.empty, s.seen, s.pulse, s.heard = true, e.Empty, m.now, m.heard(), e
+	s.up, s.empty, s.seen, s.contact, s.heard = true, e.Empty, m.now, m.contactNow(), e
 }
 
-// contest says why a process may not be a shard that is up at another address. A shard that
-// moved is let in when its old process has not been heard for longer than a heartbeat; where
-// that is heard again, one is a copy of the other's folder, and whoever came later must end.
-func (m *Machine) contest(e JoinShard) error {
+// checkRival says why a process may not be a shard that is up at another address. A shard that
+// has moved is accepted when its old process was silent for longer than a heartbeat. If that is
+// heard again, one folder is a copy of the other, and the process that came later must end.
+func (m *Machine) checkRival(e JoinShard) error {
 	s := m.shard(e.ID)
 	if s == nil || s.addr == e.Addr {
 		return nil
 	}
 	beat := m.limits.Lease / 3
-	if !s.up || m.listening()-s.pulse.at > beat+beat/4 {
+	if !s.up || m.listening()-s.contact.at > beat+beat/4 {
 		s.rival, s.twin = "", false
 		return nil
 	}
@@ -86,7 +86,7 @@ func (m *Machine) contest(e JoinShard) error {
 		s.rival, s.twin = e.Addr, false
 	}
 	if s.twin {
-		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrTwin, s.addr)
+		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrDuplicateShard, s.addr)
 	}
 	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
 }
@@ -95,21 +95,21 @@ func (m *Machine) contest(e JoinShard) error {
 func (m *Machine) leaveShard(id string) {
 	if s := m.shard(id); s != nil && s.up {
 		s.up = false
-		m.newsOfShards()
+		m.shardsChanged()
 	}
 }
 
-// forgetShard takes a shard out of the list. Should it come back with its folder, it joins
-// anew, and jobs find their values on it again.
+// forgetShard takes a shard out of the list. If it comes back with its folder it joins again,
+// and jobs find their values on it.
 func (m *Machine) forgetShard(e ForgetShard) {
 	s, jobs := m.shard(e.ID), m.jobsOn(e.ID)
 	switch {
 	case s == nil:
 		m.refuse(fmt.Errorf("store shard %s: %w", e.ID, ErrUnknownMember))
 	case s.up:
-		m.refuse(fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrKeepShard))
+		m.refuse(fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrShardInUse))
 	case len(jobs) > 0 && !e.Force:
-		m.refuse(fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrKeepShard, strings.Join(jobs, ", ")))
+		m.refuse(fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrShardInUse, strings.Join(jobs, ", ")))
 	default:
 		m.decide(Record{Kind: recordUnshard, Worker: e.ID})
 	}
@@ -121,7 +121,7 @@ func (m *Machine) applyUnshard(r *Record) error {
 		return fmt.Errorf("record unshard names store shard %q, which is not known", r.Worker)
 	}
 	m.shards = slices.DeleteFunc(m.shards, func(k *shardState) bool { return k == s })
-	m.newsOfShards()
+	m.shardsChanged()
 	return nil
 }
 
@@ -139,19 +139,19 @@ func (m *Machine) jobsOn(shard string) []string {
 	return out
 }
 
-// missShards takes shards down that were silent for a lease.
-func (m *Machine) missShards() {
+// loseSilentShards marks shards as down that were silent for a lease.
+func (m *Machine) loseSilentShards() {
 	for _, s := range m.shards {
-		if s.up && m.silent(&s.pulse) {
+		if s.up && m.silent(&s.contact) {
 			s.up = false
-			m.newsOfShards()
+			m.shardsChanged()
 		}
 	}
 }
 
-// newsOfShards raises the version that workers compare. It follows the clock, so that it
+// shardsChanged raises the version that workers compare. It follows the clock, so that it
 // rises over restarts too.
-func (m *Machine) newsOfShards() {
+func (m *Machine) shardsChanged() {
 	m.shardsVersion = max(m.shardsVersion+1, uint64(m.now))
 	m.out = append(m.out, Changed{})
 }
@@ -165,8 +165,8 @@ func (m *Machine) applyShard(r *Record) {
 	s.addr, s.seen, s.up = r.Name, r.At, false
 }
 
-// pin chooses the shards of a new job: those that are up, in order of joining.
-func (m *Machine) pin(replicas uint32) ([]string, error) {
+// chooseShards chooses the shards of a new job: those that are up, in order of joining.
+func (m *Machine) chooseShards(replicas uint32) ([]string, error) {
 	var ids []string
 	for _, s := range m.shards {
 		if s.up {
@@ -177,13 +177,13 @@ func (m *Machine) pin(replicas uint32) ([]string, error) {
 	case m.limits.NeedShards && len(ids) == 0:
 		return nil, ErrNoShards
 	case len(ids) > 0 && int(n) > len(ids):
-		return nil, tooFew(int(n), len(ids))
+		return nil, errFewShards(int(n), len(ids))
 	}
 	return ids, nil
 }
 
-// tooFew says that the shards that are up can't hold so many copies.
-func tooFew(replicas, up int) error {
+// errFewShards says that the shards that are up can't hold so many copies.
+func errFewShards(replicas, up int) error {
 	if up == 1 {
 		return fmt.Errorf("%d copies of each value need as many store shards, 1 is up: %w", replicas, ErrFewShards)
 	}
@@ -235,7 +235,7 @@ func (s *shardState) message() *taxonv1.Shard {
 		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve}
 }
 
-// blocked names the shards without which a job can't go on: those that are away, if they are
+// blocked names the shards without which a job can't continue: those that are away, if they are
 // so many that some values have no copy elsewhere.
 func (m *Machine) blocked(j *job) []string {
 	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
@@ -244,9 +244,9 @@ func (m *Machine) blocked(j *job) []string {
 	return nil
 }
 
-// missStore fails a running job whose shards have been away for Limits.MaxOutage, and at once
+// checkStores fails a running job whose shards have been away for Limits.MaxOutage, and at once
 // one whose shards were forgotten. It can be resumed, when they are back with their folders.
-func (m *Machine) missStore(j *job) {
+func (m *Machine) checkStores(j *job) {
 	away := m.blocked(j)
 	if away == nil {
 		return

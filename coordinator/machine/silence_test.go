@@ -15,7 +15,7 @@ type hall struct {
 }
 
 func newHall(t *testing.T) *hall {
-	h := &hall{t, New(Limits{NeedShards: true, Gap: second, Lease: 8 * second}), 1000 * second}
+	h := &hall{t, New(Limits{NeedShards: true, MaxSilenceStep: second, Lease: 8 * second}), 1000 * second}
 	h.strike(0, 0)
 	h.do(JoinShard{ID: "a", Addr: "h:1"})
 	h.do(Submit{ID: "j", Spec: methodtest.WordNetLike(1600, 100)})

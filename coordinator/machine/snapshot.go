@@ -44,7 +44,7 @@ type jobSnapshot struct {
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
 	Again         []uint32       `json:",omitempty"`
 	Log           jobLog
-	Remaking      []remake `json:",omitempty"`
+	Recomputing   []recompute `json:"Remaking,omitempty"`
 }
 
 // stage is the stage that the job was in.
@@ -67,7 +67,7 @@ type taskSnapshot struct {
 	Attempt   uint32      `json:",omitempty"`
 	Committed uint32      `json:",omitempty"` // 0 of a done task: its last attempt
 	Away      uint32      `json:",omitempty"`
-	Cut       bool        `json:",omitempty"`
+	Late      bool        `json:"Cut,omitempty"`
 	Epoch     uint64      `json:",omitempty"`
 	Worker    string      `json:",omitempty"`
 	NotBefore Tick        `json:",omitempty"`
@@ -87,8 +87,8 @@ type leaseSnapshot struct {
 	Worker  string
 }
 
-// Snapshot serialises the machine. Volatile state (when workers were heard, what tasks
-// took) is left out: it bears on the order of work, never on results.
+// Snapshot serialises the machine. Volatile state (when workers were heard, how long tasks
+// took) is left out: it affects the order of work, never results.
 func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
@@ -120,14 +120,14 @@ func (j *job) snapshot() jobSnapshot {
 	s := jobSnapshot{Job: j.encode(), Since: j.since, ShownAt: j.pausedAt,
 		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack, Digesting: j.stage == stageDigest,
 		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
-		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Remaking: j.remakes}
+		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Recomputing: j.recomputes}
 	if j.step == nil {
 		return s
 	}
 	s.Again = j.step.queue.again
 	for i := range j.step.tasks {
 		t := &j.step.tasks[i]
-		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Cut: t.cut, Epoch: t.epoch, Worker: t.worker,
+		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Late: t.late, Epoch: t.epoch, Worker: t.worker,
 			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
 		if t.state == taskDone {
 			k.Sums = t.sums
@@ -137,7 +137,7 @@ func (j *job) snapshot() jobSnapshot {
 	return s
 }
 
-// Restore makes a new machine's state that of a Snapshot.
+// LoadSnapshot gives a new machine the state of a Snapshot.
 func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	var s machineSnapshot
 	if err := json.Unmarshal(snapshot, &s); err != nil {
@@ -176,16 +176,16 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	return m.restoreStates()
 }
 
-// restoreLease makes a lease of a snapshot again.
+// restoreLease makes a lease from a snapshot.
 func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
 	if l.step == 0 {
 		l.step = j.step.number
 	}
 	switch {
-	case l.remaking():
-		if r := j.findRemake(l.step, l.task); r == nil || r.Epoch != l.epoch {
-			return fmt.Errorf("coordinator snapshot: lease %d is of no task that is made again", l.epoch)
+	case l.recomputing():
+		if r := j.findRecompute(l.step, l.task); r == nil || r.Epoch != l.epoch {
+			return fmt.Errorf("coordinator snapshot: lease %d is of no task that is recomputed", l.epoch)
 		}
 	case int(l.task) >= len(j.step.tasks) || j.step.tasks[l.task].state != taskRunning:
 		return fmt.Errorf("coordinator snapshot: lease %d is of no running task", l.epoch)
@@ -196,11 +196,11 @@ func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 			l.attempt = t.attempt
 		}
 	}
-	m.hold(l)
+	m.addLease(l)
 	return nil
 }
 
-// restoreStates checks that every running task and remake has its lease.
+// restoreStates checks that every running task and recomputation has its lease.
 func (m *Machine) restoreStates() error {
 	for _, j := range m.jobs {
 		if j.step == nil {
@@ -211,9 +211,9 @@ func (m *Machine) restoreStates() error {
 				return fmt.Errorf("coordinator snapshot: job %s: task %d runs without a lease", j.ID, n)
 			}
 		}
-		for _, r := range j.remakes {
+		for _, r := range j.recomputes {
 			if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 && m.leases[r.Epoch] == nil {
-				return fmt.Errorf("coordinator snapshot: job %s: task %d of step %d can't be made again", j.ID, r.Task, r.Step)
+				return fmt.Errorf("coordinator snapshot: job %s: task %d of step %d can't be recomputed", j.ID, r.Task, r.Step)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	}
 	j.since, j.pausedAt, j.stage = s.Since, s.ShownAt, s.stage()
 	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
-	j.remakes = s.Remaking
+	j.recomputes = s.Recomputing
 	if !j.hasStep() {
 		return j, nil
 	}
@@ -241,7 +241,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	}
 	for i, k := range s.Tasks {
 		t := &j.step.tasks[i]
-		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, cut: k.Cut, epoch: k.Epoch, worker: k.Worker,
+		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, late: k.Late, epoch: k.Epoch, worker: k.Worker,
 			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
 		t.sums = k.Sums
 		switch k.State {
@@ -252,9 +252,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 			}
 		case taskRunning:
 			j.step.live++
-		case taskLeft:
+		case taskAbandoned:
 			j.step.done++
-			j.step.left++
+			j.step.abandoned++
 		}
 	}
 	for _, n := range s.Again {
@@ -266,8 +266,8 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	return j, nil
 }
 
-// Replay makes a journaled transition again. What it asked for has been done, or is
-// asked for anew by Recover.
+// Replay applies a record of the journal. The actions that it led to have been executed, or
+// Recover asks for them again.
 func (m *Machine) Replay(r Record) error {
 	m.now, m.out = max(m.now, r.At), nil
 	err := m.apply(&r)
@@ -275,24 +275,24 @@ func (m *Machine) Replay(r Record) error {
 	return err
 }
 
-// Recover ends a rebuild from snapshot and records: the time that the coordinator was
-// down counts for nobody, and what may not have reached the store is asked for again.
+// Recover ends a rebuild from snapshot and records. The time that the coordinator was down
+// counts for nobody. Actions that may not have been executed are asked for again.
 func (m *Machine) Recover(now Tick) []Action {
 	m.out = nil
 	if last := m.now; m.openJobs() > 0 {
 		m.now = now
 		m.decide(Record{Kind: recordRecover, Last: last})
 	}
-	m.struck = now
+	m.lastTick = now
 	for _, w := range m.workers {
-		w.seen, w.pulse = now, pulse{at: m.listened}
+		w.seen, w.contact = now, contact{at: m.listened}
 	}
 	for _, s := range m.shards { // they tell within a lease, or are down
-		s.up, s.seen, s.pulse = true, now, pulse{at: m.listened}
+		s.up, s.seen, s.contact = true, now, contact{at: m.listened}
 	}
 	m.shardsVersion = max(m.shardsVersion+1, uint64(now))
 	for _, l := range m.leases {
-		l.pulse = pulse{at: m.listened}
+		l.contact = contact{at: m.listened}
 	}
 	for _, j := range m.jobs {
 		if j.stage == stageRollBack {
@@ -300,7 +300,7 @@ func (m *Machine) Recover(now Tick) []Action {
 			continue
 		}
 		if j.stage == stageEvaluate { // nothing was dropped since
-			m.out = append(m.out, CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts}, j.showWeights())
+			m.out = append(m.out, CommitStep{Job: j.ID, Step: j.lastCommitted, Attempts: j.lastAttempts}, j.evaluateWeights())
 			continue
 		}
 		if j.Dropped {

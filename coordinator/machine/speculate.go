@@ -1,10 +1,6 @@
 package machine
 
-import (
-	"slices"
-
-	taxonv1 "taxon/proto/taxon/v1"
-)
+import "slices"
 
 // stragglerFactor: a task that takes so many times what its step's finished tasks took,
 // scaled by its cost, gets a second attempt when a slot idles. Three is MapReduce's habit
@@ -13,9 +9,9 @@ const stragglerFactor = 3
 
 // pace is how long the finished tasks of a part of a step took, a unit of cost.
 type pace struct {
-	took   []float64 // seconds a unit, in order of ending
+	times  []float64 // seconds a unit, in order of ending
 	median float64
-	known  int     // length of took that median is of
+	known  int     // length of times that median is of
 	cpu    float64 // seconds of the finished ones
 	units  float64 // and their costs
 }
@@ -34,19 +30,19 @@ func (s *step) finished(n uint32, seconds, cpu float64) {
 	p := &part.pace
 	p.cpu += cpu
 	p.units += s.unit(n)
-	p.took = append(p.took, seconds/s.unit(n))
+	p.times = append(p.times, seconds/s.unit(n))
 }
 
-// patience is how long an attempt may run before a second one is worth a slot; ok is
-// false while none of its part has finished.
+// patience is how long an attempt may run before a second one is worth a slot; ok is false
+// while no task of its part has finished.
 func (s *step) patience(n uint32, floor Tick) (limit Tick, ok bool) {
 	part, _ := s.part(n)
 	p := &part.pace
-	if len(p.took) == 0 {
+	if len(p.times) == 0 {
 		return 0, false
 	}
-	if p.known != len(p.took) {
-		sorted := slices.Clone(p.took)
+	if p.known != len(p.times) {
+		sorted := slices.Clone(p.times)
 		slices.Sort(sorted)
 		p.median, p.known = sorted[len(sorted)/2], len(sorted)
 	}
@@ -60,7 +56,7 @@ func (m *Machine) straggles(l *lease) bool {
 		return false
 	}
 	limit, ok := s.patience(l.task, m.limits.Straggler)
-	// What waits for a shard that is away waits as long in a second place.
+	// A second attempt would wait for a shard that is away just as long.
 	return ok && m.now-l.granted > limit && len(m.away(l.job)) == 0
 }
 
@@ -84,8 +80,8 @@ func (m *Machine) wakeIdle() {
 		return
 	}
 	for _, l := range m.leases {
-		if !l.called && m.straggles(l) {
-			l.called = true
+		if !l.woken && m.straggles(l) {
+			l.woken = true
 			m.out = append(m.out, Wake{})
 		}
 	}
@@ -95,10 +91,7 @@ func (m *Machine) wakeIdle() {
 func (m *Machine) revokeDuplicates(j *job, step, task uint32) {
 	for _, l := range m.leases {
 		if l.job == j && l.step == step && l.task == task {
-			m.drop(l, m.now)
+			m.endLease(l, m.now)
 		}
 	}
 }
-
-// inFlight says whether a job is in a state that holds a slot of MaxRunning.
-func (j *job) inFlight() bool { return j.State == taxonv1.JobState_JOB_STATE_RUNNING }

@@ -30,7 +30,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
 		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
 		EndedUnixMs: j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
-		Speculated: j.Speculated, Remade: j.Remade, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
+		Speculated: j.Speculated, Remade: j.Recomputed, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 		Report: p.Report,
 	}
@@ -38,7 +38,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 	if j.Digest != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.WeightsSha256, s.Nonzeros, s.PeakRssBytes = j.Digest.WeightsSHA256, j.spec.GetData().GetNonzeros(), j.Digest.PeakRSSBytes
 	}
-	if b := j.better(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
+	if b := j.betterSweep(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.Better = b.message()
 	}
 	for n := range j.CriteriaBefore {
@@ -64,8 +64,8 @@ func (j *job) phase() string {
 		return "rollback"
 	case j.stage == stageDigest:
 		return PhaseDigest
-	case len(j.remakes) > 0:
-		return "remake"
+	case len(j.recomputes) > 0:
+		return "recompute"
 	case j.step != nil:
 		return j.step.Phase
 	case j.State == taxonv1.JobState_JOB_STATE_QUEUED:
@@ -122,8 +122,9 @@ func (r *traceRecord) message() *taxonv1.SweepRecord {
 	return s
 }
 
-// eta guesses the seconds until the job ends: the line through the logarithms of the last
-// gaps over time is followed down to the tolerance; caps cut it short. 0: no guess.
+// eta estimates the seconds until the job ends: it extends the line through the logarithms of
+// the last gaps over time down to the tolerance, and stops at max_sweeps and max_seconds. 0: not
+// known.
 func (j *job) eta(now Tick) float64 {
 	if !j.running() {
 		return 0

@@ -12,10 +12,10 @@ import (
 type taskState uint8
 
 const (
-	taskWaiting taskState = iota // no live attempt; may be handed out from notBefore on
-	taskRunning                  // one attempt holds a lease, or two: see speculate.go
-	taskDone                     // one attempt is committed; nothing changes any more
-	taskLeft                     // the time was up before anybody had it: nobody will
+	taskWaiting   taskState = iota // no live attempt; may be handed out from notBefore on
+	taskRunning                    // one attempt holds a lease, or two: see speculate.go
+	taskDone                       // one attempt is committed; nothing changes any more
+	taskAbandoned                  // the time was up before anybody had it: nobody will
 )
 
 // task is one task of the step under way.
@@ -30,7 +30,7 @@ type task struct {
 	losses    uint32 // attempts that vanished
 	away      uint32 // attempts that could not reach the store
 	errors    uint32 // attempts that reported an error which need not come again
-	cut       bool   // it only prices: the time was up before anybody had it
+	late      bool   // it only prices: the time was up before anybody had it
 	sums      method.Sums
 	cpu       float64
 }
@@ -38,15 +38,15 @@ type task struct {
 // step is the step under way of a job.
 type step struct {
 	method.Step
-	number uint32
-	parts  []part // of Step.Tasks, one after the other
-	from   values // what its tasks read
-	tasks  []task
-	done   int
-	live   int // tasks that are running
-	left   int // of those done: taskLeft
-	queue  queue
-	cost   []float64 // of each task, in units of its part; 0: not known
+	number    uint32
+	parts     []part // of Step.Tasks, one after the other
+	from      values // what its tasks read
+	tasks     []task
+	done      int
+	live      int // tasks that are running
+	abandoned int // of those done: taskAbandoned
+	queue     queue
+	cost      []float64 // of each task, in units of its part; 0: not known
 }
 
 // part is what the tasks of one of Step.Tasks have in common.
@@ -97,13 +97,13 @@ func (s *step) part(task uint32) (p *part, item uint32) {
 	return p, p.First + task - p.begin
 }
 
-// costs estimates the tasks' lengths: seconds of the last time where all items of the list have
-// been measured, else the plan's figures; without those 0 until measured.
+// costs estimates how long each task takes: the seconds of its item's last run, if all items of
+// the list have been measured; else the plan's figures; 0 if it has none.
 func (s *step) costs(j *job) []float64 {
 	out := make([]float64, 0, len(s.tasks))
 	for k := range s.parts {
 		p := &s.parts[k]
-		took, planned := j.took[p.Items], j.plan.Items[p.Items].Cost
+		took, planned := j.lastRuns[p.Items], j.plan.Items[p.Items].Cost
 		p.timed = !slices.ContainsFunc(took, func(h history) bool { return h.seconds == 0 })
 		for i := range p.Count {
 			if planned != nil && !p.timed {
@@ -121,7 +121,7 @@ func (s *step) homes(j *job, alive func(string) bool) []string {
 	out := make([]string, len(s.tasks))
 	for t := range out {
 		p, i := s.part(uint32(t))
-		if w := j.took[p.Items][i].worker; w != "" && alive(w) {
+		if w := j.lastRuns[p.Items][i].worker; w != "" && alive(w) {
 			out[t] = w
 		}
 	}
@@ -137,7 +137,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 		Op: p.Op, Items: uint32(p.Items), Item: item, Params: p.Params, Emit: s.Emit || s.Show,
 		Seed: taskSeed(listSeed(j.spec.GetOptions().GetSeed(), p.Items), item, s.Sweep),
 	}
-	if t.cut {
+	if t.late {
 		l.Params = p.Late
 	}
 	for i, r := range p.Reads {
@@ -158,8 +158,9 @@ func (s *step) place(n uint32) taxonv1.Place {
 	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].committed}
 }
 
-// queue hands out the tasks of a step: first those that came back, then one that the
-// asking worker ran last, then one without a home, then any; each list in newQueue's order.
+// queue hands out the tasks of a step: first those that came back, then one whose item the
+// asking worker ran last (its home), then one without a home, then any; each list in newQueue's
+// order.
 // It may hold tasks that are no longer waiting; they are skipped.
 type queue struct {
 	again []uint32            // tasks that came back, in that order
@@ -173,11 +174,10 @@ const (
 	fillers   = 4 // tasks a slot that fill the step's end
 )
 
-// newQueue orders the tasks for so many slots, so that a step ends even: first, longest
-// first, those that are long beside a slot's share of the step; last, again longest first,
-// the shortest few a slot; the others, mostly nearly all, in the plan's order. Neighbours in
-// the plan share ancestors, whose vectors a worker that takes them one after the other
-// does not lay out again.
+// newQueue orders the tasks so that all slots finish a step at about the same time. Tasks that
+// are long compared with a slot's share of the step come first, longest first. The shortest
+// few per slot come last, longest first. The others, mostly nearly all, keep the plan's order:
+// neighbours in the plan share ancestors, whose vectors a worker need not lay out again.
 func newQueue(cost []float64, home []string, slots int) queue {
 	q := queue{home: map[string][]uint32{}, all: make([]uint32, len(cost))}
 	total := 0.0
@@ -213,7 +213,7 @@ func (s *step) fresh(t uint32) bool {
 }
 
 // pop takes the next task for a worker. fresh tells a task that was never handed out and
-// due one that came back and may go out again. Amortised O(1) and the tasks in back-off.
+// due one that came back and may go out again. Amortised O(1) plus the tasks in back-off.
 func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) {
 	for i, t := range q.again {
 		if due(t) {
@@ -239,4 +239,30 @@ func (q *queue) popFresh(worker string, fresh func(uint32) bool) (uint32, bool) 
 	}
 	q.home[worker] = home
 	return 0, false
+}
+
+// mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection whose
+// output bits each depend on all input bits.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// listSeed is the seed of the items of a list.
+func listSeed(job uint64, list int) uint64 {
+	switch list {
+	case 0:
+		return job
+	case 1:
+		return ^job
+	}
+	return mix(job + uint64(list))
+}
+
+// taskSeed is the seed of a task about an item in a sweep. Neither step nor
+// attempt enters: a task that runs again draws the same numbers, whoever runs it and whenever.
+func taskSeed(job uint64, item, sweep uint32) uint64 {
+	return mix(mix(job) ^ uint64(item)<<32 ^ uint64(sweep))
 }

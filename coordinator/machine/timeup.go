@@ -2,10 +2,10 @@ package machine
 
 import "taxon/coordinator/method"
 
-// Which tasks nobody has when max_seconds are used up depends on the clock, so it is
-// journaled by one record: whoever replays it finds the same tasks waiting.
+// A job's time (max_seconds) is up in the midst of a step. Which tasks wait then depends on the
+// clock, so one record says when it was: a replay finds the same tasks waiting.
 
-// applyTimeUp shortens the step under way, and closes it if nothing of it is left to wait for.
+// applyTimeUp shortens the step under way, and closes it if no task of it is left to wait for.
 func (m *Machine) applyTimeUp(j *job, r *Record) {
 	j.note(r.At, levelInfo, "the time is up: what is there is priced, and the job ends")
 	j.TimeUp = true
@@ -20,11 +20,11 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 		case t.state != taskWaiting:
 		case late == method.LateShort:
 			p, _ := s.part(uint32(n))
-			t.cut = p.Late != nil
+			t.late = p.Late != nil
 		case late == method.LateLeave:
-			t.state = taskLeft
+			t.state = taskAbandoned
 			s.done++
-			s.left++
+			s.abandoned++
 		}
 	}
 	m.out = append(m.out, Changed{})
@@ -33,14 +33,14 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 	}
 }
 
-// betterShare is what an earlier gap has to be below, as a share of the last one, to be
-// worth a word: certificates go up and down a little.
+// betterShare is the share of the last gap below which an earlier gap is worth telling:
+// certificates go up and down a little.
 const betterShare = 0.9
 
-// better is the sweep of the least gap of a job whose time was up, if that is below the gap of
-// the weights: the sweep that was cut short had moved them, and was to be followed by others.
-// nil: there is none.
-func (j *job) better() *traceRecord {
+// betterSweep is the sweep with the least gap of a job whose time was up, if the final weights
+// have a larger one; nil: there is none. The sweep that was cut short has moved the weights, and
+// the sweeps that would have followed are missing.
+func (j *job) betterSweep() *traceRecord {
 	p := j.progress()
 	if p.StoppedBy != method.StoppedByMaxTime || p.Certificate == nil {
 		return nil
@@ -55,10 +55,10 @@ func (j *job) better() *traceRecord {
 	return best
 }
 
-// cuts lists, ascending, the tasks of a step that were late.
-func (s *step) cuts() (out []uint32) {
+// lateTasks lists, ascending, the tasks of a step that were late.
+func (s *step) lateTasks() (out []uint32) {
 	for n := range s.tasks {
-		if s.tasks[n].cut {
+		if s.tasks[n].late {
 			out = append(out, uint32(n))
 		}
 	}

@@ -28,10 +28,10 @@ func TestTimeUpIsRemade(t *testing.T) {
 	for n := range s.tasks {
 		attempts[n], s.tasks[n].attempt, s.tasks[n].committed = 1, 1, 1
 	}
-	s.tasks[1].cut = true
+	s.tasks[1].late = true
 	j.Values = j.published(s, method.Outcome{}, s.place) // for nothing is kept of a step that nobody refers to
 	j.keepPast(s, attempts)
-	again := j.past(1).bringBack()
+	again := j.past(1).step()
 	for n := range uint32(len(s.tasks)) {
 		var was, now recursive.Map
 		for l, m := range map[*taxonv1.Lease]*recursive.Map{s.lease(j, n): &was, again.lease(j, n): &now} {

@@ -20,16 +20,16 @@ func TestTwins(t *testing.T) {
 	if err := join(1*second, "a:1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := join(2*second, "b:1"); err == nil || errors.Is(err, ErrTwin) || !at("a:1") {
+	if err := join(2*second, "b:1"); err == nil || errors.Is(err, ErrDuplicateShard) || !at("a:1") {
 		t.Errorf("a rival was not told to wait: %v", err)
 	}
 	if err := join(4*second, "a:1"); err != nil {
 		t.Error(err)
 	}
-	if err := join(5*second, "b:1"); !errors.Is(err, ErrTwin) || !at("a:1") {
+	if err := join(5*second, "b:1"); !errors.Is(err, ErrDuplicateShard) || !at("a:1") {
 		t.Errorf("a twin was not refused: %v", err)
 	}
-	if err := join(5*second, "c:1"); err == nil || errors.Is(err, ErrTwin) {
+	if err := join(5*second, "c:1"); err == nil || errors.Is(err, ErrDuplicateShard) {
 		t.Errorf("a third one: %v", err)
 	}
 	if err := join(8*second, "c:1"); err != nil || !at("c:1") { // a was killed

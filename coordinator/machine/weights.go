@@ -21,7 +21,7 @@ func (m *Machine) trained(j *job, at Tick) {
 	}
 	m.revoke(j, at)
 	j.enter(stageDigest, at)
-	j.Past, j.Remakes, j.remakes, j.awayWhy = nil, nil, nil, ""
+	j.Past, j.Recomputes, j.recomputes, j.awayWhy = nil, nil, nil, ""
 	m.out = append(m.out, DigestWeights{Job: j.ID})
 }
 
@@ -51,9 +51,9 @@ func (m *Machine) applyDigested(j *job, r *Record) {
 	}
 }
 
-// The store may lose what a job that is done has written, when nothing is under way that
-// would notice. Once somebody has noticed, the job says so, and can be resumed: it goes on
-// from its last checkpoint, or from its beginning, to the same bytes.
+// The store may lose the weights of a job that is done, and nobody notices at once. When it is
+// noticed the job's status says so, and the job can be resumed: it continues from its last
+// checkpoint, or from its beginning, to the same bytes.
 
 func (m *Machine) weightsLost(e WeightsLost) {
 	if j := m.find(e.Job); j != nil && j.exportable() {
@@ -68,9 +68,9 @@ func (m *Machine) applyWeights(j *job, r *Record) {
 	m.out = append(m.out, Changed{})
 }
 
-// begin lays out the first step of a job that starts; one whose weights were lost is taken
+// startSteps lays out the first step of a job that starts; one whose weights were lost is taken
 // back to its last checkpoint first.
-func (m *Machine) begin(j *job, at Tick) {
+func (m *Machine) startSteps(j *job, at Tick) {
 	if !j.Lost {
 		m.openStep(j, at)
 		return
@@ -90,7 +90,7 @@ func (m *Machine) submitAgain(old, j *job) {
 		m.refuse(fmt.Errorf("job %s: %w (in --gap, --max-sweeps or --max-time alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists))
 	case !slices.Equal(old.Spec, j.Spec):
 		m.refuse(fmt.Errorf("job %s: %w", old.ID, ErrJobExists))
-	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost && m.full():
+	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost && m.refuseIfFull():
 	default:
 		if old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost {
 			m.decide(Record{Kind: recordResume, Job: old.ID})

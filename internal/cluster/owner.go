@@ -126,11 +126,11 @@ func foreign(job, path, why string) error {
 		job, path, why, ErrForeign)
 }
 
-// Claim says why a job could have no snapshots here: its folder is not this cluster's. A job
-// that is restored from the very snapshot that lies there takes the folder over: settle,
+// Reserve says why a job could have no snapshots here: its folder is not this cluster's. A job
+// that is restored from the very snapshot that lies there takes the folder over: confirm,
 // called when the job is taken, makes it this cluster's, and whoever had it leaves it alone
-// from then on. It implements coordinator.Claimer.
-func (s *Snapshots) Claim(ctx context.Context, job string, state []byte) (settle func() error, err error) {
+// from then on. It implements coordinator.Reserver.
+func (s *Snapshots) Reserve(ctx context.Context, job string, state []byte) (confirm func() error, err error) {
 	err = s.check(ctx, job, nil)
 	if !errors.Is(err, ErrForeign) || len(state) == 0 {
 		return func() error { return nil }, err

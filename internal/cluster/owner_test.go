@@ -55,7 +55,7 @@ func TestSnapshotsLeaveOthersAlone(t *testing.T) {
 	a, b := saver(t, dir, clusterA), saver(t, dir, clusterB)
 	thesis := filepath.Join(dir, "f1", "thesis.txt")
 	write(t, thesis, "years of work")
-	if _, err := a.Claim(ctx, "f1", nil); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "thesis.txt") {
+	if _, err := a.Reserve(ctx, "f1", nil); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "thesis.txt") {
 		t.Errorf("claim of a user's folder: %v", err)
 	}
 	if err := a.Checkpoint(ctx, "f1", 1, []byte("1"), []uint32{1}); !errors.Is(err, ErrForeign) {
@@ -70,7 +70,7 @@ func TestSnapshotsLeaveOthersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := filepath.Join(dir, "nightly", "state")
-	if _, err := b.Claim(ctx, "nightly", nil); !errors.Is(err, ErrForeign) {
+	if _, err := b.Reserve(ctx, "nightly", nil); !errors.Is(err, ErrForeign) {
 		t.Errorf("claim of another cluster's snapshot: %v", err)
 	}
 	if err := b.Checkpoint(ctx, "nightly", 1, []byte("1 of B"), []uint32{1}); !errors.Is(err, ErrForeign) {
@@ -85,17 +85,17 @@ func TestSnapshotsLeaveOthersAlone(t *testing.T) {
 	holds(t, state, "1 of A")
 
 	// Restored from it on purpose, B takes it over, and A leaves it alone.
-	if _, err := b.Claim(ctx, "nightly", []byte("1 of somewhere")); !errors.Is(err, ErrForeign) {
+	if _, err := b.Reserve(ctx, "nightly", []byte("1 of somewhere")); !errors.Is(err, ErrForeign) {
 		t.Errorf("taken over by a job restored from elsewhere: %v", err)
 	}
-	settle, err := b.Claim(ctx, "nightly", []byte("1 of A"))
+	confirm, err := b.Reserve(ctx, "nightly", []byte("1 of A"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Claim(ctx, "nightly", nil); err != nil {
+	if _, err := a.Reserve(ctx, "nightly", nil); err != nil {
 		t.Errorf("taken over before the job was: %v", err)
 	}
-	if err := errors.Join(settle(), b.Checkpoint(ctx, "nightly", 2, []byte("1 of B"), []uint32{1})); err != nil {
+	if err := errors.Join(confirm(), b.Checkpoint(ctx, "nightly", 2, []byte("1 of B"), []uint32{1})); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Checkpoint(ctx, "nightly", 2, []byte("1 of A"), []uint32{1}); !errors.Is(err, ErrForeign) {

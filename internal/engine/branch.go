@@ -25,11 +25,11 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	spec, err := machine.SpecOf(state)
+	saved, err := machine.ReadState(state)
 	if err != nil {
 		return err
 	}
-	from, err := carrier(spec)
+	from, err := carrier(saved.Spec)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	if err != nil {
 		return err
 	}
-	before, err := machine.SpecOf(c.State)
+	saved, err := machine.ReadState(c.State)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 		if !carries(to, v.Key.Name) {
 			return nil
 		}
-		data, err := to.Carry(v.Key.Name, v.Data, before.GetOptions(), spec.GetOptions())
+		data, err := to.Carry(v.Key.Name, v.Data, saved.Spec.GetOptions(), spec.GetOptions())
 		if err != nil {
 			return err
 		}

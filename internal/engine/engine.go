@@ -94,7 +94,7 @@ func Start(c Config) (*Engine, error) {
 	if e.Store, err = storerpc.Embedded(e.shards, store.Limits{}); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	config := coordinator.Config{Store: keeper{e.Store}, Show: c.Show, Failed: e.failed}
+	config := coordinator.Config{Store: keeper{e.Store}, Evaluate: c.Show, Failed: e.failed}
 	if c.Backend == nil {
 		config.Limits.MaxOutage = maxOutage
 	}
@@ -177,9 +177,9 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 	if e.backend == nil {
 		err = c.restore(ctx, e.Store)
 	} else {
-		var keep []uint32
-		if keep, err = machine.KeptSteps(c.State); err == nil {
-			err = e.backend.Resumed(keep)
+		var saved *machine.SavedState
+		if saved, err = machine.ReadState(c.State); err == nil {
+			err = e.backend.Resumed(saved.Keep)
 		}
 	}
 	if err != nil {

@@ -91,7 +91,7 @@ func (s *silence) decided(c *coord, r *machine.Record) {
 		return
 	}
 	silent, stops := s.since(who, c)
-	if silent+machine.Tick(stops)*c.limits.Gap < s.lease-50*ms {
+	if silent+machine.Tick(stops)*c.limits.MaxSilenceStep < s.lease-50*ms {
 		s.w.fail("%s is lost, which could be heard for %.3f s since it was, or the coordinator was stopped %d times", who, silent.Seconds(), stops)
 	}
 	if s.open[who] {

@@ -82,7 +82,7 @@ func (c *cluster) build(o Options) {
 		return &client{w: c.w, self: p, shards: c.shards, replicas: max(o.Replicas, 1)}
 	}
 	c.coord = &coord{process: proc("coordinator"), w: c.w, bug: o.Bug, archive: map[string]checkpoint{}, check: newChecker(c.w),
-		limits: machine.Limits{Lease: second, Gap: second / 8, Backoff: 20 * ms, MaxBackoff: 200 * ms, MaxErrors: 1000, MaxLosses: 1000,
+		limits: machine.Limits{Lease: second, MaxSilenceStep: second / 8, Backoff: 20 * ms, MaxBackoff: 200 * ms, MaxErrors: 1000, MaxLosses: 1000,
 			MaxOutage: 1000 * second, MaxRollbacks: 1000, Straggler: 300 * ms, KeepInputs: o.Faults.Rot+o.Faults.Wipe > 0,
 			Digests: true, Checkpoints: o.Faults.Archive, CheckpointEvery: 500 * ms}}
 	c.coord.store = store(&c.coord.process)

@@ -1,13 +1,12 @@
-package journal
+package coordinator_test
 
 import (
 	"slices"
 	"sync"
 )
 
-// Memory is a Journal that dies with its process: for tests, and for jobs whose
-// durability is a checkpoint. The zero value is empty and ready.
-type Memory struct {
+// memoryJournal is a journal that dies with its process. The zero value is empty and ready.
+type memoryJournal struct {
 	mu       sync.Mutex
 	snapshot []byte
 	records  [][]byte
@@ -15,8 +14,7 @@ type Memory struct {
 	size     int64
 }
 
-// Append implements Journal.
-func (j *Memory) Append(record []byte) uint64 {
+func (j *memoryJournal) Append(record []byte) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.records = append(j.records, slices.Clone(record))
@@ -25,11 +23,9 @@ func (j *Memory) Append(record []byte) uint64 {
 	return j.appended
 }
 
-// Sync implements Journal.
-func (j *Memory) Sync(uint64) error { return nil }
+func (j *memoryJournal) Sync(uint64) error { return nil }
 
-// Compact implements Journal.
-func (j *Memory) Compact(take func(cut func()) []byte) error {
+func (j *memoryJournal) Compact(take func(cut func()) []byte) error {
 	snapshot := take(func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -41,18 +37,16 @@ func (j *Memory) Compact(take func(cut func()) []byte) error {
 	return nil
 }
 
-// Size implements Journal.
-func (j *Memory) Size() int64 {
+func (j *memoryJournal) Size() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.size
 }
 
-// Close implements Journal.
-func (j *Memory) Close() error { return nil }
+func (j *memoryJournal) Close() error { return nil }
 
 // Contents returns what a machine is rebuilt from.
-func (j *Memory) Contents() (snapshot []byte, records [][]byte) {
+func (j *memoryJournal) Contents() (snapshot []byte, records [][]byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.snapshot), slices.Clone(j.records)

@@ -8,16 +8,16 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// What the store has lost is made again. A task's bytes follow from what it reads, so
-// running the attempt that counts once more, under its own number, writes the very values
-// that are missing; those that are still there are acknowledged as they are. For that a
-// job keeps how the steps that it refers to were laid out, and (Limits.KeepInputs) what
-// they read. Where that is gone too the job rolls back, see rollback.go.
+// Values that the store has lost are recomputed. A task's bytes follow from what it reads, so
+// the attempt that counts runs once more, under its own number, and writes the same values.
+// Values that are still there are acknowledged as they are. For that a job keeps the layout of
+// the steps that it refers to, and with Limits.KeepInputs what they read. Where that is gone
+// too the job rolls back: see rollback.go.
 
 const (
-	// maxRemakes bounds how often one task is made again: a store that keeps losing what it
+	// maxRecomputes bounds how often one task is recomputed: a store that keeps losing what it
 	// acknowledged is broken.
-	maxRemakes = 5
+	maxRecomputes = 5
 	// maxLost bounds the lost values of a report.
 	maxLost = 4096
 )
@@ -28,11 +28,11 @@ type pastStep struct {
 	Step     method.Step
 	From     values // what its tasks read
 	Attempts []uint32
-	Cut      []uint32 `json:",omitempty"` // tasks that were late: see method.LateShort
+	Late     []uint32 `json:"Cut,omitempty"` // tasks that were late: see method.LateShort
 }
 
-// remake is a task of a past step that is made again.
-type remake struct {
+// recompute is a task of a past step that runs again.
+type recompute struct {
 	Step, Task uint32
 	Epoch      uint64 `json:",omitempty"` // of the live lease; 0: it waits
 	NotBefore  Tick   `json:",omitempty"`
@@ -65,41 +65,41 @@ func (p *pastStep) valid(plan *method.Plan) bool {
 			}
 		}
 	}
-	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Cut, func(n uint32) bool { return uint64(n) >= tasks })
+	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Late, func(n uint32) bool { return uint64(n) >= tasks })
 }
 
-// bringBack is the past step in the form that leases are written from.
-func (p *pastStep) bringBack() *step {
+// step is the past step in the form that leases are written from.
+func (p *pastStep) step() *step {
 	s := layOut(p.Step, p.Number, p.From)
 	for n, attempt := range p.Attempts {
 		s.tasks[n].attempt = attempt
 	}
-	for _, n := range p.Cut {
-		s.tasks[n].cut = true
+	for _, n := range p.Late {
+		s.tasks[n].late = true
 	}
 	return s
 }
 
 // keepPast notes a step that is being closed, and forgets those that nothing refers to any more.
 func (j *job) keepPast(s *step, attempts []uint32) {
-	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Cut: s.cuts()})
+	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Late: s.lateTasks()})
 	used := j.referred()
 	j.Past = slices.DeleteFunc(j.Past, func(p pastStep) bool { return !slices.Contains(used, p.Number) })
 }
 
-// findRemake is the remake of a task; nil if there is none.
-func (j *job) findRemake(step, task uint32) *remake {
-	for i := range j.remakes {
-		if r := &j.remakes[i]; r.Step == step && r.Task == task {
+// findRecompute is the recomputation of a task; nil if there is none.
+func (j *job) findRecompute(step, task uint32) *recompute {
+	for i := range j.recomputes {
+		if r := &j.recomputes[i]; r.Step == step && r.Task == task {
 			return r
 		}
 	}
 	return nil
 }
 
-// missing decides what a report of lost values means: they are made again if all of them
-// can be, else the job rolls back.
-func (m *Machine) missing(l *lease, e Report) {
+// recomputeLost handles a report of lost values: they are recomputed if all of them can be,
+// else the job rolls back.
+func (m *Machine) recomputeLost(l *lease, e Report) {
 	j := l.job
 	lost := lostValues(e, j)
 	slices.SortFunc(lost, func(a, b taxonv1.Place) int {
@@ -112,7 +112,7 @@ func (m *Machine) missing(l *lease, e Report) {
 	for _, p := range lost {
 		past := j.past(p.Step)
 		if past == nil || int(p.Task) >= len(past.Attempts) || past.Attempts[p.Task] != p.Attempt ||
-			j.Remakes[remakeKey(p.Step, p.Task)] >= maxRemakes {
+			j.Recomputes[recomputeKey(p.Step, p.Task)] >= maxRecomputes {
 			m.rollBack(j, fmt.Sprintf("the store has lost a value of step %d, task %d, attempt %d, and what it was made from: %s", p.Step, p.Task, p.Attempt, e.Error))
 			return
 		}
@@ -127,8 +127,8 @@ func lostValues(e Report, j *job) []taxonv1.Place {
 	return slices.DeleteFunc(lost, func(p taxonv1.Place) bool { return p.Step == 0 || p.Step >= j.StepNo })
 }
 
-// remakeKey is the key of a task in jobState.Remakes.
-func remakeKey(step, task uint32) uint64 { return uint64(step)<<32 | uint64(task) }
+// recomputeKey is the key of a task in jobState.Recomputes.
+func recomputeKey(step, task uint32) uint64 { return uint64(step)<<32 | uint64(task) }
 
 // applyMissing puts the tasks that made lost values up to be run again, before all others.
 func (m *Machine) applyMissing(j *job, r *Record) error {
@@ -136,60 +136,60 @@ func (m *Machine) applyMissing(j *job, r *Record) error {
 	if l == nil || l.job != j {
 		return fmt.Errorf("job %s: record missing has no lease %d", j.ID, r.Epoch)
 	}
-	j.noteTask(r.At, levelWarn, l, fmt.Sprintf("lost values are made again (%d): %s", len(r.Lost), r.Reason))
+	j.noteTask(r.At, levelWarn, l, fmt.Sprintf("lost values are recomputed (%d): %s", len(r.Lost), r.Reason))
 	m.loseTask(l, lossValue, r.Reason, r.At)
 	for _, p := range r.Lost {
 		if j.past(p.Step) == nil {
 			return fmt.Errorf("job %s: record missing names step %d, which is not kept", j.ID, p.Step)
 		}
-		if j.findRemake(p.Step, p.Task) == nil {
-			j.remakes = append(j.remakes, remake{Step: p.Step, Task: p.Task})
-			if j.Remakes == nil {
-				j.Remakes = map[uint64]uint32{}
+		if j.findRecompute(p.Step, p.Task) == nil {
+			j.recomputes = append(j.recomputes, recompute{Step: p.Step, Task: p.Task})
+			if j.Recomputes == nil {
+				j.Recomputes = map[uint64]uint32{}
 			}
-			j.Remakes[remakeKey(p.Step, p.Task)]++
+			j.Recomputes[recomputeKey(p.Step, p.Task)]++
 		}
 	}
 	return nil
 }
 
-// dropRemakes gives up remakes of steps that nothing refers to any more: the step under way
+// dropRecomputes gives up recomputes of steps that nothing refers to any more: the step under way
 // got done without them, by attempts that had read the values before they were lost.
-func (m *Machine) dropRemakes(j *job, at Tick) {
-	j.remakes = slices.DeleteFunc(j.remakes, func(r remake) bool {
+func (m *Machine) dropRecomputes(j *job, at Tick) {
+	j.recomputes = slices.DeleteFunc(j.recomputes, func(r recompute) bool {
 		if j.past(r.Step) != nil {
 			return false
 		}
 		if l := m.leases[r.Epoch]; l != nil {
-			m.drop(l, at)
+			m.endLease(l, at)
 		}
 		return true
 	})
 }
 
-// dueRemake is the remake to hand out next: the one that came up last, as those before it
-// may need what it makes.
-func (j *job) dueRemake(now Tick) *remake {
-	for i := len(j.remakes) - 1; i >= 0; i-- {
-		if r := &j.remakes[i]; r.Epoch == 0 && r.NotBefore <= now {
+// dueRecompute is the recomputation to hand out next: the last one, as those before it may need
+// its values.
+func (j *job) dueRecompute(now Tick) *recompute {
+	for i := len(j.recomputes) - 1; i >= 0; i-- {
+		if r := &j.recomputes[i]; r.Epoch == 0 && r.NotBefore <= now {
 			return r
 		}
 	}
 	return nil
 }
 
-// remade ends a remake: the value is there again.
-func (m *Machine) remade(j *job, l *lease, at Tick) {
-	m.drop(l, at)
-	j.remakes = slices.DeleteFunc(j.remakes, func(r remake) bool { return r.Step == l.step && r.Task == l.task })
-	j.Remade++
+// recomputed ends a recomputation: the value is there again.
+func (m *Machine) recomputed(j *job, l *lease, at Tick) {
+	m.endLease(l, at)
+	j.recomputes = slices.DeleteFunc(j.recomputes, func(r recompute) bool { return r.Step == l.step && r.Task == l.task })
+	j.Recomputed++
 	m.out = append(m.out, Changed{}, Wake{})
 }
 
-// loseRemake puts a remake whose attempt was lost up again.
-func (m *Machine) loseRemake(l *lease, how loss, at Tick) {
-	m.drop(l, at)
-	r := l.job.findRemake(l.step, l.task)
+// loseRecompute lets a recomputation whose attempt was lost wait again.
+func (m *Machine) loseRecompute(l *lease, how loss, at Tick) {
+	m.endLease(l, at)
+	r := l.job.findRecompute(l.step, l.task)
 	if r == nil {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 var ErrTooLarge = errors.New("the job does not fit")
 
 // fits says whether a worker has the memory for a task of a job; one that did not tell its
-// memory always has. What it would keep of blocks counts when the job is submitted, not
-// here: where workers leave, the others go on.
+// memory always has. What a worker keeps of earlier blocks is not counted here, only when the
+// job is submitted: when workers leave, the others must be able to continue.
 func (m *Machine) fits(j *job, w *workerState) bool {
 	return w.memory == 0 || j.estimate.Needs(w.slots, 0) <= w.memory
 }
@@ -28,9 +28,10 @@ func (m *Machine) warnOfMemory(w *workerState) {
 	}
 }
 
-// tooLarge refuses a job that no registered worker, or not the stores together, can hold,
-// with the numbers that would do. Who has not told its memory, or has not joined yet, may.
-func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
+// checkFits refuses a job that no registered worker can hold, or not the stores together, and
+// says what would suffice. A process that has not told its memory, or has not joined yet, may
+// be large enough.
+func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	best, all := uint64(0), uint32(m.slots())
 	for _, w := range m.workers {
 		if w.memory == 0 || p.estimate.Needs(w.slots, all) <= w.memory {
@@ -62,7 +63,41 @@ func (m *Machine) tooLarge(p *prepared, replicas uint32) error {
 	return nil
 }
 
-// atLeast is a need, rounded up, and atMost what there is, rounded down: what does not
-// suffice does not look as if it did.
+// atLeast is a need, rounded up, and atMost what there is, rounded down: so too little never
+// looks like enough.
 func atLeast(n uint64) string { return human.BytesRounded(n, math.Ceil) }
 func atMost(n uint64) string  { return human.BytesRounded(n, math.Floor) }
+
+// A worker may be unable to work for a job that others can work for: its cache is too small
+// for the data, or it does not see the folder where the data lies. Such a worker gets no
+// more of the job's tasks; the job fails only if it finds no worker at all to begin with.
+
+// unfit handles a report that a worker can't work for a job.
+func (m *Machine) unfit(l *lease, e Report) {
+	j, w := l.job, m.worker(l.worker)
+	if j.unfit == nil {
+		j.unfit = map[string]bool{}
+	}
+	if !j.unfit[w.id] {
+		j.unfit[w.id] = true
+		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: clip(fmt.Sprintf("worker %s gets no tasks of this job, as it can't do them: %s", w.name, e.Error), maxLineBytes)})
+	}
+	if j.Committed == 0 && j.step.done == 0 && j.step.number == 1 && !m.anyFit(j) {
+		m.failTask(l, e.Error)
+		return
+	}
+	m.decide(Record{Kind: recordLost, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Loss: lossReturned, Reason: e.Error})
+}
+
+// anyFit says whether some worker may do a job's tasks.
+func (m *Machine) anyFit(j *job) bool {
+	for _, w := range m.workers {
+		if !w.draining && m.suits(j, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// suits says whether a worker may get tasks of a job.
+func (m *Machine) suits(j *job, w *workerState) bool { return !j.unfit[w.id] && m.fits(j, w) }

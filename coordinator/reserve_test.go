@@ -21,7 +21,7 @@ type taken struct {
 	settled []string
 }
 
-func (c *taken) Claim(_ context.Context, job string, _ []byte) (func() error, error) {
+func (c *taken) Reserve(_ context.Context, job string, _ []byte) (func() error, error) {
 	if c.ids[job] {
 		return nil, errors.New("a thesis lies there")
 	}
