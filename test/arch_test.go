@@ -59,7 +59,8 @@ var imports = map[string][]string{
 		"internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker/program"},
 	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "proto/taxon/v1"},
 
-	"internal/modelform": {},
+	"internal/model/modeltest": {"internal/model", "internal/taxonomy"},
+	"internal/modelform":       {},
 
 	"store":           {},
 	"store/memory":    {"store"},
