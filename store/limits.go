@@ -79,15 +79,35 @@ func (l Limits) CheckPut(values []Value) error {
 	return l.CheckBatch("put", len(values), size)
 }
 
-// CheckPutSummed is CheckPut for values with checksums.
-func (l Limits) CheckPutSummed(values []Summed) error {
+// SumPut is CheckPut of values that come without checksums, and gives them theirs.
+func (l Limits) SumPut(values []Value) ([]Summed, error) {
+	if err := l.CheckPut(values); err != nil {
+		return nil, err
+	}
+	out := make([]Summed, len(values))
+	for i, v := range values {
+		out[i] = Sum(v)
+	}
+	return out, nil
+}
+
+// VerifyPut is CheckPut of values with checksums, and compares those.
+func (l Limits) VerifyPut(values []Summed) error {
 	var size uint64
 	for i := range values {
 		if err := l.checkPut(values[i].Key, uint64(len(values[i].Data)), &size); err != nil {
 			return err
 		}
 	}
-	return l.CheckBatch("put", len(values), size)
+	if err := l.CheckBatch("put", len(values), size); err != nil {
+		return err
+	}
+	for i := range values {
+		if err := values[i].Verify("put"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l Limits) checkPut(k Key, size uint64, sum *uint64) error {

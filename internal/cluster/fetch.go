@@ -79,7 +79,11 @@ func fetchFiles(ctx context.Context, st Reader, l *dataset.Listing, dir string, 
 		if !want(f.Name) {
 			continue
 		}
-		if err := fetchFile(ctx, st, l.Fingerprint, n, f, filepath.Join(dir, f.Name)); err != nil {
+		out, err := os.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err == nil {
+			err = fetchFile(ctx, st, l.Fingerprint, n, f, out)
+		}
+		if err != nil {
 			return fmt.Errorf("fetch %s of data %.12s: %w", f.Name, l.Fingerprint, err)
 		}
 	}
@@ -87,14 +91,9 @@ func fetchFiles(ctx context.Context, st Reader, l *dataset.Listing, dir string, 
 }
 
 // fetchFile writes one file and compares its checksum.
-func fetchFile(ctx context.Context, st Reader, fingerprint string, n int, f dataset.File, path string) error {
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
+func fetchFile(ctx context.Context, st Reader, fingerprint string, n int, f dataset.File, out io.WriteCloser) error {
 	sum := sha256.New()
-	err = fetchParts(ctx, st, fingerprint, n, f, out, sum)
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err := errors.Join(fetchParts(ctx, st, fingerprint, n, f, out, sum), out.Close()); err != nil {
 		return err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -174,7 +172,11 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 		if namesOnly && !dataset.HoldsNames(f.Name) {
 			continue
 		}
-		if err := saveFile(ctx, dir, s.Data, l.Fingerprint, n, f); err != nil {
+		out, err := dir.Create(f.Name)
+		if err == nil {
+			err = fetchFile(ctx, s.Data, l.Fingerprint, n, f, out)
+		}
+		if err != nil {
 			return fmt.Errorf("snapshot: %s of data %.12s: %w", f.Name, l.Fingerprint, err)
 		}
 	}
@@ -187,22 +189,6 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 		return err
 	}
 	return dir.Commit()
-}
-
-func saveFile(ctx context.Context, dir backup.Dir, st Reader, fingerprint string, n int, f dataset.File) error {
-	out, err := dir.Create(f.Name)
-	if err != nil {
-		return err
-	}
-	sum := sha256.New()
-	err = fetchParts(ctx, st, fingerprint, n, f, out, sum)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
-		return errors.New("what came has another checksum than the manifest says")
-	}
-	return nil
 }
 
 // savedData names the folder of a job's data set beside its snapshot, the data as the

@@ -7,8 +7,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"taxon/internal/fs/hdfs"
 )
 
 // Conf holds properties of Hadoop's configuration.
@@ -51,31 +52,8 @@ func (c Conf) Parse(data []byte) error {
 	return nil
 }
 
-var variable = regexp.MustCompile(`\$\{[^}$\s]+\}`)
-
-// Get is a property with its ${...} replaced by other properties and ${env.NAME} by the
-// environment, as Hadoop does; what is not set stays.
-func (c Conf) Get(key string) string {
-	v := c[key]
-	const depth = 20 // Hadoop's own limit
-	for range depth {
-		next := variable.ReplaceAllStringFunc(v, func(ref string) string {
-			name := ref[2 : len(ref)-1]
-			if env, ok := strings.CutPrefix(name, "env."); ok {
-				return os.Getenv(env)
-			}
-			if to, ok := c[name]; ok {
-				return to
-			}
-			return ref
-		})
-		if next == v {
-			break
-		}
-		v = next
-	}
-	return v
-}
+// Get is a property with its ${...} replaced; see hdfs.Property.
+func (c Conf) Get(key string) string { return hdfs.Property(c, key) }
 
 // Kerberos says whether the cluster wants to know who calls.
 func (c Conf) Kerberos() bool {

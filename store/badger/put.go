@@ -15,25 +15,17 @@ import (
 
 // Put writes values and returns when they are on the disk; see store.Store.
 func (s *Store) Put(ctx context.Context, values []store.Value) error {
-	if err := s.limits.CheckPut(values); err != nil {
+	summed, err := s.limits.SumPut(values)
+	if err != nil {
 		return err
-	}
-	summed := make([]store.Summed, len(values))
-	for i, v := range values {
-		summed[i] = store.Sum(v)
 	}
 	return s.put(ctx, summed)
 }
 
 // PutSummed is Put of values that bring their checksums.
 func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
-	if err := s.limits.CheckPutSummed(values); err != nil {
+	if err := s.limits.VerifyPut(values); err != nil {
 		return err
-	}
-	for i := range values {
-		if err := values[i].Verify("put"); err != nil {
-			return err
-		}
 	}
 	return s.put(ctx, values)
 }

@@ -50,7 +50,7 @@ func options(l Location) (hdfs.ClientOptions, error) {
 	rest := hadoopconf.HadoopConf{} // the library panics on a default file system that is no URL
 	for k := range conf {
 		if !strings.Contains(k, "fs.default") {
-			rest[k] = value(conf, k)
+			rest[k] = Property(conf, k)
 		}
 	}
 	o := hdfs.ClientOptionsFromConf(rest)
@@ -116,9 +116,9 @@ func actAs(l Location) (string, error) {
 }
 
 func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
-	fs := value(conf, "fs.defaultFS")
+	fs := Property(conf, "fs.defaultFS")
 	if fs == "" {
-		fs = value(conf, "fs.default.name")
+		fs = Property(conf, "fs.default.name")
 	}
 	if fs == "" {
 		return "", usagef("the path names no host, and no configuration names a default: set %s to the folder of core-site.xml, or write hdfs://host:port/path", envConf)
@@ -132,7 +132,7 @@ func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
 
 // nameNodes are the addresses of a host, or of the name service of that name.
 func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
-	ids := value(conf, "dfs.ha.namenodes."+host)
+	ids := Property(conf, "dfs.ha.namenodes."+host)
 	if ids == "" {
 		if _, _, err := net.SplitHostPort(host); err != nil {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
@@ -142,7 +142,7 @@ func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 	var out []string
 	for _, id := range strings.Split(ids, ",") {
 		key := "dfs.namenode.rpc-address." + host + "." + strings.TrimSpace(id)
-		address := value(conf, key)
+		address := Property(conf, key)
 		if address == "" {
 			return nil, usagef("name service %s: %s is not set in hdfs-site.xml", host, key)
 		}
@@ -153,9 +153,9 @@ func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 
 var variable = regexp.MustCompile(`\$\{[^}$\s]+\}`)
 
-// value is a property with its ${...} replaced by other properties and the environment
+// Property is a property with its ${...} replaced by other properties and the environment
 // (${env.NAME}), as Hadoop does; what is not set stays.
-func value(conf hadoopconf.HadoopConf, key string) string {
+func Property(conf map[string]string, key string) string {
 	v := strings.TrimSpace(conf[key])
 	const depth = 20 // Hadoop's own limit
 	for range depth {
