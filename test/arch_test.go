@@ -146,7 +146,7 @@ var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "mat
 
 // machineStd is all that the state machine and the methods may touch of what is not ours.
 // They have no random numbers either: a seed is a field of a job.
-var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "errors", "fmt", "maps", "math", "math/bits", "slices", "sort", "strings",
+var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "errors", "fmt", "maps", "math", "math/bits", "reflect", "slices", "sort", "strconv", "strings",
 	"google.golang.org/protobuf/proto"}
 
 // loggers may log: the processes, and what sets their logs up.

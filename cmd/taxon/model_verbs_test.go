@@ -10,11 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/exit"
 	"taxon/internal/export"
 	"taxon/internal/model"
 	"taxon/internal/predict"
 	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // animals is a hand-made model; features 7, 2 and 100 of the input are its columns.
@@ -27,7 +29,7 @@ func animals(t *testing.T, positives int64) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "animals")
 	w, err := model.NewWriter(dir, model.Meta{
-		Options: model.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1},
+		Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
 		Data:    model.DataInfo{Fingerprint: "f00d", Instances: 10, Nonzeros: 25, Positives: positives},
 		Tree: &taxonomy.Tree{
 			Parent: []int32{-1, 0, 1, 1, 1, 0},
@@ -60,7 +62,8 @@ func animals(t *testing.T, positives int64) string {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.Close(model.Report{Method: "rr-svm", Loss: "hinge", StoppedBy: "gap"}, nil); err != nil {
+	own := registry.Report(&taxonv1.Options{Method: "rr-svm", C: 1})
+	if _, err := w.Close(model.Report{Method: "rr-svm", StoppedBy: "gap", Own: own}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -241,6 +241,21 @@ func (p *Option) JSON(value string) json.RawMessage {
 	return json.RawMessage(value)
 }
 
+// Text is the way back. Of no value it is Unset.
+func (p *Option) Text(stored json.RawMessage) string {
+	text := string(stored)
+	if len(stored) > 0 && stored[0] == '"' {
+		_ = json.Unmarshal(stored, &text) // as JSON wrote it
+	}
+	if text == "" {
+		return p.Unset()
+	}
+	if same, err := p.Parse(text); err == nil {
+		return same
+	}
+	return text
+}
+
 // ReadOptions fills the fields of the struct that into points to with the options of a job. A field
 // has the option's name as its tag `option`, and is a float64, an unsigned whole number, a
 // bool, or a string.

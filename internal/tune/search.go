@@ -106,6 +106,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 // read opens the data, refuses what can't be searched on it, and deals out the folds.
 func (s *search) read(ctx context.Context) (err error) {
 	o := s.o.Train
+	o.Said = nil
 	o.Job = s.o.job(Point{Method: s.paths[0][0].Base.Method, Loss: s.paths[0][0].Base.Loss, C: 1, Bias: 1, Positive: "1", Internal: 1})
 	if s.whole, err = train.Open(ctx, &o, s.ui, s.work.Path); err != nil {
 		return err

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +16,7 @@ import (
 type Values map[string]string
 
 // Options are those that jobs of any method have: each once, with all the choices that some
-// method has of it, and the default of the first method that has it.
+// method has of it, and a default if it is the same in all.
 func Options() []method.Option {
 	var out []method.Option
 	for _, m := range methods {
@@ -23,6 +25,9 @@ func Options() []method.Option {
 			if at < 0 {
 				out = append(out, p)
 				continue
+			}
+			if out[at].Default != p.Default {
+				out[at].Default = ""
 			}
 			for _, c := range p.Choices {
 				if !slices.Contains(out[at].Choices, c) {
@@ -63,8 +68,37 @@ func Having(option, value string) (names []string) {
 	return names
 }
 
+// Taking lists the methods that have an option.
+func Taking(option string) []string { return Having(option, "") }
+
+// Usage is the help on an option, with the methods that have it, if not all have.
+func Usage(p *method.Option) string {
+	var names, parts []string // methods, and the choices that they have
+	for _, c := range append([]string{""}, p.Choices...) {
+		by := strings.Join(Having(p.Name, c), ", ")
+		if at := slices.Index(names, by); at < 0 {
+			names, parts = append(names, by), append(parts, c)
+		} else if parts[at] != "" {
+			parts[at] += ", " + c
+		}
+	}
+	switch {
+	case len(names) > 1:
+		for i := range names[1:] {
+			parts[i+1] += " of " + names[i+1]
+		}
+		return p.Help + " (" + strings.Join(parts[1:], "; ") + ")"
+	case names[0] == "" || names[0] == strings.Join(Names(), ", "):
+		return p.Help
+	}
+	return p.Help + " (" + names[0] + ")"
+}
+
+// Find is a method's option of a name; nil: it has none.
+func Find(name, option string) *method.Option { return find(Of(name), option) }
+
 // Has says whether a method has an option.
-func Has(name, option string) bool { return find(Of(name), option) != nil }
+func Has(name, option string) bool { return Find(name, option) != nil }
 
 // find is the option of a name; nil: it is none of them.
 func find(options []method.Option, name string) *method.Option {
@@ -75,8 +109,9 @@ func find(options []method.Option, name string) *method.Option {
 	return &options[at]
 }
 
-// Fill sets all options of a job's method, which is set, to the values said, or their defaults.
-// The error joins one for each value that does not fit the method, beginning with the option's name.
+// Fill sets the options of a job, whose method is set, to the values said, and those that it
+// does not have (a field of 0 is one that it does not have) to their defaults. The error joins
+// one for each value that does not fit the method, beginning with the option's name.
 func Fill(o *taxonv1.Options, said Values) error {
 	if _, err := Lookup(o.GetMethod()); err != nil {
 		return err
@@ -84,14 +119,15 @@ func Fill(o *taxonv1.Options, said Values) error {
 	var errs []error
 	all := Of(o.GetMethod())
 	for _, p := range all {
-		if p.Carried {
-			continue
+		text, ok := said[p.Name]
+		if !ok {
+			text = cmp.Or(o.Value(p.WireKey()), p.Default)
 		}
-		text, err := p.Default, error(nil)
-		if s, ok := said[p.Name]; ok {
-			text, err = parse(&p, s, o.GetMethod())
+		var err error
+		if text != "" || ok {
+			text, err = parse(&p, text, o.GetMethod())
 		}
-		if err == nil {
+		if err == nil && !p.Carried {
 			err = o.Set(p.WireKey(), text)
 		}
 		errs = append(errs, err)
@@ -106,7 +142,7 @@ func Fill(o *taxonv1.Options, said Values) error {
 
 // Lacks says that a method has no option of a name.
 func Lacks(name, option string) error {
-	if by := Having(option, ""); len(by) > 0 {
+	if by := Taking(option); len(by) > 0 {
 		return fmt.Errorf("%s means nothing to --method %s: leave it out, or use one of %s", option, name, strings.Join(by, ", "))
 	}
 	return fmt.Errorf("%s: no method of this version has an option of this name", option)
@@ -119,9 +155,18 @@ func parse(p *method.Option, s, name string) (string, error) {
 		return text, nil
 	}
 	if by := Having(p.Name, s); len(by) > 0 {
-		return "", fmt.Errorf("%s %s: --method %s has %s: leave it out, or use one of %s", p.Name, s, name, strings.Join(p.Choices, ", "), strings.Join(by, ", "))
+		return "", fmt.Errorf("%s %s: --method %s has %s: leave it out, or use --method %s", p.Name, s, name, either(p.Choices), either(by))
 	}
 	return "", fmt.Errorf("%s %s: %w", p.Name, s, err)
+}
+
+// either lists names: "a, b or c".
+func either(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // Check reports all options of a job that its method can't go by, or has not. Jobs of earlier
@@ -146,4 +191,56 @@ func Check(o *taxonv1.Options) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Report are the options of a job that stand in its report, by their keys.
+func Report(o *taxonv1.Options) map[string]json.RawMessage {
+	return stored(o, func(p *method.Option) bool { return p.Report })
+}
+
+// Manifest are the options of a job that matter, by their keys.
+func Manifest(spec *taxonv1.JobSpec) map[string]json.RawMessage {
+	return stored(spec.GetOptions(), func(p *method.Option) bool { return p.Matters(spec) })
+}
+
+// stored are a job's options that `which` says.
+func stored(o *taxonv1.Options, which func(*method.Option) bool) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, p := range Of(o.GetMethod()) {
+		if !p.Carried && which(&p) {
+			out[p.WireKey()] = p.JSON(p.Of(o))
+		}
+	}
+	return out
+}
+
+// Differ lists the options of a method that differ between two trainings, each given by what
+// Manifest gave and what is carried, as "C 1, not 10". ended: those that say when a training
+// ends count, too.
+func Differ(name string, a, b map[string]json.RawMessage, ended bool) (out []string) {
+	for _, p := range Of(name) {
+		if p.Effect == method.OnNothing || p.Effect == method.OnEnd && !ended {
+			continue
+		}
+		if x, y := p.Text(a[p.WireKey()]), p.Text(b[p.WireKey()]); x != y {
+			out = append(out, fmt.Sprintf("%s %s, not %s", p.WireKey(), x, y))
+		}
+	}
+	return out
+}
+
+// Words are a method and the options in its report, as people read them.
+func Words(name string, report map[string]json.RawMessage) string {
+	words := []string{name}
+	for _, p := range Of(name) {
+		value, ok := report[p.WireKey()]
+		switch {
+		case !p.Report || !ok:
+		case p.Name == "loss":
+			words = append(words, p.Text(value))
+		default:
+			words = append(words, p.Name+" "+p.Text(value))
+		}
+	}
+	return strings.Join(words, ", ")
 }
