@@ -50,7 +50,9 @@ func Interruptedf(format string, args ...any) error {
 func Join(errs ...error) error {
 	var lines []string
 	for _, err := range errs {
-		if err != nil {
+		if e := (*Error)(nil); errors.As(err, &e) && e.Lines != nil {
+			lines = append(lines, e.Lines...)
+		} else if err != nil {
 			lines = append(lines, err.Error())
 		}
 	}

@@ -23,6 +23,14 @@ var methods = slices.Concat(
 	[]method.Method{mlr.Method{}},
 )
 
+// Add lists one more method, of a program's own, until remove is called. Not for use while
+// another goroutine looks methods up.
+func Add(m method.Method) (remove func()) {
+	before := methods
+	methods = append(slices.Clip(methods), m)
+	return func() { methods = before }
+}
+
 // All lists the methods, in the order in which help texts name them.
 func All() []method.Method { return slices.Clone(methods) }
 
