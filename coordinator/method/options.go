@@ -138,7 +138,7 @@ var (
 // Loss is the option of methods that have one of some losses, or only one.
 func Loss(losses ...string) Option {
 	return Option{Name: "loss", Kind: Choice, Default: losses[0], Choices: losses, Group: GroupMethod, Report: true,
-		Help: "loss of an instance: each method has one, or some", Grid: losses[:1]}
+		Help: "loss of an instance (default: the first that the method has)", Grid: losses[:1]}
 }
 
 // JobOptions are those of every job, whatever its method.
