@@ -14,6 +14,7 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/mlr"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
@@ -108,7 +109,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		"--toy-layers 1.5":                                      {"train: --toy-layers 1.5: must be a whole number, 0 or more"},
 	} {
 		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
-		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exitUsage || len(lines) != len(want) {
+		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exit.Usage || len(lines) != len(want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 		for _, w := range want {
@@ -123,7 +124,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	const train = "train --job job.yaml --quiet --out "
-	if code, _, stderr := run(t.Context(), train+"whole"); code != exitDone {
+	if code, _, stderr := run(t.Context(), train+"whole"); code != exit.Done {
 		t.Fatal(stderr)
 	}
 	asked := toyOptions{C: 1, Heat: 0.25, Shape: "square", Layers: 3}
@@ -147,21 +148,21 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Errorf("info says %s", words)
 	}
 	other := "other options (heat 0.25, not 0.75)"
-	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exitUsage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exit.Usage || !strings.Contains(stderr, other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	m.stop = func() { cancel(errInterrupted) }
-	if code, _, stderr := run(ctx, train+"half"); code != exitInterrupted {
+	m.stop = func() { cancel(exit.ErrInterrupted) }
+	if code, _, stderr := run(ctx, train+"half"); code != exit.Interrupted {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	m.stop = nil
-	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exitUsage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exit.Usage || !strings.Contains(stderr, other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 	m.seen = nil
-	if code, _, stderr := run(t.Context(), train+"half"); code != exitDone {
+	if code, _, stderr := run(t.Context(), train+"half"); code != exit.Done {
 		t.Fatal(stderr)
 	}
 	on, err := model.ReadManifest("half")
