@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
@@ -163,14 +165,18 @@ func (o *Options) tried() int {
 // structured says whether the data has a class structure.
 func (o *Options) structured() bool { return o.Train.Hierarchy != "" || o.Train.Graph != "" }
 
-// job are the options of a point's trainings.
+// job are the options of a point's trainings: those of Train.Job and Train.Said that its method has.
 func (o *Options) job(p Point) *taxonv1.Options {
-	job, said := &taxonv1.Options{Method: p.Method}, maps.Clone(o.Train.Said)
-	if said == nil {
-		said = registry.Values{}
-	}
+	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
+	maps.Copy(said, o.Train.Said)
 	said["loss"], said["C"], said["bias"], said["positive-weight"], said["internal-weight"] = p.Loss, number(p.C), number(p.Bias), p.Positive, number(p.Internal)
-	maps.DeleteFunc(said, func(option, _ string) bool { return !registry.Has(p.Method, option) })
+	job.Method = p.Method
+	for _, option := range registry.Options() {
+		if !registry.Has(p.Method, option.Name) {
+			delete(said, option.Name)
+			_ = job.Set(option.WireKey(), "") // which takes it away
+		}
+	}
 	_ = registry.Fill(job, said) // Validate has checked the values
 	return job
 }

@@ -88,7 +88,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	if s.meter, err = newMeter(s); err != nil {
 		return nil, err
 	}
-	id := identity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: o.Folds, Anchor: o.Train.Job.GetAnchor(), Text: o.Train.Text}
+	id := identity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: o.Folds, Anchor: s.whole.Spec.GetOptions().GetAnchor(), Text: o.Train.Text}
 	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
 	if err := s.record.begin(ctx, id, o.Train.Force); err != nil {
 		return nil, err
