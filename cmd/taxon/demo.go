@@ -16,8 +16,8 @@ import (
 func newDemoVerb(a *app) *cobra.Command {
 	return newDemoCmd(a, func(ctx context.Context, t demo.Training) (*model.Report, error) { // as `train --text` with its defaults
 		o := trainDefaults()
-		o.data, o.text, o.hierarchy, o.out = []string{t.Data}, true, t.Hierarchy, t.Out
-		o.method, o.gap, o.threads = t.Method, t.Gap, t.Threads
+		o.Data, o.Text, o.Hierarchy, o.Out = []string{t.Data}, true, t.Hierarchy, t.Out
+		o.Job.Method, o.Job.Gap, o.Threads = t.Method, t.Gap, t.Threads
 		return train.Run(ctx, o.options(a), a.ui)
 	})
 }

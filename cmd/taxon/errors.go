@@ -14,13 +14,20 @@ import (
 	"taxon/internal/jobs"
 )
 
-// describe turns the error of a verb into its exit status and its one line (without
-// the leading "taxon: "). Errors that carry no status of their own are failures of
-// the run (1), but for those that only the user can mend: a wrong path (2).
+// describe turns the error of a verb into its exit status and its one line, or one for each
+// of several mistakes in the command line (without the leading "taxon: "). Errors that carry
+// no status of their own are failures of the run (1), but for those that only the user can
+// mend: a wrong path (2).
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = human.OneLine(plainPath(err))
 	var s *exit.Error
 	switch {
+	case errors.As(err, &s) && len(s.Lines) > 1:
+		lines := make([]string, len(s.Lines))
+		for i, l := range s.Lines {
+			lines[i] = human.OneLine(l)
+		}
+		return s.Code, strings.Join(lines, "\n")
 	case errors.As(err, &s):
 		return s.Code, line
 	case jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted):

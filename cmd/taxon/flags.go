@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
 )
 
@@ -29,11 +30,77 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	cmd.Flags().SortFlags = false
 	cmd.Flags().AddFlagSet(f)
 	f.VisitAll(func(flag *pflag.Flag) {
-		if c, ok := flag.Value.(*choiceValue); ok {
+		if names := choicesOf(flag); names != nil {
 			// It fails only for a flag that the command lacks or a second call.
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp))
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
+}
+
+// optionFlags defines the flags of a group of the methods' options. What is said of them goes
+// into said.
+func optionFlags(f *pflag.FlagSet, said *registry.Values, group string) {
+	for _, p := range registry.Options() {
+		if p.Group == group {
+			optionFlag(f, said, p, registry.Usage(&p))
+		}
+	}
+}
+
+func optionFlag(f *pflag.FlagSet, said *registry.Values, p method.Option, usage string) {
+	if *said == nil {
+		*said = registry.Values{}
+	}
+	flag := f.VarPF(&optionValue{p, *said}, p.Name, "", usage)
+	if p.Kind == method.Bool {
+		flag.NoOptDefVal = "true"
+	}
+}
+
+type optionValue struct {
+	option method.Option
+	said   registry.Values
+}
+
+func (v *optionValue) String() string {
+	if s, ok := v.said[v.option.Name]; ok {
+		return s
+	}
+	return v.option.Default
+}
+func (v *optionValue) Type() string { return [...]string{"number", "n", "name", "bool"}[v.option.Kind] }
+func (v *optionValue) Set(s string) error {
+	var see pflag.Value // whose errors say more
+	switch p := v.option; {
+	case p.Kind == method.Choice:
+		see = &choiceValue{new(string), p.Choices}
+	case p.Kind == method.Float && len(p.Choices) == 0:
+		see = &floatValue{new(float64), p.Range.Must}
+	}
+	if see != nil {
+		if err := see.Set(s); err != nil {
+			return err
+		}
+	}
+	text, err := v.option.Parse(s)
+	if err != nil {
+		return valuef("%w", err)
+	}
+	v.said[v.option.Name] = text
+	return nil
+}
+
+// choicesOf are the names that a flag's value must be one of; nil: it need not.
+func choicesOf(f *pflag.Flag) []string {
+	switch v := f.Value.(type) {
+	case *choiceValue:
+		return v.choices
+	case *optionValue:
+		if v.option.Kind == method.Choice {
+			return v.option.Choices
+		}
+	}
+	return nil
 }
 
 // valueError is what a flag type of ours says about a value: "must be above 0".
@@ -41,7 +108,9 @@ type valueError struct{ msg string }
 
 func (e *valueError) Error() string { return e.msg }
 
-func valuef(format string, args ...any) error { return &valueError{fmt.Sprintf(format, args...)} }
+func valuef(format string, args ...any) error {
+	return &valueError{fmt.Errorf(format, args...).Error()}
+}
 
 // floatFlag defines a number that check accepts; check returns what it must be, or "".
 func floatFlag(f *pflag.FlagSet, p *float64, name string, def float64, usage string, check func(float64) string) {
@@ -89,31 +158,6 @@ func atLeast0(x float64) string {
 		return ""
 	}
 	return "must be 0 or more"
-}
-
-// Bounds of C and bias: solvers keep duals (at most C) and products with the bias in
-// float32, and squares of them must stay far from its ends.
-const (
-	leastC   = 1e-30
-	mostC    = 1e15
-	mostBias = 1e6
-)
-
-func costRange(x float64) string {
-	switch {
-	case x <= 0:
-		return "must be above 0"
-	case x < leastC || x > mostC:
-		return "must be from 1e-30 to 1e15: duals are kept in float32"
-	}
-	return ""
-}
-
-func biasRange(x float64) string {
-	if x > mostBias {
-		return "must be at most 1e6"
-	}
-	return atLeast0(x)
 }
 
 func above0to1(x float64) string {

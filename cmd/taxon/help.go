@@ -156,8 +156,8 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)
-		if c, ok := f.Value.(*choiceValue); ok && len(c.choices) > 1 {
-			value = strings.Join(c.choices, "|")
+		if names := choicesOf(f); len(names) > 1 {
+			value = strings.Join(names, "|")
 		}
 		head := "  --" + f.Name
 		if value != "" && f.Value.Type() != "bool" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
 	"taxon/internal/inspect"
 	"taxon/internal/planinfo"
@@ -46,7 +47,7 @@ func (p infoPrinter) training(i *inspect.Info) {
 		return
 	}
 	r := i.Report
-	p.row("method", "%s, %s, C %g, bias %g, schedule %s, seed %d", r.Method, r.Loss, r.C, r.Bias, r.Schedule, r.Seed)
+	p.row("method", "%s", registry.Words(r.Method, r.Own))
 	gap := "no certificate"
 	if r.Gap != nil {
 		gap = fmt.Sprintf("gap %.3g", *r.Gap)

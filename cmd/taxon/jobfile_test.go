@@ -17,7 +17,7 @@ func jobFlags() (*cobra.Command, *[]string, *float64, *bool) {
 	data, c, text := &[]string{}, new(float64), new(bool)
 	flagGroup(cmd, "All", func(f *pflag.FlagSet) {
 		f.StringArrayVar(data, "data", nil, "")
-		floatFlag(f, c, "C", 1, "", costRange)
+		floatFlag(f, c, "C", 1, "", above0)
 		f.BoolVar(text, "text", false, "")
 		f.String("job", "", "")
 	})

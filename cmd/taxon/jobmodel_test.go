@@ -1,55 +1,43 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"google.golang.org/protobuf/proto"
+
+	"taxon/coordinator/method/registry"
 )
 
-// notOptions are the flags of a job that stay with whoever submits it.
-var notOptions = map[string]string{
-	"require-gap": "the exit status",
-	"loss":        "tested below, as it depends on --method",
-}
-
-// Each flag that says what is trained reaches the job.
-func TestJobFlagsReachTheJob(t *testing.T) {
-	other := map[string][]string{"method": {"bsvm"}, "loss": {"squared-hinge"}, "positive-weight": {"balanced"}}
-	def := func() (*trainOptions, *cobra.Command) {
-		o, cmd := &trainOptions{}, &cobra.Command{Use: "test"}
-		o.jobFlags(cmd)
-		return o, cmd
-	}
-	plain, cmd := def()
-	seen := 0
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if notOptions[f.Name] != "" {
-			return
+// Each option that any method has, has a flag of its kind, which reaches the job of a method
+// that has it.
+func TestOptionsHaveFlags(t *testing.T) {
+	for _, p := range registry.Options() {
+		if p.Help == "" {
+			continue
 		}
-		seen++
-		values := append(other[f.Name], "0.125", "7", "none", "parity", "dsatur", "full", "true")
-		o, cmd := def()
-		for _, v := range values {
-			if v != f.DefValue && cmd.Flags().Set(f.Name, v) == nil {
+		o, cmd := &trainOptions{}, &cobra.Command{Use: "test"}
+		o.defineFlags(cmd)
+		o.Job.Method = append(registry.Taking(p.Name), "rr-svm")[0]
+		set := false
+		for _, v := range append(slices.Clone(p.Choices), "0.125", "7", "true") {
+			if v != p.Default && registry.Has(o.Job.Method, p.Name) && cmd.Flags().Set(p.Name, v) == nil {
+				set = true
 				break
 			}
 		}
-		if proto.Equal(o.proto(), plain.proto()) {
-			t.Errorf("--%s does not reach the job: carry it in trainOptions.proto", f.Name)
+		o.Data, o.Hierarchy, o.Test = []string{"x"}, "h", "y"
+		if p.With != "" {
+			name, value, _ := strings.Cut(p.With, "=")
+			o.Said[name] = value
 		}
-	})
-	if seen < 15 {
-		t.Errorf("%d flags", seen)
-	}
-	o, cmd := def()
-	if err := cmd.Flags().Set("method", "rr-lr"); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.settle(false); err != nil || o.proto().GetLoss() != "logistic" {
-		t.Errorf("rr-lr has loss %s, %v", o.proto().GetLoss(), err)
+		if err := o.Validate("train"); err != nil || !set {
+			t.Errorf("--%s: set %t, %v", p.Name, set, err)
+		}
+		if got := p.Of(o.Job); !p.Carried && got != o.Said[p.Name] {
+			t.Errorf("--%s %s does not reach the job, which has %q", p.Name, o.Said[p.Name], got)
+		}
 	}
 }
 

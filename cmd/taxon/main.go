@@ -101,7 +101,7 @@ func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader
 	}
 	code, line := describe(ctx, err)
 	if line != "" {
-		fmt.Fprintf(errw, "taxon: %s\n", line)
+		fmt.Fprintf(errw, "taxon: %s\n", strings.ReplaceAll(line, "\n", "\ntaxon: "))
 	}
 	return code
 }

@@ -48,7 +48,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 
 // checkMapReduce is check, and refuses what means nothing to the engine.
 func (o *trainOptions) checkMapReduce(verb string) error {
-	if o.mr.on() && o.store == "badger" {
+	if o.mr.on() && o.Store == "badger" {
 		return exit.Usagef("%s: --store badger: leave it out with --engine mapreduce, whose values lie in the state folder", verb)
 	}
 	return o.mr.check(verb)

@@ -36,20 +36,20 @@ func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 		}
 	}
 	t := &o.train
-	if len(t.data) == 0 || t.out == "" {
+	if len(t.Data) == 0 || t.Out == "" {
 		return exit.Usagef("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
 	}
-	t.mr.engine, t.stores, t.cutoff = engineMapReduce, 1, "none"
+	t.mr.engine, t.Stores, t.Cutoff = engineMapReduce, 1, "none"
 	if o.wait {
 		return runTrain(cmd.Context(), a, t)
 	}
-	if err := errors.Join(t.check(), t.checkMapReduce("submit")); err != nil {
+	if err := exit.Join(t.Validate("submit"), t.checkMapReduce("submit")); err != nil {
 		return err
 	}
-	if err := model.Replaceable(t.out); err != nil {
+	if err := model.Replaceable(t.Out); err != nil {
 		return err
 	}
-	if oneStdin("submit", "--data", append([]string{fs.Stdin}, t.data...)...) != nil {
+	if oneStdin("submit", "--data", append([]string{fs.Stdin}, t.Data...)...) != nil {
 		return exit.Usagef("submit: standard input ends with this command: give files, or add --wait")
 	}
 	return startDriver(cmd, a, o)
@@ -57,7 +57,7 @@ func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 
 // startDriver starts the driver and waits until Hadoop has taken its first job.
 func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
-	dir, err := driver.Dir(o.train.out)
+	dir, err := driver.Dir(o.train.Out)
 	if err != nil {
 		return err
 	}

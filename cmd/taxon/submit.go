@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method"
 	"taxon/internal/cluster/client"
 	"taxon/internal/eval"
 	"taxon/internal/evaluate"
@@ -50,10 +50,6 @@ func newSubmitCmd(a *app) *cobra.Command {
 			if err := readJobFile(cmd, o.file); err != nil {
 				return err
 			}
-			o.train.given = cmd.Flags().Changed
-			if err := o.train.settle(cmd.Flags().Changed("loss")); err != nil {
-				return err
-			}
 			if o.train.mr.on() {
 				return submitMapReduce(cmd, a, &o)
 			}
@@ -71,13 +67,13 @@ func newSubmitCmd(a *app) *cobra.Command {
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
 		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: upload nothing but names")
 		f.BoolVar(&o.wait, "wait", false, "follow the job to its end")
-		f.StringVar(&o.train.out, "out", "", "the `DIR` of the model; on a cluster with --wait")
+		f.StringVar(&o.train.Out, "out", "", "the `DIR` of the model; on a cluster with --wait")
 	})
 	o.train.jobFlags(cmd)
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
-		threadsFlag(f, &o.train.threads)
-		bytesFlag(f, &o.train.memory, "memory", 0, "`SIZE` that reading the data may take here")
-		intFlag(f, &o.train.checkpoint, "checkpoint-every", 4, 1, math.MaxInt32, "`N` sweeps between snapshots, where the cluster makes them")
+		threadsFlag(f, &o.train.Threads)
+		bytesFlag(f, &o.train.Memory, "memory", 0, "`SIZE` that reading the data may take here")
+		optionFlags(f, &o.train.Said, method.GroupResources)
 	})
 	o.train.mr.flags(cmd, engineCluster, engineCluster, engineMapReduce)
 	o.flags(cmd)
@@ -87,32 +83,27 @@ func newSubmitCmd(a *app) *cobra.Command {
 // check refuses combinations that no single flag can see.
 func (o *submitOptions) check() error {
 	t := &o.train
+	if err := t.Validate("submit"); err != nil {
+		return err
+	}
 	switch {
-	case len(t.data) == 0:
+	case len(t.Data) == 0:
 		return exit.Usagef("submit: flag --data is required: see `taxon help submit`")
 	case o.id != "" && client.CheckID(o.id) != nil:
 		return exit.Usagef("submit: --id %s: %w", human.QuoteIfOdd(o.id), client.CheckID(o.id))
-	case t.out != "" && !o.wait:
-		return exit.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.out)
-	case t.test != "" && t.out == "":
+	case t.Out != "" && !o.wait:
+		return exit.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
+	case t.Test != "" && t.Out == "":
 		return exit.Usagef("submit: --test needs --wait and --out")
-	case t.evalEvery > 0:
+	case t.Job.EvalEvery > 0:
 		return exit.Usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
-	case o.inPlace && (len(t.data) != 1 || !t.ingested()):
+	case o.inPlace && (len(t.Data) != 1 || !train.Ingested(t.Data)):
 		return exit.Usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
-	case t.out == "-":
-		return exit.Usagef("submit: --out -: a model is a folder, give its path")
 	}
-	if t.out != "" {
-		if err := model.Replaceable(t.out); err != nil {
-			return err
-		}
+	if t.Out != "" {
+		return model.Replaceable(t.Out)
 	}
-	where := t.out
-	t.out = "submitted" // check is train's: there --out must be given
-	err := t.check()
-	t.out = where
-	return err
+	return nil
 }
 
 // submitDocument is `taxon submit --json`; the rest is there with --wait.
@@ -127,8 +118,8 @@ func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.wait && o.train.out != "" {
-		if err := fs.CheckWritable(o.train.out); err != nil {
+	if o.wait && o.train.Out != "" {
+		if err := fs.CheckWritable(o.train.Out); err != nil {
 			return err
 		}
 	}
@@ -175,17 +166,17 @@ func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (s
 
 // await follows a job to its end, and prints the report.
 func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job string) error {
-	report, err := c.Await(ctx, job, o.train.out)
+	report, err := c.Await(ctx, job, o.train.Out)
 	if err != nil {
 		return err
 	}
 	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
 	if d.Report.StoppedBy != "gap" {
-		a.ui.Warn("%s", aboveGap(d.Report, o.train.gap, func(flag string) string {
+		a.ui.Warn("%s", aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
 			return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
 		}))
 	}
-	if o.train.test != "" {
+	if o.train.Test != "" {
 		if d.Test, err = evaluate.Run(ctx, testOptions(a, &o.train), a.ui); err != nil {
 			return err
 		}
@@ -193,17 +184,17 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	if a.json {
 		err = a.printJSON(d)
 	} else {
-		title := o.train.out
+		title := o.train.Out
 		if title == "" {
 			title = job
 		}
 		printReport(a, title, d.Report)
 		if d.Test != nil {
-			printEval(a, testOptions(a, &o.train), o.train.out, d.Test)
+			printEval(a, testOptions(a, &o.train), o.train.Out, d.Test)
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
-		return exit.Gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.gap)
+		return exit.Gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.Job.Gap)
 	}
 	return err
 }

@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/model"
-	"taxon/internal/train"
 )
 
 // capsThen says until when a training had which caps.
@@ -45,8 +46,8 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 
 // moreOf says how to go on with a finished model: the duals that it had reached are gone.
 func (o *trainOptions) moreOf(flag string) string {
-	if o.threshold > 0 || !train.StartsWarm(o.method) {
+	if o.Threshold > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"
 	}
-	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.out)
+	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.Out)
 }

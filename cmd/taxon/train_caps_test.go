@@ -19,7 +19,8 @@ func TestAboveGap(t *testing.T) {
 		{model.Report{StoppedBy: "max_sweeps", Gap: &gap}, 0.1, "raise --max-sweeps and add --force", "--warm-start"},
 		{model.Report{StoppedBy: "max_time", Gap: &gap, Better: &model.Better{Sweep: 20, Gap: 2.5e-5}}, 0, "sweep 20 had 2.5e-05, and the time was up", "--max-sweeps"},
 	} {
-		o := &trainOptions{out: "m", threshold: test.threshold}
+		o := trainDefaults()
+		o.Out, o.Threshold = "m", test.threshold
 		if got := aboveGap(&test.r, 1e-6, o.moreOf); !strings.Contains(got, test.want) || strings.Contains(got, test.not) {
 			t.Errorf("%q: want %q, and no %q", got, test.want, test.not)
 		}

@@ -36,7 +36,7 @@ func newTrainVerb(a *app) *cobra.Command {
 // warmFlags are train's alone: a cluster does not see the model.
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
-		f.StringVar(&o.warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
+		f.StringVar(&o.Warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
 			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/evaluate"
 	"taxon/internal/fs"
@@ -28,7 +29,7 @@ func (d trainedDocument) MarshalJSON() ([]byte, error) {
 // printTrained evaluates on --test and prints what was reached.
 func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report) error {
 	d := trainedDocument{Report: r}
-	if o.test != "" {
+	if o.Test != "" {
 		var err error
 		if d.Test, err = evaluate.Run(ctx, testOptions(a, o), a.ui); err != nil {
 			return err
@@ -37,16 +38,16 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 	if a.json {
 		return a.printJSON(d)
 	}
-	printReport(a, o.out, r)
+	printReport(a, o.Out, r)
 	if d.Test != nil {
-		printEval(a, testOptions(a, o), o.out, d.Test)
+		printEval(a, testOptions(a, o), o.Out, d.Test)
 	}
 	return nil
 }
 
 func testOptions(a *app, o *trainOptions) evaluate.Options {
-	return evaluate.Options{Everything: a.json, Model: o.out, Data: predict.Input{
-		Path: o.test, AsTrained: true, ZeroBased: o.zeroBased, ZeroGiven: o.zeroBased, Threads: o.threads, Files: fs.Local{In: a.stdin},
+	return evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
+		Path: o.Test, AsTrained: true, ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
 	}}
 }
 
@@ -55,7 +56,7 @@ func printReport(a *app, out string, r *model.Report) {
 		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
-	row("method", "%s, %s, C = %g, bias %g", r.Method, r.Loss, r.C, r.Bias)
+	row("method", "%s", registry.Words(r.Method, r.Own))
 	row("data", "%s, %s, %s", human.Counted(int64(r.Instances), "instance", "instances"), human.Counted(int64(r.Features), "feature", "features"),
 		human.Counted(int64(r.Terminals), "class", "classes"))
 	if r.Gap != nil {
@@ -63,8 +64,8 @@ func printReport(a *app, out string, r *model.Report) {
 	} else {
 		row("objective", "%.9g (without an anchor there is no gap)", r.Objective)
 	}
-	if r.Colours > 0 {
-		row("colours", "%d", r.Colours)
+	if n, ok := r.Own["colours"]; ok {
+		row("colours", "%s", n)
 	}
 	for _, c := range r.CapsBefore {
 		row("before", "%s", capsThen(c))

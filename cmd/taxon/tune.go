@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,7 @@ import (
 )
 
 func newTuneCmd(a *app) *cobra.Command {
-	o, maxSweeps := tune.Defaults(), 0
+	o := tune.Defaults()
 	cmd := &cobra.Command{
 		Use:     "tune --data FILE --out DIR",
 		GroupID: groupModel,
@@ -29,12 +28,9 @@ func newTuneCmd(a *app) *cobra.Command {
 			"After each point --out/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Train.Job.MaxSweeps = uint32(maxSweeps)
-			return runTune(cmd.Context(), a, &o)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTune(cmd.Context(), a, &o) },
 	}
-	t, job, grid := &o.Train, o.Train.Job, &o.Grid
+	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
@@ -49,10 +45,10 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
-		f.Var(&floatsValue{&grid.C, costRange}, "C", "`LIST` of weights of the losses")
+		f.Var(&floatsValue{&grid.C, registry.Option("C").Range.Must}, "C", "`LIST` of weights of the losses")
 		listFlag(f, &grid.Methods, "method", registry.Names(), "`LIST` of methods")
-		listFlag(f, &grid.Losses, "loss", []string{"hinge", "squared-hinge"}, "`LIST` of losses of rr-svm, bsvm and td")
-		f.Var(&floatsValue{&grid.Bias, biasRange}, "bias", "`LIST` of values of the bias feature, 0 for none")
+		listFlag(f, &grid.Losses, "loss", registry.Option("loss").Choices, "`LIST` of losses; a method that has none of them has its own")
+		f.Var(&floatsValue{&grid.Bias, registry.Option("bias").Range.Must}, "bias", "`LIST` of values of the bias feature, 0 for none")
 		listFlag(f, &grid.Positive, "positive-weight", nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
 		f.Var(&floatsValue{&grid.Internal, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
 		f.Var(&floatsValue{&grid.Shift, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (see train --prior-shift), tried on the same trainings: 0,0.05,0.1,0.15 suits data with many small classes")
@@ -64,14 +60,13 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
 		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three standard errors behind a smaller one on the first fold; 0: try all")
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
-		f.Uint64Var(&job.Seed, "seed", 0, "seed of the folds and of the sampling order: `N`")
+		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		choiceFlag(f, &job.Prune, "prune", job.Prune, []string{"empty", "none"}, "leaves of the hierarchy without instances: leave them out, or train them on negatives alone")
-		floatFlag(f, &job.Anchor, "anchor", job.Anchor, "graphs: pull of every class with edges towards zero", above0)
-		floatFlag(f, &job.Gap, "gap", job.Gap, "train each point to this certified relative gap (P-D)/P", above0to1)
-		intFlag(f, &maxSweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop each training after `N` sweeps, 0 for no cap")
-		floatFlag(f, &job.MaxSeconds, "max-time", 0, "stop each training after `S` seconds, 0 for no cap", atLeast0)
+		for _, name := range []string{"prune", "anchor", "gap", "max-sweeps", "max-time"} {
+			p := registry.Option(name)
+			optionFlag(f, &t.Said, *p, registry.Usage(p))
+		}
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &t.Threads)
@@ -86,10 +81,6 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	t := &o.Train
 	t.Files, t.Again = fs.Local{In: a.stdin}, a.commandLine()
 	if err := o.Validate(); err != nil {
-		return err
-	}
-	input := trainOptions{data: t.Data, text: t.Text, zeroBased: t.ZeroBased, weights: t.Weights, hierarchy: t.Hierarchy, graph: t.Graph, out: t.Out}
-	if err := input.check(); err != nil {
 		return err
 	}
 	r, err := tune.Run(ctx, o, a.ui)

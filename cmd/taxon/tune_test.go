@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -74,7 +75,7 @@ func TestTune(t *testing.T) {
 		t.Fatalf("taxon %v: %s", args, stderr.String())
 	}
 	var d trainedDocument
-	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || d.C != again.Options.C || d.Method != "rr-svm" {
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || string(d.Own["C"]) != fmt.Sprint(again.Options.C) || d.Method != "rr-svm" {
 		t.Errorf("trained %+v (%v) by %+v", d.Report, err, again.Options)
 	}
 }
@@ -159,7 +160,7 @@ func TestTuneMethods(t *testing.T) {
 		r = tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --method "+method)
 		var d trainedDocument
 		code, stdout, stderr := runTaxon(t, "", "train --job $JOB --out $M --json --quiet", map[string]string{"JOB": r.JobFile, "M": t.TempDir() + "/m"})
-		if err := json.Unmarshal([]byte(stdout), &d); code != exit.Done || err != nil || d.Method != method || d.C != r.Options.C {
+		if err := json.Unmarshal([]byte(stdout), &d); code != exit.Done || err != nil || d.Method != method || string(d.Own["C"]) != fmt.Sprint(r.Options.C) {
 			t.Errorf("exit status %d: %s, trained %+v (%v) by %+v", code, stderr, d.Report, err, r.Options)
 		}
 	}

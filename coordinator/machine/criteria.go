@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -118,7 +119,7 @@ func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	if proto.Equal(options, old) {
 		return "", nil
 	}
-	if err := method.Violations(method.CheckCriteria(options)); err != nil {
+	if err := method.Violations(registry.Check(options)); err != nil {
 		return "", err
 	}
 	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven()}
@@ -177,7 +178,7 @@ func (j *job) stoppedByCriteria() bool {
 func (j *job) checkResume(c StopCriteria) error {
 	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
 	c.into(options)
-	if err := method.Violations(method.CheckCriteria(options)); err != nil {
+	if err := method.Violations(registry.Check(options)); err != nil {
 		return fmt.Errorf("job %s: %w: %w", j.ID, ErrStopCriteria, err)
 	}
 	if !j.stoppedByCriteria() || j.Lost {

@@ -32,7 +32,11 @@ type Problem struct {
 type Method interface {
 	// Name is the value of --method.
 	Name() string
-	// Check reports why the problem can't be trained, all reasons joined; nil: it can.
+	// Options are those that it has beside JobOptions. One of a name that other methods have,
+	// too, is of the same kind and group.
+	Options() []Option
+	// Check reports why the problem can't be trained, all reasons joined; nil: it can. The
+	// options are what they are declared to be.
 	Check(*Problem) error
 	// Plan cuts the problem into items. It depends on data, structure, options and seed alone.
 	Plan(*Problem) (*Plan, error)
@@ -190,12 +194,6 @@ type Unstructured interface {
 	Unstructured() bool
 }
 
-// Refuser is a Method that takes some of the command line's options only.
-type Refuser interface {
-	// Refuses names those that mean nothing to it.
-	Refuses() []string
-}
-
 // Late says what becomes of tasks that nobody has when the time is up.
 type Late uint8
 
@@ -321,18 +319,6 @@ func (p *Plan) Value(name string) *Value {
 		}
 	}
 	return nil
-}
-
-// CheckCriteria reports the stopping criteria that no method can go by.
-func CheckCriteria(o *taxonv1.Options) error {
-	var errs []error
-	if !(o.GetGap() > 0 && o.GetGap() <= 1) {
-		errs = append(errs, fmt.Errorf("gap %g: give a value above 0 and at most 1", o.GetGap()))
-	}
-	if !(o.GetMaxSeconds() >= 0) {
-		errs = append(errs, fmt.Errorf("max_seconds %g: give 0 (no cap) or more", o.GetMaxSeconds()))
-	}
-	return errors.Join(errs...)
 }
 
 // Violations is all that errors have to say, in one line; nil: nothing.

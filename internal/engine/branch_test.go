@@ -95,7 +95,7 @@ func TestBranchRefused(t *testing.T) {
 		"on other data": func(s *taxonv1.JobSpec) { s.Data.Fingerprint = "x" },
 		"structure":     func(s *taxonv1.JobSpec) { s.Structure = nil },
 		"its plan":      func(s *taxonv1.JobSpec) { s.Options.Bias = 0 },
-		"give a value":  func(s *taxonv1.JobSpec) { s.Options.C = -1 },
+		"must be above": func(s *taxonv1.JobSpec) { s.Options.C = -1 },
 	} {
 		other := j.Spec(jobs.Defaults())
 		change(other)

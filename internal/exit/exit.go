@@ -4,6 +4,7 @@ package exit
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Exit statuses, fixed by the contract of the command line.
@@ -21,9 +22,10 @@ var ErrInterrupted = errors.New("interrupted")
 // Error carries the exit status that an error shall end in. An empty message
 // prints nothing: the verb has said all there is.
 type Error struct {
-	Code int
-	msg  string
-	err  error // wrapped, may be nil
+	Code  int
+	Lines []string // of Join: what is to be told, a line each
+	msg   string
+	err   error // wrapped, may be nil
 }
 
 func (e *Error) Error() string { return e.msg }
@@ -41,6 +43,23 @@ func Gapf(format string, args ...any) error { return Errorf(Gap, format, args...
 // Interruptedf is the clean end after a signal; say how to resume. Exit status 130.
 func Interruptedf(format string, args ...any) error {
 	return Errorf(Interrupted, format, args...)
+}
+
+// Join is an error of the command line or the input that tells all of errs, each in a line of
+// its own; nil: there are none.
+func Join(errs ...error) error {
+	var lines []string
+	for _, err := range errs {
+		if e := (*Error)(nil); errors.As(err, &e) && e.Lines != nil {
+			lines = append(lines, e.Lines...)
+		} else if err != nil {
+			lines = append(lines, err.Error())
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return &Error{Code: Usage, Lines: lines, msg: strings.Join(lines, "; "), err: errors.Join(errs...)}
 }
 
 // Errorf is an error that shall end in an exit status.

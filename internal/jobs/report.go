@@ -3,6 +3,7 @@ package jobs
 import (
 	"encoding/json"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -12,9 +13,8 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return nil
 	}
-	o := st.GetOptions()
 	r := model.Report{
-		Method: o.GetMethod(), Loss: o.GetLoss(), C: o.GetC(), Bias: o.GetBias(), Schedule: o.GetSchedule(), Seed: o.GetSeed(),
+		Method:    st.GetOptions().GetMethod(),
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
 		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
@@ -28,9 +28,10 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	return &r
 }
 
-// OwnKeys are the method's own keys of a report; nil: it has none.
-func OwnKeys(st *taxonv1.JobStatus) (own map[string]json.RawMessage) {
-	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has none
+// OwnKeys are those keys of a report that depend on the method: options, and its own figures.
+func OwnKeys(st *taxonv1.JobStatus) map[string]json.RawMessage {
+	own := registry.Report(st.GetOptions())
+	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has no figures
 	return own
 }
 

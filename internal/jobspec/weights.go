@@ -17,21 +17,6 @@ const Balanced = "balanced"
 // 10^5 would else have a box that no solver fills.
 const balancedCap = 100
 
-// CheckWeights reports the first of a job's weights that can't be computed with.
-func CheckWeights(o *taxonv1.Options) error {
-	if !(o.GetAnchor() >= 0) || math.IsInf(o.GetAnchor(), 0) {
-		return fmt.Errorf("anchor %g: give 0 (none) or more", o.GetAnchor())
-	}
-	if b := o.GetInternalWeight(); !(b >= 0) || math.IsInf(b, 0) {
-		return fmt.Errorf("internal weight %g: give a number above 0", b)
-	}
-	if _, err := ParsePositiveWeight(o.GetPositiveWeight()); err != nil {
-		return err
-	}
-	_, err := taxonomy.ParseColouring(o.GetColouring())
-	return err
-}
-
 // ParsePositiveWeight reads Options.positive_weight: 0 stands for Balanced.
 func ParsePositiveWeight(s string) (float64, error) {
 	switch s {
@@ -48,7 +33,7 @@ func ParsePositiveWeight(s string) (float64, error) {
 }
 
 // PositiveWeight is the factor of C for a class's positives, given how many of the
-// instances they are, each counted by its weight. The option must have passed CheckWeights.
+// instances they are, each counted by its weight. The option must be what it is declared to be.
 func PositiveWeight(o *taxonv1.Options, positives, instances float64) float64 {
 	w, _ := ParsePositiveWeight(o.GetPositiveWeight())
 	if w > 0 {

@@ -20,7 +20,7 @@ func Example() {
 	dir := filepath.Join(tmp, "pets")
 
 	w, err := model.NewWriter(dir, model.Meta{
-		Options: model.Options{Method: "rr-svm", Loss: "hinge", C: 1, Bias: 1},
+		Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
 		Data:    model.DataInfo{Instances: 2, Positives: 2},
 		Tree: &taxonomy.Tree{
 			Parent: []int32{-1, 0, 0},

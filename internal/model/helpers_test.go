@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 //	(virtual) -> animal (internal label, spawned leaf), cat, dog ; car
 func tinyMeta() Meta {
 	return Meta{
-		Options: Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 0.01, Prune: "empty", Stiffness: "support", Momentum: "fista", InnerEpochs: 3},
+		Options: Options{Method: "rr-svm", Loss: "hinge", Bias: 1, Own: map[string]json.RawMessage{"C": json.RawMessage("1"), "schedule": json.RawMessage(`"twoblock"`)}},
 		Data:    DataInfo{Fingerprint: "f00d", Instances: 10, Nonzeros: 25, Positives: 10},
 		Tree: &taxonomy.Tree{
 			Parent: []int32{-1, 0, 1, 1, 1, 0},
@@ -50,7 +51,7 @@ func tinyWeights() []nodeWeights {
 
 func tinyReport() Report {
 	dual, gap := 1.5, 0.25
-	return Report{Method: "rr-svm", Loss: "hinge", C: 1, Bias: 1, Schedule: "twoblock", Instances: 10, Nonzeros: 25,
+	return Report{Method: "rr-svm", Instances: 10, Nonzeros: 25,
 		Sweeps: 3, Objective: 2, Dual: &dual, Gap: &gap, StoppedBy: "gap", Seconds: 0.5, CPUSeconds: 1}
 }
 

@@ -12,32 +12,18 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Options are the training options a model was made with, complete: no field means
-// "default". Names are those of the command line.
+// Options are the training options a model was made with. Own are those that only the method
+// and the trainer know; names are those of the command line, with underscores.
 type Options struct {
-	Method           string  `json:"method"`
-	Loss             string  `json:"loss"`
-	Schedule         string  `json:"schedule"`
-	C                float64 `json:"C"`
-	Bias             float64 `json:"bias"` // 0: no bias feature
-	Gap              float64 `json:"gap"`
-	MaxSweeps        int     `json:"max_sweeps"`  // 0: no cap
-	MaxSeconds       float64 `json:"max_seconds"` // 0: no cap
-	Prune            string  `json:"prune"`
-	Seed             uint64  `json:"seed"`
-	Stiffness        string  `json:"stiffness"`
-	Momentum         string  `json:"momentum"`
-	InnerEpochs      int     `json:"inner_epochs"`
-	EvalEvery        int     `json:"eval_every"`
-	CheckpointSweeps int     `json:"checkpoint_sweeps"`
-	Graph            string  `json:"graph,omitempty"`           // hex SHA-256 of the edges of --graph
-	DAG              string  `json:"dag,omitempty"`             // how a structure with several parents was read
-	Anchor           float64 `json:"anchor,omitempty"`          // graphs
-	Colouring        string  `json:"colouring,omitempty"`       // graphs
-	InternalWeight   float64 `json:"internal_weight,omitempty"` // unset: 1
-	PositiveWeight   string  `json:"positive_weight,omitempty"` // unset: 1
-	PriorShift       float64 `json:"prior_shift,omitempty"`     // in the bias weights of the terminals; unset: 0
-	WarmStart        string  `json:"warm_start,omitempty"`      // weights_sha256 of the model that it began at
+	Method     string  `json:"method"`
+	Loss       string  `json:"loss,omitempty"`
+	Bias       float64 `json:"bias"`                  // 0: no bias feature
+	Graph      string  `json:"graph,omitempty"`       // hex SHA-256 of the edges of --graph
+	DAG        string  `json:"dag,omitempty"`         // how a structure with several parents was read
+	PriorShift float64 `json:"prior_shift,omitempty"` // in the bias weights of the terminals; unset: 0
+	WarmStart  string  `json:"warm_start,omitempty"`  // weights_sha256 of the model that it began at
+
+	Own map[string]json.RawMessage `json:"-"`
 }
 
 // DataInfo says what the training data were and how they were read, so that
@@ -56,11 +42,6 @@ type DataInfo struct {
 // Report holds the figures of a finished training (the keys of `train --json`).
 type Report struct {
 	Method        string   `json:"method"`
-	Loss          string   `json:"loss"`
-	C             float64  `json:"C"`
-	Bias          float64  `json:"bias"`
-	Schedule      string   `json:"schedule"`
-	Seed          uint64   `json:"seed"`
 	Instances     int      `json:"instances"`
 	Weights       float64  `json:"instance_weights,omitempty"` // their sum; unset: all were 1
 	Features      int      `json:"features"`
@@ -72,8 +53,6 @@ type Report struct {
 	Dual          *float64 `json:"dual"` // nil: the method has no certificate
 	Gap           *float64 `json:"gap"`  // relative, (P-D)/P; nil as Dual
 	StoppedBy     string   `json:"stopped_by"`
-	Anchor        *float64 `json:"anchor,omitempty"`  // graphs
-	Colours       int      `json:"colours,omitempty"` // graphs, schedule colour: independent sets of a sweep
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
@@ -86,7 +65,7 @@ type Report struct {
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"` // what the cut-offs reached there
 
-	// Own are the method's own keys. They stand beside the others.
+	// Own are options that the method reports, and its own figures. They stand beside the others.
 	Own map[string]json.RawMessage `json:"-"`
 }
 

@@ -8,30 +8,46 @@ import (
 	"strings"
 )
 
-// plainReport is a Report without the method's own keys.
-type plainReport Report
+// Plain ones have no keys of their own.
+type (
+	plainReport  Report
+	plainOptions Options
+)
 
 // MarshalJSON writes the method's own keys behind those that all reports have.
 func (r Report) MarshalJSON() ([]byte, error) { return JoinObjects(plainReport(r), r.Own) }
 
 // UnmarshalJSON keeps the keys that not all reports have in Own.
-func (r *Report) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, (*plainReport)(r)); err != nil {
-		return err
+func (r *Report) UnmarshalJSON(b []byte) (err error) {
+	r.Own, err = splitObject(b, (*plainReport)(r))
+	return err
+}
+
+// MarshalJSON writes the method's own keys behind the others.
+func (o Options) MarshalJSON() ([]byte, error) { return JoinObjects(plainOptions(o), o.Own) }
+
+// UnmarshalJSON keeps the keys that not all models have in Own.
+func (o *Options) UnmarshalJSON(b []byte) (err error) {
+	o.Own, err = splitObject(b, (*plainOptions)(o))
+	return err
+}
+
+// splitObject reads an object into a struct, and returns the members that are none of its fields.
+func splitObject[T any](b []byte, into *T) (own map[string]json.RawMessage, err error) {
+	if err := json.Unmarshal(b, into); err != nil {
+		return nil, err
 	}
-	r.Own = nil
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(b, &all); err != nil {
-		return err
+	if err := json.Unmarshal(b, &own); err != nil {
+		return nil, err
 	}
-	for field := range reflect.TypeFor[Report]().Fields() {
+	for field := range reflect.TypeFor[T]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		delete(all, name)
+		delete(own, name)
 	}
-	if len(all) > 0 {
-		r.Own = all
+	if len(own) == 0 {
+		return nil, nil
 	}
-	return nil
+	return own, nil
 }
 
 // JoinObjects writes the members of values that are JSON objects as one object, in their order.

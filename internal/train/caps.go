@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"taxon/coordinator/machine"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/model"
@@ -27,26 +28,19 @@ func (t *Training) goOn(from *engine.Checkpoint) (told string, err error) {
 	return fmt.Sprintf("%s: goes on after sweep %d%s", t.o.Out, r.Sweep, r.Changed), nil
 }
 
-// withoutCaps are a training's options but for those that say when it ends: they may be
-// others when it goes on from its checkpoint.
-func withoutCaps(o model.Options) model.Options {
-	o.Gap, o.MaxSweeps, o.MaxSeconds = 0, 0, 0
-	return o
-}
-
 // otherCaps refuses a finished model, in dir, of the same training with another gap, or another
 // bound on sweeps or time: the duals that it could have gone on from are gone, its weights are not.
 func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	now := t.modelOptions()
-	diff := optionsDiffer(m.Options, now)
-	if diff == "" || optionsDiffer(withoutCaps(m.Options), withoutCaps(now)) != "" {
+	diff := optionsDiffer(m.Options, now, true)
+	if diff == "" || optionsDiffer(m.Options, now, false) != "" {
 		return nil
 	}
 	how := "to begin at its weights add --warm-start " + dir + " and choose another --out"
 	switch {
 	case dir != t.o.Out:
 		how = "use the same, for its cut-offs are still to be fitted"
-	case t.o.Warm != "" || m.Pruned != nil || !StartsWarm(t.o.Job.Method):
+	case t.o.Warm != "" || m.Pruned != nil || !registry.Has(t.o.Job.Method, "warm-start"):
 		how = "choose another --out"
 	}
 	return exit.Usagef("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use --force to train anew",

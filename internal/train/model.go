@@ -5,40 +5,28 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/jobs"
-	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 func (t *Training) modelOptions() model.Options {
-	o := t.o.Job
+	o := t.Spec.GetOptions()
 	m := model.Options{
-		Method: o.Method, Loss: o.Loss, Schedule: o.Schedule, C: o.C, Bias: o.Bias, Gap: o.Gap,
-		MaxSweeps: int(o.MaxSweeps), MaxSeconds: o.MaxSeconds, Prune: o.Prune, Seed: o.Seed, Stiffness: o.Stiffness,
-		Momentum: o.Momentum, InnerEpochs: int(o.InnerEpochs), EvalEvery: int(o.EvalEvery), CheckpointSweeps: int(o.CheckpointSweeps),
-		Graph: t.graphSum(), WarmStart: t.warmSum, PriorShift: t.o.Shift,
+		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum, PriorShift: t.o.Shift,
+		Own: registry.Manifest(t.Spec),
 	}
+	delete(m.Own, "loss")
+	delete(m.Own, "bias")
 	if t.Structure != nil && !t.o.flat() && t.Structure.IsDAG() {
 		m.DAG = t.o.DAG
-	}
-	if t.Spec.GetStructure().GetGraph() {
-		m.Anchor = o.Anchor
-		if o.Schedule == jobspec.ScheduleColour {
-			m.Colouring = o.Colouring
-		}
-	}
-	if w := o.InternalWeight; t.Spec.GetStructure() != nil && w != 0 && w != 1 { // 0: a job of a program that left it out
-		m.InternalWeight = w
-	}
-	if o.PositiveWeight != "1" {
-		m.PositiveWeight = o.PositiveWeight
 	}
 	return m
 }
@@ -54,19 +42,23 @@ func (t *Training) graphSum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// optionsDiffer names the options that matter to the result and differ; how often a
-// checkpoint is written does not matter.
-func optionsDiffer(a, b model.Options) string {
-	a.CheckpointSweeps, b.CheckpointSweeps = 0, 0
+// optionsDiffer names the options that matter to the result and differ; caps: those that say
+// when the training ends are among them.
+func optionsDiffer(a, b model.Options, caps bool) string {
 	var diffs []string
-	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
-	for i := range va.NumField() {
-		if x, y := va.Field(i).Interface(), vb.Field(i).Interface(); x != y {
-			name, _, _ := strings.Cut(va.Type().Field(i).Tag.Get("json"), ",")
-			diffs = append(diffs, fmt.Sprintf("%s %v, not %v", name, x, y))
+	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG}} {
+		if o[1] != o[2] {
+			diffs = append(diffs, fmt.Sprintf("%s %s, not %s", o[0], o[1], o[2]))
 		}
 	}
-	return strings.Join(diffs, ", ")
+	return strings.Join(append(diffs, registry.Differ(b.Method, stored(a), stored(b), caps)...), ", ")
+}
+
+// stored are options as they stand in a manifest.
+func stored(o model.Options) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{"bias": method.Encode(o.Bias), "loss": method.Encode(o.Loss), "prior_shift": method.Encode(o.PriorShift), "warm_start": method.Encode(o.WarmStart)}
+	maps.Copy(out, o.Own)
+	return out
 }
 
 func sameStructure(a, b *taxonomy.Structure) bool {
@@ -81,6 +73,11 @@ type Identity struct {
 	Options   model.Options `json:"options"`
 	Data      string        `json:"data"`
 	Structure string        `json:"structure"`
+}
+
+// Same says whether two trainings are the same, caps included.
+func (id Identity) Same(other Identity) bool {
+	return optionsDiffer(id.Options, other.Options, true) == "" && id.Data == other.Data && id.Structure == other.Structure
 }
 
 // Identity is what the training is, caps included.
@@ -112,9 +109,8 @@ func (t *Training) Meta() model.Meta {
 }
 
 func (t *Training) report(st *taxonv1.JobStatus) model.Report {
-	o := t.o.Job
 	r := model.Report{
-		Method: o.Method, Loss: o.Loss, C: o.C, Bias: o.Bias, Schedule: o.Schedule, Seed: o.Seed,
+		Method:    t.o.Job.Method,
 		Instances: t.Set.Matrix.Rows, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
 		Nodes: t.Tree.Len(), Terminals: len(t.Tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
@@ -129,19 +125,8 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	return r
 }
 
-// Complete adds what a job's status does not tell: the instances' weights, and what only a
-// training on a graph has.
-func (t *Training) Complete(r *model.Report) {
-	r.Weights = t.Set.Stats.Weight
-	if !t.Tree.IsGraph() {
-		return
-	}
-	r.Anchor = &t.o.Job.Anchor
-	if t.o.Job.Schedule == jobspec.ScheduleColour {
-		_, sets := jobspec.NodeSets(t.Tree, t.Spec.GetOptions())
-		r.Colours = int(sets)
-	}
-}
+// Complete adds what a job's status does not tell: the instances' weights.
+func (t *Training) Complete(r *model.Report) { r.Weights = t.Set.Stats.Weight }
 
 func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
 	if s == nil {

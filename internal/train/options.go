@@ -2,22 +2,27 @@
 // the working folder with its checkpoint, the hold-out that cut-offs are fitted on, the shift
 // of rare classes, warm starts, evaluation by sweep, and the model's description of itself.
 //
-// Equal data, options and seed give equal bytes. The caller has checked the options against
-// one another; what files show to be wrong is refused here, in the names of `taxon train`'s
-// flags. Errors that the user can mend, and the clean end of a cancelled context, carry the
-// exit status of package exit, or are fs.InputErrors.
+// Equal data, options and seed give equal bytes. What is wrong is refused in the names of
+// `taxon train`'s flags. Errors that the user can mend, and the clean end of a cancelled
+// context, carry the exit status of package exit, or are fs.InputErrors.
 package train
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
+	"strings"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/eval"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -25,21 +30,23 @@ import (
 
 // Options say what is trained, from what, and to where.
 type Options struct {
-	Job         *taxonv1.Options // what the coordinator is told
-	Data        []string         // files, or one ingested folder
-	Text        bool             // lines are labels, a tab, text
-	ZeroBased   bool             // feature indices count from 0
-	Weights     string           // a file of the instances' weights, or ""
-	Hierarchy   string           // a file, or ""
-	Graph       string           // a file, or ""
-	DAG         string           // how a hierarchy with several parents is read: graph, first-parent, refuse
-	AnchorGiven bool             // an anchor where there is no graph is refused
-	Warm        string           // a model to begin at, or ""
+	// Job is what the coordinator is told. Its method is set; Validate fills in the rest, as
+	// registry.Fill does.
+	Job       *taxonv1.Options
+	Said      registry.Values // options that the user gave
+	Data      []string        // files, or one ingested folder
+	Text      bool            // lines are labels, a tab, text
+	ZeroBased bool            // feature indices count from 0
+	Weights   string          // a file of the instances' weights, or ""
+	Hierarchy string          // a file, or ""
+	Graph     string          // a file, or ""
+	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
+	Warm      string          // a model to begin at, or ""
 
 	Out       string
 	Force     bool    // train anew over what is there
 	Threshold float64 // of the model that is kept; 0: whole
-	Shift     float64 // of rare classes' scores
+	Shift     float64 // of rare classes' scores: by Validate
 	Cutoff    string  // whether to fit cut-offs: auto, fit, none
 	Test      string  // instances, checked before the training; ""
 	// Evaluate measures a model on Test, for Job.EvalEvery above 0.
@@ -56,6 +63,61 @@ type Options struct {
 	Elsewhere Elsewhere // nil: the tasks run in this process
 }
 
+// Validate fills in the options of the job, and reports all that is wrong without a look into
+// files, in the name of a verb.
+func (o *Options) Validate(verb string) error {
+	var errs []error
+	check := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, exit.Usagef(verb+": "+format, args...))
+		}
+	}
+	wrong := func(err error) { check(err != nil, "--%w", err) }
+	if err := registry.Fill(o.Job, o.Said); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			wrong(errors.New(line))
+		}
+	}
+	if s, ok := o.Said[method.PriorShift.Name]; ok {
+		o.Shift, _ = strconv.ParseFloat(s, 64) // Fill has looked at it
+	}
+	if o.Warm != "" && !registry.Has(o.Job.Method, method.WarmStart.Name) {
+		wrong(registry.Lacks(o.Job.Method, method.WarmStart.Name))
+	}
+	for _, p := range registry.Of(o.Job.Method) {
+		_, said := o.Said[p.Name]
+		name, value, with := strings.Cut(p.With, "=")
+		check(said && with && o.Job.Value(name) != value, "--%s is for the %s %s: add --%s %s, or leave it out", p.Name, value, name, name, value)
+		if none := o.Graph == "" && o.Hierarchy == ""; !with { // flat methods take what others do
+			check(said && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
+		}
+	}
+	ingested, stdin := Ingested(o.Data), 0
+	for _, path := range append([]string{o.Hierarchy, o.Graph, o.Test}, o.Data...) {
+		if path == fs.Stdin {
+			stdin++
+		}
+	}
+	check(stdin > 1, "standard input can be read but once: name files for all but one of --data, --hierarchy, --graph and --test")
+	check(slices.Contains(o.Data, ""), "--data \"\": name a file, or - for standard input")
+	check(len(o.Data) > 1 && ingested, "a folder made by ingest can't be joined with other --data")
+	check(ingested && o.Text, "--text: %s is ingested already: leave it out", first(o.Data))
+	check(ingested && o.ZeroBased, "--zero-based: %s is ingested already: leave it out", first(o.Data))
+	check(o.Weights == fs.Stdin, "--instance-weights -: give a file")
+	check(o.Weights != "" && ingested, "--instance-weights: %s is ingested already: give them to `taxon ingest`", first(o.Data))
+	check(o.Text && o.ZeroBased, "--text has no indices: leave out --zero-based")
+	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")
+	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+	check(o.Shift > 0 && o.Job.Bias == 0, "--prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
+	check(o.Job.EvalEvery > 0 && o.Test == "", "--eval-every needs --test FILE")
+	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin, "--eval-every reads the test data many times: give --test a file instead of standard input")
+	check(o.Out == fs.Stdin, "--out %q: a model is a folder, give its path", o.Out)
+	return exit.Join(errs...)
+}
+
+// first of a list; "": it is empty.
+func first(list []string) string { return slices.Concat(list, []string{""})[0] }
+
 // slots is the number of tasks at a time.
 func (o *Options) slots() int { return model.Threads(o.Threads) }
 
@@ -66,9 +128,6 @@ func Flat(method string) bool { return registry.Unstructured(method) }
 func oneVersusRest(method string) bool { return method == "bsvm" || method == "blr" }
 
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
-
-// StartsWarm says whether a method can begin at a model's weights.
-func StartsWarm(method string) bool { return !slices.Contains(registry.Refused(method), "warm-start") }
 
 // Ingested says whether a folder of shards is among the data.
 func Ingested(data []string) bool {

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"time"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/exit"
@@ -45,6 +47,12 @@ type Training struct {
 
 // Run makes the model at o.Out, or finds it finished there, and returns its report.
 func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error) {
+	if err := o.Validate("train"); err != nil {
+		return nil, err
+	}
+	if o.Out == "" {
+		return nil, exit.Usagef("train: --out %q: a model is a folder, give its path", o.Out)
+	}
 	if err := model.Replaceable(o.Out); err != nil { // before any work
 		return nil, err
 	}
@@ -228,8 +236,10 @@ func (t *Training) specify() error {
 	if err != nil {
 		return fs.Inputf(t.o.Data[0], 0, "%w", err)
 	}
-	if o := t.o; o.AnchorGiven && !o.flat() && !tree.IsGraph() {
-		return exit.Usagef("train: --anchor is for class graphs, and %s is a tree: leave it out", o.Hierarchy)
+	for _, p := range registry.Of(t.o.Job.Method) {
+		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !t.o.flat() && !tree.IsGraph() {
+			return exit.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
+		}
 	}
 	for _, w := range warnings {
 		t.ui.Warn("%s", w)
@@ -299,7 +309,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	if err := t.otherCaps(m, dir); err != nil {
 		return nil, err
 	}
-	if diff := optionsDiffer(m.Options, t.modelOptions()); diff != "" {
+	if diff := optionsDiffer(m.Options, t.modelOptions(), true); diff != "" {
 		return nil, exit.Usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
 	}
 	if err := t.prunedAlike(m); err != nil {

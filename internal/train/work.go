@@ -198,7 +198,7 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 		if err != nil || json.Unmarshal(data, &old) != nil {
 			return nil, exit.Usagef("%s: holds a damaged checkpoint: use --force to train anew", w.Keep)
 		}
-		if diff := optionsDiffer(withoutCaps(old.Options), withoutCaps(id.Options)); diff != "" {
+		if diff := optionsDiffer(old.Options, id.Options, false); diff != "" {
 			return nil, exit.Usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.Keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {

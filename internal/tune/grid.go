@@ -52,34 +52,33 @@ type Rung struct {
 	Points []Point // Base with each shift
 }
 
-// losses lists the losses that a method is tried with.
-func (g *Grid) losses(method string) []string {
-	switch method {
-	case "rr-lr", "blr":
-		return []string{"logistic"}
-	case "mlr":
-		return []string{"softmax"}
+// values are those of each option.
+func (g *Grid) values() map[string][]string {
+	texts := func(list []float64) (out []string) {
+		for _, x := range list {
+			out = append(out, number(x))
+		}
+		return out
 	}
-	return g.Losses
+	return map[string][]string{"loss": g.Losses, "C": texts(g.C), "bias": texts(g.Bias), "positive-weight": g.Positive,
+		"internal-weight": texts(g.Internal), "prior-shift": texts(g.Shift)}
 }
 
-// refuses says whether an option of the command line means nothing to a method.
-func refuses(method, option string) bool {
-	return slices.Contains(registry.Refused(method), option)
-}
-
-// useless lists the options with values to try that mean nothing to any of the methods.
-func (g *Grid) useless() (out []string) {
-	for option, given := range map[string]bool{
-		"positive-weight": !slices.Equal(g.Positive, []string{"1"}),
-		"internal-weight": !slices.Equal(g.Internal, []float64{1}),
-		"prior-shift":     !slices.Equal(g.Shift, []float64{0}),
-	} {
-		if given && !slices.ContainsFunc(g.Methods, func(m string) bool { return !refuses(m, option) }) {
-			out = append(out, option)
+// losses lists the losses that a method is tried with: its own one where it has none of the
+// grid's.
+func (g *Grid) losses(method string) (out []string) {
+	p := registry.Find(method, "loss")
+	if p == nil {
+		return []string{""}
+	}
+	for _, l := range g.Losses {
+		if slices.Contains(p.Choices, l) {
+			out = append(out, l)
 		}
 	}
-	slices.Sort(out)
+	if out == nil {
+		return []string{p.Default}
+	}
 	return out
 }
 
@@ -89,16 +88,16 @@ func (g *Grid) useless() (out []string) {
 func (g *Grid) Paths(structured bool) (out [][]Rung) {
 	cs := Sorted(g.C)
 	for _, m := range g.Methods {
-		inner := structured && !train.Flat(m) && !refuses(m, "internal-weight")
+		inner := structured && !train.Flat(m) && registry.Has(m, "internal-weight")
 		for _, loss := range g.losses(m) {
 			for _, bias := range g.Bias {
-				for _, weight := range orDefault(distinct(g.Positive), "1", !refuses(m, "positive-weight")) {
+				for _, weight := range orDefault(distinct(g.Positive), "1", registry.Has(m, "positive-weight")) {
 					for _, internal := range orDefault(g.Internal, 1, inner) {
 						path := make([]Rung, len(cs))
 						for i, c := range cs {
 							base := Point{Method: m, Loss: loss, Bias: bias, Positive: weight, Internal: internal, C: c}
 							path[i].Base = base
-							for _, base.Shift = range orDefault(g.Shift, 0, !refuses(m, "prior-shift")) {
+							for _, base.Shift = range orDefault(g.Shift, 0, registry.Has(m, "prior-shift")) {
 								path[i].Points = append(path[i].Points, base)
 							}
 						}

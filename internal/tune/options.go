@@ -15,7 +15,9 @@ package tune
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -25,7 +27,6 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/jobspec"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -48,23 +49,38 @@ type Options struct {
 // Defaults are the options that nobody has given: all but data and the place.
 func Defaults() Options {
 	return Options{
-		Train: train.Options{DAG: "graph", Stores: 1, Job: &taxonv1.Options{
-			Gap: 1e-2, Prune: "empty", Anchor: 0.01, CheckpointSweeps: 4,
-			Schedule: jobspec.ScheduleTwoblock, Stiffness: "support", Momentum: "fista", Colouring: "largest-first",
-		}},
-		Grid: Grid{Methods: []string{"rr-svm"}, Losses: []string{"hinge"}, Bias: []float64{1}, Positive: []string{"1"}, Internal: []float64{1},
-			C:     []float64{1e-3, 1e-2, 0.1, 1, 10, 100, 1000}, // [TKDD] 5.2
-			Shift: []float64{0}},
+		Train: train.Options{DAG: "graph", Stores: 1, Job: &taxonv1.Options{}, Said: registry.Values{}},
+		Grid: Grid{Methods: registry.Names()[:1], Losses: tried("loss"), Bias: numbers("bias"), Positive: tried("positive-weight"),
+			Internal: numbers("internal-weight"), C: numbers("C"), Shift: numbers("prior-shift")},
 		Folds: 5, Goal: "micro", Patience: 2,
 	}
 }
 
-// Validate reports all that is wrong with the options, in one error.
+// tried are the values of an option that are tried if nobody names any.
+func tried(option string) []string {
+	for _, p := range registry.Tunable() {
+		if p.Name == option {
+			return p.Grid
+		}
+	}
+	return nil
+}
+
+func numbers(option string) (out []float64) {
+	for _, s := range tried(option) {
+		x, _ := strconv.ParseFloat(s, 64) // declared so
+		out = append(out, x)
+	}
+	return out
+}
+
+// Validate fills in the options that all trainings share, and reports all that is wrong, in one
+// error.
 func (o *Options) Validate() error {
-	var wrong []string
+	var wrong []error
 	check := func(bad bool, format string, args ...any) {
 		if bad {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
+			wrong = append(wrong, exit.Usagef("tune: "+format, args...))
 		}
 	}
 	g := &o.Grid
@@ -73,24 +89,50 @@ func (o *Options) Validate() error {
 	}
 	check(o.Folds < 2, "--folds %d: must be 2 or more", o.Folds)
 	check(slices.Contains(o.Train.Data, fs.Stdin), "--data -: a search that is gone on with reads the data again: give a file")
-	for _, w := range g.Positive {
-		_, err := jobspec.ParsePositiveWeight(w)
-		check(err != nil, "--%v", err)
-	}
-	out := o.Train.Out
-	check(out == "" || out == fs.Stdin, "--out %q: a search is kept in a folder, give its path", out)
+	check(o.Train.Out == "", "--out %q: a search is kept in a folder, give its path", o.Train.Out)
 	_, err := goalOf(o.Goal)
 	check(err != nil, "%v", err)
 	check(slices.Max(g.Shift) > 0 && slices.Contains(g.Bias, 0), "--prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
+	check(o.Train.Said["anchor"] == "0", "--anchor 0: must be above 0, as without an anchor there is no gap to train to")
 	check(o.FirstFolds > o.Folds, "--first-folds %d: there are %d folds: lower it, or raise --folds", o.FirstFolds, o.Folds)
 	check(o.FirstFolds == 1 && o.OneSE, "--one-se needs the spread of two folds or more: raise --first-folds")
-	for _, option := range g.useless() {
-		check(true, "--%s means nothing to --method %s: leave it out, or add one of %s", option, strings.Join(g.Methods, ","), strings.Join(registry.Taking(option), ", "))
+	names := strings.Join(g.Methods, ",")
+	for option, values := range g.values() {
+		for _, v := range values {
+			if registry.Option(option).Default != v && !slices.Equal(values, tried(option)) {
+				err := fits(g.Methods, option, v)
+				check(err != nil, "--%w", err)
+			}
+		}
 	}
-	if wrong == nil {
-		return nil
+	shared := o.Train
+	shared.Job.Method, shared.Said = g.Methods[0], registry.Values{}
+	for option, v := range o.Train.Said {
+		if registry.Has(g.Methods[0], option) {
+			shared.Said[option] = v
+		} else if !slices.ContainsFunc(g.Methods, func(m string) bool { return registry.Has(m, option) }) {
+			check(true, "--%w", registry.Lacks(names, option))
+		}
 	}
-	return exit.Usagef("tune: %s", strings.Join(wrong, "; "))
+	return exit.Join(append(wrong, shared.Validate("tune"))...)
+}
+
+// fits says why a value is of no use to any of the methods; nil: it is to one.
+func fits(methods []string, option, value string) (err error) {
+	for _, m := range methods {
+		p := registry.Find(m, option)
+		if p == nil {
+			continue
+		}
+		if _, err = p.Parse(value); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("%s %s: %w", option, value, err)
+	}
+	if err == nil {
+		err = registry.Lacks(strings.Join(methods, ","), option)
+	}
+	return err
 }
 
 // goalOf finds a measure by its key; micro and macro stand for the F1.
@@ -123,9 +165,18 @@ func (o *Options) tried() int {
 // structured says whether the data has a class structure.
 func (o *Options) structured() bool { return o.Train.Hierarchy != "" || o.Train.Graph != "" }
 
-// job are the options of a point's trainings.
+// job are the options of a point's trainings: those of Train.Job and Train.Said that its method has.
 func (o *Options) job(p Point) *taxonv1.Options {
-	j := proto.Clone(o.Train.Job).(*taxonv1.Options)
-	j.Method, j.Loss, j.C, j.Bias, j.PositiveWeight, j.InternalWeight = p.Method, p.Loss, p.C, p.Bias, p.Positive, p.Internal
-	return j
+	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
+	maps.Copy(said, o.Train.Said)
+	said["loss"], said["C"], said["bias"], said["positive-weight"], said["internal-weight"] = p.Loss, number(p.C), number(p.Bias), p.Positive, number(p.Internal)
+	job.Method = p.Method
+	for _, option := range registry.Options() {
+		if !registry.Has(p.Method, option.Name) {
+			delete(said, option.Name)
+			_ = job.Set(option.WireKey(), "") // which takes it away
+		}
+	}
+	_ = registry.Fill(job, said) // Validate has checked the values
+	return job
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
@@ -70,6 +72,10 @@ type identity struct {
 	Text    bool           `json:"text"`
 }
 
+func (id identity) same(other identity) bool {
+	return id.Format == other.Format && id.Options.Same(other.Options) && id.Folds == other.Folds && id.Anchor == other.Anchor && id.Text == other.Text
+}
+
 // begin makes the folder, or finds the same search there.
 func (r record) begin(ctx context.Context, id identity, force bool) error {
 	path := r.join(searchFile)
@@ -78,7 +84,7 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	switch {
 	case there && !force && err != nil:
 		return exit.Usagef("%s: is damaged: use --force to search anew", path)
-	case there && !force && old != id:
+	case there && !force && !old.same(id):
 		return exit.Usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", r.dir)
 	case there && !force:
 		return r.makeFolders()
@@ -202,7 +208,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, gr
 		fmt.Fprintf(&b, "  - %s\n", anywhere(d))
 	}
 	line := func(wanted bool, flag string, value any) {
-		if wanted && !refuses(j.GetMethod(), flag) {
+		if wanted {
 			fmt.Fprintf(&b, "%s: %v\n", flag, value)
 		}
 	}
@@ -213,16 +219,17 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, gr
 	line(t.Hierarchy != "", "dag", t.DAG)
 	line(t.Graph != "", "graph", anywhere(t.Graph))
 	line(true, "method", j.GetMethod())
-	line(true, "loss", j.GetLoss())
-	line(true, "C", number(j.GetC()))
-	line(true, "bias", number(j.GetBias()))
-	line(true, "positive-weight", j.GetPositiveWeight())
-	line(true, "internal-weight", number(j.GetInternalWeight()))
-	line(graph, "anchor", number(j.GetAnchor()))
-	line(shift != 0, "prior-shift", number(shift))
-	line(true, "prune", j.GetPrune())
-	line(true, "gap", number(j.GetGap()))
-	line(true, "seed", j.GetSeed())
+	for _, p := range registry.Of(j.GetMethod()) {
+		capped := p.Effect == method.OnEnd && p.Name != method.GapWanted.Name // for the search alone
+		switch {
+		case p.Name == method.PriorShift.Name:
+			line(shift != 0, p.Name, number(shift))
+		case p.On == method.Graphs:
+			line(graph && p.With == "", p.Name, p.Of(j))
+		default:
+			line(!p.Carried && !capped && p.Effect != method.OnNothing, p.Name, p.Of(j))
+		}
+	}
 	return fs.WriteFile(r.join(jobFile), []byte(b.String()))
 }
 

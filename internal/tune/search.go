@@ -88,7 +88,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	if s.meter, err = newMeter(s); err != nil {
 		return nil, err
 	}
-	id := identity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: o.Folds, Anchor: o.Train.Job.GetAnchor(), Text: o.Train.Text}
+	id := identity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: o.Folds, Anchor: s.whole.Spec.GetOptions().GetAnchor(), Text: o.Train.Text}
 	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
 	if err := s.record.begin(ctx, id, o.Train.Force); err != nil {
 		return nil, err
@@ -106,6 +106,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 // read opens the data, refuses what can't be searched on it, and deals out the folds.
 func (s *search) read(ctx context.Context) (err error) {
 	o := s.o.Train
+	o.Said = nil
 	o.Job = s.o.job(Point{Method: s.paths[0][0].Base.Method, Loss: s.paths[0][0].Base.Loss, C: 1, Bias: 1, Positive: "1", Internal: 1})
 	if s.whole, err = train.Open(ctx, &o, s.ui, s.work.Path); err != nil {
 		return err

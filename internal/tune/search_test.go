@@ -345,7 +345,7 @@ func TestValidate(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != exit.Usage {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--data -", "--out", "did you mean micro?", "raise --folds", `positive-weight "much"`, "--prior-shift means nothing to --method td"} {
+	for _, want := range []string{"--data -", "--out", "did you mean micro?", "raise --folds", "--positive-weight much: must be a finite number, or balanced", "--prior-shift means nothing to --method td"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

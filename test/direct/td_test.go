@@ -140,7 +140,7 @@ func TestTopDownRefuses(t *testing.T) {
 		{"two children", func(s *taxonv1.JobSpec) {
 			s.Structure, s.Data.Labels, s.Data.LabelInstances = nil, s.Data.Labels[:1], []uint32{5}
 		}},
-		{"C is 0", func(s *taxonv1.JobSpec) { s.Options.C = 0 }},
+		{"C 0: must be above 0", func(s *taxonv1.JobSpec) { s.Options.C = 0 }},
 	} {
 		spec := j.Spec(tdOptions(func(*taxonv1.Options) {}))
 		c.change(spec)

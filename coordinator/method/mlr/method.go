@@ -27,9 +27,7 @@ package mlr
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 
 	"taxon/coordinator/method"
 	"taxon/internal/modelform"
@@ -55,31 +53,17 @@ func (Method) Form(*taxonv1.Options) modelform.Form { return modelform.Form{Link
 // Unstructured implements method.Unstructured.
 func (Method) Unstructured() bool { return true }
 
-// Refuses implements method.Refuser.
-func (Method) Refuses() []string {
-	return []string{"loss", "positive-weight", "internal-weight", "anchor", "schedule", "colouring", "stiffness", "momentum", "epochs"}
+// Options implements method.Method.
+func (Method) Options() []method.Option {
+	return []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift, method.WarmStart}
 }
 
 // Check implements method.Method. Instances without exactly one label are the worker's to refuse, which sees them.
 func (Method) Check(p *method.Problem) error {
-	o := p.Spec.GetOptions()
-	var errs []error
-	if !(o.GetC() > 0) || math.IsInf(o.GetC(), 0) {
-		errs = append(errs, fmt.Errorf("option C is %g: give a value above 0", o.GetC()))
-	}
-	if !(o.GetBias() >= 0) || math.IsInf(o.GetBias(), 0) {
-		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
-	}
-	if l := o.GetLoss(); l != "" && l != Loss {
-		errs = append(errs, fmt.Errorf("loss %s: method %s has the loss %s alone: leave it out", l, Name, Loss))
-	}
-	if w := o.GetPositiveWeight(); w != "" && w != "1" {
-		errs = append(errs, fmt.Errorf("positive-weight %s: method %s has no weights of classes; rr-svm, rr-lr, bsvm and blr have", w, Name))
-	}
 	if p.Tree.IsGraph() || len(p.Tree.Internals()) > 0 {
-		errs = append(errs, fmt.Errorf("the job has a structure, and method %s is trained without one: leave it out", Name))
+		return fmt.Errorf("the job has a structure, and method %s is trained without one: leave it out", Name)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 const (

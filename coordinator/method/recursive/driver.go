@@ -114,6 +114,7 @@ type driver struct {
 	gap       float64
 	maxSweeps uint32
 	evalEvery uint32 // sweeps between two evaluations; 0: none
+	report    json.RawMessage
 }
 
 // newDriver stands before the first sweep.
@@ -133,6 +134,16 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 		gap:       o.GetGap(),
 		maxSweeps: o.GetMaxSweeps(),
 		evalEvery: o.GetEvalEvery(),
+	}
+	if spec.GetStructure().GetGraph() {
+		figures := struct {
+			Anchor  float64 `json:"anchor"`
+			Colours uint32  `json:"colours,omitempty"` // independent sets of a sweep
+		}{Anchor: o.GetAnchor()}
+		if d.schedule == jobspec.ScheduleColour {
+			figures.Colours = plan.Sets
+		}
+		d.report = method.Encode(figures)
 	}
 	d.T = 1
 	d.openSweep(1)
@@ -157,7 +168,7 @@ func (o *driver) restore(s method.State) error {
 
 // Progress implements method.Driver.
 func (o *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: o.Sweep, StoppedBy: o.StoppedBy, Tolerance: o.gap, MaxSweeps: o.maxSweeps}
+	p := method.Progress{Sweep: o.Sweep, StoppedBy: o.StoppedBy, Tolerance: o.gap, MaxSweeps: o.maxSweeps, Report: o.report}
 	if o.Certified {
 		last := o.Last
 		p.Certificate = &last

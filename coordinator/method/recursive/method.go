@@ -15,7 +15,6 @@
 package recursive
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -37,24 +36,43 @@ func (n named) Name() string { return string(n) }
 // Unstructured implements method.Unstructured.
 func (n named) Unstructured() bool { return n == "bsvm" || n == "blr" }
 
+// Options implements method.Method.
+func (n named) Options() []method.Option {
+	if n == "rr-lr" || n == "blr" {
+		return slices.Concat([]method.Option{method.Loss("logistic")}, options)
+	}
+	return slices.Concat([]method.Option{method.Loss("hinge", "squared-hinge")}, options)
+}
+
+// options of the family. The methods without a structure take all of them, to no effect.
+var options = []method.Option{
+	method.Cost, method.Bias,
+	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod, On: method.Graphs,
+		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate"},
+	method.PositiveWeight,
+	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
+		Help: "weight of the edges between internal nodes", Grid: []string{"1"}},
+	method.GapWanted,
+	{Name: "schedule", Kind: method.Choice, Default: jobspec.ScheduleTwoblock, Group: method.GroupPath, Report: true,
+		Choices: []string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi},
+		Help:    "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by side"},
+	{Name: "colouring", Kind: method.Choice, Default: "largest-first", Choices: []string{"largest-first", "smallest-last", "dsatur"}, Group: method.GroupPath,
+		On: method.Graphs, With: "schedule=" + jobspec.ScheduleColour, Help: "colour: order in which nodes get their colours, greedily"},
+	{Name: "stiffness", Kind: method.Choice, Default: "support", Choices: []string{"support", "full"}, Group: method.GroupPath,
+		Help: "twoblock: on which features a class holds back its parent's step: those of its support vectors, or all, which is slower"},
+	{Name: "momentum", Kind: method.Choice, Default: "fista", Choices: []string{"fista", "none"}, Group: method.GroupPath,
+		Help: "twoblock: extrapolate the internal nodes from sweep to sweep, or don't"},
+	{Name: "epochs", Key: "inner_epochs", Kind: method.Int, Default: "0", Range: method.Range{Most: 1000}, Group: method.GroupPath,
+		Help: "at least `N` passes over the data for each class in a sweep; 0: three, with the squared hinge one in the first two sweeps"},
+	method.EvalEvery, method.PriorShift, method.WarmStart,
+}
+
 // Check implements method.Method. Ranges that only the solver knows about are the worker's to refuse.
 func (n named) Check(p *method.Problem) error {
-	o := p.Spec.GetOptions()
-	errs := []error{jobspec.CheckWeights(o)}
-	if !(o.GetC() > 0) {
-		errs = append(errs, fmt.Errorf("option C is %g: give a value above 0", o.GetC()))
+	if p.Tree.IsGraph() && p.Spec.GetOptions().GetSchedule() == jobspec.ScheduleParity {
+		return fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
 	}
-	if !(o.GetBias() >= 0) {
-		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
-	}
-	known := []string{"", jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi}
-	if !slices.Contains(known, o.GetSchedule()) {
-		errs = append(errs, fmt.Errorf("schedule %q: use twoblock, parity, colour or jacobi", o.GetSchedule()))
-	}
-	if p.Tree.IsGraph() && o.GetSchedule() == jobspec.ScheduleParity {
-		errs = append(errs, fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour"))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Plan implements method.Method.

@@ -23,6 +23,14 @@ var methods = slices.Concat(
 	[]method.Method{mlr.Method{}},
 )
 
+// Add lists one more method, of a program's own, until remove is called. Not for use while
+// another goroutine looks methods up.
+func Add(m method.Method) (remove func()) {
+	before := methods
+	methods = append(slices.Clip(methods), m)
+	return func() { methods = before }
+}
+
 // All lists the methods, in the order in which help texts name them.
 func All() []method.Method { return slices.Clone(methods) }
 
@@ -62,21 +70,6 @@ func Unstructured(name string) bool {
 	return ok && u.Unstructured()
 }
 
-// Refused names the options of the command line that mean nothing to a method.
-func Refused(name string) []string {
-	if m, err := Lookup(name); err == nil {
-		if c, ok := m.(method.Refuser); ok {
-			return c.Refuses()
-		}
-	}
-	return nil
-}
-
-// Taking lists the methods that an option of the command line means something to.
-func Taking(option string) []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return slices.Contains(Refused(name), option) })
-}
-
 // Job is a specification, and what follows from it alone.
 type Job struct {
 	Method   method.Method
@@ -100,7 +93,7 @@ func Prepare(spec *taxonv1.JobSpec) (*Job, error) {
 		return nil, err
 	}
 	p := &method.Problem{Spec: spec, Tree: tree}
-	if err := method.Violations(method.CheckCriteria(spec.GetOptions()), m.Check(p)); err != nil {
+	if err := method.Violations(Check(spec.GetOptions()), m.Check(p)); err != nil {
 		return nil, err
 	}
 	plan, err := m.Plan(p)

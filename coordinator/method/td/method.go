@@ -13,13 +13,11 @@
 package td
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
-	"taxon/internal/jobspec"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -42,31 +40,20 @@ func (td) Form(*taxonv1.Options) modelform.Form {
 	return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent}
 }
 
-// Refuses implements method.Refuser: what steers the path of a joint problem.
-func (td) Refuses() []string {
-	return []string{"anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum", "epochs", "eval-every", "prior-shift", "warm-start"}
+// Options implements method.Method.
+func (td) Options() []method.Option {
+	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.PositiveWeight, method.GapWanted}
 }
 
 // Check implements method.Method.
 func (td) Check(p *method.Problem) error {
-	o := p.Spec.GetOptions()
-	errs := []error{jobspec.CheckWeights(o)}
-	if o.GetLoss() != "hinge" && o.GetLoss() != "squared-hinge" {
-		errs = append(errs, fmt.Errorf("loss %q: method td has hinge or squared-hinge", o.GetLoss()))
-	}
-	if !(o.GetC() > 0) {
-		errs = append(errs, fmt.Errorf("option C is %g: give a value above 0", o.GetC()))
-	}
-	if !(o.GetBias() >= 0) {
-		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
-	}
 	switch {
 	case p.Tree.IsGraph():
-		errs = append(errs, fmt.Errorf("method td descends from a root, and a graph has none: give --hierarchy a tree, or read it as one with --dag first-parent"))
+		return fmt.Errorf("method td descends from a root, and a graph has none: give --hierarchy a tree, or read it as one with --dag first-parent")
 	case len(newPlan(p.Tree).Node) == 0:
-		errs = append(errs, fmt.Errorf("method td needs a node with two children: in this structure there is nothing to choose between"))
+		return fmt.Errorf("method td needs a node with two children: in this structure there is nothing to choose between")
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Plan implements method.Method.

@@ -3,6 +3,7 @@
 package modeltest
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +22,7 @@ func Animals(t testing.TB, positives int64) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "animals")
 	w, err := model.NewWriter(dir, model.Meta{
-		Options: model.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1},
+		Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
 		Data:    model.DataInfo{Fingerprint: "f00d", Instances: 10, Nonzeros: 25, Positives: positives},
 		Tree: &taxonomy.Tree{
 			Parent: []int32{-1, 0, 1, 1, 1, 0},
@@ -54,7 +55,8 @@ func Animals(t testing.TB, positives int64) string {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.Close(model.Report{Method: "rr-svm", Loss: "hinge", StoppedBy: "gap"}, nil); err != nil {
+	own := map[string]json.RawMessage{"loss": json.RawMessage(`"hinge"`), "C": json.RawMessage("1"), "schedule": json.RawMessage(`"twoblock"`)}
+	if _, err := w.Close(model.Report{Method: "rr-svm", StoppedBy: "gap", Own: own}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return dir

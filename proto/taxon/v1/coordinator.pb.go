@@ -166,6 +166,7 @@ type Options struct {
 	InternalWeight   float64                `protobuf:"fixed64,17,opt,name=internal_weight,json=internalWeight,proto3" json:"internal_weight,omitempty"` // weight of edges between internal nodes; 0 stands for 1
 	PositiveWeight   string                 `protobuf:"bytes,18,opt,name=positive_weight,json=positiveWeight,proto3" json:"positive_weight,omitempty"`   // weight of the losses of positives: a number or "balanced"; empty stands for 1
 	Colouring        string                 `protobuf:"bytes,19,opt,name=colouring,proto3" json:"colouring,omitempty"`                                   // graphs, schedule colour: largest-first (also empty), smallest-last, dsatur
+	Own              []*OptionValue         `protobuf:"bytes,20,rep,name=own,proto3" json:"own,omitempty"`                                               // the method's options that have no field above, by name
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -333,6 +334,66 @@ func (x *Options) GetColouring() string {
 	return ""
 }
 
+func (x *Options) GetOwn() []*OptionValue {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+// OptionValue is an option as the command line takes it: coordinator/method declares them.
+type OptionValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OptionValue) Reset() {
+	*x = OptionValue{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OptionValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OptionValue) ProtoMessage() {}
+
+func (x *OptionValue) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OptionValue.ProtoReflect.Descriptor instead.
+func (*OptionValue) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *OptionValue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OptionValue) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // Data says where the ingested instances lie and what they are like.
 type Data struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -351,7 +412,7 @@ type Data struct {
 
 func (x *Data) Reset() {
 	*x = Data{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[1]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +424,7 @@ func (x *Data) String() string {
 func (*Data) ProtoMessage() {}
 
 func (x *Data) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[1]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +437,7 @@ func (x *Data) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Data.ProtoReflect.Descriptor instead.
 func (*Data) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{1}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Data) GetPath() string {
@@ -455,7 +516,7 @@ type Structure struct {
 
 func (x *Structure) Reset() {
 	*x = Structure{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[2]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +528,7 @@ func (x *Structure) String() string {
 func (*Structure) ProtoMessage() {}
 
 func (x *Structure) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[2]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +541,7 @@ func (x *Structure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Structure.ProtoReflect.Descriptor instead.
 func (*Structure) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{2}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Structure) GetNames() []string {
@@ -523,7 +584,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[3]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +596,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[3]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +609,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{3}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *JobSpec) GetOptions() *Options {
@@ -593,7 +654,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[4]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +666,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[4]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +679,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{4}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Plan) GetItems() []*Items {
@@ -660,7 +721,7 @@ type Items struct {
 
 func (x *Items) Reset() {
 	*x = Items{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +733,7 @@ func (x *Items) String() string {
 func (*Items) ProtoMessage() {}
 
 func (x *Items) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[5]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +746,7 @@ func (x *Items) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Items.ProtoReflect.Descriptor instead.
 func (*Items) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{5}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Items) GetCount() uint32 {
@@ -713,7 +774,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +786,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[6]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +799,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{6}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Sum) GetName() string {
@@ -767,7 +828,7 @@ type Family struct {
 
 func (x *Family) Reset() {
 	*x = Family{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +840,7 @@ func (x *Family) String() string {
 func (*Family) ProtoMessage() {}
 
 func (x *Family) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[7]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +853,7 @@ func (x *Family) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Family.ProtoReflect.Descriptor instead.
 func (*Family) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{7}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Family) GetName() string {
@@ -821,7 +882,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +894,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[8]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +907,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{8}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SubmitRequest) GetSpec() *JobSpec {
@@ -886,7 +947,7 @@ type SubmitResult struct {
 
 func (x *SubmitResult) Reset() {
 	*x = SubmitResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +959,7 @@ func (x *SubmitResult) String() string {
 func (*SubmitResult) ProtoMessage() {}
 
 func (x *SubmitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[9]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +972,7 @@ func (x *SubmitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResult.ProtoReflect.Descriptor instead.
 func (*SubmitResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{9}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SubmitResult) GetJob() string {
@@ -931,7 +992,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1004,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[10]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1017,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{10}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StatusRequest) GetJob() string {
@@ -983,7 +1044,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1056,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[11]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1069,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{11}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CancelRequest) GetJob() string {
@@ -1039,7 +1100,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1112,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[12]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1125,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{12}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResumeRequest) GetJob() string {
@@ -1106,7 +1167,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1179,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[13]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1192,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{13}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RestoreRequest) GetState() []byte {
@@ -1163,7 +1224,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1236,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[14]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1249,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{14}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
 }
 
 // JobInfo is a line of the list of jobs.
@@ -1216,7 +1277,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1289,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[15]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1302,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{15}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobInfo) GetJob() string {
@@ -1369,7 +1430,7 @@ type Kept struct {
 
 func (x *Kept) Reset() {
 	*x = Kept{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1442,7 @@ func (x *Kept) String() string {
 func (*Kept) ProtoMessage() {}
 
 func (x *Kept) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[16]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1455,7 @@ func (x *Kept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kept.ProtoReflect.Descriptor instead.
 func (*Kept) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{16}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Kept) GetDropped() bool {
@@ -1434,7 +1495,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1507,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[17]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1520,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{17}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListJobsResult) GetJobs() []*JobInfo {
@@ -1480,7 +1541,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1553,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[18]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1566,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{18}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1547,7 +1608,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1620,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[19]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1633,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{19}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogLine) GetNumber() uint64 {
@@ -1647,7 +1708,7 @@ type LogLines struct {
 
 func (x *LogLines) Reset() {
 	*x = LogLines{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1720,7 @@ func (x *LogLines) String() string {
 func (*LogLines) ProtoMessage() {}
 
 func (x *LogLines) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[20]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1733,7 @@ func (x *LogLines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLines.ProtoReflect.Descriptor instead.
 func (*LogLines) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{20}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LogLines) GetLines() []*LogLine {
@@ -1690,7 +1751,7 @@ type WorkersRequest struct {
 
 func (x *WorkersRequest) Reset() {
 	*x = WorkersRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1763,7 @@ func (x *WorkersRequest) String() string {
 func (*WorkersRequest) ProtoMessage() {}
 
 func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[21]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1776,7 @@ func (x *WorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersRequest.ProtoReflect.Descriptor instead.
 func (*WorkersRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{21}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
 }
 
 type WorkerInfo struct {
@@ -1734,7 +1795,7 @@ type WorkerInfo struct {
 
 func (x *WorkerInfo) Reset() {
 	*x = WorkerInfo{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1807,7 @@ func (x *WorkerInfo) String() string {
 func (*WorkerInfo) ProtoMessage() {}
 
 func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[22]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1820,7 @@ func (x *WorkerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerInfo.ProtoReflect.Descriptor instead.
 func (*WorkerInfo) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{22}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkerInfo) GetWorker() string {
@@ -1827,7 +1888,7 @@ type WorkersResult struct {
 
 func (x *WorkersResult) Reset() {
 	*x = WorkersResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +1900,7 @@ func (x *WorkersResult) String() string {
 func (*WorkersResult) ProtoMessage() {}
 
 func (x *WorkersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[23]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +1913,7 @@ func (x *WorkersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkersResult.ProtoReflect.Descriptor instead.
 func (*WorkersResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{23}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WorkersResult) GetWorkers() []*WorkerInfo {
@@ -1871,7 +1932,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1944,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[24]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +1957,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{24}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DrainRequest) GetWorker() string {
@@ -1926,7 +1987,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +1999,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2012,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Shard) GetId() string {
@@ -2039,7 +2100,7 @@ type StoresRequest struct {
 
 func (x *StoresRequest) Reset() {
 	*x = StoresRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2112,7 @@ func (x *StoresRequest) String() string {
 func (*StoresRequest) ProtoMessage() {}
 
 func (x *StoresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2125,7 @@ func (x *StoresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
 func (*StoresRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
 }
 
 type ForgetStoreRequest struct {
@@ -2077,7 +2138,7 @@ type ForgetStoreRequest struct {
 
 func (x *ForgetStoreRequest) Reset() {
 	*x = ForgetStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2150,7 @@ func (x *ForgetStoreRequest) String() string {
 func (*ForgetStoreRequest) ProtoMessage() {}
 
 func (x *ForgetStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2163,7 @@ func (x *ForgetStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetStoreRequest.ProtoReflect.Descriptor instead.
 func (*ForgetStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ForgetStoreRequest) GetId() string {
@@ -2130,7 +2191,7 @@ type StoresResult struct {
 
 func (x *StoresResult) Reset() {
 	*x = StoresResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2203,7 @@ func (x *StoresResult) String() string {
 func (*StoresResult) ProtoMessage() {}
 
 func (x *StoresResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2216,7 @@ func (x *StoresResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
 func (*StoresResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StoresResult) GetShards() []*Shard {
@@ -2188,7 +2249,7 @@ type JoinStoreRequest struct {
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2261,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2274,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2283,7 +2344,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2356,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2369,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2341,7 +2402,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2414,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2427,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2384,7 +2445,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2457,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2470,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2430,7 +2491,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2503,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2516,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2534,7 +2595,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2607,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2620,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2604,7 +2665,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2677,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2690,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -2680,7 +2741,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2753,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2766,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -2787,7 +2848,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2860,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2873,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -3129,7 +3190,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3202,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3215,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -3197,7 +3258,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3270,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3283,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3265,7 +3326,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3277,7 +3338,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3290,7 +3351,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3330,7 +3391,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3403,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3416,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3373,7 +3434,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3385,7 +3446,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3398,7 +3459,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 type JobRequest struct {
@@ -3410,7 +3471,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +3483,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +3496,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3459,7 +3520,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3471,7 +3532,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3484,7 +3545,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3526,7 +3587,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3538,7 +3599,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3551,7 +3612,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3584,7 +3645,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3596,7 +3657,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3609,7 +3670,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3651,7 +3712,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3724,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3737,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3713,7 +3774,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3725,7 +3786,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3738,7 +3799,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Input) GetValue() string {
@@ -3790,7 +3851,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3863,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3876,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Lease) GetJob() string {
@@ -3920,7 +3981,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3932,7 +3993,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3945,7 +4006,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -3982,7 +4043,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3994,7 +4055,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4007,7 +4068,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -4055,7 +4116,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4067,7 +4128,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4080,7 +4141,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -4107,7 +4168,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4119,7 +4180,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4132,7 +4193,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -4159,7 +4220,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4232,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4184,7 +4245,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Sums) GetValues() []float64 {
@@ -4218,7 +4279,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4230,7 +4291,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4243,7 +4304,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4369,7 +4430,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4442,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4455,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4422,7 +4483,7 @@ var File_taxon_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1ataxon/v1/coordinator.proto\x12\btaxon.v1\"\xa0\x04\n" +
+	"\x1ataxon/v1/coordinator.proto\x12\btaxon.v1\"\xc9\x04\n" +
 	"\aOptions\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x12\n" +
 	"\x04loss\x18\x02 \x01(\tR\x04loss\x12\x1a\n" +
@@ -4446,7 +4507,11 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06anchor\x18\x10 \x01(\x01R\x06anchor\x12'\n" +
 	"\x0finternal_weight\x18\x11 \x01(\x01R\x0einternalWeight\x12'\n" +
 	"\x0fpositive_weight\x18\x12 \x01(\tR\x0epositiveWeight\x12\x1c\n" +
-	"\tcolouring\x18\x13 \x01(\tR\tcolouring\"\x97\x02\n" +
+	"\tcolouring\x18\x13 \x01(\tR\tcolouring\x12'\n" +
+	"\x03own\x18\x14 \x03(\v2\x15.taxon.v1.OptionValueR\x03own\"7\n" +
+	"\vOptionValue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x97\x02\n" +
 	"\x04Data\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -4846,160 +4911,162 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),           // 0: taxon.v1.MemberState
 	(JobState)(0),              // 1: taxon.v1.JobState
 	(*Options)(nil),            // 2: taxon.v1.Options
-	(*Data)(nil),               // 3: taxon.v1.Data
-	(*Structure)(nil),          // 4: taxon.v1.Structure
-	(*JobSpec)(nil),            // 5: taxon.v1.JobSpec
-	(*Plan)(nil),               // 6: taxon.v1.Plan
-	(*Items)(nil),              // 7: taxon.v1.Items
-	(*Sum)(nil),                // 8: taxon.v1.Sum
-	(*Family)(nil),             // 9: taxon.v1.Family
-	(*SubmitRequest)(nil),      // 10: taxon.v1.SubmitRequest
-	(*SubmitResult)(nil),       // 11: taxon.v1.SubmitResult
-	(*StatusRequest)(nil),      // 12: taxon.v1.StatusRequest
-	(*CancelRequest)(nil),      // 13: taxon.v1.CancelRequest
-	(*ResumeRequest)(nil),      // 14: taxon.v1.ResumeRequest
-	(*RestoreRequest)(nil),     // 15: taxon.v1.RestoreRequest
-	(*ListJobsRequest)(nil),    // 16: taxon.v1.ListJobsRequest
-	(*JobInfo)(nil),            // 17: taxon.v1.JobInfo
-	(*Kept)(nil),               // 18: taxon.v1.Kept
-	(*ListJobsResult)(nil),     // 19: taxon.v1.ListJobsResult
-	(*LogsRequest)(nil),        // 20: taxon.v1.LogsRequest
-	(*LogLine)(nil),            // 21: taxon.v1.LogLine
-	(*LogLines)(nil),           // 22: taxon.v1.LogLines
-	(*WorkersRequest)(nil),     // 23: taxon.v1.WorkersRequest
-	(*WorkerInfo)(nil),         // 24: taxon.v1.WorkerInfo
-	(*WorkersResult)(nil),      // 25: taxon.v1.WorkersResult
-	(*DrainRequest)(nil),       // 26: taxon.v1.DrainRequest
-	(*Shard)(nil),              // 27: taxon.v1.Shard
-	(*StoresRequest)(nil),      // 28: taxon.v1.StoresRequest
-	(*ForgetStoreRequest)(nil), // 29: taxon.v1.ForgetStoreRequest
-	(*StoresResult)(nil),       // 30: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),   // 31: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),    // 32: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil),  // 33: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),   // 34: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),         // 35: taxon.v1.FailedTask
-	(*TaskCounts)(nil),         // 36: taxon.v1.TaskCounts
-	(*Certificate)(nil),        // 37: taxon.v1.Certificate
-	(*SweepRecord)(nil),        // 38: taxon.v1.SweepRecord
-	(*JobStatus)(nil),          // 39: taxon.v1.JobStatus
-	(*PastCaps)(nil),           // 40: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),    // 41: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),     // 42: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),       // 43: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),        // 44: taxon.v1.LeaveResult
-	(*JobRequest)(nil),         // 45: taxon.v1.JobRequest
-	(*JobResult)(nil),          // 46: taxon.v1.JobResult
-	(*LeaseRequest)(nil),       // 47: taxon.v1.LeaseRequest
-	(*Refs)(nil),               // 48: taxon.v1.Refs
-	(*Ref)(nil),                // 49: taxon.v1.Ref
-	(*Input)(nil),              // 50: taxon.v1.Input
-	(*Lease)(nil),              // 51: taxon.v1.Lease
-	(*LeaseResult)(nil),        // 52: taxon.v1.LeaseResult
-	(*LeaseId)(nil),            // 53: taxon.v1.LeaseId
-	(*RenewRequest)(nil),       // 54: taxon.v1.RenewRequest
-	(*RenewResult)(nil),        // 55: taxon.v1.RenewResult
-	(*Sums)(nil),               // 56: taxon.v1.Sums
-	(*ReportRequest)(nil),      // 57: taxon.v1.ReportRequest
-	(*ReportResult)(nil),       // 58: taxon.v1.ReportResult
+	(*OptionValue)(nil),        // 3: taxon.v1.OptionValue
+	(*Data)(nil),               // 4: taxon.v1.Data
+	(*Structure)(nil),          // 5: taxon.v1.Structure
+	(*JobSpec)(nil),            // 6: taxon.v1.JobSpec
+	(*Plan)(nil),               // 7: taxon.v1.Plan
+	(*Items)(nil),              // 8: taxon.v1.Items
+	(*Sum)(nil),                // 9: taxon.v1.Sum
+	(*Family)(nil),             // 10: taxon.v1.Family
+	(*SubmitRequest)(nil),      // 11: taxon.v1.SubmitRequest
+	(*SubmitResult)(nil),       // 12: taxon.v1.SubmitResult
+	(*StatusRequest)(nil),      // 13: taxon.v1.StatusRequest
+	(*CancelRequest)(nil),      // 14: taxon.v1.CancelRequest
+	(*ResumeRequest)(nil),      // 15: taxon.v1.ResumeRequest
+	(*RestoreRequest)(nil),     // 16: taxon.v1.RestoreRequest
+	(*ListJobsRequest)(nil),    // 17: taxon.v1.ListJobsRequest
+	(*JobInfo)(nil),            // 18: taxon.v1.JobInfo
+	(*Kept)(nil),               // 19: taxon.v1.Kept
+	(*ListJobsResult)(nil),     // 20: taxon.v1.ListJobsResult
+	(*LogsRequest)(nil),        // 21: taxon.v1.LogsRequest
+	(*LogLine)(nil),            // 22: taxon.v1.LogLine
+	(*LogLines)(nil),           // 23: taxon.v1.LogLines
+	(*WorkersRequest)(nil),     // 24: taxon.v1.WorkersRequest
+	(*WorkerInfo)(nil),         // 25: taxon.v1.WorkerInfo
+	(*WorkersResult)(nil),      // 26: taxon.v1.WorkersResult
+	(*DrainRequest)(nil),       // 27: taxon.v1.DrainRequest
+	(*Shard)(nil),              // 28: taxon.v1.Shard
+	(*StoresRequest)(nil),      // 29: taxon.v1.StoresRequest
+	(*ForgetStoreRequest)(nil), // 30: taxon.v1.ForgetStoreRequest
+	(*StoresResult)(nil),       // 31: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),   // 32: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),    // 33: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil),  // 34: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),   // 35: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),         // 36: taxon.v1.FailedTask
+	(*TaskCounts)(nil),         // 37: taxon.v1.TaskCounts
+	(*Certificate)(nil),        // 38: taxon.v1.Certificate
+	(*SweepRecord)(nil),        // 39: taxon.v1.SweepRecord
+	(*JobStatus)(nil),          // 40: taxon.v1.JobStatus
+	(*PastCaps)(nil),           // 41: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),    // 42: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),     // 43: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),       // 44: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),        // 45: taxon.v1.LeaveResult
+	(*JobRequest)(nil),         // 46: taxon.v1.JobRequest
+	(*JobResult)(nil),          // 47: taxon.v1.JobResult
+	(*LeaseRequest)(nil),       // 48: taxon.v1.LeaseRequest
+	(*Refs)(nil),               // 49: taxon.v1.Refs
+	(*Ref)(nil),                // 50: taxon.v1.Ref
+	(*Input)(nil),              // 51: taxon.v1.Input
+	(*Lease)(nil),              // 52: taxon.v1.Lease
+	(*LeaseResult)(nil),        // 53: taxon.v1.LeaseResult
+	(*LeaseId)(nil),            // 54: taxon.v1.LeaseId
+	(*RenewRequest)(nil),       // 55: taxon.v1.RenewRequest
+	(*RenewResult)(nil),        // 56: taxon.v1.RenewResult
+	(*Sums)(nil),               // 57: taxon.v1.Sums
+	(*ReportRequest)(nil),      // 58: taxon.v1.ReportRequest
+	(*ReportResult)(nil),       // 59: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
-	2,  // 0: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
-	3,  // 1: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
-	4,  // 2: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
-	4,  // 3: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
-	7,  // 4: taxon.v1.Plan.items:type_name -> taxon.v1.Items
-	8,  // 5: taxon.v1.Plan.sums:type_name -> taxon.v1.Sum
-	9,  // 6: taxon.v1.Plan.families:type_name -> taxon.v1.Family
-	5,  // 7: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
-	1,  // 8: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	37, // 9: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
-	18, // 10: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
-	17, // 11: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
-	21, // 12: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
-	0,  // 13: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
-	24, // 14: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
-	0,  // 15: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	27, // 16: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	27, // 17: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	37, // 18: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 19: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	37, // 20: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	36, // 21: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	38, // 22: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	35, // 23: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	2,  // 24: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	40, // 25: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	18, // 26: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
-	38, // 27: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	27, // 28: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	5,  // 29: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	6,  // 30: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	27, // 31: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	48, // 32: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
-	50, // 33: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
-	51, // 34: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	51, // 35: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	53, // 36: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	53, // 37: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	53, // 38: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	56, // 39: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	49, // 40: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	57, // 41: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	51, // 42: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	51, // 43: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	10, // 44: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	12, // 45: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	12, // 46: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	13, // 47: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	14, // 48: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	15, // 49: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	16, // 50: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	20, // 51: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	23, // 52: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	26, // 53: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	28, // 54: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	29, // 55: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
-	45, // 56: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	31, // 57: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	33, // 58: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	41, // 59: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	45, // 60: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	47, // 61: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	54, // 62: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	57, // 63: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	43, // 64: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	11, // 65: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	39, // 66: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	39, // 67: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	39, // 68: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	39, // 69: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	39, // 70: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	19, // 71: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	22, // 72: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	25, // 73: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	24, // 74: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	30, // 75: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	27, // 76: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
-	46, // 77: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	32, // 78: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	34, // 79: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	42, // 80: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	46, // 81: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	52, // 82: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	55, // 83: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	58, // 84: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	44, // 85: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	65, // [65:86] is the sub-list for method output_type
-	44, // [44:65] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	3,  // 0: taxon.v1.Options.own:type_name -> taxon.v1.OptionValue
+	2,  // 1: taxon.v1.JobSpec.options:type_name -> taxon.v1.Options
+	4,  // 2: taxon.v1.JobSpec.data:type_name -> taxon.v1.Data
+	5,  // 3: taxon.v1.JobSpec.structure:type_name -> taxon.v1.Structure
+	5,  // 4: taxon.v1.JobSpec.given:type_name -> taxon.v1.Structure
+	8,  // 5: taxon.v1.Plan.items:type_name -> taxon.v1.Items
+	9,  // 6: taxon.v1.Plan.sums:type_name -> taxon.v1.Sum
+	10, // 7: taxon.v1.Plan.families:type_name -> taxon.v1.Family
+	6,  // 8: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
+	1,  // 9: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
+	38, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	19, // 11: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
+	18, // 12: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
+	22, // 13: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
+	0,  // 14: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
+	25, // 15: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
+	0,  // 16: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	28, // 17: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	28, // 18: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	38, // 19: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 20: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	38, // 21: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	37, // 22: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	39, // 23: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	36, // 24: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	2,  // 25: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	41, // 26: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	19, // 27: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
+	39, // 28: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	28, // 29: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 30: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 31: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	28, // 32: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	49, // 33: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
+	51, // 34: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
+	52, // 35: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	52, // 36: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	54, // 37: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	54, // 38: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	54, // 39: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	57, // 40: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	50, // 41: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	58, // 42: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	52, // 43: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	52, // 44: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	11, // 45: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	13, // 46: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	13, // 47: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	14, // 48: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	15, // 49: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	16, // 50: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	17, // 51: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	21, // 52: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	24, // 53: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	27, // 54: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	29, // 55: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	30, // 56: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
+	46, // 57: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	32, // 58: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	34, // 59: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	42, // 60: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	46, // 61: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	48, // 62: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	55, // 63: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	58, // 64: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	44, // 65: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	12, // 66: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	40, // 67: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	40, // 68: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	40, // 69: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	40, // 70: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	40, // 71: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	20, // 72: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	23, // 73: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	26, // 74: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	25, // 75: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	31, // 76: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	28, // 77: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
+	47, // 78: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	33, // 79: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	35, // 80: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	43, // 81: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	47, // 82: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	53, // 83: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	56, // 84: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	59, // 85: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	45, // 86: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	66, // [66:87] is the sub-list for method output_type
+	45, // [45:66] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -5007,14 +5074,14 @@ func file_taxon_v1_coordinator_proto_init() {
 	if File_taxon_v1_coordinator_proto != nil {
 		return
 	}
-	file_taxon_v1_coordinator_proto_msgTypes[12].OneofWrappers = []any{}
+	file_taxon_v1_coordinator_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

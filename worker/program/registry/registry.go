@@ -3,6 +3,7 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 
 	"taxon/worker/program"
 	"taxon/worker/program/mlr"
@@ -17,6 +18,14 @@ var methods = []program.Method{
 	recursive.Method("blr"),
 	td.Method{},
 	mlr.Method{},
+}
+
+// Add lists one more method, of a program's own, until remove is called. Not for use while
+// another goroutine looks methods up.
+func Add(m program.Method) (remove func()) {
+	before := methods
+	methods = append(slices.Clip(methods), m)
+	return func() { methods = before }
 }
 
 // Lookup finds a method by its name. The error is marked by program.Unfit.

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/mlr"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/program"
+	programs "taxon/worker/program/registry"
+)
+
+// toy is a method with options of its own, which trains as mlr does. No file but this one
+// knows it.
+type toy struct {
+	mlr.Method
+	mu   sync.Mutex
+	seen []toyOptions // of each driver made
+	stop func()       // called when the second sweep is done; nil: nothing
+	// stopped holds the tasks back behind it.
+	stopped atomic.Bool
+}
+
+type toyOptions struct {
+	C      float64 `option:"C"`
+	Heat   float64 `option:"heat"`
+	Shape  string  `option:"shape"`
+	Layers uint32  `option:"toy-layers"`
+}
+
+func (*toy) Name() string { return "toy" }
+
+func (*toy) Options() []method.Option {
+	return append(mlr.Method{}.Options(),
+		method.Option{Name: "heat", Kind: method.Float, Default: "0.5", Range: method.Range{Most: 10}, Group: method.GroupMethod, Help: "how hot: a `NUMBER`", Report: true, Grid: []string{"0.5", "5"}},
+		method.Option{Name: "shape", Kind: method.Choice, Choices: []string{"round", "square"}, Group: method.GroupMethod, Help: "its shape (default: as it fits)"},
+		method.Option{Name: "toy-layers", Kind: method.Int, Default: "3", Range: method.WholeFrom0, Group: method.GroupPath, Help: "`N` layers"})
+}
+
+func (m *toy) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
+	var o toyOptions
+	if err := method.ReadOptions(spec.GetOptions(), m.Options(), &o); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.seen = append(m.seen, o)
+	m.mu.Unlock()
+	d, err := m.Method.Driver(spec, plan, s)
+	return &toyDriver{d, m}, err
+}
+
+type toyDriver struct {
+	method.Driver
+	toy *toy
+}
+
+func (d *toyDriver) Commit(sums []method.Sums) (method.Outcome, error) {
+	out, err := d.Driver.Commit(sums)
+	if d.toy.stop != nil && out.SweepDone && d.Progress().Sweep > 2 {
+		d.toy.stopped.Store(true)
+		d.toy.stop()
+	}
+	return out, err
+}
+
+type toyProgram struct {
+	program.Method
+	toy *toy
+}
+
+func (toyProgram) Name() string { return "toy" }
+
+func (p toyProgram) Open(j *program.Job) (program.Program, error) {
+	open, err := p.Method.Open(j)
+	return toyRun{open, p.toy}, err
+}
+
+// toyRun runs no task once stop was called, so that a training can't end before it hears of it.
+type toyRun struct {
+	program.Program
+	toy *toy
+}
+
+func (r toyRun) Run(ctx context.Context, task *program.Task) (method.Sums, error) {
+	if r.toy.stopped.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return r.Program.Run(ctx, task)
+}
+
+// TestMethodWithItsOwnOptions: a method needs nothing but its declaration for its options to be
+// flags with help, keys of a job file, part of the job and of the model, and compared when a
+// training is gone on with.
+func TestMethodWithItsOwnOptions(t *testing.T) {
+	base, err := programs.Lookup("mlr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &toy{}
+	t.Cleanup(registry.Add(m))
+	t.Cleanup(programs.Add(toyProgram{base, m}))
+	t.Chdir(toyFiles(t))
+	run := func(ctx context.Context, line string) (int, string, string) {
+		var stdout, stderr bytes.Buffer
+		code := execute(ctx, strings.Fields(line), strings.NewReader(""), &stdout, &stderr)
+		return code, stdout.String(), stderr.String()
+	}
+
+	_, help, _ := run(t.Context(), "help train")
+	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square", "|td|mlr|toy", "--toy-layers N        N layers (toy) (default 3)"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help lacks %q:\n%s", want, help)
+		}
+	}
+	for line, want := range map[string][]string{
+		"--method toy --schedule parity --stiffness full --loss hinge --text --zero-based": {
+			"train: --loss hinge: --method toy has softmax: leave it out, or use --method rr-svm, bsvm or td", "train: --schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, bsvm, blr",
+			"train: --stiffness means nothing to --method toy", "train: --text has no indices: leave out --zero-based"},
+		"--heat 1 --method td --prior-shift 0.1 --warm-start x": {"--heat means nothing to --method td: leave it out, or use one of toy", "--prior-shift means nothing to --method td", "--warm-start means nothing"},
+		"--method toy --heat 11":                                {"train: --heat 11: must be from 0 to 10"},
+		"--method toy --shape rund":                             {"train: --shape rund: did you mean round?"},
+		"--toy-layers 1.5":                                      {"train: --toy-layers 1.5: must be a whole number, 0 or more"},
+	} {
+		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
+		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exit.Usage || len(lines) != len(want) {
+			t.Errorf("%s: exit status %d: %s", line, code, stderr)
+		}
+		for _, w := range want {
+			if !strings.Contains(stderr, w) {
+				t.Errorf("%s: %s\nlacks %q", line, stderr, w)
+			}
+		}
+	}
+
+	job := "data: train.svm\nmethod: toy\nheat: 0.25\nshape: square # as told\ngap: 1e-6\n"
+	if err := os.WriteFile("job.yaml", []byte(job), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const train = "train --job job.yaml --quiet --out "
+	if code, _, stderr := run(t.Context(), train+"whole"); code != exit.Done {
+		t.Fatal(stderr)
+	}
+	asked := toyOptions{C: 1, Heat: 0.25, Shape: "square", Layers: 3}
+	if len(m.seen) == 0 || m.seen[0] != asked {
+		t.Errorf("the driver saw %+v, want %+v", m.seen, asked)
+	}
+	man, err := model.ReadManifest("whole")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := man.Options.Own
+	if string(own["heat"]) != "0.25" || string(own["shape"]) != `"square"` || string(own["toy_layers"]) != "3" || own["schedule"] != nil || own["epochs"] != nil {
+		t.Errorf("the manifest has %s", own)
+	}
+	var report map[string]any
+	_, stdout, _ := run(t.Context(), train+"whole --json")
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report["heat"] != 0.25 || report["loss"] != "softmax" || report["C"] != 1.0 || report["schedule"] != nil || report["shape"] != nil {
+		t.Errorf("the report is %s (%v)", stdout, err)
+	}
+	if _, words, _ := run(t.Context(), "info whole"); !strings.Contains(words, "toy, softmax, C 1, bias 1, heat 0.25, seed 0") {
+		t.Errorf("info says %s", words)
+	}
+	other := "other options (heat 0.25, not 0.75)"
+	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exit.Usage || !strings.Contains(stderr, other) {
+		t.Errorf("exit status %d: %s", code, stderr)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	m.stop = func() { cancel(exit.ErrInterrupted) }
+	if code, _, stderr := run(ctx, train+"half"); code != exit.Interrupted {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	m.stop = nil
+	m.stopped.Store(false)
+	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exit.Usage || !strings.Contains(stderr, other) {
+		t.Errorf("exit status %d: %s", code, stderr)
+	}
+	m.seen = nil
+	if code, _, stderr := run(t.Context(), train+"half"); code != exit.Done {
+		t.Fatal(stderr)
+	}
+	on, err := model.ReadManifest("half")
+	if err != nil || on.Report.WeightsSHA256 != man.Report.WeightsSHA256 || !slices.Contains(m.seen, asked) {
+		t.Errorf("gone on to %s (%v), want %s; the driver saw %+v", on.Report.WeightsSHA256, err, man.Report.WeightsSHA256, m.seen)
+	}
+
+	for name, want := range map[string]string{"heat": "heat 11: must be from 0 to 10", "hat": "no method of this version"} {
+		o := &taxonv1.Options{Method: "toy", C: 1, Gap: 0.01, Own: []*taxonv1.OptionValue{{Name: name, Value: "11"}}}
+		if err := registry.Check(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a job with %s: %v", name, err)
+		}
+	}
+	if !slices.ContainsFunc(registry.Tunable(), func(p method.Option) bool { return p.Name == "heat" }) {
+		t.Error("tune does not know of heat")
+	}
+}
+
+// toyFiles makes a file of one label an instance, in a folder of their own.
+func toyFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := range 120 {
+		b.WriteString([]string{"a 1:1 2:0.5", "b 2:1 3:0.25", "c 3:1 1:0.125"}[i%3] + " " + []string{"4:1", "5:0.5", "6:0.75", "7:1"}[i*i%4] + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "train.svm"), []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,291 @@
+package method
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Option declares an option of a method, or of all jobs, once. From it follow its flag and its
+// help, its key in job files, manifests and on the wire, what is refused, the comparison with
+// a training that is gone on with, and the values that tune searches.
+type Option struct {
+	Name string // of the flag
+	Key  string // in manifests and, in small letters, on the wire; "": Name with underscores
+	Kind OptionKind
+
+	Default string   // "": the method decides by itself
+	Choices []string // of a Choice; of a Float words that may stand in a number's place
+	Range   Range    // of Int and Float
+
+	Group string // of flags in the help
+	Help  string // with the value's name in backquotes
+	Grid  []string
+
+	Effect  Effect
+	On      Structure // without it, the option is refused, or changes nothing
+	With    string    // as "schedule=colour": the option goes with that value of another one
+	Report  bool      // it stands in the training's report
+	Carried bool      // it is no part of the job: the trainer keeps it, and the method must be fit for it
+	// ZeroUnset: programs that leave the option's field out of a job mean the default by it.
+	ZeroUnset bool
+}
+
+// OptionKind is what the values of an option are.
+type OptionKind uint8
+
+// Kinds of options.
+const (
+	Float OptionKind = iota
+	Int
+	Choice
+	Bool
+)
+
+// Effect is what another value of an option changes.
+type Effect uint8
+
+// Effects of options.
+const (
+	OnWeights Effect = iota // a training that is gone on with must have the same
+	OnEnd                   // when the training ends: see coordinator.StopCriteria
+	OnNothing               // nothing in the result
+)
+
+// Structure is what a job must be trained on for an option to matter.
+type Structure uint8
+
+// Structures.
+const (
+	Anything Structure = iota
+	Structured
+	Graphs
+)
+
+// Groups of flags.
+const (
+	GroupMethod    = "Method"
+	GroupStopping  = "Stopping"
+	GroupPath      = "Path to the optimum"
+	GroupOutput    = "Output"
+	GroupResources = "Resources"
+)
+
+// Range bounds a number.
+type Range struct {
+	Least, Most float64
+	Above       bool   // Least itself is outside
+	Why         string // of the bounds; ""
+}
+
+// Ranges that several options have.
+var (
+	AtLeast0   = Range{Most: math.Inf(1)}
+	Above0     = Range{Most: math.Inf(1), Above: true}
+	Above0To1  = Range{Most: 1, Above: true}
+	WholeFrom0 = Range{Most: math.MaxInt32}
+)
+
+// Must says what a number must be; "": it is.
+func (r Range) Must(x float64) string {
+	word := func(x float64) string { return strings.Replace(strconv.FormatFloat(x, 'g', -1, 64), "e+", "e", 1) }
+	must := "must be "
+	switch {
+	case x <= r.Most && (x > r.Least || x == r.Least && !r.Above):
+		return ""
+	case x <= 0 && r.Least > 0 && !r.Above:
+		return must + "above 0"
+	case r.Above && math.IsInf(r.Most, 1):
+		must += "above " + word(r.Least)
+	case r.Above:
+		must += "above " + word(r.Least) + " and at most " + word(r.Most)
+	case r.Most == math.MaxInt32 || math.IsInf(r.Most, 1):
+		must += word(r.Least) + " or more"
+	default:
+		must += "from " + word(r.Least) + " to " + word(r.Most)
+	}
+	if r.Why != "" {
+		must += ": " + r.Why
+	}
+	return must
+}
+
+// Options that several methods have. Solvers keep duals (at most C) and products with the bias
+// in float32, and squares of them must stay far from its ends.
+var (
+	Cost = Option{Name: "C", Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15, Why: "duals are kept in float32"}, Group: GroupMethod,
+		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1", "10", "100", "1000"}}
+	Bias = Option{Name: "bias", Kind: Float, Default: "1", Range: Range{Most: 1e6}, Group: GroupMethod,
+		Help: "value of the bias feature, 0 for none", Report: true, Grid: []string{"1"}}
+	PositiveWeight = Option{Name: "positive-weight", Kind: Float, Default: "1", Choices: []string{"balanced"}, Range: Above0, Group: GroupMethod,
+		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)", Grid: []string{"1"}}
+	GapWanted = Option{Name: "gap", Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping, Effect: OnEnd,
+		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap (P-D)/P, D being the dual"}
+	EvalEvery = Option{Name: "eval-every", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,
+		Help: "evaluate on --test every `N` sweeps, into trace.jsonl; 0: only at the end"}
+	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true, Grid: []string{"0"},
+		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of the largest class; tune finds it"}
+	WarmStart = Option{Name: "warm-start", Carried: true} // its flag is train's: it names a model
+)
+
+// Loss is the option of methods that have one of some losses, or only one.
+func Loss(losses ...string) Option {
+	return Option{Name: "loss", Kind: Choice, Default: losses[0], Choices: losses, Group: GroupMethod, Report: true,
+		Help: "loss of an instance (default: the first that the method has)", Grid: losses[:1]}
+}
+
+// JobOptions are those of every job, whatever its method.
+var JobOptions = []Option{
+	{Name: "prune", Kind: Choice, Default: "empty", Choices: []string{"empty", "none"}, Group: GroupMethod,
+		Help: "leaves of the hierarchy without instances: leave them out, or train them on negatives alone"},
+	{Name: "seed", Kind: Int, Default: "0", Range: AtLeast0, Group: GroupMethod, Report: true,
+		Help: "seed of the order in which instances are visited: another `N` gives other weights, equally within --gap of the optimum"},
+	{Name: "max-sweeps", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupStopping, Effect: OnEnd,
+		Help: "stop after `N` sweeps, 0 for no cap"},
+	{Name: "max-time", Key: "max_seconds", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupStopping, Effect: OnEnd,
+		Help: "after `S` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies what is there, and the weights are written"},
+	{Name: "checkpoint-every", Key: "checkpoint_sweeps", Kind: Int, Default: "4", Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupResources, Effect: OnNothing, ZeroUnset: true,
+		Help: "`N` sweeps between checkpoints, and at least 10 s"},
+}
+
+// WireKey is the option's name in manifests, and without regard to letter case on the wire.
+func (p *Option) WireKey() string {
+	if p.Key != "" {
+		return p.Key
+	}
+	return strings.ReplaceAll(p.Name, "-", "_")
+}
+
+// Parse reads a value and returns it in the one form that equal values have. The error says
+// what a value must be.
+func (p *Option) Parse(s string) (string, error) {
+	must := func(what string) (string, error) { return "", errors.New(what) }
+	switch p.Kind {
+	case Choice:
+		if !slices.Contains(p.Choices, s) {
+			return must("must be one of " + strings.Join(p.Choices, ", "))
+		}
+		return s, nil
+	case Bool:
+		if s != "true" && s != "false" {
+			return must("must be true or false")
+		}
+		return s, nil
+	case Int:
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return must("must be a whole number, " + strings.TrimPrefix(p.Range.Must(p.Range.Least-1), "must be "))
+		}
+		if what := p.Range.Must(float64(n)); what != "" {
+			return must(what)
+		}
+		return strconv.FormatUint(n, 10), nil
+	}
+	if slices.Contains(p.Choices, s) {
+		return s, nil
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	what := "must be a finite number"
+	if err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
+		what = p.Range.Must(x)
+	}
+	if what == "" {
+		return strconv.FormatFloat(x, 'g', -1, 64), nil
+	}
+	if len(p.Choices) > 0 {
+		what += ", or " + strings.Join(p.Choices, ", ")
+	}
+	return must(what)
+}
+
+// Unset is the value of an option that a job or a manifest does not name.
+func (p *Option) Unset() string {
+	if (p.Kind == Float || p.Kind == Int) && len(p.Choices) == 0 && !p.ZeroUnset && new(taxonv1.Options).HasField(p.WireKey()) {
+		return "0"
+	}
+	return p.Default
+}
+
+// Of is the option's value in a job.
+func (p *Option) Of(o *taxonv1.Options) string {
+	if s := o.Value(p.WireKey()); s != "" {
+		return s
+	}
+	return p.Unset()
+}
+
+// Matters says whether another value would change anything in a job.
+func (p *Option) Matters(spec *taxonv1.JobSpec) bool {
+	if name, value, ok := strings.Cut(p.With, "="); ok && (&Option{Name: name}).Of(spec.GetOptions()) != value {
+		return false
+	}
+	return p.On == Anything || spec.GetStructure() != nil && (p.On == Structured || spec.GetStructure().GetGraph())
+}
+
+// JSON is a value as it stands in manifests and reports.
+func (p *Option) JSON(value string) json.RawMessage {
+	if p.Kind == Choice || len(p.Choices) > 0 || value == "" {
+		return Encode(value)
+	}
+	if p.Kind == Float {
+		x, _ := strconv.ParseFloat(value, 64) // it has been parsed
+		return Encode(x)
+	}
+	return json.RawMessage(value)
+}
+
+// Text is the way back. Of no value it is Unset.
+func (p *Option) Text(stored json.RawMessage) string {
+	text := string(stored)
+	if len(stored) > 0 && stored[0] == '"' {
+		_ = json.Unmarshal(stored, &text) // as JSON wrote it
+	}
+	if text == "" {
+		return p.Unset()
+	}
+	if same, err := p.Parse(text); err == nil {
+		return same
+	}
+	return text
+}
+
+// ReadOptions fills the fields of the struct that into points to with the options of a job. A field
+// has the option's name as its tag `option`, and is a float64, an unsigned whole number, a
+// bool, or a string.
+func ReadOptions(o *taxonv1.Options, options []Option, into any) error {
+	v := reflect.ValueOf(into).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("option")
+		at := slices.IndexFunc(options, func(p Option) bool { return p.Name == name })
+		if at < 0 {
+			return fmt.Errorf("method: %s: there is no option %q", v.Type(), name)
+		}
+		text := options[at].Of(o)
+		var err error
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Float64:
+			var x float64
+			x, err = strconv.ParseFloat(text, 64)
+			f.SetFloat(x)
+		case reflect.Bool:
+			f.SetBool(text == "true")
+		case reflect.String:
+			f.SetString(text)
+		default:
+			var n uint64
+			n, err = strconv.ParseUint(text, 10, 64)
+			f.SetUint(n)
+		}
+		if err != nil {
+			return fmt.Errorf("option %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Values are options by name, as the command line takes them.
+type Values map[string]string
+
+// Options are those that jobs of any method have: each once, with all the choices that some
+// method has of it, and a default if it is the same in all.
+func Options() []method.Option {
+	var out []method.Option
+	for _, m := range methods {
+		for _, p := range m.Options() {
+			at := slices.IndexFunc(out, func(o method.Option) bool { return o.Name == p.Name })
+			if at < 0 {
+				out = append(out, p)
+				continue
+			}
+			if out[at].Default != p.Default {
+				out[at].Default = ""
+			}
+			for _, c := range p.Choices {
+				if !slices.Contains(out[at].Choices, c) {
+					out[at].Choices = append(slices.Clip(out[at].Choices), c)
+				}
+			}
+		}
+	}
+	return append(out, method.JobOptions...)
+}
+
+// Option is that of a name among Options; nil: there is none.
+func Option(name string) *method.Option { return find(Options(), name) }
+
+// Of are the options of a method's jobs; of an unknown method, all.
+func Of(name string) []method.Option {
+	if m, err := Lookup(name); err == nil {
+		return slices.Concat(m.Options(), method.JobOptions)
+	}
+	return Options()
+}
+
+// Tunable are the options that a search can try several values of. Option.Grid is what it tries
+// where it is not told.
+func Tunable() []method.Option {
+	return slices.DeleteFunc(Options(), func(p method.Option) bool { return len(p.Grid) == 0 })
+}
+
+// Having lists the methods that have an option, and with a value, those in which it can have it.
+func Having(option, value string) (names []string) {
+	for _, m := range methods {
+		if p := find(m.Options(), option); p != nil {
+			if _, err := p.Parse(value); value == "" || err == nil {
+				names = append(names, m.Name())
+			}
+		}
+	}
+	return names
+}
+
+// Taking lists the methods that have an option.
+func Taking(option string) []string { return Having(option, "") }
+
+// Usage is the help on an option, with the methods that have it, if not all have.
+func Usage(p *method.Option) string {
+	var names, parts []string // methods, and the choices that they have
+	for _, c := range append([]string{""}, p.Choices...) {
+		by := strings.Join(Having(p.Name, c), ", ")
+		if at := slices.Index(names, by); at < 0 {
+			names, parts = append(names, by), append(parts, c)
+		} else if parts[at] != "" {
+			parts[at] += ", " + c
+		}
+	}
+	switch {
+	case len(names) > 1:
+		for i := range names[1:] {
+			parts[i+1] += " of " + names[i+1]
+		}
+		return p.Help + " (" + strings.Join(parts[1:], "; ") + ")"
+	case names[0] == "" || names[0] == strings.Join(Names(), ", "):
+		return p.Help
+	}
+	return p.Help + " (" + names[0] + ")"
+}
+
+// Find is a method's option of a name; nil: it has none.
+func Find(name, option string) *method.Option { return find(Of(name), option) }
+
+// Has says whether a method has an option.
+func Has(name, option string) bool { return Find(name, option) != nil }
+
+// find is the option of a name; nil: it is none of them.
+func find(options []method.Option, name string) *method.Option {
+	at := slices.IndexFunc(options, func(p method.Option) bool { return p.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &options[at]
+}
+
+// Fill sets the options of a job, whose method is set, to the values said, and those that it
+// does not have (a field of 0 is one that it does not have) to their defaults. The error joins
+// one for each value that does not fit the method, beginning with the option's name.
+func Fill(o *taxonv1.Options, said Values) error {
+	if _, err := Lookup(o.GetMethod()); err != nil {
+		return err
+	}
+	var errs []error
+	all := Of(o.GetMethod())
+	for _, p := range all {
+		text, ok := said[p.Name]
+		if !ok {
+			text = cmp.Or(o.Value(p.WireKey()), p.Default)
+		}
+		var err error
+		if text != "" || ok {
+			text, err = parse(&p, text, o.GetMethod())
+		}
+		if err == nil && !p.Carried {
+			err = o.Set(p.WireKey(), text)
+		}
+		errs = append(errs, err)
+	}
+	for _, p := range Options() { // in this order
+		if _, ok := said[p.Name]; ok && find(all, p.Name) == nil {
+			errs = append(errs, Lacks(o.GetMethod(), p.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Lacks says that a method has no option of a name.
+func Lacks(name, option string) error {
+	if by := Taking(option); len(by) > 0 {
+		return fmt.Errorf("%s means nothing to --method %s: leave it out, or use one of %s", option, name, strings.Join(by, ", "))
+	}
+	return fmt.Errorf("%s: no method of this version has an option of this name", option)
+}
+
+// parse reads a value of a method's option. One that fits other methods is refused with them.
+func parse(p *method.Option, s, name string) (string, error) {
+	text, err := p.Parse(s)
+	if err == nil {
+		return text, nil
+	}
+	if by := Having(p.Name, s); len(by) > 0 {
+		return "", fmt.Errorf("%s %s: --method %s has %s: leave it out, or use --method %s", p.Name, s, name, either(p.Choices), either(by))
+	}
+	return "", fmt.Errorf("%s %s: %w", p.Name, s, err)
+}
+
+// either lists names: "a, b or c".
+func either(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// Check reports all options of a job that its method can't go by, or has not. Jobs of earlier
+// versions name options that their method lacks, with the default of those that have them.
+func Check(o *taxonv1.Options) error {
+	var errs []error
+	all := Of(o.GetMethod())
+	for _, p := range all {
+		if text := p.Of(o); !p.Carried && text != "" {
+			_, err := parse(&p, text, o.GetMethod())
+			errs = append(errs, err)
+		}
+	}
+	for _, p := range Options() {
+		if text := o.Value(p.WireKey()); text != "" && text != p.Default && find(all, p.Name) == nil {
+			errs = append(errs, Lacks(o.GetMethod(), p.Name))
+		}
+	}
+	for _, v := range o.GetOwn() {
+		if !slices.ContainsFunc(Options(), func(p method.Option) bool { return p.WireKey() == v.GetName() }) {
+			errs = append(errs, Lacks(o.GetMethod(), v.GetName()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Report are the options of a job that stand in its report, by their keys.
+func Report(o *taxonv1.Options) map[string]json.RawMessage {
+	return stored(o, func(p *method.Option) bool { return p.Report })
+}
+
+// Manifest are the options of a job that matter, by their keys.
+func Manifest(spec *taxonv1.JobSpec) map[string]json.RawMessage {
+	return stored(spec.GetOptions(), func(p *method.Option) bool { return p.Matters(spec) })
+}
+
+// stored are a job's options that `which` says.
+func stored(o *taxonv1.Options, which func(*method.Option) bool) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, p := range Of(o.GetMethod()) {
+		if !p.Carried && which(&p) {
+			out[p.WireKey()] = p.JSON(p.Of(o))
+		}
+	}
+	return out
+}
+
+// Differ lists the options of a method that differ between two trainings, each given by what
+// Manifest gave and what is carried, as "C 1, not 10". ended: those that say when a training
+// ends count, too.
+func Differ(name string, a, b map[string]json.RawMessage, ended bool) (out []string) {
+	for _, p := range Of(name) {
+		if p.Effect == method.OnNothing || p.Effect == method.OnEnd && !ended {
+			continue
+		}
+		if x, y := p.Text(a[p.WireKey()]), p.Text(b[p.WireKey()]); x != y {
+			out = append(out, fmt.Sprintf("%s %s, not %s", p.WireKey(), x, y))
+		}
+	}
+	return out
+}
+
+// Words are a method and the options in its report, as people read them.
+func Words(name string, report map[string]json.RawMessage) string {
+	words := []string{name}
+	for _, p := range Of(name) {
+		value, ok := report[p.WireKey()]
+		switch {
+		case !p.Report || !ok:
+		case p.Name == "loss":
+			words = append(words, p.Text(value))
+		default:
+			words = append(words, p.Name+" "+p.Text(value))
+		}
+	}
+	return strings.Join(words, ", ")
+}
