@@ -49,8 +49,7 @@ func (s *jobService) Status(ctx context.Context, r *taxonv1.StatusRequest) (*tax
 			return nil, err
 		}
 	}
-	st, _, err := s.status(r.GetJob(), 0)
-	return st, err
+	return s.statusOf(r.GetJob())
 }
 
 // Watch implements the Jobs service.
@@ -83,8 +82,7 @@ func (s *jobService) Cancel(_ context.Context, r *taxonv1.CancelRequest) (*taxon
 	if a := s.step(machine.Cancel{Job: r.GetJob(), Discard: r.GetDiscard()}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	st, _, err := s.status(r.GetJob(), 0)
-	return st, err
+	return s.statusOf(r.GetJob())
 }
 
 // await waits until some status has changed, and for watchEvery.
@@ -180,8 +178,7 @@ func (s *jobService) Resume(ctx context.Context, r *taxonv1.ResumeRequest) (*tax
 	if a := s.step(machine.Resume{Job: r.GetJob(), Criteria: machine.StopCriteria{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	st, _, err := s.status(r.GetJob(), 0)
-	return st, err
+	return s.statusOf(r.GetJob())
 }
 
 // Restore implements the Jobs service.
@@ -202,8 +199,7 @@ func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*t
 		return nil, rpcError(a.err)
 	}
 	s.confirm(a.job, confirm)
-	st, _, err := s.status(a.job, 0)
-	return st, err
+	return s.statusOf(a.job)
 }
 
 // Logs implements the Jobs service.
@@ -241,6 +237,12 @@ func (s *Server) logLines(job string, after uint64) ([]*taxonv1.LogLine, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.Log(job, after, logBatch)
+}
+
+// statusOf is a job's status with the whole trace, durable.
+func (s *Server) statusOf(job string) (*taxonv1.JobStatus, error) {
+	st, _, err := s.status(job, 0)
+	return st, err
 }
 
 var errClosing = errors.New("the coordinator is closing")

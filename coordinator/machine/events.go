@@ -121,7 +121,7 @@ type (
 		Err    string
 		Later  bool
 	}
-	// Evaluated is the end of a EvaluateWeights action; Err is its error, empty if there was none.
+	// Evaluated is the end of an EvaluateWeights action; Err is its error, empty if there was none.
 	Evaluated struct {
 		Job string
 		Err string

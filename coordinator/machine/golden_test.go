@@ -368,3 +368,40 @@ func TestJournalOfAMachineCutOrFlipped(t *testing.T) {
 		}
 	}
 }
+
+// A journal of before there were digests says of done jobs that they were resumed, discarded
+// or lost: its machine is the one that wrote it, but for digests that are still to be made.
+func TestJournalWithoutDigests(t *testing.T) {
+	var records []Record
+	s := &story{t: t, m: New(goldenLimits), now: second, persist: func(r Record) { records = append(records, r) }}
+	s.do(Register{Name: "host", Slots: 1})
+	more := uint32(4)
+	for _, end := range []Event{nil, Resume{Job: "1", Criteria: StopCriteria{MaxSweeps: &more}}, Cancel{Job: "2", Discard: true}, WeightsLost{Job: "3", Reason: "gone"}} {
+		s.do(Submit{ID: fmt.Sprint(len(s.m.jobs)), Spec: goldenSpec(3, "twoblock", 1)})
+		s.work("w1", -1)
+		if end != nil {
+			s.do(end)
+		}
+	}
+	s.do(Resume{Job: "3"})
+	s.do(Loaded{Job: "3"})
+	limits := goldenLimits
+	limits.Digests = true
+	m := New(limits)
+	for _, r := range records {
+		if err := m.Replay(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digests := ""
+	for _, a := range m.Recover(s.now) {
+		if d, ok := a.(DigestWeights); ok {
+			digests += d.Job
+			s.do(Time{})
+			m.Step(s.now, Digested{Job: d.Job, Digest: Digest{WeightsSHA256: "5ac3"}})
+		}
+	}
+	if want := summary(s.m); digests != "01" || summary(m) != want {
+		t.Errorf("digests of %q, and\n%s\nwas\n%s", digests, summary(m), want)
+	}
+}

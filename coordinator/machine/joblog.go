@@ -79,9 +79,9 @@ func (j *job) noteTask(at Tick, level string, l *lease, text string) {
 
 // Log returns a job's lines of numbers above after, at most max of them (0: all).
 func (m *Machine) Log(id string, after uint64, most int) ([]*taxonv1.LogLine, error) {
-	j := m.find(id)
-	if j == nil {
-		return nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+	j, err := m.known(id)
+	if err != nil {
+		return nil, err
 	}
 	var out []*taxonv1.LogLine
 	for _, l := range j.log.kept() {

@@ -19,12 +19,9 @@ type Lookahead struct {
 
 // Lookahead tells how a job's step under way stands. It changes nothing.
 func (m *Machine) Lookahead(id string) (Lookahead, error) {
-	j := m.find(id)
-	if j == nil {
-		return Lookahead{}, ErrUnknownJob
-	}
-	if !j.running() || j.step == nil {
-		return Lookahead{}, nil
+	j, err := m.known(id)
+	if err != nil || !j.running() || j.step == nil {
+		return Lookahead{}, err
 	}
 	s := j.step
 	a := Lookahead{Step: s.number, Waiting: len(s.tasks) - s.done - s.live, Running: s.live}

@@ -154,55 +154,41 @@ var (
 // Step folds one event into the state and returns what the shell must do.
 func (m *Machine) Step(now Tick, e Event) []Action {
 	m.now, m.out = max(now, m.now), nil
+	var err error
 	switch e := e.(type) {
 	case Submit:
-		m.submit(e)
+		err = m.submit(e)
 	case SubmitCheckpoint:
-		m.submitCheckpoint(e)
+		err = m.submitCheckpoint(e)
 	case Restore:
-		m.restore(e)
+		err = m.restore(e)
 	case Resume:
-		m.resume(e)
+		err = m.resume(e)
 	case Register:
-		if len(m.workers) >= maxWorkers {
-			m.refuse(fmt.Errorf("worker %.64q: %w", e.Name, ErrTooManyWorkers))
-			break
-		}
-		if w := m.worker(e.Previous); w != nil && w.name == clip(e.Name, 256) {
-			m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
-		}
-		id := fmt.Sprintf("w%d", m.lastWorker+1)
-		m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory})
-		m.warnOfMemory(m.worker(id))
-		m.out = append(m.out, Registered{Worker: id})
+		err = m.register(e)
 	case Drain:
-		m.drain(e.Worker)
+		err = m.drain(e.Worker)
 	case JoinShard:
-		m.joinShard(e)
+		err = m.joinShard(e)
 	case LeaveShard:
 		m.leaveShard(e.ID)
 	case ForgetShard:
-		m.forgetShard(e)
+		err = m.forgetShard(e)
 	case Leave:
 		if m.worker(e.Worker) != nil {
 			m.decide(Record{Kind: recordGone, Worker: e.Worker})
 		}
 	case RequestTask:
-		if e.Waits && m.alive(e.Worker) || m.heardFrom(e.Worker) {
-			m.grant(e.Worker, e.Most, false)
-			if m.worker(e.Worker).draining {
-				m.out = append(m.out, Dismissed{})
-			}
-		}
+		err = m.requestTask(e)
 	case Renew:
-		m.renew(e)
+		err = m.renew(e)
 	case Report:
-		m.report(e)
+		err = m.report(e)
 	case Time:
 		m.tick(e.Pending)
 		m.time()
 	case Cancel:
-		m.cancel(e)
+		err = m.cancel(e)
 	case Saved:
 		m.saved(e)
 	case Loaded:
@@ -210,9 +196,12 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Evaluated:
 		m.evaluated(e)
 	case Digested:
-		m.digested(e)
+		err = m.digested(e)
 	case WeightsLost:
 		m.weightsLost(e)
+	}
+	if err != nil {
+		m.out = append(m.out, Refused{Err: err})
 	}
 	m.startQueued()
 	out := m.out
@@ -231,6 +220,14 @@ func (m *Machine) Exportable(id string) bool {
 
 // find is the job of an id; nil if there is none.
 func (m *Machine) find(id string) *job { return m.byID[id] }
+
+// known is the job of an id, or an error that wraps ErrUnknownJob.
+func (m *Machine) known(id string) (*job, error) {
+	if j := m.find(id); j != nil {
+		return j, nil
+	}
+	return nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+}
 
 // worker is the worker of an id; nil if it is not registered.
 func (m *Machine) worker(id string) *workerState { return m.workerByID[id] }
@@ -255,17 +252,41 @@ func (m *Machine) slots() int {
 }
 
 // heardFrom notes that a worker lives; an unknown one is refused.
-func (m *Machine) heardFrom(id string) bool {
+func (m *Machine) heardFrom(id string) error {
 	w := m.worker(id)
 	if w == nil {
-		m.refuse(ErrUnknownWorker)
-		return false
+		return ErrUnknownWorker
 	}
 	w.seen, w.contact = m.now, m.contactNow()
-	return true
+	return nil
 }
 
-func (m *Machine) refuse(err error) { m.out = append(m.out, Refused{Err: err}) }
+func (m *Machine) register(e Register) error {
+	if len(m.workers) >= maxWorkers {
+		return fmt.Errorf("worker %.64q: %w", e.Name, ErrTooManyWorkers)
+	}
+	if w := m.worker(e.Previous); w != nil && w.name == clip(e.Name, 256) {
+		m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
+	}
+	id := fmt.Sprintf("w%d", m.lastWorker+1)
+	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory})
+	m.warnOfMemory(m.worker(id))
+	m.out = append(m.out, Registered{Worker: id})
+	return nil
+}
+
+func (m *Machine) requestTask(e RequestTask) error {
+	if !e.Waits || !m.alive(e.Worker) {
+		if err := m.heardFrom(e.Worker); err != nil {
+			return err
+		}
+	}
+	m.grant(e.Worker, e.Most, false)
+	if m.worker(e.Worker).draining {
+		m.out = append(m.out, Dismissed{})
+	}
+	return nil
+}
 
 // held is the live lease that an id names, if the worker holds it.
 func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
@@ -284,9 +305,9 @@ func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 	return l
 }
 
-func (m *Machine) renew(e Renew) {
-	if !m.heardFrom(e.Worker) {
-		return
+func (m *Machine) renew(e Renew) error {
+	if err := m.heardFrom(e.Worker); err != nil {
+		return err
 	}
 	var lost []*taxonv1.LeaseId
 	for _, id := range e.Leases {
@@ -297,13 +318,14 @@ func (m *Machine) renew(e Renew) {
 		}
 	}
 	m.out = append(m.out, Lost{Leases: lost, ShardsVersion: m.shardsVersion})
+	return nil
 }
 
 // report ends an attempt. A report under a lease that is no longer held changes nothing,
 // unless the very attempt was committed by an earlier copy of the report.
-func (m *Machine) report(e Report) {
-	if !m.heardFrom(e.Worker) {
-		return
+func (m *Machine) report(e Report) error {
+	if err := m.heardFrom(e.Worker); err != nil {
+		return err
 	}
 	if l := m.held(e.Worker, e.Lease); l != nil {
 		m.endAttempt(l, e)
@@ -314,6 +336,7 @@ func (m *Machine) report(e Report) {
 	if e.Next {
 		m.grant(e.Worker, e.Most, e.Ahead)
 	}
+	return nil
 }
 
 // committed says whether a report repeats the one that committed its attempt.

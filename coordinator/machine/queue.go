@@ -18,12 +18,11 @@ func prepareBytes(data []byte) (*prepared, error) {
 	return prepare(spec)
 }
 
-func (m *Machine) submit(e Submit) {
+func (m *Machine) submit(e Submit) error {
 	if e.prepared == nil {
 		var err error
 		if e, err = e.Prepare(); err != nil {
-			m.refuse(err)
-			return
+			return err
 		}
 	}
 	p := e.prepared
@@ -33,27 +32,24 @@ func (m *Machine) submit(e Submit) {
 	}
 	j, err := newJob(id, p)
 	if err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	if old := m.find(id); old != nil {
-		m.submitAgain(old, j)
-		return
+		return m.submitAgain(old, j)
 	}
-	if m.refuseIfFull() {
-		return
+	if err := m.checkFull(); err != nil {
+		return err
 	}
 	if err := m.checkFits(p, e.Replicas); err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	shards, err := m.chooseShards(e.Replicas)
 	if err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
 	m.out = append(m.out, Submitted{Job: id})
+	return nil
 }
 
 // FreeID is the next "job-N" that no job has and that is not to be avoided.
@@ -65,13 +61,12 @@ func (m *Machine) FreeID(avoid []string) string {
 	}
 }
 
-// refuseIfFull refuses another job if the queue is.
-func (m *Machine) refuseIfFull() bool {
-	if m.openJobs() < m.limits.MaxRunning+m.limits.MaxQueued {
-		return false
+// checkFull refuses another job if the queue is full.
+func (m *Machine) checkFull() error {
+	if most := m.limits.MaxRunning + m.limits.MaxQueued; m.openJobs() >= most {
+		return fmt.Errorf("%d jobs run or wait, the most there may be: %w", most, ErrTooManyJobs)
 	}
-	m.refuse(fmt.Errorf("%d jobs run or wait, the most there may be: %w", m.limits.MaxRunning+m.limits.MaxQueued, ErrTooManyJobs))
-	return true
+	return nil
 }
 
 func (m *Machine) openJobs() int {
@@ -84,58 +79,53 @@ func (m *Machine) openJobs() int {
 	return n
 }
 
-func (m *Machine) submitCheckpoint(e SubmitCheckpoint) {
+func (m *Machine) submitCheckpoint(e SubmitCheckpoint) error {
 	j, err := reviveJob(e.State)
 	if err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	if m.find(j.ID) != nil {
-		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrJobExists))
-		return
+		return fmt.Errorf("job %s: %w", j.ID, ErrJobExists)
 	}
-	if m.refuseIfFull() {
-		return
+	if err := m.checkFull(); err != nil {
+		return err
 	}
 	shards, err := m.chooseShards(j.Replicas)
 	if err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: shards, restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
+	return nil
 }
 
 // resume queues a job again that was cancelled or failed, or that its old criteria have ended.
-func (m *Machine) resume(e Resume) {
+func (m *Machine) resume(e Resume) error {
 	j := m.find(e.Job)
 	r := Record{Kind: recordResume, Job: e.Job}
 	switch {
 	case j == nil:
-		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
-		return
+		return fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob)
 	case !j.ended() && e.Criteria.empty(): // it goes on anyway
-		return
+		return nil
 	case !j.ended():
-		m.refuse(fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrStopCriteria))
-		return
+		return fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrStopCriteria)
 	case !j.resumable() && j.stoppedByCriteria() && e.Criteria.empty():
-		m.refuse(fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.stoppedBy()))
-		return
+		return fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.stoppedBy())
 	case !j.resumable() && !j.stoppedByCriteria():
-		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrNotResumable))
-		return
+		return fmt.Errorf("job %s: %w", e.Job, ErrNotResumable)
 	}
 	if !e.Criteria.empty() {
 		if err := j.checkResume(e.Criteria); err != nil {
-			m.refuse(err)
-			return
+			return err
 		}
 		r.Criteria = &e.Criteria
 	}
-	if !m.refuseIfFull() {
-		m.decide(r)
+	if err := m.checkFull(); err != nil {
+		return err
 	}
+	m.decide(r)
+	return nil
 }
 
 // startQueued starts queued jobs, oldest first, while fewer than MaxRunning need workers.
@@ -158,11 +148,11 @@ func (m *Machine) startQueued() {
 }
 
 // cancel stops a job. With Discard its values are dropped, also those of an ended one.
-func (m *Machine) cancel(e Cancel) {
+func (m *Machine) cancel(e Cancel) error {
 	j := m.find(e.Job)
 	switch {
 	case j == nil:
-		m.refuse(fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob))
+		return fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob)
 	case j.ended() || j.stage == stageSave && !e.Discard:
 		if e.Discard && !j.Dropped {
 			m.discard(j)
@@ -176,6 +166,7 @@ func (m *Machine) cancel(e Cancel) {
 			m.discard(j)
 		}
 	}
+	return nil
 }
 
 // discard drops an ended job's values for a user.

@@ -134,6 +134,9 @@ func (m *Machine) apply(r *Record) error {
 	if j == nil {
 		return fmt.Errorf("record %s names job %q, which does not exist", r.Kind, r.Job)
 	}
+	if j.stage == stageDigest && (r.Kind == recordResume || r.Kind == recordDiscard || r.Kind == recordWeights) {
+		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, r.At) // of a journal of before: the job was done without a digest
+	}
 	switch r.Kind {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At

@@ -46,36 +46,32 @@ func SameJob(a, b []byte) bool {
 }
 
 // restore queues a job that continues from a state whose values lie on the shards named.
-func (m *Machine) restore(e Restore) {
+func (m *Machine) restore(e Restore) error {
 	if e.revived == nil {
 		var err error
 		if e, _, err = e.Prepare(); err != nil {
-			m.refuse(err)
-			return
+			return err
 		}
 	}
 	j := e.revived
 	if j.Dropped {
-		m.refuse(fmt.Errorf("job %s: %w", j.ID, ErrNotResumable))
-		return
+		return fmt.Errorf("job %s: %w", j.ID, ErrNotResumable)
 	}
 	if err := m.checkReplace(j); err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
-	if m.refuseIfFull() {
-		return
+	if err := m.checkFull(); err != nil {
+		return err
 	}
 	if err := m.checkFits(j.prepared, e.Replicas); err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	if err := m.checkShards(e.Shards, e.Replicas); err != nil {
-		m.refuse(fmt.Errorf("job %s: %w", j.ID, err))
-		return
+		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
+	return nil
 }
 
 // checkReplace says why a restored job may not take the place of one that is there.

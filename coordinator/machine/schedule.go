@@ -7,16 +7,16 @@ import (
 )
 
 // drain lets a worker finish what it has and gives it no more.
-func (m *Machine) drain(id string) {
+func (m *Machine) drain(id string) error {
 	w, err := m.namedWorker(id)
 	if err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	if !w.draining {
 		m.decide(Record{Kind: recordDrain, Worker: w.id})
 	}
 	m.out = append(m.out, Registered{Worker: w.id}, Wake{})
+	return nil
 }
 
 // leastUsed is what a job that starts begins with: no more rights than the others have.

@@ -44,18 +44,15 @@ func (m *Machine) shard(id string) *shardState {
 }
 
 // joinShard makes a shard known, or notes that it lives.
-func (m *Machine) joinShard(e JoinShard) {
+func (m *Machine) joinShard(e JoinShard) error {
 	switch {
 	case e.ID == "" || len(e.ID) > 64 || e.Addr == "" || len(e.Addr) > 256:
-		m.refuse(fmt.Errorf("store shard: %w: give an id of at most 64 bytes and an address", ErrBadMember))
-		return
+		return fmt.Errorf("store shard: %w: give an id of at most 64 bytes and an address", ErrBadMember)
 	case m.shard(e.ID) == nil && len(m.shards) >= maxShards:
-		m.refuse(fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards))
-		return
+		return fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards)
 	}
 	if err := m.checkRival(e); err != nil {
-		m.refuse(err)
-		return
+		return err
 	}
 	if s := m.shard(e.ID); s == nil || s.addr != e.Addr {
 		m.decide(Record{Kind: recordShard, Worker: e.ID, Name: e.Addr})
@@ -67,6 +64,7 @@ func (m *Machine) joinShard(e JoinShard) {
 	}
 	s.twin = s.rival != ""
 	s.up, s.empty, s.seen, s.contact, s.heard = true, e.Empty, m.now, m.contactNow(), e
+	return nil
 }
 
 // checkRival says why a process may not be a shard that is up at another address. A shard that
@@ -101,18 +99,19 @@ func (m *Machine) leaveShard(id string) {
 
 // forgetShard takes a shard out of the list. If it comes back with its folder it joins again,
 // and jobs find their values on it.
-func (m *Machine) forgetShard(e ForgetShard) {
+func (m *Machine) forgetShard(e ForgetShard) error {
 	s, jobs := m.shard(e.ID), m.jobsOn(e.ID)
 	switch {
 	case s == nil:
-		m.refuse(fmt.Errorf("store shard %s: %w", e.ID, ErrUnknownMember))
+		return fmt.Errorf("store shard %s: %w", e.ID, ErrUnknownMember)
 	case s.up:
-		m.refuse(fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrShardInUse))
+		return fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrShardInUse)
 	case len(jobs) > 0 && !e.Force:
-		m.refuse(fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrShardInUse, strings.Join(jobs, ", ")))
+		return fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrShardInUse, strings.Join(jobs, ", "))
 	default:
 		m.decide(Record{Kind: recordUnshard, Worker: e.ID})
 	}
+	return nil
 }
 
 func (m *Machine) applyUnshard(r *Record) error {
@@ -211,9 +210,9 @@ func (m *Machine) Stores() ([]*taxonv1.Shard, uint64) {
 // JobShards describes the shards that a job's values lie on, in its order of placement,
 // and the number of copies of each value. No shards: the job has none pinned.
 func (m *Machine) JobShards(id string) ([]*taxonv1.Shard, uint32, error) {
-	j := m.find(id)
-	if j == nil {
-		return nil, 0, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+	j, err := m.known(id)
+	if err != nil {
+		return nil, 0, err
 	}
 	var out []*taxonv1.Shard
 	for _, id := range j.Shards {

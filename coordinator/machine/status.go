@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"strings"
 
@@ -16,9 +15,9 @@ const etaPoints = 4
 
 // Status describes a job at a time; trace records up to sweep `after` are left out.
 func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus, error) {
-	j := m.find(id)
-	if j == nil {
-		return nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
+	j, err := m.known(id)
+	if err != nil {
+		return nil, err
 	}
 	now = max(now, m.now)
 	p := j.progress()

@@ -24,11 +24,11 @@ func (m *Machine) Describe(id string) (*taxonv1.JobResult, error) {
 // State is what a checkpoint of a job would hold now, and the steps whose values its next step
 // would read.
 func (m *Machine) State(id string) (state []byte, steps []uint32, err error) {
-	j := m.find(id)
-	switch {
-	case j == nil:
-		return nil, nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
-	case j.Dropped:
+	j, err := m.known(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if j.Dropped {
 		return nil, nil, fmt.Errorf("job %s: its values are gone", id)
 	}
 	return j.encode(), j.Values.latest(), nil

@@ -26,11 +26,11 @@ func (m *Machine) trained(j *job, at Tick) {
 }
 
 // digested ends a job whose weights have a digest. Where they can't be read they are lost.
-func (m *Machine) digested(e Digested) {
+func (m *Machine) digested(e Digested) error {
 	j := m.find(e.Job)
 	switch {
 	case j == nil || j.stage != stageDigest && (!j.exportable() || j.Digest != nil): // cancelled or resumed meanwhile
-		m.refuse(fmt.Errorf("job %s: its weights are not to be digested", e.Job))
+		return fmt.Errorf("job %s: its weights are not to be digested", e.Job)
 	case e.Later:
 		j.awayWhy = clip(e.Err, maxLineBytes)
 		m.out = append(m.out, Changed{})
@@ -39,6 +39,7 @@ func (m *Machine) digested(e Digested) {
 	default:
 		m.decide(Record{Kind: recordDigested, Job: j.ID, Digest: &e.Digest})
 	}
+	return nil
 }
 
 func (m *Machine) applyDigested(j *job, r *Record) {
@@ -80,21 +81,22 @@ func (m *Machine) startSteps(j *job, at Tick) {
 	m.out = append(m.out, LoadJob{Job: j.ID}, Changed{})
 }
 
-// submitAgain answers a submission whose id a job has: the same one is that job, which goes
-// on if its weights were lost.
-func (m *Machine) submitAgain(old, j *job) {
+// submitAgain answers a submission whose id a job has: the same one is that job, which is
+// resumed if its weights were lost.
+func (m *Machine) submitAgain(old, j *job) error {
 	switch {
 	case old.Dropped:
-		m.refuse(fmt.Errorf("job %s: %w", old.ID, ErrDiscarded))
+		return fmt.Errorf("job %s: %w", old.ID, ErrDiscarded)
 	case !slices.Equal(old.Spec, j.Spec) && sameSpec(old.Spec, j.Spec):
-		m.refuse(fmt.Errorf("job %s: %w (in --gap, --max-sweeps or --max-time alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists))
+		return fmt.Errorf("job %s: %w (in --gap, --max-sweeps or --max-time alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists)
 	case !slices.Equal(old.Spec, j.Spec):
-		m.refuse(fmt.Errorf("job %s: %w", old.ID, ErrJobExists))
-	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost && m.refuseIfFull():
-	default:
-		if old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost {
-			m.decide(Record{Kind: recordResume, Job: old.ID})
+		return fmt.Errorf("job %s: %w", old.ID, ErrJobExists)
+	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost:
+		if err := m.checkFull(); err != nil {
+			return err
 		}
-		m.out = append(m.out, Submitted{Job: old.ID})
+		m.decide(Record{Kind: recordResume, Job: old.ID})
 	}
+	m.out = append(m.out, Submitted{Job: old.ID})
+	return nil
 }
