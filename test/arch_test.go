@@ -70,7 +70,7 @@ var imports = map[string][]string{
 	"store/storerpc":  {"internal/pause", "store", "proto/taxon/v1"},
 	"store/backup":    {"internal/fs", "store"},
 
-	"internal/secure":  {"proto/taxon/v1"},
+	"internal/secure":  {"internal/human", "proto/taxon/v1"},
 	"internal/metrics": {"internal/secure", "proto/taxon/v1", "store", "worker", "worker/program"},
 
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},

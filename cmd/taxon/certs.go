@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/exit"
-	"taxon/internal/human"
 	"taxon/internal/secure"
 )
 
@@ -91,7 +89,7 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 			return exit.Usagef("certs: %w", err)
 		}
 		report.Certificates = append(report.Certificates, certReport{
-			Cert: issued.Cert, Key: issued.Key, Hosts: append([]string{}, r.Hosts...), Roles: roleNames(r.Roles),
+			Cert: issued.Cert, Key: issued.Key, Hosts: append([]string{}, r.Hosts...), Roles: secure.RoleNames(r.Roles),
 			Expires: issued.Expires.UTC().Format(time.RFC3339), Made: issued.Made,
 		})
 	}
@@ -107,63 +105,19 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 
 // requests are the certificates that the flags ask for.
 func (o certsOptions) requests() ([]secure.Request, error) {
-	given, err := parseRoles("certs", o.roles)
+	roles, err := secure.ParseRoles(o.roles)
 	if err != nil {
-		return nil, err
+		return nil, exit.Usagef("certs: %w", err)
 	}
-	if o.name != "" && len(o.hosts) > 1 {
+	switch {
+	case o.name != "" && len(o.hosts) > 1:
 		return nil, exit.Usagef("certs: --name is for one certificate, there are %d --host", len(o.hosts))
+	case len(o.hosts) == 0 && len(roles) == 0 && (o.name != "" || o.renew):
+		return nil, exit.Usagef("certs: give --host or --role: whom is the certificate for?")
+	case len(o.hosts) == 0 && len(roles) == 0:
+		return nil, nil // the authority alone
 	}
-	base := secure.Request{Roles: given, Name: o.name, Valid: time.Duration(o.days) * 24 * time.Hour, Renew: o.renew}
-	if len(o.hosts) == 0 {
-		if len(given) == 0 {
-			if o.name != "" || o.renew {
-				return nil, exit.Usagef("certs: give --host or --role: whom is the certificate for?")
-			}
-			return nil, nil // the authority alone
-		}
-		return []secure.Request{base}, nil
-	}
-	var out []secure.Request
-	for _, host := range o.hosts {
-		r := base
-		for h := range strings.SplitSeq(host, ",") {
-			r.Hosts = append(r.Hosts, strings.TrimSpace(h))
-		}
-		if len(given) == 0 {
-			r.Roles = []secure.Role{secure.Coordinator, secure.Store, secure.Worker}
-		} else if r.Name == "" {
-			// A host may have one certificate a role: they must not replace each other.
-			r.Name = r.FileName() + "-" + strings.Join(roleNames(given), "-")
-		}
-		out = append(out, r)
-	}
-	return out, nil
-}
-
-func parseRoles(verb string, names []string) ([]secure.Role, error) {
-	var out []secure.Role
-	for _, name := range names {
-		r, err := secure.ParseRole(name)
-		if err != nil {
-			if near := human.Nearest(name, secure.Roles()); near != "" {
-				return nil, exit.Usagef("%s: --role %s: did you mean %s?", verb, human.QuoteIfOdd(name), near)
-			}
-			return nil, exit.Usagef("%s: --role: %w", verb, err)
-		}
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
-	return out, nil
-}
-
-func roleNames(roles []secure.Role) []string {
-	out := make([]string, len(roles))
-	for i, r := range roles {
-		out[i] = string(r)
-	}
-	return out
+	return secure.Requests(o.hosts, secure.Request{Roles: roles, Name: o.name, Valid: time.Duration(o.days) * 24 * time.Hour, Renew: o.renew}), nil
 }
 
 func madeOrKept(made bool) string {

@@ -50,9 +50,9 @@ func runCertsToken(a *app, o certsOptions) error {
 		}
 		names = secure.Roles()
 	}
-	roles, err := parseRoles("certs token", names)
+	roles, err := secure.ParseRoles(names)
 	if err != nil {
-		return err
+		return exit.Usagef("certs token: %w", err)
 	}
 	callers, servers, err := secure.MakeTokens(o.dir, roles, o.renew)
 	if err != nil {

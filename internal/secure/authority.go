@@ -133,6 +133,29 @@ type Request struct {
 	Renew bool          // make it anew even if it could be kept
 }
 
+// Requests asks for a certificate for each host, NAME,IP..., or without hosts for a mere caller.
+// A host without roles has those of a cluster's processes.
+func Requests(hosts []string, base Request) []Request {
+	if len(hosts) == 0 {
+		return []Request{base}
+	}
+	var out []Request
+	for _, host := range hosts {
+		r := base
+		for h := range strings.SplitSeq(host, ",") {
+			r.Hosts = append(r.Hosts, strings.TrimSpace(h))
+		}
+		if len(r.Roles) == 0 {
+			r.Roles = []Role{Coordinator, Store, Worker}
+		} else if r.Name == "" {
+			// A host may have one certificate a role: they must not replace each other.
+			r.Name = r.FileName() + "-" + strings.Join(RoleNames(r.Roles), "-")
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 // Issued is a certificate in the authority's folder.
 type Issued struct {
 	Cert, Key string // paths
@@ -249,7 +272,7 @@ func (r Request) FileName() string {
 	if len(r.Hosts) > 0 {
 		return strings.ReplaceAll(strings.ReplaceAll(r.Hosts[0], "*", "any"), ":", "_")
 	}
-	return strings.ReplaceAll(strings.Join(roleNames(r.Roles), ", "), ", ", "-")
+	return strings.Join(RoleNames(r.Roles), "-")
 }
 
 func (r Request) check() error {

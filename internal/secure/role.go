@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"taxon/internal/human"
 )
 
 // Role is what a caller may be. A caller can have several.
@@ -25,7 +27,7 @@ const (
 var roles = []Role{Submit, Worker, Store, ReadOnly, Coordinator, Admin}
 
 // Roles gives the names of all roles.
-func Roles() []string { return roleNames(roles) }
+func Roles() []string { return RoleNames(roles) }
 
 // ParseRole checks the name of a role.
 func ParseRole(name string) (Role, error) {
@@ -33,6 +35,23 @@ func ParseRole(name string) (Role, error) {
 		return r, nil
 	}
 	return "", fmt.Errorf("unknown role %q: there are %s", name, strings.Join(Roles(), ", "))
+}
+
+// ParseRoles checks the values of --role, and keeps each role once.
+func ParseRoles(names []string) (out []Role, err error) {
+	for _, name := range names {
+		r, err := ParseRole(name)
+		if err != nil {
+			if near := human.Nearest(name, Roles()); near != "" {
+				return nil, fmt.Errorf("--role %s: did you mean %s?", human.QuoteIfOdd(name), near)
+			}
+			return nil, fmt.Errorf("--role: %w", err)
+		}
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
 }
 
 // roleURN precedes the role in a certificate's URI.

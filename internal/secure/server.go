@@ -130,7 +130,7 @@ func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, err
 // roleError names the roles that something needs.
 func roleError(what string, id Identity, allowed []Role) error {
 	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or token of a role that may",
-		what, strings.Join(append(roleNames(allowed), string(Admin)), " or "), id.Name, strings.Join(roleNames(id.Roles), ", "))
+		what, strings.Join(append(RoleNames(allowed), string(Admin)), " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
 }
 
 // known is identify on what was sent.
@@ -165,7 +165,8 @@ func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity
 	return unknown("a certificate is needed: give --tls-cert and --tls-key")
 }
 
-func roleNames(roles []Role) []string {
+// RoleNames gives the names of roles.
+func RoleNames(roles []Role) []string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = string(r)
