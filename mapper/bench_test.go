@@ -37,10 +37,10 @@ func eachKernel(b *testing.B, f func(b *testing.B, k Kernel)) {
 // BenchmarkScore is the cost of scoring all rows once, per nonzero and class.
 func BenchmarkScore(b *testing.B) {
 	x, _ := textLike(benchRows, benchCols, benchClasses)
-	w := tile[float32](rand.New(rand.NewPCG(1, 1)), benchCols)
+	w := randomTile[float32](rand.New(rand.NewPCG(1, 1)), benchCols)
 	out, low := make([][Lanes]float32, x.Rows), make([]uint16, x.Rows)
 	eachKernel(b, func(b *testing.B, k Kernel) {
-		e := scoringOf(x, w, 1, out, low)
+		e := scoreArgsOf(x, w, 1, out, low)
 		start := cpuTime()
 		for range b.N {
 			k.score(e)
@@ -49,13 +49,13 @@ func BenchmarkScore(b *testing.B) {
 	})
 }
 
-// BenchmarkSolveBlock is a fresh block's three epochs, then three over its working set.
-func BenchmarkSolveBlock(b *testing.B) {
+// BenchmarkSolve is a fresh block's three epochs, then three over its working set.
+func BenchmarkSolve(b *testing.B) {
 	x, class := textLike(benchRows, benchCols, benchClasses)
-	s := NewSolver(x, Hinge, 1, 1)
-	t, block := s.NewScratch(), textBlock(x, class)
+	s := NewProblem(x, Hinge, 1, 1)
+	t, block := s.NewSolver(), textBlock(x, class)
 	ctx := context.Background()
-	first, err := s.SolveBlock(ctx, t, block, nil, Options{Epochs: 3, Price: true, Band: 0.15})
+	first, err := t.Solve(ctx, block, nil, Options{Epochs: 3, Price: true, Band: 0.15})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func BenchmarkSolveBlock(b *testing.B) {
 				s.Kernel = k
 				visits, start := int64(0), cpuTime()
 				for range b.N {
-					r, err := s.SolveBlock(ctx, t, block, c.warm, Options{Epochs: 3})
+					r, err := t.Solve(ctx, block, c.warm, Options{Epochs: 3})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -83,10 +83,10 @@ func BenchmarkSolveBlock(b *testing.B) {
 // BenchmarkPrice is the pass over all rows and classes that certifies.
 func BenchmarkPrice(b *testing.B) {
 	x, class := textLike(benchRows, benchCols, benchClasses)
-	s := NewSolver(x, Hinge, 1, 1)
-	t, block := s.NewScratch(), textBlock(x, class)
+	s := NewProblem(x, Hinge, 1, 1)
+	t, block := s.NewSolver(), textBlock(x, class)
 	ctx := context.Background()
-	warm, err := s.SolveBlock(ctx, t, block, nil, Options{Epochs: 5, Price: true, Band: 0.15})
+	warm, err := t.Solve(ctx, block, nil, Options{Epochs: 5, Price: true, Band: 0.15})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func BenchmarkPrice(b *testing.B) {
 		s.Kernel = k
 		visits, start := int64(0), cpuTime()
 		for range b.N {
-			r, err := s.SolveBlock(ctx, t, block, &warm.State, Options{Price: true, Band: 0.15})
+			r, err := t.Solve(ctx, block, &warm.State, Options{Price: true, Band: 0.15})
 			if err != nil {
 				b.Fatal(err)
 			}

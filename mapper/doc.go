@@ -17,37 +17,42 @@
 // # Symbols, paper to code
 //
 //	N, d        rows, columns     Matrix.Rows, Matrix.Cols
-//	x_i         row i             Matrix.Row(i); the bias is column d with value Solver.Bias
+//	x_i         row i             Matrix.Row(i); the bias is column d with value Problem.Bias
 //	y_in        sign              bit l of a row's positive mask
 //	m_n         y                 Block.Mean[slot]
-//	s_i         row's weight      Solver.Weight
-//	C_in        C s_i, C s_i w    Solver.rowC; w for y_in = +1: Solver.PositiveWeight, Block.Weight
-//	w_n         W[f][l]           Scratch.w, float32, 16 lanes interleaved a feature
-//	v_n         V[f][l]           Scratch.v, float64, rebuilt from the duals
-//	a_in        A[k][l]           Scratch.a; committed sparse in State
-//	C, K=C/S_n  C                 Solver.C (trees: S_n = 1 at every terminal)
+//	s_i         row's weight      Problem.Weight
+//	C_in        C s_i, C s_i w    tile.rowC; w for y_in = +1: Problem.PositiveWeight, Block.Weight
+//	w_n         w[f][l]           tile.w, float32, 16 lanes interleaved a feature
+//	v_n         v[f][l]           dualSolver.v, float64, rebuilt from the duals
+//	a_in        a[k][l]           list.a; committed sparse in State
+//	C, K=C/S_n  C                 Problem.C; Block.C on graphs (trees: S_n = 1 at every terminal)
+//	s_n         curvature         Contribution.Curvature: support, or degrees h/(1+h)
 //	G           G                 y_in w.x_i - 1 (+ a/(2C) for the squared hinge)
 //	gap         Sums.InnerGap     primal minus dual of the subproblem, never negative
 //
 // # How it is solved
 //
-// Sixteen classes ("lanes") share each pass over a row's nonzeros; a bit mask per row
-// says which lanes still look at it: shrinking per class (Hsieh et al. 2008). Between
-// pricing passes only a working set is visited (rows that are positive, have a dual,
-// or lie within Options.Band of the margin). A pricing pass scores every row, gives the
-// exact float64 sums of the certificate and draws the next working set; what the
-// working set missed shows in the duality gap, so nothing is ever believed unproved.
+// A Problem is what all blocks share; a Solver owns the memory for one block at a time. Its
+// type follows from the loss, and what it is made of from the data's shape:
 //
-// Rows with few zeros need no tile: once few lanes look at a row, the hinge's descents go on
-// lane by lane, sixteen features at a time (descendDense).
+//	hingeSolver     descent; laneDescent where rows have few zeros
+//	squaredSolver   descent; newton where columns are few
+//	logisticSolver  Newton's method in the primal, by conjugate gradients
 //
-// On few columns descent is slow, as every row moves every weight: a squared hinge goes on
-// there by Newton's method with a factored Hessian (solveNewton).
+// Sixteen classes ("lanes") share each pass of a descent over a row's nonzeros. A bit mask per
+// row says which lanes still look at it: shrinking per class (Hsieh et al. 2008). Up to four
+// lanes descend on a narrower tile.
 //
-// The loops that take the time are a Kernel: AVX-512, AVX2 or Go, with equal bits.
+// Between pricing passes only a working set is visited: rows that are positive, have a dual,
+// or lie within Options.Band of the margin. A pricing pass scores every row, gives the
+// exact float64 sums of the certificate and draws the next working set. What the working set
+// missed shows in the duality gap, so nothing is ever believed unproved.
 //
-// The logistic loss, whose duals are all nonzero, is solved in the primal by Newton's
-// method (solveLogistic); its state is v, and the certificate comes from its gradient.
+// The logistic loss's duals are all nonzero. Its state is v, and the certificate comes from
+// the gradient.
+//
+// The loops that take the time are a Kernel: AVX-512, AVX2 or Go, with equal bits. The Go
+// function's comment says what all of them compute.
 //
 // Papers: Gopal & Yang, TKDD 9(3), 2015 [TKDD]; Hsieh et al., ICML 2008 (Algorithm 3).
 package mapper

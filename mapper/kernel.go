@@ -21,22 +21,31 @@ type real interface{ float32 | float64 }
 // Made by ParseKernel or Kernels.
 type Kernel struct {
 	name     string
-	visit32  func(*sweep[float32], Loss)
-	visit64  func(*sweep[float64], Loss)
-	narrow   func(*sweep[float32], Loss) // visit32 on a narrow tile; nil: there is none
-	dense32  func(*denseSweep[float32])
-	dense64  func(*denseSweep[float64])
-	score    func(*scoring)
-	exact    func(*exacting)
-	add      func(*adding)
-	gather   func(*gathering)
-	start    func(*starting)
-	spread   func(*spreading)
-	spreadAt func(*spreading)
+	visit32  byLoss[float32]
+	visit64  byLoss[float64]
+	narrow   byLoss[float32] // visit32 on a narrow tile; nil: there is none
+	lanes32  func(*laneArgs[float32])
+	lanes64  func(*laneArgs[float64])
+	score    func(*scoreArgs)
+	exact    func(*exactArgs)
+	add      func(*addArgs)
+	gather   func(*gatherArgs)
+	start    func(*startArgs)
+	spread   func(*spreadArgs)
+	spreadAt func(*spreadArgs)
 }
 
+// byLoss are the visits of the hinge and of the squared hinge.
+type byLoss[T real] [2]func(*visitArgs[T])
+
 // goKernel is what every other kernel must equal.
-var goKernel = Kernel{"go", visitRows[float32], visitRows[float64], nil, visitDense[float32], visitDense[float64], scoreRows, exactRow, addRows, gatherRows, layRows, spreadLine, spreadAt}
+var goKernel = Kernel{"go", visits32, visits64, byLoss[float32]{}, visitLanes[float32], visitLanes[float64],
+	scoreRows, exactRow, addRows, gatherRows, startRows, spreadLine, spreadAt}
+
+var (
+	visits32 = byLoss[float32]{visitHinge[float32], visitSquared[float32]}
+	visits64 = byLoss[float64]{visitHinge[float64], visitSquared[float64]}
+)
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }
@@ -57,27 +66,3 @@ func ParseKernel(name string) (Kernel, error) {
 
 // String is the kernel's name.
 func (k Kernel) String() string { return k.name }
-
-// visit runs the kernel for T.
-func visit[T real](k *Kernel, e *sweep[T], loss Loss) {
-	switch e := any(e).(type) {
-	case *sweep[float32]:
-		if e.narrow != 0 {
-			k.narrow(e, loss)
-			return
-		}
-		k.visit32(e, loss)
-	case *sweep[float64]:
-		k.visit64(e, loss)
-	}
-}
-
-// visitLanes is visit for a dense pass.
-func visitLanes[T real](k *Kernel, e *denseSweep[T]) {
-	switch e := any(e).(type) {
-	case *denseSweep[float32]:
-		k.dense32(e)
-	case *denseSweep[float64]:
-		k.dense64(e)
-	}
-}

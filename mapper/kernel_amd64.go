@@ -8,100 +8,89 @@ import "golang.org/x/sys/cpu"
 // the one of its Kernel that its name says.
 
 //go:noescape
-func visitHinge32512(e *sweep[float32])
+func visitHinge32512(e *visitArgs[float32])
 
 //go:noescape
-func visitSquared32512(e *sweep[float32])
+func visitSquared32512(e *visitArgs[float32])
 
 //go:noescape
-func visitHinge64512(e *sweep[float64])
+func visitHinge64512(e *visitArgs[float64])
 
 //go:noescape
-func visitSquared64512(e *sweep[float64])
+func visitSquared64512(e *visitArgs[float64])
 
 //go:noescape
-func score512(e *scoring)
+func score512(e *scoreArgs)
 
 //go:noescape
-func exact512(e *exacting)
+func exact512(e *exactArgs)
 
 //go:noescape
-func add512(e *adding)
+func add512(e *addArgs)
 
 //go:noescape
-func gather512(e *gathering)
+func gather512(e *gatherArgs)
 
 //go:noescape
-func start512(e *starting)
+func start512(e *startArgs)
 
 //go:noescape
-func spreadAt512(e *spreading)
+func spreadAt512(e *spreadArgs)
 
 //go:noescape
-func spread512(e *spreading)
+func spread512(e *spreadArgs)
 
 //go:noescape
-func visitHinge32256(e *sweep[float32])
+func visitHinge32256(e *visitArgs[float32])
 
 //go:noescape
-func visitSquared32256(e *sweep[float32])
+func visitSquared32256(e *visitArgs[float32])
 
 //go:noescape
-func dense32(e *denseSweep[float32])
+func lanes32(e *laneArgs[float32])
 
 //go:noescape
-func dense64(e *denseSweep[float64])
+func lanes64(e *laneArgs[float64])
 
 //go:noescape
-func visitHinge32256Narrow(e *sweep[float32])
+func visitHinge32256Narrow(e *visitArgs[float32])
 
 //go:noescape
-func visitSquared32256Narrow(e *sweep[float32])
+func visitSquared32256Narrow(e *visitArgs[float32])
 
 //go:noescape
-func score256(e *scoring)
+func score256(e *scoreArgs)
 
 //go:noescape
-func exact256(e *exacting)
+func exact256(e *exactArgs)
 
 //go:noescape
-func add256(e *adding)
+func add256(e *addArgs)
 
 //go:noescape
-func gather256(e *gathering)
+func gather256(e *gatherArgs)
 
 //go:noescape
-func start256(e *starting)
+func start256(e *startArgs)
 
 //go:noescape
-func spreadAt256(e *spreading)
+func spreadAt256(e *spreadArgs)
 
 //go:noescape
-func spread256(e *spreading)
+func spread256(e *spreadArgs)
 
 // native are the kernels in assembly that this CPU supports, the fastest first.
 func native() (kernels []Kernel) {
-	narrow := byLoss(visitHinge32256Narrow, visitSquared32256Narrow)
+	narrow := byLoss[float32]{visitHinge32256Narrow, visitSquared32256Narrow}
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx512",
-			byLoss(visitHinge32512, visitSquared32512), byLoss(visitHinge64512, visitSquared64512), narrow, dense32, dense64,
+			byLoss[float32]{visitHinge32512, visitSquared32512}, byLoss[float64]{visitHinge64512, visitSquared64512}, narrow, lanes32, lanes64,
 			score512, exact512, add512, gather512, start512, spread512, spreadAt512})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx2",
-			byLoss(visitHinge32256, visitSquared32256), visitRows[float64], narrow, dense32, dense64,
+			byLoss[float32]{visitHinge32256, visitSquared32256}, visits64, narrow, lanes32, lanes64,
 			score256, exact256, add256, gather256, start256, spread256, spreadAt256})
 	}
 	return kernels
-}
-
-// byLoss chooses between the visits of the two losses.
-func byLoss[T real](hinge, squared func(*sweep[T])) func(*sweep[T], Loss) {
-	return func(e *sweep[T], loss Loss) {
-		if loss == SquaredHinge {
-			squared(e)
-			return
-		}
-		hinge(e)
-	}
 }

@@ -2497,9 +2497,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func dense32(e *byte)
+// func lanes32(e *byte)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·dense32(SB), NOSPLIT, $8-8
+TEXT ·lanes32(SB), NOSPLIT, $8-8
 	MOVQ   e+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   8(AX), DX
@@ -2628,9 +2628,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func dense64(e *byte)
+// func lanes64(e *byte)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·dense64(SB), NOSPLIT, $8-8
+TEXT ·lanes64(SB), NOSPLIT, $8-8
 	MOVQ   e+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   8(AX), DX

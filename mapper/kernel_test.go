@@ -10,8 +10,8 @@ import (
 	"taxon/internal/sparse"
 )
 
-// tile is random interleaved weights with zeros among them and wide magnitudes.
-func tile[T real](r *rand.Rand, d int) [][Lanes]T {
+// randomTile is random interleaved weights with zeros among them and wide magnitudes.
+func randomTile[T real](r *rand.Rand, d int) [][Lanes]T {
 	w := make([][Lanes]T, d+1)
 	for f := range w {
 		for l := range w[f] {
@@ -44,10 +44,10 @@ func spreadBias[T real](bias T) (v [Lanes]T) {
 	return v
 }
 
-// scoringOf is the argument that scores all rows of a matrix of one shard.
-func scoringOf(x *sparse.Matrix, w [][Lanes]float32, bias float32, out [][Lanes]float32, low []uint16) *scoring {
+// scoreArgsOf is the argument that scores all rows of a matrix of one shard.
+func scoreArgsOf(x *sparse.Matrix, w [][Lanes]float32, bias float32, out [][Lanes]float32, low []uint16) *scoreArgs {
 	shard := &x.Shards[0]
-	return &scoring{
+	return &scoreArgs{
 		begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
 		w: &w[0], last: &w[len(w)-1], out: &out[0], low: &low[0], entries: uint64(len(shard.Index)), features: len(w),
 		bias: spreadBias(bias),
@@ -75,11 +75,11 @@ func TestScoreConformance(t *testing.T) {
 			index, value = append(index, idx), append(value, val)
 		}
 		x := sparse.FromRows(d, index, value)
-		w := tile[float32](r, d)
+		w := randomTile[float32](r, d)
 		bias := [...]float32{0, 1, 0.3}[n%3]
 		for _, k := range Kernels() {
 			out, low := make([][Lanes]float32, x.Rows), make([]uint16, x.Rows)
-			e := scoringOf(x, w, bias, out, low)
+			e := scoreArgsOf(x, w, bias, out, low)
 			for l := range e.floor {
 				e.floor[l] = float32(r.NormFloat64())
 			}
@@ -110,8 +110,8 @@ func TestAddConformance(t *testing.T) {
 			index, value = append(index, idx), append(value, val)
 		}
 		x := sparse.FromRows(d, index, value)
-		start := tile[float32](r, d)
-		coef := tile[float32](r, x.Rows-1)
+		start := randomTile[float32](r, d)
+		coef := randomTile[float32](r, x.Rows-1)
 		bias := [...]float32{0, 1, 0.3}[n%3]
 		want := slices.Clone(start)
 		for i := range coef {
@@ -124,7 +124,7 @@ func TestAddConformance(t *testing.T) {
 		}
 		for _, k := range Kernels() {
 			w, shard := slices.Clone(start), &x.Shards[0]
-			k.add(&adding{begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
+			k.add(&addArgs{begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
 				w: &w[0], last: &w[d], coef: &coef[0], entries: uint64(len(shard.Index)), features: len(w), bias: spreadBias(bias)})
 			for f := range w {
 				for l := range w[f] {
@@ -140,11 +140,11 @@ func TestAddConformance(t *testing.T) {
 // TestExactConformance against a loop that converts first.
 func TestExactConformance(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
-	w := tile[float32](r, 60)
+	w := randomTile[float32](r, 60)
 	for range 50 {
 		idx, val := kernelRow(r, 60)
 		for _, k := range Kernels() {
-			e := &exacting{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &w[0], last: &w[60], features: 61, bias: 0.5}
+			e := &exactArgs{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &w[0], last: &w[60], features: 61, bias: 0.5}
 			k.exact(e)
 			for l := range Lanes {
 				want := 0.5 * float64(w[60][l])
@@ -162,39 +162,39 @@ func TestExactConformance(t *testing.T) {
 // TestLayout holds the arguments of the kernels to the offsets of internal/tools/kernelgen.
 func TestLayout(t *testing.T) {
 	var r rowRef
-	var s sweep[float32]
-	var d sweep[float64]
-	var c scoring
-	var a adding
-	var e exacting
+	var s visitArgs[float32]
+	var d visitArgs[float64]
+	var c scoreArgs
+	var a addArgs
+	var e exactArgs
 	for name, pair := range map[string][2]uintptr{
-		"rowRef":           {unsafe.Sizeof(r), 32},
-		"rowRef.n":         {unsafe.Offsetof(r.n), 16},
-		"rowRef.room":      {unsafe.Offsetof(r.room), 20},
-		"rowRef.moved":     {unsafe.Offsetof(r.moved), 22},
-		"spreading.mask":   {unsafe.Offsetof(spreading{}.mask), 24},
-		"rowRef.scale":     {unsafe.Offsetof(r.scale), 24},
-		"rowRef.active":    {unsafe.Offsetof(r.active), 28},
-		"rowRef.pos":       {unsafe.Offsetof(r.pos), 30},
-		"sweep.visits":     {unsafe.Offsetof(s.visits), 56},
-		"sweep.bias":       {unsafe.Offsetof(s.bias), 128},
-		"sweep.bias 64":    {unsafe.Offsetof(d.bias), 128},
-		"sweep.cPos":       {unsafe.Offsetof(s.cPos), 128 + 5*64},
-		"sweep.softNeg 64": {unsafe.Offsetof(d.softNeg), 128 + 8*128},
-		"sweep.estimate":   {unsafe.Offsetof(s.estimate), 128 + 9*64},
-		"scoring.entries":  {unsafe.Offsetof(c.entries), 64},
-		"scoring.bias":     {unsafe.Offsetof(c.bias), 128},
-		"scoring.floor":    {unsafe.Offsetof(c.floor), 192},
-		"adding.coef":      {unsafe.Offsetof(a.coef), 48},
-		"adding.bias":      {unsafe.Offsetof(a.bias), 128},
-		"gathering.v":      {unsafe.Offsetof(gathering{}.v), 32},
-		"gathering.bias":   {unsafe.Offsetof(gathering{}.bias), 56},
-		"starting.last":    {unsafe.Offsetof(starting{}.last), 40},
-		"starting.bias":    {unsafe.Offsetof(starting{}.bias), 48},
-		"spreading.at":     {unsafe.Offsetof(spreading{}.at), 32},
-		"exacting.last":    {unsafe.Offsetof(e.last), 32},
-		"exacting.bias":    {unsafe.Offsetof(e.bias), 48},
-		"exacting.out":     {unsafe.Offsetof(e.out), 64},
+		"rowRef":               {unsafe.Sizeof(r), 32},
+		"rowRef.n":             {unsafe.Offsetof(r.n), 16},
+		"rowRef.room":          {unsafe.Offsetof(r.room), 20},
+		"rowRef.moved":         {unsafe.Offsetof(r.moved), 22},
+		"spreadArgs.mask":      {unsafe.Offsetof(spreadArgs{}.mask), 24},
+		"rowRef.scale":         {unsafe.Offsetof(r.scale), 24},
+		"rowRef.active":        {unsafe.Offsetof(r.active), 28},
+		"rowRef.pos":           {unsafe.Offsetof(r.pos), 30},
+		"visitArgs.visits":     {unsafe.Offsetof(s.visits), 56},
+		"visitArgs.bias":       {unsafe.Offsetof(s.bias), 128},
+		"visitArgs.bias 64":    {unsafe.Offsetof(d.bias), 128},
+		"visitArgs.cPos":       {unsafe.Offsetof(s.cPos), 128 + 5*64},
+		"visitArgs.softNeg 64": {unsafe.Offsetof(d.softNeg), 128 + 8*128},
+		"visitArgs.estimate":   {unsafe.Offsetof(s.estimate), 128 + 9*64},
+		"scoreArgs.entries":    {unsafe.Offsetof(c.entries), 64},
+		"scoreArgs.bias":       {unsafe.Offsetof(c.bias), 128},
+		"scoreArgs.floor":      {unsafe.Offsetof(c.floor), 192},
+		"addArgs.coef":         {unsafe.Offsetof(a.coef), 48},
+		"addArgs.bias":         {unsafe.Offsetof(a.bias), 128},
+		"gatherArgs.v":         {unsafe.Offsetof(gatherArgs{}.v), 32},
+		"gatherArgs.bias":      {unsafe.Offsetof(gatherArgs{}.bias), 56},
+		"startArgs.last":       {unsafe.Offsetof(startArgs{}.last), 40},
+		"startArgs.bias":       {unsafe.Offsetof(startArgs{}.bias), 48},
+		"spreadArgs.at":        {unsafe.Offsetof(spreadArgs{}.at), 32},
+		"exactArgs.last":       {unsafe.Offsetof(e.last), 32},
+		"exactArgs.bias":       {unsafe.Offsetof(e.bias), 48},
+		"exactArgs.out":        {unsafe.Offsetof(e.out), 64},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %d, the generator has %d", name, pair[0], pair[1])

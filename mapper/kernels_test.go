@@ -28,7 +28,7 @@ func TestKernelsSolveAlike(t *testing.T) {
 			dense: rapid.Bool().Draw(t, "dense"),
 		}
 		p := generate(rapid.Uint64().Draw(t, "seed"), sh)
-		s := NewSolver(p.x, Loss(rapid.IntRange(0, 1).Draw(t, "loss")), rapid.SampledFrom([]float64{0.01, 0.3, 1, 100}).Draw(t, "C"),
+		s := NewProblem(p.x, Loss(rapid.IntRange(0, 1).Draw(t, "loss")), rapid.SampledFrom([]float64{0.01, 0.3, 1, 100}).Draw(t, "C"),
 			rapid.SampledFrom([]float32{0, 0.5, 1}).Draw(t, "bias"))
 		s.PositiveWeight = rapid.SampledFrom([]float64{0, 1, 7.5}).Draw(t, "weight")
 		precise := rapid.Bool().Draw(t, "precise")
@@ -42,9 +42,9 @@ func TestKernelsSolveAlike(t *testing.T) {
 }
 
 // solveWith is four solves in a row by one kernel, as text: it tells NaN and -0 alike and apart.
-func solveWith(t *rapid.T, s *Solver, k Kernel, b *Block, precise bool) (out []string) {
+func solveWith(t *rapid.T, s *Problem, k Kernel, b *Block, precise bool) (out []string) {
 	s.Kernel = k
-	scratch := s.NewScratch()
+	solver := s.NewSolver()
 	var warm *State
 	for n, o := range []Options{
 		{Epochs: 2, Price: true, Band: 0.02},
@@ -53,14 +53,14 @@ func solveWith(t *rapid.T, s *Solver, k Kernel, b *Block, precise bool) (out []s
 		{Epochs: 1, Price: true, Band: 1e300},
 	} {
 		o.Seed, o.Precise = uint64(n), precise
-		r, err := s.SolveBlock(context.Background(), scratch, b, warm, o)
+		r, err := solver.Solve(context.Background(), b, warm, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		warm = &r.State
 		out = append(out, fmt.Sprintf("%x %x %v", r.Sums, r.State.Dual, r.State), fmt.Sprintf("%x", r.Contributions))
 	}
-	return append(out, fmt.Sprintf("%x", s.Weights(scratch, b, warm)))
+	return append(out, fmt.Sprintf("%x", solver.Weights(b, warm)))
 }
 
 // TestParseKernel: the fastest by default, each by its name, and what there is if none fits.
@@ -85,11 +85,11 @@ func TestParseKernel(t *testing.T) {
 // TestCheckColumns: an index beyond the tile never reaches a kernel that would not look.
 func TestCheckColumns(t *testing.T) {
 	x := sparse.FromRows(4, [][]uint32{{0, 3}, {1, 4}}, [][]float32{{1, 1}, {1, 1}})
-	if err := NewSolver(x, Hinge, 1, 1).Check(); err == nil || !strings.Contains(err.Error(), "instance 2 ") {
+	if err := NewProblem(x, Hinge, 1, 1).Check(); err == nil || !strings.Contains(err.Error(), "instance 2 ") {
 		t.Errorf("column 5 of 4: %v", err)
 	}
 	x.Cols = 5
-	if err := NewSolver(x, Hinge, 1, 1).Check(); err != nil {
+	if err := NewProblem(x, Hinge, 1, 1).Check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,17 +1,37 @@
 package mapper
 
-import "context"
+import (
+	"context"
+	"math"
+	"math/bits"
+	"unsafe"
 
-// logit is the scratch of solves with logistic loss: dense tiles and rows, made when first
-// needed. 448 bytes a feature and 256 bytes a row.
-type logit struct {
-	v, g, r, p, h, d         [][Lanes]float32 // tiles: w - y, sum a y x, and Newton's residual, direction, product, step
-	score, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
-	stiff                    [][Lanes]float32 // tile: bound of the loss's curvature by feature
-	adding                   *adding
-	tiles                    tiles
-	running                  uint16 // lanes whose inner gap is still too large
-	loss, gradient           [Lanes]float64
+	"taxon/internal/coupling"
+	"taxon/internal/sparse"
+)
+
+// logisticSolver solves blocks with the logistic loss. 448 bytes more a feature and 256 bytes
+// a row.
+type logisticSolver struct {
+	tile
+	loops                     loops
+	v, g, r, dir, h, d        [][Lanes]float32 // tiles: w - y, sum a y x, and Newton's residual, direction, product, step
+	scores, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
+	bound                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
+	add                       *addArgs
+	running                   uint16 // lanes whose inner gap is still too large
+	loss, gradient            [Lanes]float64
+}
+
+func newLogisticSolver(p *Problem) *logisticSolver {
+	e := &logisticSolver{tile: newTile(p), loops: loopsOf(p.Kernel), add: &addArgs{}}
+	for _, tile := range []*[][Lanes]float32{&e.v, &e.g, &e.r, &e.dir, &e.h, &e.d, &e.bound} {
+		*tile = make([][Lanes]float32, len(e.w))
+	}
+	for _, rows := range []*[][Lanes]float32{&e.scores, &e.move, &e.coef, &e.curve} {
+		*rows = make([][Lanes]float32, p.X.Rows)
+	}
+	return e
 }
 
 // Newton's method for the logistic loss. Constants change the path, never the optimum.
@@ -29,7 +49,7 @@ const (
 	startShare = 1e-3
 )
 
-// solveLogistic improves v = w - y by Newton's method with conjugate gradients (trust is
+// Solve improves v = w - y by Newton's method with conjugate gradients (trust is
 // by line search; Lin, Weng, Keerthi 2008 for the flat problem) on
 //
 //	min_v  f(v) = 1/2 ||v||^2 + sum_i C_i log(1 + exp(-y_i (y + v).x_i))
@@ -38,69 +58,51 @@ const (
 // sixteen lanes sharing both products X p and X'(D X p) of an iteration. f is strongly
 // convex, so f - f* <= 1/2 ||f'||^2, and that is also the duality gap at the duals a: the
 // lanes end at it.
-func (s *Solver) solveLogistic(ctx context.Context, t *Scratch, b *Block, warm *State, o Options) (*Result, error) {
-	t.load(s, b, &State{Priced: true})
-	defer t.unload(b)
-	e := t.logistic(s)
-	e.resume(warm, len(b.Slot))
+func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error) {
+	e.open(b)
+	defer e.close()
+	e.resume(warm)
 	res := &Result{}
-	e.running = uint16(1)<<len(b.Slot) - 1
-	t.fillSmooth(b)
+	e.running = e.lanes
+	e.fillSmooth()
 	if o.Epochs > 0 {
-		s.scoreAll(t, t.w, e.score, &res.Sums)
-		s.weigh(t, e, e.score, nil, nil)
+		e.scoreAll(e.w, e.scores, &res.Sums)
+		e.weigh(nil, nil)
 		for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			s.addAll(t, e.g, e.coef, &res.Sums)
+			e.addAll(e.g, e.coef, &res.Sums)
 			e.gradients(o, k)
 			if e.running == 0 {
 				break
 			}
-			s.newtonStep(t, e, &res.Sums)
-			s.search(t, e, &res.Sums)
+			e.newtonStep(&res.Sums)
+			e.search(&res.Sums)
 			res.Sums.Epochs++
 		}
-		t.fillSmooth(b)
+		e.fillSmooth()
 	}
-	stiffness := o.Stiffness && !s.negative
+	bounded := o.Curvature && !e.p.negative
 	if o.Price {
-		s.priceLogistic(t, e, b, &res.Sums)
-		res.Gradients = e.contributions(b, e.g, false)
+		e.price(&res.Sums)
+		res.Gradients = e.contributions(e.g, false)
 		for k := range res.Gradients {
-			clear(res.Gradients[k].Stiff)
+			clear(res.Gradients[k].Curvature)
 		}
-	} else if stiffness {
-		s.curvatures(t, e, &res.Sums)
+	} else if bounded {
+		e.boundCurvature(&res.Sums)
 	}
-	res.Contributions = e.contributions(b, e.v, stiffness)
-	res.State = e.save(len(b.Slot))
+	res.Contributions = e.contributions(e.v, bounded)
+	res.State = e.save()
 	return res, nil
 }
 
-// logistic returns the scratch's part for smooth solves.
-func (t *Scratch) logistic(s *Solver) *logit {
-	if t.logit == nil {
-		d, n := len(t.w), s.X.Rows
-		e := &logit{adding: &adding{}}
-		for _, tile := range []*[][Lanes]float32{&e.v, &e.g, &e.r, &e.p, &e.h, &e.d, &e.stiff} {
-			*tile = make([][Lanes]float32, d)
-		}
-		for _, rows := range []*[][Lanes]float32{&e.score, &e.move, &e.coef, &e.curve} {
-			*rows = make([][Lanes]float32, n)
-		}
-		t.logit = e
-	}
-	t.logit.tiles = tilesOf(s.Kernel)
-	return t.logit
-}
-
 // fillSmooth sets the tile w = y + v, rounded once.
-func (t *Scratch) fillSmooth(b *Block) {
-	t.fillWeights(b) // v of dual solves is empty here: w = y
-	for f := range t.w {
-		w, v := &t.w[f], &t.logit.v[f]
+func (e *logisticSolver) fillSmooth() {
+	e.fillParents()
+	for f := range e.w {
+		w, v := &e.w[f], &e.v[f]
 		for l := range w {
 			w[l] += v[l]
 		}
@@ -108,9 +110,9 @@ func (t *Scratch) fillSmooth(b *Block) {
 }
 
 // gradients sets r = -f' = G - v and decides which lanes go on.
-func (e *logit) gradients(o Options, epoch int) {
+func (e *logisticSolver) gradients(o Options, epoch int) {
 	var norm, size [Lanes]float64
-	e.tiles.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
+	e.loops.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
 	e.gradient = norm
 	for l := range norm {
 		enough := o.InnerGap
@@ -128,21 +130,21 @@ func (e *logit) gradients(o Options, epoch int) {
 }
 
 // newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane to its own end.
-func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
+func (e *logisticSolver) newtonStep(sums *Sums) {
 	rr := e.gradient
 	active := e.running
-	for f := range e.p {
-		e.p[f], e.d[f] = e.r[f], [Lanes]float32{}
+	for f := range e.dir {
+		e.dir[f], e.d[f] = e.r[f], [Lanes]float32{}
 	}
 	var alpha, beta [Lanes]float32
 	for step := 0; step < conjugateSteps && active != 0; step++ {
-		s.scoreAll(t, e.p, e.move, sums)
+		e.scoreAll(e.dir, e.move, sums)
 		if len(e.move) > 0 {
-			e.tiles.times(&e.move[0], &e.curve[0], len(e.move))
+			e.loops.times(&e.move[0], &e.curve[0], len(e.move))
 		}
-		s.addAll(t, e.h, e.move, sums)
+		e.addAll(e.h, e.move, sums)
 		var pap [Lanes]float64
-		e.tiles.product(&e.p[0], &e.h[0], len(e.p), &pap)
+		e.loops.product(&e.dir[0], &e.h[0], len(e.dir), &pap)
 		for l := range alpha {
 			alpha[l] = 0
 			if active>>l&1 != 0 && pap[l] > 0 {
@@ -150,7 +152,7 @@ func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
 			}
 		}
 		var next [Lanes]float64
-		e.tiles.advance(&e.p[0], &e.h[0], &e.r[0], &e.d[0], len(e.p), &alpha, &next)
+		e.loops.advance(&e.dir[0], &e.h[0], &e.r[0], &e.d[0], len(e.dir), &alpha, &next)
 		for l := range beta {
 			beta[l] = 0
 			if active>>l&1 == 0 {
@@ -163,14 +165,14 @@ func (s *Solver) newtonStep(t *Scratch, e *logit, sums *Sums) {
 			beta[l] = float32(next[l] / rr[l])
 			rr[l] = next[l]
 		}
-		e.tiles.turn(&e.p[0], &e.r[0], len(e.p), &beta)
+		e.loops.turn(&e.dir[0], &e.r[0], len(e.dir), &beta)
 	}
 }
 
 // search moves v along d, halving a lane's step until f falls enough, and leaves the
 // scores, duals and curvatures of where it stands.
-func (s *Solver) search(t *Scratch, e *logit, sums *Sums) {
-	s.scoreAll(t, e.d, e.move, sums)
+func (e *logisticSolver) search(sums *Sums) {
+	e.scoreAll(e.d, e.move, sums)
 	var vd, dd, slope, before [Lanes]float64
 	for f := range e.d {
 		d, v, g := &e.d[f], &e.v[f], &e.g[f]
@@ -189,7 +191,7 @@ func (s *Solver) search(t *Scratch, e *logit, sums *Sums) {
 		}
 	}
 	for range halvings {
-		s.weigh(t, e, e.score, e.move, &step)
+		e.weigh(e.move, &step)
 		again := false
 		for l := range step {
 			u := float64(step[l])
@@ -206,8 +208,8 @@ func (s *Solver) search(t *Scratch, e *logit, sums *Sums) {
 			break
 		}
 	}
-	for i := range e.score {
-		z, m := &e.score[i], &e.move[i]
+	for i := range e.scores {
+		z, m := &e.scores[i], &e.move[i]
 		for l := range z {
 			z[l] += float32(step[l] * m[l])
 		}
@@ -218,4 +220,242 @@ func (s *Solver) search(t *Scratch, e *logit, sums *Sums) {
 			v[l] += float32(step[l] * d[l])
 		}
 	}
+}
+
+// scoreAll sets out[i][l] = w_l.x_i for all rows.
+func (e *logisticSolver) scoreAll(w, out [][Lanes]float32, sums *Sums) {
+	rows := e.p.X.Rows
+	for from := 0; from < rows; from += scoreChunk {
+		e.scoreRows(w, from, min(scoreChunk, rows-from), &out[from])
+	}
+	sums.Visits += (e.p.X.NNZ + int64(rows)) * Lanes
+}
+
+// addAll sets tile_l = sum_i coef[i][l] x_i.
+func (e *logisticSolver) addAll(tile, coef [][Lanes]float32, sums *Sums) {
+	clear(tile)
+	for k := range e.p.X.Shards {
+		shard, from := &e.p.X.Shards[k], k<<sparse.RowShift
+		n := len(shard.Begin) - 1
+		if n <= 0 {
+			continue
+		}
+		*e.add = addArgs{
+			begin: &shard.Begin[0], n: n, w: &tile[0], last: &tile[len(tile)-1],
+			idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
+			coef: &coef[from], entries: uint64(len(shard.Index)), features: len(tile),
+		}
+		for l := range Lanes {
+			e.add.bias[l] = e.p.Bias
+		}
+		e.p.Kernel.add(e.add)
+	}
+	sums.Visits += (e.p.X.NNZ + int64(e.p.X.Rows)) * Lanes
+}
+
+// weigh sets, at the scores plus step times move (nil: at the scores), each row's signed duals
+// and curvatures, and the lanes' losses. Lanes beyond the block's stay at zero.
+func (e *logisticSolver) weigh(move [][Lanes]float32, step *[Lanes]float32) {
+	e.loss = [Lanes]float64{}
+	atATime := len(e.scores)
+	if e.p.Weight != nil {
+		atATime = 1 // loops know C by lane
+	}
+	var w weighArgs
+	for i := 0; i < len(e.scores); i += atATime {
+		w = weighArgs{score: &e.scores[i], move: &e.scores[i], coef: &e.coef[i], curve: &e.curve[i], pos: &e.sign[i], n: atATime}
+		if move != nil {
+			w.move, w.step = &move[i], *step
+		}
+		for l := range e.b.Slot {
+			w.negC[l], w.posC[l] = float32(e.p.weighted(uint32(i), e.c)), float32(e.p.weighted(uint32(i), e.cPos[l]))
+		}
+		e.loops.weigh(&w)
+		for l, loss := range &w.loss {
+			e.loss[l] += loss
+		}
+	}
+}
+
+// sigmoid is, at margin z, p = 1/(1+exp(z)), q = 1-p and the loss log(1+exp(-z)), to a few
+// units of float32's rounding.
+func sigmoid(z float32) (p, q, loss float32) {
+	u := z
+	if u > 0 {
+		u = -u
+	}
+	e := expNegative(u)
+	q = 1 / (1 + e)
+	p = float32(e * q)
+	// log(1+e) = 2 artanh(r), r = e/(2+e) <= 1/3
+	r := e / (2 + e)
+	r2 := float32(r * r)
+	h := float32(r2*(1.0/11)) + 1.0/9
+	h = float32(r2*h) + 1.0/7
+	h = float32(r2*h) + 1.0/5
+	h = float32(r2*h) + 1.0/3
+	loss = 2 * (r + float32(float32(r*r2)*h))
+	if z < 0 {
+		return q, p, loss - z
+	}
+	return p, q, loss
+}
+
+// expNegative is exp(x) for x <= 0; 0 below -87.
+func expNegative(x float32) float32 {
+	if !(x > -87) {
+		return 0
+	}
+	k := float32(x * math.Log2E)
+	n := int32(k - 0.5) // to the nearest, as k <= 0
+	f := float32(n)
+	r := x - float32(f*0.693359375)
+	r -= float32(f * -2.12194440e-4)
+	y := float32(r*1.9875691500e-4) + 1.3981999507e-3 // Cephes' expf
+	y = float32(y*r) + 8.3334519073e-3
+	y = float32(y*r) + 4.1665795894e-2
+	y = float32(y*r) + 1.6666665459e-1
+	y = float32(y*r) + 5.0000001201e-1
+	y = float32(y*float32(r*r)) + r + 1
+	return y * math.Float32frombits(uint32(n+127)<<23)
+}
+
+// price adds up the certificate at the tile's weights: scores in float64, a_i at its
+// best for them, a_i = C_i p_i, at which C loss + conjugate is all of the margin's product,
+// so that
+//
+//	D(a) = P - 1/2 ||w - y - G||^2
+//
+// holds exactly, and rounding in G counts to second order only.
+func (e *logisticSolver) price(sums *Sums) {
+	var loss [Lanes]float64
+	for i := range e.p.X.Rows {
+		e.exactScores(i)
+		pos, coef, curve := e.sign[i], &e.coef[i], &e.curve[i]
+		for m := e.lanes; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			z, c, sign := e.exact.out[l], e.rowC(uint32(i), pos, l), 1.0
+			if pos>>l&1 == 0 {
+				z, sign = -z, -1
+			}
+			x := math.Exp(-math.Abs(z))
+			p := x / (1 + x)
+			if z < 0 {
+				p = 1 / (1 + x)
+			}
+			loss[l] += float64(c * (math.Log1p(x) + max(-z, 0)))
+			coef[l] = float32(sign * float64(c*p))
+			curve[l] = float32(c * float64(p*(1-p)))
+		}
+	}
+	e.addAll(e.g, e.coef, sums)
+	e.boundCurvature(sums)
+	for l := range e.b.Slot {
+		edge, rest, y := 0.0, 0.0, e.parent(l)
+		for f := range e.w {
+			v := float64(e.w[f][l]) - float64(y[f])
+			r := v - float64(e.g[f][l])
+			edge += float64(v * v)
+			rest += float64(r * r)
+		}
+		primal := edge/2 + loss[l]
+		sums.Primal += primal
+		sums.Dual += primal - rest/2
+		sums.InnerGap += rest / 2
+	}
+}
+
+// boundCurvature bounds the loss's Hessian by its row sums, feature by feature:
+// h_f = sum_i C_i p_i (1-p_i) |x_if| ||x_i||_1.
+func (e *logisticSolver) boundCurvature(sums *Sums) {
+	if e.p.negative {
+		return // the rows' sums need |x|: every terminal counts fully
+	}
+	for i := range e.curve {
+		_, val := e.p.X.Row(i)
+		size := e.p.Bias
+		for _, x := range val {
+			size += x
+		}
+		c, m := &e.curve[i], &e.move[i]
+		for l := range c {
+			m[l] = float32(c[l] * size)
+		}
+	}
+	e.addAll(e.bound, e.move, sums)
+}
+
+// contributions gathers v, or G, by parent, and the curvature h/(1+h) in units, rounded up;
+// without a bound every terminal counts fully.
+func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupling.Contribution {
+	out := make([]coupling.Contribution, len(e.b.Mean))
+	for slot := range out {
+		c := coupling.Contribution{Parent: int32(slot)}
+		var lanes []int
+		for l, at := range e.b.Slot {
+			if at == slot {
+				lanes = append(lanes, l)
+			}
+		}
+		for f := range v {
+			sum, curvature := 0.0, float32(len(lanes))
+			if bounded {
+				curvature = 0
+			}
+			for _, l := range lanes {
+				sum += float64(v[f][l])
+				if bounded {
+					curvature += degree(e.bound[f][l])
+				}
+			}
+			if sum != 0 || bounded && curvature != 0 {
+				c.Feature, c.Sum = append(c.Feature, uint32(f)), append(c.Sum, sum)
+				c.Curvature = append(c.Curvature, units(curvature))
+			}
+		}
+		out[slot] = c
+	}
+	return out
+}
+
+// resume takes the lanes' v from a state.
+func (e *logisticSolver) resume(warm *State) {
+	clear(e.v)
+	if warm == nil {
+		return
+	}
+	lanes := len(e.b.Slot)
+	for k, f := range warm.Feature {
+		copy(e.v[f][:lanes], warm.Value[k*lanes:])
+	}
+}
+
+// save keeps v at the features where a lane has any.
+func (e *logisticSolver) save() State {
+	s := State{Priced: true}
+	for f := range e.v {
+		if e.v[f] != [Lanes]float32{} {
+			s.Feature = append(s.Feature, uint32(f))
+			s.Value = append(s.Value, e.v[f][:len(e.b.Slot)]...)
+		}
+	}
+	return s
+}
+
+// Weights implements Solver.
+func (e *logisticSolver) Weights(b *Block, s *State) []Override {
+	e.open(b)
+	defer e.close()
+	e.resume(s)
+	e.fillSmooth()
+	out := make([]Override, len(b.Slot))
+	for l := range out {
+		y := e.parent(l)
+		for f := range e.w {
+			if w := e.w[f][l]; w != y[f] {
+				out[l].Feature, out[l].Value = append(out[l].Feature, uint32(f)), append(out[l].Value, w)
+			}
+		}
+	}
+	return out
 }

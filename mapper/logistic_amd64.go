@@ -2,7 +2,7 @@
 
 package mapper
 
-// The assembly in logistic_amd64.s: each function is the one of tiles that its name says.
+// The assembly in logistic_amd64.s: each function is the one of loops that its name says.
 
 //go:noescape
 func product512(p, h *[Lanes]float32, n int, sum *[Lanes]float64)
@@ -20,12 +20,12 @@ func times512(m, c *[Lanes]float32, n int)
 func difference512(a, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)
 
 //go:noescape
-func weigh512(e *weighing)
+func weigh512(e *weighArgs)
 
-// tilesOf are the tile loops that go with a kernel.
-func tilesOf(k Kernel) tiles {
+// loopsOf are the tile loops that go with a kernel.
+func loopsOf(k Kernel) loops {
 	if k.String() == "avx512" {
-		return tiles{product512, advance512, turn512, times512, difference512, weigh512}
+		return loops{product512, advance512, turn512, times512, difference512, weigh512}
 	}
-	return goTiles
+	return goLoops
 }

@@ -191,7 +191,7 @@ DATA weights<>+72(SB)/4, $0x80000000 // sign
 DATA weights<>+76(SB)/4, $127
 GLOBL weights<>(SB), RODATA|NOPTR, $80
 
-// func weigh512(e *weighing)
+// func weigh512(e *weighArgs)
 TEXT ·weigh512(SB), NOSPLIT, $0-8
 	MOVQ e+0(FP), BX
 	MOVQ 0(BX), SI   // score

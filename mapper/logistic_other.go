@@ -2,5 +2,5 @@
 
 package mapper
 
-// tilesOf are the tile loops that go with a kernel: none but Go's.
-func tilesOf(Kernel) tiles { return goTiles }
+// loopsOf are the tile loops that go with a kernel: none but Go's.
+func loopsOf(Kernel) loops { return goLoops }

@@ -6,11 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"taxon/internal/coupling"
 	"taxon/internal/sparse"
 )
 
 // smoothProblem is a random block over a small matrix, with weights.
-func smoothProblem(seed uint64, lanes int, bias float32) (*Solver, *Block) {
+func smoothProblem(seed uint64, lanes int, bias float32) (*Problem, *Block) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	const rows, cols = 60, 25
 	var index [][]uint32
@@ -42,7 +43,7 @@ func smoothProblem(seed uint64, lanes int, bias float32) (*Solver, *Block) {
 		b.Slot[l] = r.IntN(3) - 1
 		b.Weight = append(b.Weight, []float64{1, 3}[l%2])
 	}
-	s := NewSolver(sparse.FromRows(cols, index, value), Logistic, 2, bias)
+	s := NewProblem(sparse.FromRows(cols, index, value), Logistic, 2, bias)
 	for i := range rows {
 		if seed%4 == 3 {
 			s.Weight = append(s.Weight, math.Pow(10, float64(i*5%7-3)/3))
@@ -52,7 +53,7 @@ func smoothProblem(seed uint64, lanes int, bias float32) (*Solver, *Block) {
 }
 
 // primalOf is f at v by its definition, in float64.
-func primalOf(s *Solver, b *Block, l int, w []float64) (primal float64, gradient []float64) {
+func primalOf(s *Problem, b *Block, l int, w []float64) (primal float64, gradient []float64) {
 	y := make([]float64, len(w))
 	if b.Slot[l] >= 0 {
 		for f := range y {
@@ -92,7 +93,7 @@ func primalOf(s *Solver, b *Block, l int, w []float64) (primal float64, gradient
 	return primal, gradient
 }
 
-func weightsOf(s *Solver, b *Block, os []Override, l int) []float64 {
+func weightsOf(s *Problem, b *Block, os []Override, l int) []float64 {
 	w := make([]float64, s.X.Cols+1)
 	if b.Slot[l] >= 0 {
 		for f, y := range b.Mean[b.Slot[l]] {
@@ -113,9 +114,9 @@ func TestLogisticSolve(t *testing.T) {
 		var first *Result
 		for _, kernel := range Kernels() {
 			s.Kernel = kernel
-			scratch := s.NewScratch()
-			o := Options{Epochs: 1, MaxEpochs: 30, InnerGap: 1e-9, Price: true, Stiffness: true}
-			res, err := s.SolveBlock(context.Background(), scratch, b, nil, o)
+			solver := s.NewSolver()
+			o := Options{Epochs: 1, MaxEpochs: 30, InnerGap: 1e-9, Price: true, Curvature: true}
+			res, err := solver.Solve(context.Background(), b, nil, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +131,7 @@ func TestLogisticSolve(t *testing.T) {
 					t.Fatalf("seed %d: kernel %s: value %d is %g, not %g", seed, kernel, k, v, first.State.Value[k])
 				}
 			}
-			os := s.Weights(scratch, b, &res.State)
+			os := solver.Weights(b, &res.State)
 			primal := 0.0
 			for l := range b.Slot {
 				p, g := primalOf(s, b, l, weightsOf(s, b, os, l))
@@ -158,7 +159,7 @@ func TestLogisticShare(t *testing.T) {
 		s, b := smoothProblem(seed, 1+int(seed*5%16), 1)
 		epochs := 0
 		for _, share := range []float64{1e-1, 1e-4} {
-			res, err := s.SolveBlock(context.Background(), s.NewScratch(), b, nil, Options{Epochs: 1, MaxEpochs: 30, InnerShare: share, Price: true})
+			res, err := s.NewSolver().Solve(context.Background(), b, nil, Options{Epochs: 1, MaxEpochs: 30, InnerShare: share, Price: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,12 +177,12 @@ func TestLogisticShare(t *testing.T) {
 // TestLogisticResumes: a solved block prices to the same sums from its state.
 func TestLogisticResumes(t *testing.T) {
 	s, b := smoothProblem(3, 7, 1)
-	scratch := s.NewScratch()
-	a, err := s.SolveBlock(context.Background(), scratch, b, nil, Options{Epochs: 2, MaxEpochs: 3, Price: true})
+	solver := s.NewSolver()
+	a, err := solver.Solve(context.Background(), b, nil, Options{Epochs: 2, MaxEpochs: 3, Price: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.SolveBlock(context.Background(), s.NewScratch(), b, &a.State, Options{Price: true})
+	again, err := s.NewSolver().Solve(context.Background(), b, &a.State, Options{Price: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestLogisticResumes(t *testing.T) {
 // TestLogisticValues: p, q and the loss against float64, over all that float32 sees.
 func TestLogisticValues(t *testing.T) {
 	for z := float32(-100); z <= 100; z += 0.037 {
-		p, q, loss := logistic(z)
+		p, q, loss := sigmoid(z)
 		x := float64(z)
 		wantP, wantQ := 1/(1+math.Exp(x)), 1/(1+math.Exp(-x))
 		wantLoss := math.Log1p(math.Exp(-math.Abs(x))) + max(-x, 0)
@@ -205,12 +206,12 @@ func TestLogisticValues(t *testing.T) {
 	}
 }
 
-// TestStiffnessBoundsTheCurvature: h_f is at least the diagonal of the loss's Hessian, and a
+// TestCurvatureIsBounded: h_f is at least the diagonal of the loss's Hessian, and a
 // terminal without any counts nothing.
-func TestStiffnessBoundsTheCurvature(t *testing.T) {
+func TestCurvatureIsBounded(t *testing.T) {
 	s, b := smoothProblem(5, 4, 1)
-	scratch := s.NewScratch()
-	res, err := s.SolveBlock(context.Background(), scratch, b, nil, Options{Epochs: 5, MaxEpochs: 5, Stiffness: true})
+	solver := s.NewSolver()
+	res, err := solver.Solve(context.Background(), b, nil, Options{Epochs: 5, MaxEpochs: 5, Curvature: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,22 +219,22 @@ func TestStiffnessBoundsTheCurvature(t *testing.T) {
 		for k, f := range c.Feature {
 			lanes := 0
 			for _, slot := range b.Slot {
-				if slot == c.Slot {
+				if slot == int(c.Parent) {
 					lanes++
 				}
 			}
-			if int(c.Stiff[k]) > lanes*StiffUnit {
-				t.Errorf("feature %d: stiffness %d of %d lanes", f, c.Stiff[k], lanes)
+			if int(c.Curvature[k]) > lanes*coupling.Unit {
+				t.Errorf("feature %d: curvature %d of %d lanes", f, c.Curvature[k], lanes)
 			}
 		}
 	}
-	e := scratch.logit
+	e := solver.(*logisticSolver)
 	for i := range s.X.Rows {
 		idx, val := s.X.Row(i)
 		for j, f := range idx {
 			for l := range b.Slot {
-				if own := e.curve[i][l] * val[j] * val[j]; own > e.stiff[f][l]*1.001 {
-					t.Fatalf("row %d alone has curvature %g at feature %d, the bound is %g", i, own, f, e.stiff[f][l])
+				if own := e.curve[i][l] * val[j] * val[j]; own > e.bound[f][l]*1.001 {
+					t.Fatalf("row %d alone has curvature %g at feature %d, the bound is %g", i, own, f, e.bound[f][l])
 				}
 			}
 		}

@@ -25,12 +25,10 @@ const (
 	newtonHalvings = 20
 )
 
-// byNewton says whether a solve goes on by Newton's method when descent has found out the
-// rows within the margin. On few columns without many zeros descent takes hundreds of
+// fewColumns says whether a squared hinge goes on by Newton's method when descent has found out
+// the rows within the margin. On few columns without many zeros descent takes hundreds of
 // epochs: every row moves every weight.
-func (s *Solver) byNewton(o Options) bool {
-	return s.Loss == SquaredHinge && s.X.Cols < newtonColumns && s.X.Rows >= newtonRows && o.MaxEpochs >= newtonAfter
-}
+func (p *Problem) fewColumns() bool { return p.X.Cols < newtonColumns && p.X.Rows >= newtonRows }
 
 // newton is the memory of Newton's method on the listed rows, for sixteen lanes.
 type newton struct {
@@ -55,22 +53,23 @@ type newton struct {
 // (Keerthi & DeCoste, JMLR 6, 2005, with the step halved until P falls.) The duals are
 // a_i = 2 C_i max(0, 1-z_i), so that the gradient is w - y - v = r; at y + v the gap is
 // about 1/2 r^T H r, which ends a lane at o.InnerGap.
-func (s *Solver) solveNewton(ctx context.Context, t *Scratch, b *Block, lanes uint16, o Options, sums *Sums) error {
-	n := s.openNewton(t)
-	s.rebuild(t)
-	t.fillPrecise(b)
-	s.newtonScores(t, n.score)
-	s.newtonPrimal(t, b, n.score, lanes, &n.primal)
+func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options, sums *Sums) error {
+	n := t.newton
+	n.open(len(t.rows))
+	t.rebuild()
+	t.fillPrecise()
+	t.newtonScores(n.score)
+	t.newtonPrimal(n.score, lanes, &n.primal)
 	for range newtonSteps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.drawDuals(t, lanes)
-		s.rebuild(t)
-		s.holdActive(t, lanes)
+		t.drawDuals(lanes)
+		t.rebuild()
+		t.holdActive(lanes)
 		for m := lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			n.findResidual(t, b, l)
+			n.findResidual(t, l)
 			if n.bound[l] <= max(o.InnerGap, newtonLeast*n.primal[l]) || !n.findStep(l) {
 				lanes &^= 1 << l
 			}
@@ -79,51 +78,40 @@ func (s *Solver) solveNewton(ctx context.Context, t *Scratch, b *Block, lanes ui
 		if lanes == 0 {
 			break
 		}
-		lanes = s.stepNewton(t, b, lanes)
+		lanes = t.stepNewton(lanes)
 		sums.Visits += int64(len(t.rows)) * int64(n.d) * int64(bits.OnesCount16(lanes))
 	}
 	return nil
 }
 
-// openNewton makes room for the listed rows.
-func (s *Solver) openNewton(t *Scratch) *newton {
-	d := s.X.Cols + 1
-	if t.newton == nil {
-		n := &newton{d: d, factor: make([]float64, d*d), x: make([]float64, d)}
-		for l := range n.hessian {
-			n.hessian[l], n.residual[l], n.delta[l] = make([]float64, d*d), make([]float64, d), make([]float64, d)
-		}
-		t.newton = n
-	}
-	n := t.newton
+func newNewton(d int) *newton {
+	n := &newton{d: d, factor: make([]float64, d*d), x: make([]float64, d)}
 	for l := range n.hessian {
-		clear(n.hessian[l])
+		n.hessian[l], n.residual[l], n.delta[l] = make([]float64, d*d), make([]float64, d), make([]float64, d)
 	}
-	n.score, n.next, n.held = resized(n.score, len(t.rows)), resized(n.next, len(t.rows)), resized(n.held, len(t.rows))
-	clear(n.held)
 	return n
 }
 
-// resized is a slice of n elements, whatever they hold.
-func resized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n+n/8)[:n]
+// open makes room for so many listed rows.
+func (n *newton) open(rows int) {
+	for l := range n.hessian {
+		clear(n.hessian[l])
 	}
-	return s[:n]
+	n.score, n.next, n.held = resized(n.score, rows), resized(n.next, rows), resized(n.held, rows)
+	clear(n.held)
 }
 
 // newtonScores scores the listed rows at the float64 tile: at its weights rounded to
 // float32, then at what the rounding left, which duals of large C would feel.
-func (s *Solver) newtonScores(t *Scratch, out [][Lanes]float64) {
+func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 	for f := range t.w64 {
 		for l, x := range &t.w64[f] {
 			t.w[f][l] = float32(x)
 		}
 	}
 	for k, i := range t.rows {
-		idx, val := s.X.Row(int(i))
-		s.exactScores(t, idx, val)
-		out[k] = t.exacting.out
+		t.exactScores(int(i))
+		out[k] = t.exact.out
 	}
 	for f := range t.w64 {
 		for l, x := range &t.w64[f] {
@@ -131,23 +119,22 @@ func (s *Solver) newtonScores(t *Scratch, out [][Lanes]float64) {
 		}
 	}
 	for k, i := range t.rows {
-		idx, val := s.X.Row(int(i))
-		s.exactScores(t, idx, val)
-		for l, x := range &t.exacting.out {
+		t.exactScores(int(i))
+		for l, x := range &t.exact.out {
 			out[k][l] += x
 		}
 	}
 }
 
 // newtonPrimal sets the lanes' P over the listed rows.
-func (s *Solver) newtonPrimal(t *Scratch, b *Block, score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
+func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
 		var pos, neg float64
 		for k := range score {
 			z, w := score[k][l], 1.0
-			if s.Weight != nil {
-				w = s.Weight[t.rows[k]]
+			if t.p.Weight != nil {
+				w = t.p.Weight[t.rows[k]]
 			}
 			if t.pos[k]>>l&1 != 0 {
 				h := 1 - z
@@ -159,24 +146,21 @@ func (s *Solver) newtonPrimal(t *Scratch, b *Block, score [][Lanes]float64, lane
 			h += math.Abs(h)
 			neg += float64(float64(h*h) * w)
 		}
-		edge := 0.0
+		edge, y := 0.0, t.parent(l)
 		for f := range t.w64 {
-			e := t.w64[f][l]
-			if slot := b.Slot[l]; slot >= 0 {
-				e -= float64(b.Mean[slot][f])
-			}
+			e := t.w64[f][l] - float64(y[f])
 			edge += float64(e * e)
 		}
-		p[l] = edge/2 + float64(t.cPos[l]*pos/4) + float64(s.C*neg/4)
+		p[l] = edge/2 + float64(t.cPos[l]*pos/4) + float64(t.c*neg/4)
 	}
 }
 
 // drawDuals sets the lanes' duals from the scores.
-func (s *Solver) drawDuals(t *Scratch, lanes uint16) {
+func (t *squaredSolver) drawDuals(lanes uint16) {
 	for k, i := range t.rows {
 		for m := lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			z, c := -t.newton.score[k][l], s.rowC(t, i, t.pos[k], l)
+			z, c := -t.newton.score[k][l], t.rowC(i, t.pos[k], l)
 			if t.pos[k]>>l&1 != 0 {
 				z = -z
 			}
@@ -193,7 +177,7 @@ func (s *Solver) drawDuals(t *Scratch, lanes uint16) {
 
 // holdActive adds rows that came within the margin to the lanes' Hessians, and takes out
 // those that left.
-func (s *Solver) holdActive(t *Scratch, lanes uint16) {
+func (t *squaredSolver) holdActive(lanes uint16) {
 	n := t.newton
 	for k, i := range t.rows {
 		changed := (n.held[k] ^ t.live[k]) & lanes
@@ -201,14 +185,14 @@ func (s *Solver) holdActive(t *Scratch, lanes uint16) {
 			continue
 		}
 		clear(n.x)
-		idx, val := s.X.Row(int(i))
+		idx, val := t.p.X.Row(int(i))
 		for j, f := range idx {
 			n.x[f] += float64(val[j])
 		}
-		n.x[n.d-1] = float64(s.Bias)
+		n.x[n.d-1] = float64(t.p.Bias)
 		for m := changed; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			scale := 2 * s.rowC(t, i, t.pos[k], l)
+			scale := 2 * t.rowC(i, t.pos[k], l)
 			if n.held[k]>>l&1 != 0 {
 				scale = -scale
 			}
@@ -234,13 +218,10 @@ func addSquare(h, x []float64, scale float64) {
 }
 
 // findResidual sets lane l's r = w - y - v and the bound 1/2 r^T H r.
-func (n *newton) findResidual(t *Scratch, b *Block, l int) {
-	r, h := n.residual[l], n.hessian[l]
+func (n *newton) findResidual(t *squaredSolver, l int) {
+	r, h, y := n.residual[l], n.hessian[l], t.parent(l)
 	for f := range r {
-		r[f] = t.w64[f][l] - t.v[f][l]
-		if slot := b.Slot[l]; slot >= 0 {
-			r[f] -= float64(b.Mean[slot][f])
-		}
+		r[f] = t.w64[f][l] - t.v[f][l] - float64(y[f])
 	}
 	q := 0.0
 	for i, ri := range r {
@@ -300,7 +281,7 @@ func inner(x, y []float64) float64 {
 
 // stepNewton moves the lanes by their steps, halved until P falls; lanes that none makes
 // fall are at rest, and left out of those returned.
-func (s *Solver) stepNewton(t *Scratch, b *Block, lanes uint16) uint16 {
+func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 	n := t.newton
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
@@ -308,11 +289,11 @@ func (s *Solver) stepNewton(t *Scratch, b *Block, lanes uint16) uint16 {
 			t.w64[f][l] += x
 		}
 	}
-	s.newtonScores(t, n.next)
+	t.newtonScores(n.next)
 	risen := lanes
 	var p [Lanes]float64
 	for share := 0.5; ; share /= 2 {
-		s.newtonPrimal(t, b, n.next, risen, &p)
+		t.newtonPrimal(n.next, risen, &p)
 		for m := risen; m != 0; m &= m - 1 {
 			if l := bits.TrailingZeros16(m) & 15; p[l] < n.primal[l] {
 				n.primal[l] = p[l]

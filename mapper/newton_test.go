@@ -13,23 +13,23 @@ func TestNewton(t *testing.T) {
 	ctx := context.Background()
 	for seed, c := range []float64{0.01, 1, 100} {
 		p := generate(uint64(seed), shape{rows: newtonRows + 300, cols: 30, lanes: 9, whole: seed == 1})
-		s := NewSolver(p.x, SquaredHinge, c, 1)
+		s := NewProblem(p.x, SquaredHinge, c, 1)
 		s.PositiveWeight = 3
 		if seed == 1 {
 			s.Weight = setting{loss: SquaredHinge, spread: 1}.solver(p.x).Weight
 		}
 		newton := Options{Epochs: 2, MaxEpochs: newtonAfter, Price: true}
-		if !s.byNewton(newton) {
+		if !s.fewColumns() {
 			t.Fatal("descent alone")
 		}
-		long, err := s.SolveBlock(ctx, s.NewScratch(), p.block, nil, Options{Epochs: 300, Precise: true, Price: true})
+		long, err := s.NewSolver().Solve(ctx, p.block, nil, Options{Epochs: 300, Precise: true, Price: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var first string
 		for _, k := range Kernels() {
 			s.Kernel = k
-			r, err := s.SolveBlock(ctx, s.NewScratch(), p.block, nil, newton)
+			r, err := s.NewSolver().Solve(ctx, p.block, nil, newton)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestNewton(t *testing.T) {
 			if low := long.Sums.Primal - long.Sums.InnerGap; r.Sums.Primal > long.Sums.Primal*(1+1e-6) || r.Sums.Primal < low*(1-1e-6) {
 				t.Errorf("C %g, %v: P is %g, by descent between %g and %g", c, k, r.Sums.Primal, low, long.Sums.Primal)
 			}
-			again, err := s.SolveBlock(ctx, s.NewScratch(), p.block, &r.State, newton)
+			again, err := s.NewSolver().Solve(ctx, p.block, &r.State, newton)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,10 +60,10 @@ func TestNewton(t *testing.T) {
 // TestNewtonCancelled: the steps end with the caller's patience.
 func TestNewtonCancelled(t *testing.T) {
 	p := generate(1, shape{rows: newtonRows, cols: 10, lanes: 2})
-	s := NewSolver(p.x, SquaredHinge, 1, 1)
+	s := NewProblem(p.x, SquaredHinge, 1, 1)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := s.SolveBlock(ctx, s.NewScratch(), p.block, nil, Options{Epochs: 2, MaxEpochs: newtonAfter}); err == nil {
+	if _, err := s.NewSolver().Solve(ctx, p.block, nil, Options{Epochs: 2, MaxEpochs: newtonAfter}); err == nil {
 		t.Error("a cancelled solve went on")
 	}
 }

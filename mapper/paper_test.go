@@ -6,20 +6,21 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"taxon/internal/coupling"
 	"taxon/internal/sparse"
 )
 
 // One test for each claim of the papers that the solver rests on.
 
 // converged solves a block until its gap is what float32 weights can honour.
-func converged(t *testing.T, p *problem, set setting) (*Solver, *State) {
+func converged(t *testing.T, p *problem, set setting) (*Problem, *State) {
 	t.Helper()
 	s := set.solver(p.x)
 	set.weigh(p.block)
-	scratch := s.NewScratch()
+	solver := s.NewSolver()
 	var st *State
 	for k := range 40 {
-		r, err := s.SolveBlock(context.Background(), scratch, p.block, st, Options{Epochs: 60, Price: true, Band: 0.5, Seed: uint64(k)})
+		r, err := solver.Solve(context.Background(), p.block, st, Options{Epochs: 60, Price: true, Band: 0.5, Seed: uint64(k)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,11 +70,11 @@ func TestPaperEq13(t *testing.T) {
 		}
 		p := generate(uint64(320+n), sh)
 		s, r := solved(t, p, set, Options{Epochs: 5})
-		os := s.Weights(s.NewScratch(), p.block, &r.State)
+		os := s.NewSolver().Weights(p.block, &r.State)
 		sum := make([][]float64, len(p.block.Mean))
-		stiff := make([][]int, len(p.block.Mean))
+		counts := make([][]int, len(p.block.Mean))
 		for k := range sum {
-			sum[k], stiff[k] = make([]float64, p.cols+1), make([]int, p.cols+1)
+			sum[k], counts[k] = make([]float64, p.cols+1), make([]int, p.cols+1)
 		}
 		for l, slot := range p.block.Slot {
 			a := duals(&r.State, len(p.index), l)
@@ -96,13 +97,13 @@ func TestPaperEq13(t *testing.T) {
 				if slot >= 0 {
 					sum[slot][f] += v[f]
 					if set.loss == SquaredHinge { // by degrees; wholly where they aren't asked for
-						support[f] *= StiffUnit
+						support[f] *= coupling.Unit
 					}
-					stiff[slot][f] += support[f]
+					counts[slot][f] += support[f]
 				}
 			}
 		}
-		compareContributions(t, r.Contributions, sum, stiff)
+		compareContributions(t, r.Contributions, sum, counts)
 	}
 }
 
@@ -119,7 +120,7 @@ func (p *problem) support(a []float64, bias float32) []int {
 	return s
 }
 
-func compareContributions(t *testing.T, cs []Contribution, sum [][]float64, stiff [][]int) {
+func compareContributions(t *testing.T, cs []coupling.Contribution, sum [][]float64, counts [][]int) {
 	t.Helper()
 	if len(cs) != len(sum) {
 		t.Fatalf("%d contributions for %d slots", len(cs), len(sum))
@@ -130,17 +131,17 @@ func compareContributions(t *testing.T, cs []Contribution, sum [][]float64, stif
 			if e > 0 && f <= c.Feature[e-1] {
 				t.Fatal("features do not ascend")
 			}
-			got[f], soft[f] = c.Sum[e], int(c.Stiff[e])
-			if c.Stiff[e] == 0 {
+			got[f], soft[f] = c.Sum[e], int(c.Curvature[e])
+			if c.Curvature[e] == 0 {
 				t.Errorf("slot %d feature %d is listed for nothing", k, f)
 			}
 		}
-		if c.Slot != k {
-			t.Errorf("slot %d at place %d", c.Slot, k)
+		if int(c.Parent) != k {
+			t.Errorf("slot %d at place %d", int(c.Parent), k)
 		}
 		for f := range got {
-			if math.Abs(got[f]-sum[k][f]) > 1e-12*(1+math.Abs(sum[k][f])) || soft[f] != stiff[k][f] {
-				t.Errorf("slot %d feature %d: sum %g of %d stiff, want %g of %d", k, f, got[f], soft[f], sum[k][f], stiff[k][f])
+			if math.Abs(got[f]-sum[k][f]) > 1e-12*(1+math.Abs(sum[k][f])) || soft[f] != counts[k][f] {
+				t.Errorf("slot %d feature %d: sum %g of %d counts, want %g of %d", k, f, got[f], soft[f], sum[k][f], counts[k][f])
 			}
 		}
 	}
@@ -174,7 +175,7 @@ func TestPaperEq15(t *testing.T) {
 }
 
 // primal is eq. 15's objective at any w.
-func (p *problem) primal(s *Solver, set setting, l int, w []float64) float64 {
+func (p *problem) primal(s *Problem, set setting, l int, w []float64) float64 {
 	v := 0.0
 	for f, y := range p.mean(l) {
 		e := w[f] - float64(y)
@@ -205,10 +206,10 @@ func TestPaperHsiehStep(t *testing.T) {
 		{SquaredHinge, 0.1, []float32{-1, -1, 0}, 4.0 / 10},
 	} {
 		m := sparse.FromRows(2, [][]uint32{{0, 1}}, [][]float32{x})
-		s := NewSolver(m, c.loss, c.c, 0)
+		s := NewProblem(m, c.loss, c.c, 0)
 		b := &Block{Mean: [][]float32{c.mean}, Slot: []int{0}, Positive: [][]uint32{{0}}}
 		for _, epochs := range []int{1, 15} {
-			r, err := s.SolveBlock(context.Background(), s.NewScratch(), b, nil, Options{Epochs: epochs})
+			r, err := s.NewSolver().Solve(context.Background(), b, nil, Options{Epochs: epochs})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,14 +249,14 @@ func TestPaperHsiehMonotone(t *testing.T) {
 // does not change where they lead.
 func TestPaperHsiehShrinking(t *testing.T) {
 	x, class := textLike(600, 900, 20)
-	s := NewSolver(x, Hinge, 1, 1)
+	s := NewProblem(x, Hinge, 1, 1)
 	b := textBlock(x, class)
 	solve := func(epochs int) Sums {
-		r, err := s.SolveBlock(context.Background(), s.NewScratch(), b, nil, Options{Epochs: epochs})
+		r, err := s.NewSolver().Solve(context.Background(), b, nil, Options{Epochs: epochs})
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := s.SolveBlock(context.Background(), s.NewScratch(), b, &r.State, Options{Price: true})
+		after, err := s.NewSolver().Solve(context.Background(), b, &r.State, Options{Price: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 	"math/bits"
-
-	"taxon/internal/sparse"
 )
 
 // scoreChunk is the number of rows that a pricing pass scores at a time: their scores
@@ -14,40 +12,42 @@ const scoreChunk = 256
 
 // price scores every row at the tile's weights, w = y + v rounded to float32, and
 // leaves the exact float64 sums of the certificate in sums and the next working set in
-// the scratch: positives, rows with a dual, rows with margin below 1+band (less what foresee
-// says if the descent saw a sample alone).
+// the list: positives, rows with a dual, rows with margin below 1+band, less the fall
+// that is expected of a lane's scores (nil: none is).
 //
 // A float32 pass finds the (row, lane) pairs that can matter: a score that is further
 // from the margin than its rounding bound has loss zero for certain. Only the others
 // are scored again in float64, so the sums are exact at float32's cost.
-func (s *Solver) price(ctx context.Context, t *Scratch, b *Block, band float64, sampled bool, sums *Sums) error {
-	p := pricing{s: s, t: t, lanes: len(b.Slot), band: band}
-	if sampled && s.Loss == SquaredHinge {
-		s.foresee(t, &p)
+func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float64, sums *Sums) error {
+	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds()}
+	if fall != nil {
+		q.fall = *fall
 	}
-	p.all = uint16(1)<<p.lanes - 1
-	p.wnorm = t.normBounds(b)
 	t.spare.clear()
-	for from := 0; from < s.X.Rows; from += scoreChunk {
+	rows := t.p.X.Rows
+	for from := 0; from < rows; from += scoreChunk {
 		if from&0xfff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p.score(from, min(from+scoreChunk, s.X.Rows))
+		q.takeRows(from, min(from+scoreChunk, rows))
 	}
 	t.list, t.spare = t.spare, t.list
-	sums.Visits += (s.X.NNZ + int64(s.X.Rows)) * int64(p.lanes)
-	s.close(t, b, &p, sums)
+	sums.Visits += (t.p.X.NNZ + int64(rows)) * int64(len(t.b.Slot))
+	edge, vnorm, empty := t.edges(), t.vnorms(), t.emptyRows()
+	for l := range t.b.Slot {
+		zero := empty[l]
+		sums.Primal += edge[l]/2 + q.loss[l] + zero
+		sums.Dual += q.dual[l] - vnorm[l]/2 + zero
+		sums.InnerGap += q.gap[l]
+	}
 	return nil
 }
 
 // pricing accumulates a pricing pass.
 type pricing struct {
-	s     *Solver
-	t     *Scratch
-	lanes int
+	*dualSolver
 	band  float64
-	fall  [Lanes]float64 // by which scores are expected to fall: see foresee
-	all   uint16
+	fall  [Lanes]float64
 	none  [Lanes]float64 // duals of a row that is not listed
 	next  int            // first listed row that was not passed yet
 	wnorm [Lanes]float64
@@ -60,134 +60,148 @@ type pricing struct {
 // gamma_n ||x||, gamma_n ~ n 2^-24, twice that for safety.
 func rounding(n int, q float64) float64 { return float64(n+3) * 0x1p-23 * math.Sqrt(q) }
 
-// score takes rows from..to-1, which lie in one shard.
-func (p *pricing) score(from, to int) {
-	s, t, e := p.s, p.t, p.t.scoring
-	shard := &s.X.Shards[from>>sparse.RowShift]
-	*e = scoring{
-		begin: &shard.Begin[from&(1<<sparse.RowShift-1)], n: to - from, w: &t.w[0], last: &t.w[len(t.w)-1],
-		out: &t.chunk[0], low: &t.low[0], entries: uint64(len(shard.Index)), features: len(t.w),
-	}
-	if len(shard.Index) > 0 {
-		e.idx, e.val = &shard.Index[0], &shard.Value[0]
-	}
-	slack := float64(s.slack[from/scoreChunk])
+// takeRows takes rows from..to-1, which lie in one shard.
+func (q *pricing) takeRows(from, to int) {
+	slack := float64(q.p.slack[from/scoreChunk])
 	for l := range Lanes {
-		e.bias[l] = s.Bias
-		beyond := max(1+p.band, 1+slack*p.wnorm[l])
-		e.floor[l] = math.Nextafter32(float32(-beyond), float32(math.Inf(-1)))
+		beyond := max(1+q.band, 1+slack*q.wnorm[l])
+		q.score.floor[l] = math.Nextafter32(float32(-beyond), float32(math.Inf(-1)))
 	}
-	s.Kernel.score(e)
-	listed := t.rows
+	q.scoreRows(q.w, from, to-from, &q.chunk[0])
+	listed := q.rows
 	for i := from; i < to; i++ {
-		if p.next < len(listed) && listed[p.next] == uint32(i) {
-			p.row(i, t.low[i-from], t.live[p.next], &t.a[p.next])
-			p.next++
-		} else if (t.low[i-from]|t.sign[i])&p.all != 0 {
-			p.row(i, t.low[i-from], 0, &p.none)
+		if q.next < len(listed) && listed[q.next] == uint32(i) {
+			q.row(i, q.low[i-from], q.live[q.next], &q.a[q.next])
+			q.next++
+		} else if (q.low[i-from]|q.sign[i])&q.lanes != 0 {
+			q.row(i, q.low[i-from], 0, &q.none)
 		}
 	}
 }
 
 // row adds instance i and lists it if a lane's working set wants it. low holds the lanes
 // whose score is not certainly beyond the margin.
-func (p *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
-	s, t := p.s, p.t
-	if s.norm[i] == 0 {
+func (q *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
+	t := q.dualSolver
+	if t.p.norm[i] == 0 {
 		return
 	}
 	pos := t.sign[i]
-	var work, exact uint16
+	work := (pos | live) & t.lanes
+	exact := work
 	slack := -1.0
-	for m := (low | pos | live) & p.all; m != 0; m &= m - 1 {
+	for m := low & t.lanes &^ work; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
-		if (pos|live)>>l&1 == 0 {
-			z := -float64(t.chunk[i%scoreChunk][l])
-			if slack < 0 {
-				idx, _ := s.X.Row(i)
-				slack = rounding(len(idx), s.norm[i])
-			}
-			if !(z > 1+p.band-p.fall[l]) {
-				work |= 1 << l
-			}
-			if !(z > 1+slack*p.wnorm[l]) { // so that a NaN counts, too
-				exact |= 1 << l
-			}
-			continue
+		z := -float64(t.chunk[i%scoreChunk][l])
+		if slack < 0 {
+			idx, _ := t.p.X.Row(i)
+			slack = rounding(len(idx), t.p.norm[i])
 		}
-		work |= 1 << l
-		exact |= 1 << l
+		if !(z > 1+q.band-q.fall[l]) {
+			work |= 1 << l
+		}
+		if !(z > 1+slack*q.wnorm[l]) { // so that a NaN counts, too
+			exact |= 1 << l
+		}
 	}
 	if exact != 0 {
-		p.exact(i, exact, pos, dual)
+		q.add(i, exact, pos, dual)
 	}
 	if work != 0 {
 		t.spare.put(uint32(i), work, pos, live, dual)
 	}
 }
 
-// exact adds a row's lanes in float64.
-func (p *pricing) exact(i int, lanes, pos uint16, dual *[Lanes]float64) {
-	s, t, e := p.s, p.t, p.t.exacting
-	idx, val := s.X.Row(i)
-	s.exactScores(t, idx, val)
+// add adds a row's lanes in float64.
+func (q *pricing) add(i int, lanes, pos uint16, dual *[Lanes]float64) {
+	t, loss := q.dualSolver, q.p.Loss
+	t.exactScores(i)
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
-		z, c := e.out[l], s.rowC(t, uint32(i), pos, l)
+		z, c := t.exact.out[l], t.rowC(uint32(i), pos, l)
 		if pos>>l&1 == 0 {
 			z = -z
 		}
-		p.loss[l] += float64(c * s.Loss.Value(z))
+		cost := float64(c * loss.Value(z))
+		q.loss[l] += cost
 		if a := dual[l]; a != 0 {
-			p.dual[l] += s.Loss.DualTerm(a, c)
-			p.gap[l] += s.Loss.InnerGap(z, a, c)
+			q.dual[l] += loss.DualTerm(a, c)
+			q.gap[l] += loss.InnerGap(z, a, c)
 		} else {
-			p.gap[l] += float64(c * s.Loss.Value(z))
+			q.gap[l] += cost
 		}
 	}
 }
 
-// exactScores leaves the row's sixteen float64 scores in t.exacting.out.
-func (s *Solver) exactScores(t *Scratch, idx []uint32, val []float32) {
-	e := t.exacting
-	e.n, e.w, e.last, e.features, e.bias = len(idx), &t.w[0], &t.w[len(t.w)-1], len(t.w), float64(s.Bias)
-	if len(idx) > 0 {
-		e.idx, e.val = &idx[0], &val[0]
+// emptyRows is each lane's loss of the rows without nonzeros, C_in each; their duals give the
+// same in D.
+func (t *dualSolver) emptyRows() (loss [Lanes]float64) {
+	if t.p.empty == 0 {
+		return loss
 	}
-	s.Kernel.exact(e)
-}
-
-// close adds the quadratic terms and the zero rows' constants.
-func (s *Solver) close(t *Scratch, b *Block, p *pricing, sums *Sums) {
-	edge, vnorm := t.edges(b), t.vnorms()
-	for l := range p.lanes {
-		zero := s.zeroRows(t, b, l)
-		sums.Primal += edge[l]/2 + p.loss[l] + zero
-		sums.Dual += p.dual[l] - vnorm[l]/2 + zero
-		sums.InnerGap += p.gap[l]
-	}
-}
-
-// zeroRows is the loss of the rows without nonzeros, C_in each; their duals give the same
-// in D.
-func (s *Solver) zeroRows(t *Scratch, b *Block, l int) float64 {
-	if s.nzero == 0 {
-		return 0
-	}
-	positive := 0.0
-	for _, i := range b.Positive[l] {
-		if s.norm[i] == 0 {
-			positive += s.weighted(i, 1)
+	all := 0.0
+	for i, norm := range t.p.norm {
+		if norm == 0 {
+			all += t.p.weighted(uint32(i), 1)
 		}
 	}
-	all := float64(s.nzero)
-	if s.Weight != nil {
-		all = 0
-		for i, w := range s.Weight {
-			if s.norm[i] == 0 {
-				all += w
+	for l, rows := range t.b.Positive {
+		positive := 0.0
+		for _, i := range rows {
+			if t.p.norm[i] == 0 {
+				positive += t.p.weighted(i, 1)
 			}
 		}
+		loss[l] = float64(positive*t.cPos[l]) + float64((all-positive)*t.c)
 	}
-	return float64(positive*t.cPos[l]) + float64((all-positive)*s.C)
+	return loss
+}
+
+// edges are the lanes' ||w-y||^2, of the float32 tile.
+func (t *dualSolver) edges() (edge [Lanes]float64) {
+	for _, f := range t.touched {
+		for m := t.support[f]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			e := float64(t.w[f][l]) - float64(t.parent(l)[f])
+			edge[l] += float64(e * e)
+		}
+	}
+	return edge
+}
+
+// vnorms are the lanes' ||v||^2.
+func (t *dualSolver) vnorms() (norm [Lanes]float64) {
+	for _, f := range t.touched {
+		for m := t.support[f]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			norm[l] += float64(t.v[f][l] * t.v[f][l])
+		}
+	}
+	return norm
+}
+
+// normBounds are bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings.
+func (t *dualSolver) normBounds() (n [Lanes]float64) {
+	y := make([]float64, len(t.b.Mean))
+	for slot, mean := range t.b.Mean {
+		var q [4]float64 // to hide the additions' latency
+		for ; len(mean) >= 4; mean = mean[4:] {
+			for j := range q {
+				x := float64(mean[j])
+				q[j] += float64(x * x)
+			}
+		}
+		for j, x := range mean {
+			q[j] += float64(float64(x) * float64(x))
+		}
+		y[slot] = math.Sqrt((q[0] + q[1]) + (q[2] + q[3]))
+	}
+	for l, q := range t.vnorms() {
+		n[l] = math.Sqrt(q)
+		if l < len(t.b.Slot) && t.b.Slot[l] >= 0 {
+			n[l] += y[t.b.Slot[l]]
+		}
+		n[l] *= 1 + 0x1p-16
+	}
+	return n
 }

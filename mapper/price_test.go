@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// solved is a block after one SolveBlock.
-func solved(t *testing.T, p *problem, set setting, o Options) (*Solver, *Result) {
+// solved is a block after one Solve.
+func solved(t *testing.T, p *problem, set setting, o Options) (*Problem, *Result) {
 	t.Helper()
 	s := set.solver(p.x)
 	set.weigh(p.block)
-	r, err := s.SolveBlock(context.Background(), s.NewScratch(), p.block, nil, o)
+	r, err := s.NewSolver().Solve(context.Background(), p.block, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestPriceSums(t *testing.T) {
 	}
 }
 
-func checkPrice(t *testing.T, p *problem, s *Solver, r *Result) {
+func checkPrice(t *testing.T, p *problem, s *Problem, r *Result) {
 	t.Helper()
 	var want figures
 	for l := range p.block.Slot {
@@ -163,10 +163,10 @@ func TestGapCloses(t *testing.T) {
 			p := generate(uint64(60+n), shape{rows: 60, cols: 12, lanes: 16})
 			s := set.solver(p.x)
 			set.weigh(p.block)
-			scratch := s.NewScratch()
+			solver := s.NewSolver()
 			var st *State
 			for k := range 60 {
-				r, err := s.SolveBlock(context.Background(), scratch, p.block, st,
+				r, err := solver.Solve(context.Background(), p.block, st,
 					Options{Epochs: 40, MaxEpochs: 40, Price: true, Band: 0.3, Seed: uint64(k)})
 				if err != nil {
 					t.Fatal(err)

@@ -177,7 +177,7 @@ type figures struct {
 }
 
 // figures computes everything that price claims, for lane l.
-func (p *problem) figures(s *Solver, l int, a []float64) (f figures) {
+func (p *problem) figures(s *Problem, l int, a []float64) (f figures) {
 	weight := 1.0
 	if s.PositiveWeight > 0 {
 		weight = s.PositiveWeight
@@ -229,8 +229,8 @@ func (s setting) String() string {
 }
 
 // solver of the setting; blocks of a setting with weights by lane need weigh.
-func (s setting) solver(x *sparse.Matrix) *Solver {
-	solver := NewSolver(x, s.loss, s.c, s.bias)
+func (s setting) solver(x *sparse.Matrix) *Problem {
+	solver := NewProblem(x, s.loss, s.c, s.bias)
 	solver.PositiveWeight = max(s.weight, 0)
 	for i := range x.Rows {
 		if s.spread != 0 {

@@ -14,8 +14,8 @@ import (
 	"taxon/internal/sparse"
 )
 
-// TestLowering against bisection.
-func TestLowering(t *testing.T) {
+// TestSimplexThreshold against bisection.
+func TestSimplexThreshold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SliceOfN(rapid.Float64Range(1e-6, 10), 0, 50).Draw(t, "a")
 		stride := float64(rapid.IntRange(1, 20).Draw(t, "stride"))
@@ -35,8 +35,8 @@ func TestLowering(t *testing.T) {
 				high = mid
 			}
 		}
-		if got := lowering(slices.Clone(a), stride, give); math.Abs(got-low) > 1e-9*max(1, low) {
-			t.Fatalf("lowering %v, bisection %v", got, low)
+		if got := simplexThreshold(slices.Clone(a), stride, give); math.Abs(got-low) > 1e-9*max(1, low) {
+			t.Fatalf("simplexThreshold %v, bisection %v", got, low)
 		}
 	})
 }
@@ -70,15 +70,15 @@ func working(s *State) (n int) {
 	return n
 }
 
-// TestForesee: the first working set behind a sample is smaller than it would be, nearer to
+// TestPredictBiasShift: the first working set behind a sample is smaller than it would be, nearer to
 // the next one, keeps what has a dual or is positive, and the certificate does not
 // know of it.
-func TestForesee(t *testing.T) {
+func TestPredictBiasShift(t *testing.T) {
 	x, b := wordy(5 * StartRows)
-	s := NewSolver(x, SquaredHinge, 0.15, 1)
+	s := NewProblem(x, SquaredHinge, 0.15, 1)
 	s.PositiveWeight = 8
 	solve := func(warm *State, o Options) *Result {
-		r, err := s.SolveBlock(context.Background(), s.NewScratch(), b, warm, o)
+		r, err := s.NewSolver().Solve(context.Background(), b, warm, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,34 +88,34 @@ func TestForesee(t *testing.T) {
 	if sample.Priced || len(sample.Rows) == 0 {
 		t.Fatal("not on a sample")
 	}
-	foreseen := solve(&sample, Options{Epochs: 1, Price: true, Band: 0.02})
+	predicted := solve(&sample, Options{Epochs: 1, Price: true, Band: 0.02})
 	blind := sample
 	blind.Priced, blind.Work = true, make([]uint16, len(sample.Rows))
 	for i := range blind.Work {
 		blind.Work[i] = 1<<Lanes - 1
 	}
 	plain := solve(&blind, Options{Epochs: 1, Price: true, Band: 0.02})
-	settled := solve(&foreseen.State, Options{Epochs: 3, Price: true, Band: 0.02})
-	if f, p, w := working(&foreseen.State), working(&plain.State), working(&settled.State); f >= p || 2*max(f-w, w-f) > p-w {
-		t.Errorf("working set %d pairs, without foresight %d, settled %d", f, p, w)
+	settled := solve(&predicted.State, Options{Epochs: 3, Price: true, Band: 0.02})
+	if f, p, w := working(&predicted.State), working(&plain.State), working(&settled.State); f >= p || 2*max(f-w, w-f) > p-w {
+		t.Errorf("working set %d pairs, without the prediction %d, settled %d", f, p, w)
 	}
-	for k, i := range foreseen.State.Rows {
-		if foreseen.State.Live[k]&^foreseen.State.Work[k] != 0 {
+	for k, i := range predicted.State.Rows {
+		if predicted.State.Live[k]&^predicted.State.Work[k] != 0 {
 			t.Fatalf("row %d has a dual and is not worked on", i)
 		}
 	}
 	for l, rows := range b.Positive {
 		for _, i := range rows {
-			if k, ok := slices.BinarySearch(foreseen.State.Rows, i); !ok || foreseen.State.Work[k]>>l&1 == 0 {
+			if k, ok := slices.BinarySearch(predicted.State.Rows, i); !ok || predicted.State.Work[k]>>l&1 == 0 {
 				t.Fatalf("positive %d of lane %d is not listed", i, l)
 			}
 		}
 	}
-	full := solve(&foreseen.State, Options{Price: true, Band: math.MaxFloat64})
+	full := solve(&predicted.State, Options{Price: true, Band: math.MaxFloat64})
 	if again := solve(&full.State, Options{Price: true}); again.Sums.Primal != full.Sums.Primal || again.Sums.Dual != full.Sums.Dual {
 		t.Error("the certificate depends on what is listed")
 	}
-	if got := foreseen.Sums.Primal; !near(got, full.Sums.Primal, full.Sums.Primal, 1e-12) {
+	if got := predicted.Sums.Primal; !near(got, full.Sums.Primal, full.Sums.Primal, 1e-12) {
 		t.Errorf("certificate %v, with every row listed %v", got, full.Sums.Primal)
 	}
 }

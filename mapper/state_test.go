@@ -47,9 +47,9 @@ func TestStateKept(t *testing.T) {
 		p := generate(uint64(n), shape{rows: 80, cols: 13, lanes: 11})
 		s, r := solved(t, p, set, Options{Epochs: 4, Price: true, Band: 0.1})
 		checkState(t, &r.State, 11)
-		scratch := s.NewScratch()
+		solver := s.NewSolver()
 		for _, price := range []bool{false, true} {
-			again, err := s.SolveBlock(context.Background(), scratch, p.block, &r.State, Options{Price: price, Band: 0.1})
+			again, err := solver.Solve(context.Background(), p.block, &r.State, Options{Price: price, Band: 0.1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,30 +118,30 @@ func TestLanesAlone(t *testing.T) {
 	}
 }
 
-// TestScratchLeavesNoTrace: one scratch for many blocks and a fresh one for each agree.
-func TestScratchLeavesNoTrace(t *testing.T) {
+// TestSolverKeepsNoTrace: one solver for many blocks and a fresh one for each agree.
+func TestSolverKeepsNoTrace(t *testing.T) {
 	set := setting{Hinge, 1, 1, 0, 0}
 	base := generate(1, shape{rows: 70, cols: 13, lanes: 16})
 	s := set.solver(base.x)
-	shared := s.NewScratch()
+	shared := s.NewSolver()
 	var states [4]*State
 	for round := range 3 {
 		for n := range states {
 			b := generate(uint64(200+n), shape{rows: 70, cols: 13, lanes: 16 - 4*n}).block
 			o := Options{Epochs: 3, Price: round != 1, Band: 0.1, Seed: uint64(n)}
-			want, err := s.SolveBlock(context.Background(), s.NewScratch(), b, states[n], o)
+			want, err := s.NewSolver().Solve(context.Background(), b, states[n], o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.SolveBlock(context.Background(), shared, b, states[n], o)
+			got, err := shared.Solve(context.Background(), b, states[n], o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("round %d block %d: a used scratch gives another result", round, n)
+				t.Fatalf("round %d block %d: a used solver gives another result", round, n)
 			}
-			if !reflect.DeepEqual(s.Weights(shared, b, &got.State), s.Weights(s.NewScratch(), b, &want.State)) {
-				t.Fatalf("round %d block %d: a used scratch gives other weights", round, n)
+			if !reflect.DeepEqual(shared.Weights(b, &got.State), s.NewSolver().Weights(b, &want.State)) {
+				t.Fatalf("round %d block %d: a used solver gives other weights", round, n)
 			}
 			states[n] = &got.State
 		}
@@ -153,14 +153,14 @@ func TestResultOwnsItsMemory(t *testing.T) {
 	set := setting{Hinge, 1, 1, 0, 0}
 	p := generate(3, shape{rows: 70, cols: 13, lanes: 16})
 	s := set.solver(p.x)
-	scratch := s.NewScratch()
+	solver := s.NewSolver()
 	o := Options{Epochs: 3, Price: true, Band: 0.1}
-	first, err := s.SolveBlock(context.Background(), scratch, p.block, nil, o)
+	first, err := solver.Solve(context.Background(), p.block, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, kept := solved(t, p, set, o)
-	if _, err := s.SolveBlock(context.Background(), scratch, p.block, &first.State, o); err != nil {
+	if _, err := solver.Solve(context.Background(), p.block, &first.State, o); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(first, kept) {
@@ -168,23 +168,23 @@ func TestResultOwnsItsMemory(t *testing.T) {
 	}
 }
 
-// TestCancel: cancellation is an error, in descent and in pricing, and leaves the scratch
+// TestCancel: cancellation is an error, in descent and in pricing, and leaves the solver
 // as clean as success does.
 func TestCancel(t *testing.T) {
 	set := setting{Hinge, 1, 1, 0, 0}
 	p := generate(5, shape{rows: 70, cols: 13, lanes: 16})
 	s := set.solver(p.x)
-	scratch := s.NewScratch()
+	solver := s.NewSolver()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, o := range []Options{{Epochs: 2}, {Price: true}} {
-		if r, err := s.SolveBlock(ctx, scratch, p.block, nil, o); !errors.Is(err, context.Canceled) || r != nil {
+		if r, err := solver.Solve(ctx, p.block, nil, o); !errors.Is(err, context.Canceled) || r != nil {
 			t.Errorf("%+v: %v, %v", o, r, err)
 		}
 	}
 	o := Options{Epochs: 2, Price: true}
 	_, want := solved(t, p, set, o)
-	got, err := s.SolveBlock(context.Background(), scratch, p.block, nil, o)
+	got, err := solver.Solve(context.Background(), p.block, nil, o)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("after a cancelled solve: another result, %v", err)
 	}
@@ -237,12 +237,12 @@ func TestManyRows(t *testing.T) {
 		p.index, p.value = append(p.index, idx), append(p.value, val)
 	}
 	p = permuted(p, []int{3, 11})
-	s := NewSolver(x, Hinge, 1, 1)
-	scratch := s.NewScratch()
+	s := NewProblem(x, Hinge, 1, 1)
+	solver := s.NewSolver()
 	var st *State
 	for _, o := range []Options{{Epochs: 1, Seed: 1}, {Epochs: 1, Seed: 2}, {Epochs: 2, Price: true, Band: 0.1, Seed: 3}, {Epochs: 2, Seed: 4}} {
 		before := st
-		r, err := s.SolveBlock(context.Background(), scratch, p.block, st, o)
+		r, err := solver.Solve(context.Background(), p.block, st, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -187,7 +187,7 @@ func descendTwins[T real](twins []*twin[T], o Options, dense bool) {
 		t.start()
 	}
 	for epoch := range max(o.Epochs, o.MaxEpochs) {
-		if epoch >= denseAfter && dense {
+		if epoch >= tileEpochs && dense {
 			looks := 0
 			for _, i := range order {
 				for _, t := range twins {
@@ -196,7 +196,7 @@ func descendTwins[T real](twins []*twin[T], o Options, dense bool) {
 					}
 				}
 			}
-			if looks < denseLanes*len(order) {
+			if looks < crowdedLanes*len(order) {
 				finishDense(twins, order, epoch, o)
 				return
 			}
@@ -221,8 +221,8 @@ func descendTwins[T real](twins []*twin[T], o Options, dense bool) {
 // finishDense goes on in groups of lanes, each over its own rows in one order.
 func finishDense[T real](twins []*twin[T], order []uint32, epoch int, o Options) {
 	type visit struct{ row, lane int }
-	for first := 0; first < len(twins); first += denseGroup {
-		group := twins[first:min(first+denseGroup, len(twins))]
+	for first := 0; first < len(twins); first += laneGroup {
+		group := twins[first:min(first+laneGroup, len(twins))]
 		var visits []visit
 		for _, i := range order {
 			for l, t := range group {
@@ -300,7 +300,7 @@ func TestTwins(t *testing.T) {
 func compareTwins[T real](t *testing.T, p *problem, set setting, precise bool) (shrunk int) {
 	s := set.solver(p.x)
 	set.weigh(p.block)
-	scratch := s.NewScratch()
+	solver := s.NewSolver()
 	twins := make([]*twin[T], len(p.block.Slot))
 	for l := range twins {
 		twins[l] = newTwin[T](p, set, l)
@@ -326,9 +326,9 @@ func compareTwins[T real](t *testing.T, p *problem, set setting, precise bool) (
 			}
 		}
 		before := activeRows(twins)
-		descendTwins(twins, o, s.byLane())
+		descendTwins(twins, o, s.Loss == Hinge && s.denseRows())
 		shrunk += before - activeRows(twins)
-		r, err := s.SolveBlock(context.Background(), scratch, p.block, warm, o)
+		r, err := solver.Solve(context.Background(), p.block, warm, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,13 +31,13 @@ func (r *run) certify() {
 }
 
 // momentum adds the column's share of the restart test (y - x+)' M (x+ - x), M the
-// matrix of the system (edges and stiffness): positive when the step turns against the
+// matrix of the system (edges and curvature): positive when the step turns against the
 // momentum (O'Donoghue & Candes 2015, gradient restart).
 func (r *run) momentum() {
 	c := &r.col
 	for i := range c.node {
 		back, on := float64(c.y[i])-float64(c.next[i]), float64(c.next[i])-float64(c.x[i])
-		r.sums.Restart += float64(c.stiff[i] * back * on)
+		r.sums.Restart += float64(c.curvature[i] * back * on)
 		if j := c.parent[i]; j >= 0 {
 			back -= float64(c.y[j]) - float64(c.next[j])
 			on -= float64(c.next[j]) - float64(c.x[j])

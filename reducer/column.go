@@ -5,26 +5,26 @@ import "math"
 // column is one feature's system over an ancestor-closed list of nodes, in preorder. Its
 // slices are as long as the list and have room for all nodes.
 type column struct {
-	node   []int32
-	parent []int32   // position of the parent in node; -1
-	y      []float32 // extrapolated
-	x      []float32
-	prev   []float32
-	v      []float64 // V_p
-	stiff  []float64
-	edge   []float64 // weight of the edge to the parent
-	u      []float64 // V_p, or what the certificate has in its place
-	diag   []float64 // of the elimination
-	w      []float64 // right-hand side, then solution
-	next   []float32 // x+
-	keep   []bool
+	node      []int32
+	parent    []int32   // position of the parent in node; -1
+	y         []float32 // extrapolated
+	x         []float32
+	prev      []float32
+	v         []float64 // V_p
+	curvature []float64
+	edge      []float64 // weight of the edge to the parent
+	u         []float64 // V_p, or what the certificate has in its place
+	diag      []float64 // of the elimination
+	w         []float64 // right-hand side, then solution
+	next      []float32 // x+
+	keep      []bool
 }
 
 // reset makes room for n nodes.
 func (c *column) reset(n int) {
 	c.node, c.parent = resize(c.node, n), resize(c.parent, n)
 	c.y, c.x, c.prev, c.next = resize(c.y, n), resize(c.x, n), resize(c.prev, n), resize(c.next, n)
-	c.v, c.stiff, c.edge, c.u = resize(c.v, n), resize(c.stiff, n), resize(c.edge, n), resize(c.u, n)
+	c.v, c.curvature, c.edge, c.u = resize(c.v, n), resize(c.curvature, n), resize(c.edge, n), resize(c.u, n)
 	c.diag, c.w, c.keep = resize(c.diag, n), resize(c.w, n), resize(c.keep, n)
 }
 
@@ -32,13 +32,13 @@ func (c *column) reset(n int) {
 func (c *column) cut(n int) {
 	c.node, c.parent = c.node[:n], c.parent[:n]
 	c.y, c.x, c.prev, c.next = c.y[:n], c.x[:n], c.prev[:n], c.next[:n]
-	c.v, c.stiff, c.edge, c.u = c.v[:n], c.stiff[:n], c.edge[:n], c.u[:n]
+	c.v, c.curvature, c.edge, c.u = c.v[:n], c.curvature[:n], c.edge[:n], c.u[:n]
 	c.diag, c.w, c.keep = c.diag[:n], c.w[:n], c.keep[:n]
 }
 
 // layOut lists feature lo+f's nodes (all that hold or get a value and their ancestors;
 // all nodes for the dense rules) in preorder and sets x and prev (the parent's where not
-// overridden), y, V and the stiffness. It merges the sorted lists; missing ancestors come
+// overridden), y, V and the curvature. It merges the sorted lists; missing ancestors come
 // in before the first node that needs them, which is where preorder has them.
 func (r *run) layOut(f int32) {
 	const end = math.MaxInt32
@@ -92,7 +92,7 @@ func (r *run) layOut(f int32) {
 		}
 		for len(g) > 0 && g[0].parent == p {
 			c.v[n] += g[0].sum
-			c.stiff[n] += float64(r.unit * float64(g[0].stiff))
+			c.curvature[n] += float64(r.Unit * float64(g[0].curvature))
 			g = g[1:]
 		}
 		if r.grad == nil {
@@ -102,8 +102,8 @@ func (r *run) layOut(f int32) {
 			c.u[n] += d[0].sum
 			d = d[1:]
 		}
-		if r.rigid {
-			c.stiff[n] = float64(r.Forest.Terminals[p])
+		if r.full {
+			c.curvature[n] = float64(r.Forest.Terminals[p])
 		}
 		c.y[n] = Extrapolate(c.x[n], c.prev[n], r.Beta)
 		n++
@@ -124,7 +124,7 @@ func (r *run) place(p, up int32, n int) {
 	c := &r.col
 	r.at[p] = int32(n)
 	c.node[n], c.parent[n], c.edge[n] = p, up, r.Forest.edge(p)
-	c.x[n], c.prev[n], c.v[n], c.stiff[n], c.u[n] = 0, 0, 0, 0, 0
+	c.x[n], c.prev[n], c.v[n], c.curvature[n], c.u[n] = 0, 0, 0, 0, 0
 	if up >= 0 {
 		c.x[n], c.prev[n] = c.x[up], c.prev[up]
 	}
@@ -144,8 +144,8 @@ func (r *run) ancestors(p int32, n int) int {
 	c := &r.col
 	for i := len(r.path) - 1; i >= 0; i-- {
 		r.place(r.path[i], up, n)
-		if r.rigid {
-			c.stiff[n] = float64(r.Forest.Terminals[r.path[i]])
+		if r.full {
+			c.curvature[n] = float64(r.Forest.Terminals[r.path[i]])
 		}
 		c.y[n] = Extrapolate(c.x[n], c.prev[n], r.Beta)
 		up = int32(n)

@@ -1,6 +1,10 @@
 package reducer
 
-import "slices"
+import (
+	"slices"
+
+	"taxon/internal/coupling"
+)
 
 // columns is Vectors transposed: feature by feature the overriding nodes, ascending.
 type columns struct {
@@ -40,15 +44,15 @@ type inputs struct {
 }
 
 type input struct {
-	sum           float64
-	parent, stiff int32
+	sum               float64
+	parent, curvature int32
 }
 
 // of lists what comes in on feature lo+f.
 func (g *inputs) of(f int32) []input { return g.entry[g.begin[f]:g.begin[f+1]] }
 
 // gather transposes contributions, which are sorted by parent.
-func (s *Scratch) gather(g *inputs, in []Contribution, lo, hi uint32) {
+func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32) {
 	g.begin = zeroed(g.begin, int(hi-lo)+1)
 	n := 0
 	for _, c := range in {
@@ -61,7 +65,7 @@ func (s *Scratch) gather(g *inputs, in []Contribution, lo, hi uint32) {
 	next := s.places(g.begin)
 	for _, c := range in {
 		for e, f := range c.Feature {
-			g.entry[next[f-lo]] = input{c.Sum[e], c.Parent, int32(c.Stiff[e])}
+			g.entry[next[f-lo]] = input{c.Sum[e], c.Parent, int32(c.Curvature[e])}
 			next[f-lo]++
 		}
 	}

@@ -23,13 +23,13 @@ const (
 	conjugateSteps = 2000
 )
 
-// solve sets w to the solution of A(stiff) w = right, from what w is, the diagonal as
+// solve sets w to the solution of A(curvature) w = right, from what w is, the diagonal as
 // preconditioner; not ok when the steps did not do.
-func (s *conjugate) solve(g *Graph, stiff, right, w []float64, steps int) (ok bool) {
-	s.prepare(g, stiff)
+func (s *conjugate) solve(g *Graph, curvature, right, w []float64, steps int) (ok bool) {
+	s.prepare(g, curvature)
 	copy(s.r, right)
 	least := conjugateShare * conjugateShare * s.scale()
-	g.mul(stiff, w, s.ap)
+	g.mul(curvature, w, s.ap)
 	for i, v := range s.ap {
 		s.r[i] -= v
 	}
@@ -39,7 +39,7 @@ func (s *conjugate) solve(g *Graph, stiff, right, w []float64, steps int) (ok bo
 		if steps == 0 {
 			return false
 		}
-		g.mul(stiff, s.p, s.ap)
+		g.mul(curvature, s.p, s.ap)
 		pap := 0.0
 		for i, p := range s.p {
 			pap += float64(p * s.ap[i])
@@ -63,11 +63,11 @@ func (s *conjugate) solve(g *Graph, stiff, right, w []float64, steps int) (ok bo
 }
 
 // prepare inverts the diagonal.
-func (s *conjugate) prepare(g *Graph, stiff []float64) {
+func (s *conjugate) prepare(g *Graph, curvature []float64) {
 	for i := range s.inverse {
-		d := g.degree[i] + g.hold(int32(i))
-		for _, fan := range g.at[i] {
-			d -= g.follow(stiff, fan) / g.Fans[fan].Pull
+		d := g.degree[i] + g.diagonalShift(int32(i))
+		for _, group := range g.at[i] {
+			d -= g.follow(curvature, group) / g.LeafGroups[group].Pull
 		}
 		s.inverse[i] = 1 / d
 	}

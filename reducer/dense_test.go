@@ -5,20 +5,22 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"taxon/internal/coupling"
 )
 
 // system is one random update with everything dense: the reference works feature by
 // feature over all internals, by plain Gaussian elimination.
 type system struct {
-	forest  *Forest
-	width   int
-	beta    float32
-	damping float64
-	set     int32
-	x, prev [][]float32 // node, feature
-	v       [][]float64
-	stiff   [][]float64
-	in      []Contribution // one block after the other
+	forest    *Forest
+	width     int
+	beta      float32
+	damping   float64
+	set       int32
+	x, prev   [][]float32 // node, feature
+	v         [][]float64
+	curvature [][]float64
+	in        []coupling.Contribution // one block after the other
 }
 
 // randomForest in preorder, with several roots and every shape between chain and star.
@@ -58,7 +60,7 @@ func randomSystem(seed uint64, nodes, width int) *system {
 		s.forest.Inner = 0.5 + 3*r.Float64()
 	}
 	s.x, s.prev = s.inherited(r), s.inherited(r)
-	s.v, s.stiff = zeros(nodes, width), zeros(nodes, width)
+	s.v, s.curvature = zeros(nodes, width), zeros(nodes, width)
 	for range 3 { // blocks
 		for p := range int32(nodes) {
 			s.contribute(r, p)
@@ -89,15 +91,15 @@ func (s *system) contribute(r *rand.Rand, p int32) {
 	if s.forest.Terminals[p] == 0 || r.IntN(3) == 0 {
 		return
 	}
-	c := Contribution{Parent: p}
+	c := coupling.Contribution{Parent: p}
 	for f := range s.width {
-		if f%8 == 0 || r.IntN(3) > 0 || s.stiff[p][f] >= float64(s.forest.Terminals[p]) {
+		if f%8 == 0 || r.IntN(3) > 0 || s.curvature[p][f] >= float64(s.forest.Terminals[p]) {
 			continue
 		}
 		sum := r.NormFloat64()
-		c.Feature, c.Sum, c.Stiff = append(c.Feature, uint32(f)), append(c.Sum, sum), append(c.Stiff, 1)
+		c.Feature, c.Sum, c.Curvature = append(c.Feature, uint32(f)), append(c.Sum, sum), append(c.Curvature, 1)
 		s.v[p][f] += sum
-		s.stiff[p][f]++
+		s.curvature[p][f]++
 	}
 	if len(c.Feature) > 0 {
 		s.in = append(s.in, c)
@@ -163,12 +165,12 @@ func expand(f *Forest, v *Vectors, width int) [][]float32 {
 }
 
 // part cuts the contributions down to a range.
-func part(in []Contribution, lo, hi uint32) (out []Contribution) {
+func part(in []coupling.Contribution, lo, hi uint32) (out []coupling.Contribution) {
 	for _, c := range in {
-		d := Contribution{Parent: c.Parent}
+		d := coupling.Contribution{Parent: c.Parent}
 		for e, f := range c.Feature {
 			if f >= lo && f < hi {
-				d.Feature, d.Sum, d.Stiff = append(d.Feature, f), append(d.Sum, c.Sum[e]), append(d.Stiff, c.Stiff[e])
+				d.Feature, d.Sum, d.Curvature = append(d.Feature, f), append(d.Sum, c.Sum[e]), append(d.Curvature, c.Curvature[e])
 			}
 		}
 		out = append(out, d)
@@ -207,7 +209,7 @@ func (s *system) touched(f int) []bool {
 		if q >= 0 {
 			x, prev = s.x[q][f], s.prev[q][f]
 		}
-		t[p] = t[p] || s.x[p][f] != x || s.prev[p][f] != prev || s.stiff[p][f] > 0
+		t[p] = t[p] || s.x[p][f] != x || s.prev[p][f] != prev || s.curvature[p][f] > 0
 		if t[p] && q >= 0 {
 			t[q] = true
 		}
@@ -237,14 +239,14 @@ func (s *system) edges() [][]float64 {
 	return m
 }
 
-// stiffness of every node under a rule, for feature f.
-func (s *system) stiffness(rule Rule, f int) []float64 {
+// curvatures of every node under a rule, for feature f.
+func (s *system) curvatures(rule Rule, f int) []float64 {
 	k := make([]float64, len(s.x))
 	touched := s.touched(f)
 	for p := range k {
 		switch {
 		case rule == Support:
-			k[p] = s.stiff[p][f]
+			k[p] = s.curvature[p][f]
 		case rule == Full || rule == Family && touched[p]:
 			k[p] = float64(s.forest.Terminals[p])
 		}
@@ -268,7 +270,7 @@ func (s *system) referenceColumn(rule Rule, f int, y [][]float32) []float64 {
 	w := make([]float64, len(s.x))
 	switch rule {
 	case Support, Family, Full:
-		m, k := s.edges(), s.stiffness(rule, f)
+		m, k := s.edges(), s.curvatures(rule, f)
 		for p := range w {
 			m[p][p] += k[p]
 			w[p] = k[p]*float64(y[p][f]) + s.v[p][f]

@@ -4,8 +4,9 @@
 //
 // # The problem
 //
-// Given each parent p's sum V_p of its terminals' v_n, and how many of them are stiff
-// on a feature, find the internals' next vectors. The rules:
+// Given each parent p's sum V_p of its terminals' v_n, and their curvature s_p on each
+// feature, find the internals' next vectors. Curvature says how much a terminal resists a
+// move of its parent: not at all where it has no support, for there it follows. The rules:
 //
 //	Support  the support-aware system (methods: "variable metric twoblock"):
 //	         (deg_p + s_p) w_p - sum_{internal q~p} w_q = s_p y_p + V_p
@@ -20,7 +21,7 @@
 //
 // deg_p counts the internal neighbours and the root's zero parent, each edge between two
 // internal nodes Forest.Inner times. Terminals stand at w_n = y_p + v_n where they were
-// solved. On a graph (Forest.Graph) the terminals that share their neighbours, a fan,
+// solved. On a graph (Forest.Graph) the terminals that share their neighbours, a leaf group,
 // stand where a parent does, and the systems are those of type Graph.
 //
 // # Sparse vectors

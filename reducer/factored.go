@@ -24,31 +24,31 @@ func newNumbers(unknowns int) *numbers {
 }
 
 // entries calls visit for unknown i's off-diagonal entries and returns its diagonal one.
-func (g *Graph) entries(stiff []float64, i int32, visit func(j int32, v float64)) (diagonal float64) {
+func (g *Graph) entries(curvature []float64, i int32, visit func(j int32, v float64)) (diagonal float64) {
 	n := int32(len(g.degree))
 	if i >= n {
-		fan := i - n
-		m := g.follow(stiff, fan)
-		for _, p := range g.Fans[fan].Nodes {
+		group := i - n
+		m := g.follow(curvature, group)
+		for _, p := range g.LeafGroups[group].Nodes {
 			visit(p, -m)
 		}
 		if m == 0 {
 			return 1 // nobody asks for this mean
 		}
-		return m * g.Fans[fan].Pull
+		return m * g.LeafGroups[group].Pull
 	}
 	for _, q := range g.near[i] {
 		visit(q, -g.Weight)
 	}
-	for _, fan := range g.at[i] {
-		visit(n+fan, -g.follow(stiff, fan))
+	for _, group := range g.at[i] {
+		visit(n+group, -g.follow(curvature, group))
 	}
-	return g.degree[i] + g.hold(i)
+	return g.degree[i] + g.diagonalShift(i)
 }
 
 // factorise computes L and D row by row, each row by a sparse triangular solve over its
 // pattern in the elimination tree (Davis 2005, ldl_numeric).
-func (l *factored) factorise(g *Graph, stiff []float64, s *numbers) {
+func (l *factored) factorise(g *Graph, curvature []float64, s *numbers) {
 	for k := range s.flagged {
 		s.flagged[k] = -1
 		s.used[k] = 0
@@ -57,7 +57,7 @@ func (l *factored) factorise(g *Graph, stiff []float64, s *numbers) {
 		top := len(s.pattern)
 		s.y[k] = 0
 		s.flagged[k] = int32(k)
-		d := g.entries(stiff, i, func(m int32, v float64) {
+		d := g.entries(curvature, i, func(m int32, v float64) {
 			j := l.place[m]
 			if int(j) >= k {
 				return

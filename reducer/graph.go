@@ -3,43 +3,43 @@ package reducer
 // Graph is what a Forest lacks when the classes form a graph: all Parents of the forest
 // are -1 then, and every vector is stored whole.
 //
-// With the terminals of fan g (those with the same neighbours, K_g of them, each with
+// With the terminals of leaf group g (those with the same neighbours, K_g of them, each with
 // pull S'_g = number of neighbours + Anchor) at w_n = m_g + v_n, m_g = sum_{j in g} w_j / S'_g,
-// the internals' system on one feature is, M_g of the fan's terminals not being stiff,
+// the internals' system on one feature is, M_g of the leaf group's terminals following its mean,
 //
 //	(deg_p + Anchor) w_p - sum_{internal q~p} b w_q - sum_{g at p} M_g m_g(w) = sum_{g at p} (V_g + s_g m_g_old)
 //
 // M_g = K_g - s_g (methods.md section 1, graph form); deg_p counts the terminals too. The
-// fan's mean enters as an unknown of its own, M_g S'_g u_g - M_g sum_{j in g} w_j = 0,
+// leaf group's mean enters as an unknown of its own, M_g S'_g u_g - M_g sum_{j in g} w_j = 0,
 // which keeps the matrix as sparse as the graph; it is factored in an order of minimum
 // degree that is found once (see equations).
 type Graph struct {
-	Edges  [][2]int32 // between internal nodes, smaller number first
-	Weight float64    // b of these edges
-	Fans   []Fan
-	Anchor float64
-	Linked []bool // node has an edge: the anchor holds it
+	Edges      [][2]int32 // between internal nodes, smaller number first
+	Weight     float64    // b of these edges
+	LeafGroups []LeafGroup
+	Anchor     float64
+	Linked     []bool // node has an edge: the anchor holds it
 
 	degree []float64 // sum of the edge weights, terminals' included
 	near   [][]int32 // node -> internal neighbours
-	at     [][]int32 // node -> fans beside it
+	at     [][]int32 // node -> leaf groups beside it
 	order  *factor
-	free   *factored // of the system in which no terminal is stiff; nil if order.dense
-	held   *factored // of the one in which all are
-	steps  int       // of conjugate gradients that a factorisation is worth
+	// Factors of the systems without any curvature and with all of it; nil if order.dense.
+	withNone, withAll *factored
+	steps             int // of conjugate gradients that a factorisation is worth
 }
 
-// Fan is the terminals that have the same internal neighbours.
-type Fan struct {
+// LeafGroup is the terminals that have the same internal neighbours.
+type LeafGroup struct {
 	Nodes     []int32 // ascending
 	Terminals float64 // K_g
 	Pull      float64 // S'_g
 }
 
-// loose stands in for the anchor when there is none: the system of a feature on which a
-// component has no stiff terminal would be singular. The step then leans towards y by
-// this share, which moves no fixed point.
-const loose = 1e-4
+// ridge is the weight of a term ridge ||w - y||^2 / 2 that stands in for the anchor when there
+// is none: the system of a feature on which a component has no curvature would be singular.
+// At a fixed point w = y, so the solution is unchanged.
+const ridge = 1e-4
 
 // Prepare computes what all tasks share. nodes is the number of internals.
 func (g *Graph) Prepare(nodes int) {
@@ -50,7 +50,7 @@ func (g *Graph) Prepare(nodes int) {
 			g.near[e[k]] = append(g.near[e[k]], e[1-k])
 		}
 	}
-	for i, f := range g.Fans {
+	for i, f := range g.LeafGroups {
 		for _, p := range f.Nodes {
 			g.degree[p] += f.Terminals
 			g.at[p] = append(g.at[p], int32(i))
@@ -58,21 +58,21 @@ func (g *Graph) Prepare(nodes int) {
 	}
 	g.order = newFactor(g.pattern(nodes))
 	if !g.order.dense {
-		all := make([]float64, len(g.Fans))
-		for i, f := range g.Fans {
+		all := make([]float64, len(g.LeafGroups))
+		for i, f := range g.LeafGroups {
 			all[i] = f.Terminals
 		}
-		scratch := newNumbers(nodes + len(g.Fans))
-		g.free, g.held = newFactored(g.order), newFactored(g.order)
-		g.free.factorise(g, nil, scratch)
-		g.held.factorise(g, all, scratch)
+		scratch := newNumbers(nodes + len(g.LeafGroups))
+		g.withNone, g.withAll = newFactored(g.order), newFactored(g.order)
+		g.withNone.factorise(g, nil, scratch)
+		g.withAll.factorise(g, all, scratch)
 		g.steps = g.stepsWorth()
 	}
 }
 
-// pattern lists the neighbours of each unknown: nodes first, then fans' means.
+// pattern lists the neighbours of each unknown: nodes first, then leaf groups' means.
 func (g *Graph) pattern(nodes int) [][]int32 {
-	adjacent := make([][]int32, nodes+len(g.Fans))
+	adjacent := make([][]int32, nodes+len(g.LeafGroups))
 	for p := range nodes {
 		list := append([]int32(nil), g.near[p]...)
 		for _, f := range g.at[p] {
@@ -80,33 +80,33 @@ func (g *Graph) pattern(nodes int) [][]int32 {
 		}
 		adjacent[p] = list
 	}
-	for i, f := range g.Fans {
+	for i, f := range g.LeafGroups {
 		adjacent[nodes+i] = f.Nodes
 	}
 	return adjacent
 }
 
-// MeanAt is a fan's mean vector at one feature: the one rounding that everybody uses.
+// MeanAt is a leaf group's mean vector at one feature: the one rounding that everybody uses.
 func MeanAt(sum, pull float64) float32 { return float32(sum/pull) + 0 }
 
 // hold is the diagonal term of node p beside its degree.
-func (g *Graph) hold(p int32) float64 {
+func (g *Graph) diagonalShift(p int32) float64 {
 	switch {
 	case !g.Linked[p]:
 		return 1 // an internal node without edges stays at zero
 	case g.Anchor == 0:
-		return loose
+		return ridge
 	}
 	return g.Anchor
 }
 
-// graphRun is one Task on a graph. Slices are per node, or per fan.
+// graphRun is one Task on a graph. Slices are per node, or per leaf group.
 type graphRun struct {
 	*run
 	g                *Graph
 	x, prev, y, next []float32
-	v, stiff         []float64 // per fan: V_g (Task.Whole: sum of the terminals' w_n) and s_g
-	gradient         []float64 // per fan: what the certificate has in V's place
+	v, curvature     []float64 // per group: V_g (Task.Whole: sum of the terminals' w_n) and s_g
+	gradient         []float64 // per group: what the certificate has in V's place
 	right, w, tmp    []float64 // per node
 	dir, back        []float64
 	sys              *equations
@@ -115,10 +115,10 @@ type graphRun struct {
 // graph runs the task feature by feature. A feature without any entry is zero everywhere.
 func (r *run) graph() {
 	g := r.Forest.Graph
-	n, f := len(r.Forest.Parent), len(g.Fans)
+	n, f := len(r.Forest.Parent), len(g.LeafGroups)
 	q := &graphRun{
 		run: r, g: g, x: make([]float32, n), prev: make([]float32, n), y: make([]float32, n), next: make([]float32, n),
-		v: make([]float64, f), stiff: make([]float64, f), gradient: make([]float64, f), right: make([]float64, n), w: make([]float64, n),
+		v: make([]float64, f), curvature: make([]float64, f), gradient: make([]float64, f), right: make([]float64, n), w: make([]float64, n),
 		tmp: make([]float64, n), dir: make([]float64, n), back: make([]float64, n), sys: newEquations(g, n),
 	}
 	for c := range int32(r.Hi - r.Lo) {
@@ -136,7 +136,7 @@ func (q *graphRun) fill(c int32) {
 	clear(q.x)
 	clear(q.prev)
 	clear(q.v)
-	clear(q.stiff)
+	clear(q.curvature)
 	for _, e := range q.run.x.of(c) {
 		q.x[e.node] = e.value
 	}
@@ -148,7 +148,7 @@ func (q *graphRun) fill(c int32) {
 	}
 	for _, e := range q.in.of(c) {
 		q.v[e.parent] += e.sum
-		q.stiff[e.parent] += float64(q.unit * float64(e.stiff))
+		q.curvature[e.parent] += float64(q.Unit * float64(e.curvature))
 	}
 	copy(q.gradient, q.v)
 	if q.grad != nil {
@@ -167,8 +167,8 @@ func (q *graphRun) column(c int32) {
 	switch q.Rule {
 	case Support, Family, Full:
 		if q.Rule != Support {
-			for i := range q.stiff {
-				q.stiff[i] = q.g.Fans[i].Terminals
+			for i := range q.curvature {
+				q.curvature[i] = q.g.LeafGroups[i].Terminals
 			}
 		}
 		q.solve()
@@ -194,8 +194,8 @@ func (q *graphRun) column(c int32) {
 	}
 }
 
-// sum is the sum of fan i's nodes in x.
-func (f *Fan) sum(x []float32) float64 {
+// sum is the sum of group i's nodes in x.
+func (f *LeafGroup) sum(x []float32) float64 {
 	s := 0.0
 	for _, p := range f.Nodes {
 		s += float64(x[p])
@@ -208,14 +208,14 @@ func (q *graphRun) solve() {
 	clear(q.right)
 	if q.g.Anchor == 0 {
 		for p := range q.right {
-			q.right[p] = float64(q.g.hold(int32(p)) * float64(q.y[p]))
+			q.right[p] = float64(q.g.diagonalShift(int32(p)) * float64(q.y[p]))
 		}
 	}
-	for i := range q.g.Fans {
-		f := &q.g.Fans[i]
+	for i := range q.g.LeafGroups {
+		f := &q.g.LeafGroups[i]
 		add := q.v[i]
-		if q.stiff[i] > 0 {
-			add += float64(q.stiff[i] * float64(MeanAt(f.sum(q.y), f.Pull)))
+		if q.curvature[i] > 0 {
+			add += float64(q.curvature[i] * float64(MeanAt(f.sum(q.y), f.Pull)))
 		}
 		if add != 0 {
 			for _, p := range f.Nodes {
@@ -226,7 +226,7 @@ func (q *graphRun) solve() {
 	for p, y := range q.y {
 		q.w[p] = float64(y)
 	}
-	q.sys.solve(q.stiff, q.right, q.w)
+	q.sys.solve(q.curvature, q.right, q.w)
 	for p, w := range q.w {
 		q.next[p] = float32(w) + 0
 	}
@@ -261,7 +261,7 @@ func (q *graphRun) momentum() {
 		q.dir[p] = float64(q.next[p]) - float64(q.x[p])
 		q.back[p] = float64(q.y[p]) - float64(q.next[p])
 	}
-	q.g.mul(q.stiff, q.dir, q.tmp)
+	q.g.mul(q.curvature, q.dir, q.tmp)
 	for p, d := range q.tmp {
 		q.sums.Restart += float64(d * q.back[p])
 		q.sums.Moved += float64(q.back[p] * q.back[p])
@@ -270,7 +270,7 @@ func (q *graphRun) momentum() {
 
 // certify adds the feature's share of P(W) at W = y and, if there is an anchor, of D(a).
 // The terminals' shares are the blocks'. With V_p the sum of v'_n over p's terminals and A
-// the system without stiffness, sum_n w_n(a).v_n = sum S'_n ||v'_n||^2 + V'A^-1 V, and for any w
+// the system without curvature, sum_n w_n(a).v_n = sum S'_n ||v'_n||^2 + V'A^-1 V, and for any w
 //
 //	V'A^-1 V <= 2 V.w - w'Aw + ||V - Aw||^2 / Anchor
 //
@@ -292,8 +292,8 @@ func (q *graphRun) certify() {
 		return
 	}
 	clear(q.right)
-	for i := range g.Fans {
-		f := &g.Fans[i]
+	for i := range g.LeafGroups {
+		f := &g.LeafGroups[i]
 		v := q.gradient[i]
 		if q.Whole && !q.Smooth {
 			v -= float64(f.Terminals * float64(MeanAt(f.sum(q.y), f.Pull)))

@@ -5,18 +5,20 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"taxon/internal/coupling"
 )
 
 // netSystem is one random update on a graph, everything dense, terminals spelt out.
 type netSystem struct {
-	forest  *Forest
-	fanOf   []int       // terminal -> fan
-	v       [][]float64 // terminal, feature: v'_n
-	stiff   [][]bool
-	x, prev [][]float32
-	in      []Contribution
-	beta    float32
-	width   int
+	forest      *Forest
+	leafGroupOf []int       // terminal -> leaf group
+	v           [][]float64 // terminal, feature: v'_n
+	curvature   [][]bool
+	x, prev     [][]float32
+	in          []coupling.Contribution
+	beta        float32
+	width       int
 }
 
 func randomNet(seed uint64, anchor float64) *netSystem {
@@ -34,25 +36,25 @@ func randomNet(seed uint64, anchor float64) *netSystem {
 	}
 	g.Linked = make([]bool, nodes)
 	for range 1 + r.IntN(5) {
-		fan := Fan{}
+		group := LeafGroup{}
 		for p := range nodes {
 			if r.IntN(3) == 0 {
-				fan.Nodes = append(fan.Nodes, int32(p))
+				group.Nodes = append(group.Nodes, int32(p))
 			}
 		}
-		if len(fan.Nodes) == 0 {
+		if len(group.Nodes) == 0 {
 			continue
 		}
-		fan.Terminals, fan.Pull = float64(1+r.IntN(3)), float64(len(fan.Nodes))+anchor
-		for range int(fan.Terminals) {
-			s.fanOf = append(s.fanOf, len(g.Fans))
+		group.Terminals, group.Pull = float64(1+r.IntN(3)), float64(len(group.Nodes))+anchor
+		for range int(group.Terminals) {
+			s.leafGroupOf = append(s.leafGroupOf, len(g.LeafGroups))
 		}
-		g.Fans = append(g.Fans, fan)
+		g.LeafGroups = append(g.LeafGroups, group)
 	}
 	for _, e := range g.Edges {
 		g.Linked[e[0]], g.Linked[e[1]] = true, true
 	}
-	for _, f := range g.Fans {
+	for _, f := range g.LeafGroups {
 		for _, p := range f.Nodes {
 			g.Linked[p] = true
 		}
@@ -67,13 +69,13 @@ func randomNet(seed uint64, anchor float64) *netSystem {
 			}
 		}
 	}
-	for n, fan := range s.fanOf {
-		s.v, s.stiff = append(s.v, make([]float64, width)), append(s.stiff, make([]bool, width))
-		c := Contribution{Parent: int32(fan)}
+	for n, group := range s.leafGroupOf {
+		s.v, s.curvature = append(s.v, make([]float64, width)), append(s.curvature, make([]bool, width))
+		c := coupling.Contribution{Parent: int32(group)}
 		for f := range width - 1 {
 			if r.IntN(2) == 0 {
-				s.v[n][f], s.stiff[n][f] = r.NormFloat64(), true
-				c.Feature, c.Sum, c.Stiff = append(c.Feature, uint32(f)), append(c.Sum, s.v[n][f]), append(c.Stiff, 1)
+				s.v[n][f], s.curvature[n][f] = r.NormFloat64(), true
+				c.Feature, c.Sum, c.Curvature = append(c.Feature, uint32(f)), append(c.Sum, s.v[n][f]), append(c.Curvature, 1)
 			}
 		}
 		s.in = append(s.in, c)
@@ -91,18 +93,18 @@ func (s *netSystem) y(p, f int) float64 {
 	return float64(Extrapolate(s.x[p][f], s.prev[p][f], s.beta))
 }
 
-func (s *netSystem) mean(fan Fan, f int) float64 {
+func (s *netSystem) mean(group LeafGroup, f int) float64 {
 	sum := 0.0
-	for _, p := range fan.Nodes {
+	for _, p := range group.Nodes {
 		sum += s.y(int(p), f)
 	}
-	return float64(MeanAt(sum, fan.Pull))
+	return float64(MeanAt(sum, group.Pull))
 }
 
 // laplacian of internals, then terminals, with the anchor at nodes with edges, 1 elsewhere.
 func (s *netSystem) laplacian() [][]float64 {
 	g, n := s.forest.Graph, len(s.x)
-	l := zeros(n+len(s.fanOf), n+len(s.fanOf))
+	l := zeros(n+len(s.leafGroupOf), n+len(s.leafGroupOf))
 	join := func(a, b int, w float64) {
 		l[a][a], l[b][b] = l[a][a]+w, l[b][b]+w
 		l[a][b], l[b][a] = l[a][b]-w, l[b][a]-w
@@ -110,8 +112,8 @@ func (s *netSystem) laplacian() [][]float64 {
 	for _, e := range g.Edges {
 		join(int(e[0]), int(e[1]), g.Weight)
 	}
-	for t, fan := range s.fanOf {
-		for _, p := range g.Fans[fan].Nodes {
+	for t, group := range s.leafGroupOf {
+		for _, p := range g.LeafGroups[group].Nodes {
 			join(n+t, int(p), 1)
 		}
 	}
@@ -126,17 +128,16 @@ func (s *netSystem) laplacian() [][]float64 {
 }
 
 // exact is the step of a rule, one dense system over internals and the terminals that
-// follow; a stiff terminal stays at m_old + v'.
+// follow; a terminal with curvature stays at m_old + v'.
 func (s *netSystem) exact(rule Rule, f int) []float64 {
 	l, n := s.laplacian(), len(s.x)
 	b := make([]float64, len(l))
-	for t, fan := range s.fanOf {
-		stiff := s.stiff[t][f] || rule != Support
-		if !stiff {
+	for t, group := range s.leafGroupOf {
+		if !s.curvature[t][f] && rule == Support {
 			// w_n = m_n(w) + v'_n: row t of the Laplacian with right side S' v' = 0 here.
 			continue
 		}
-		at := s.mean(s.forest.Graph.Fans[fan], f) + s.v[t][f]
+		at := s.mean(s.forest.Graph.LeafGroups[group], f) + s.v[t][f]
 		for i := range l {
 			if i != n+t {
 				b[i] -= l[i][n+t] * at
@@ -190,10 +191,10 @@ func (s *netSystem) certificate() (primal, dual float64) {
 				primal += g.Anchor * s.y(p, f) * s.y(p, f) / 2
 			}
 		}
-		b := make([]float64, n+len(s.fanOf))
-		for t, fan := range s.fanOf {
-			b[n+t] = g.Fans[fan].Pull * s.v[t][f]
-			dual += g.Fans[fan].Pull * s.v[t][f] * s.v[t][f] / 2
+		b := make([]float64, n+len(s.leafGroupOf))
+		for t, group := range s.leafGroupOf {
+			b[n+t] = g.LeafGroups[group].Pull * s.v[t][f]
+			dual += g.LeafGroups[group].Pull * s.v[t][f] * s.v[t][f] / 2
 		}
 		for i, w := range eliminate(s.laplacian(), slices.Clone(b)) {
 			dual -= w * b[i] / 2
@@ -203,7 +204,7 @@ func (s *netSystem) certificate() (primal, dual float64) {
 }
 
 // TestSystems: a factorisation, conjugate gradients and one after the other solve the same
-// system, with nobody stiff, everybody, and some.
+// system, with nobody curvature, everybody, and some.
 func TestSystems(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -218,48 +219,48 @@ func TestSystems(t *testing.T) {
 			}
 		}
 		for range 10 + r.IntN(30) {
-			fan := Fan{Terminals: float64(1 + r.IntN(4))}
+			group := LeafGroup{Terminals: float64(1 + r.IntN(4))}
 			for p := range nodes {
 				if r.IntN(nodes) < 2 {
-					fan.Nodes = append(fan.Nodes, int32(p))
+					group.Nodes = append(group.Nodes, int32(p))
 				}
 			}
-			if fan.Pull = float64(len(fan.Nodes)) + anchor; len(fan.Nodes) > 0 {
-				g.Fans = append(g.Fans, fan)
+			if group.Pull = float64(len(group.Nodes)) + anchor; len(group.Nodes) > 0 {
+				g.LeafGroups = append(g.LeafGroups, group)
 			}
 		}
 		g.Prepare(nodes)
-		stiff, right := make([]float64, len(g.Fans)), make([]float64, nodes)
-		for i := range stiff {
+		curvature, right := make([]float64, len(g.LeafGroups)), make([]float64, nodes)
+		for i := range curvature {
 			switch k := r.IntN(3); {
 			case seed%5 == 0 || seed%5 > 1 && k == 0:
-				stiff[i] = g.Fans[i].Terminals
+				curvature[i] = g.LeafGroups[i].Terminals
 			case seed%5 > 1 && k == 1:
-				stiff[i] = g.Fans[i].Terminals * float64(1+r.IntN(15)) / 15
+				curvature[i] = g.LeafGroups[i].Terminals * float64(1+r.IntN(15)) / 15
 			}
 		}
 		for p := range right {
 			right[p] = r.NormFloat64()
 		}
 		ways := map[string]func(s *equations, w []float64){
-			"factorisation": func(s *equations, w []float64) { s.factorise(stiff, right, w) },
+			"factorisation": func(s *equations, w []float64) { s.factorise(curvature, right, w) },
 			"conjugate gradients": func(s *equations, w []float64) {
-				if !s.iterate(stiff, right, w, conjugateSteps) {
+				if !s.iterate(curvature, right, w, conjugateSteps) {
 					t.Errorf("seed %d: conjugate gradients fail", seed)
 				}
 			},
 			"too few steps": func(s *equations, w []float64) {
 				worth := g.steps
 				g.steps = fewSteps
-				s.solve(stiff, right, w)
+				s.solve(curvature, right, w)
 				g.steps = worth
 			},
-			"what is chosen": func(s *equations, w []float64) { s.solve(stiff, right, w) },
+			"what is chosen": func(s *equations, w []float64) { s.solve(curvature, right, w) },
 		}
 		for name, solve := range ways {
 			w, back := make([]float64, nodes), make([]float64, nodes)
 			solve(newEquations(g, nodes), w)
-			g.mul(stiff, w, back)
+			g.mul(curvature, w, back)
 			size := 1.0
 			for _, v := range w {
 				size = max(size, math.Abs(v))
@@ -278,13 +279,13 @@ func TestGraphMeans(t *testing.T) {
 	for seed := range uint64(100) {
 		s := randomNet(seed, 0.1)
 		s.beta = 0
-		whole := zeros(len(s.fanOf), s.width)
+		whole := zeros(len(s.leafGroupOf), s.width)
 		s.in = nil
-		for n, fan := range s.fanOf {
-			c := Contribution{Parent: int32(fan)}
+		for n, group := range s.leafGroupOf {
+			c := coupling.Contribution{Parent: int32(group)}
 			for f := range s.width {
-				whole[n][f] = s.mean(s.forest.Graph.Fans[fan], f) + s.v[n][f]
-				c.Feature, c.Sum, c.Stiff = append(c.Feature, uint32(f)), append(c.Sum, whole[n][f]), append(c.Stiff, 0)
+				whole[n][f] = s.mean(s.forest.Graph.LeafGroups[group], f) + s.v[n][f]
+				c.Feature, c.Sum, c.Curvature = append(c.Feature, uint32(f)), append(c.Sum, whole[n][f]), append(c.Curvature, 0)
 			}
 			s.in = append(s.in, c)
 		}
@@ -299,7 +300,7 @@ func TestGraphMeans(t *testing.T) {
 							sum -= l[p][q] * float64(s.x[q][f])
 						}
 					}
-					for k := range s.fanOf {
+					for k := range s.leafGroupOf {
 						sum -= l[p][n+k] * whole[k][f]
 					}
 					want := sum / l[p][p]
@@ -342,22 +343,22 @@ func TestMinimumDegree(t *testing.T) {
 func TestSmoothCertificate(t *testing.T) {
 	for seed := range uint64(60) {
 		s := randomNet(seed, 0.2)
-		fans := int32(len(s.forest.Graph.Fans))
-		s.checkSmooth(t, seed, fans, func(in []Contribution) Sums {
-			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Degrees: true, Smooth: true}
+		parents := int32(len(s.forest.Graph.LeafGroups))
+		s.checkSmooth(t, seed, parents, func(in []coupling.Contribution) Sums {
+			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Unit: 1.0 / coupling.Unit, Smooth: true}
 			_, sums := task.Run(in, overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
 			return sums
 		})
 		d := randomSystem(seed, 7, 6)
 		v, sums := d.run(Support, 0, d.width, true)
-		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Degrees: true, Smooth: true}
-		var in []Contribution
+		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Unit: 1.0 / coupling.Unit, Smooth: true}
+		var in []coupling.Contribution
 		for _, c := range part(d.in, 0, task.Hi) {
 			g := c
 			g.Parent += int32(len(d.forest.Parent))
-			c.Stiff = slices.Clone(c.Stiff)
-			for k := range c.Stiff {
-				c.Stiff[k] *= StiffUnit
+			c.Curvature = slices.Clone(c.Curvature)
+			for k := range c.Curvature {
+				c.Curvature[k] *= coupling.Unit
 			}
 			in = append(in, c, g)
 		}
@@ -391,12 +392,12 @@ func TestSmoothCertificate(t *testing.T) {
 
 // checkSmooth holds P - D of a graph against the dense gradient in the inverse of the
 // system that the terminals are eliminated from.
-func (s *netSystem) checkSmooth(t *testing.T, seed uint64, fans int32, run func([]Contribution) Sums) {
+func (s *netSystem) checkSmooth(t *testing.T, seed uint64, parents int32, run func([]coupling.Contribution) Sums) {
 	t.Helper()
-	var in []Contribution
+	var in []coupling.Contribution
 	for _, c := range s.in {
 		g := c
-		g.Parent += fans
+		g.Parent += parents
 		in = append(in, c, g)
 	}
 	sums := run(in)
@@ -408,8 +409,8 @@ func (s *netSystem) checkSmooth(t *testing.T, seed uint64, fans int32, run func(
 		for p := range n {
 			w[p] = s.y(p, f)
 		}
-		for k, fan := range s.fanOf {
-			g, sum := s.forest.Graph.Fans[fan], 0.0
+		for k, group := range s.leafGroupOf {
+			g, sum := s.forest.Graph.LeafGroups[group], 0.0
 			for _, p := range g.Nodes {
 				sum += s.y(int(p), f)
 			}
@@ -421,8 +422,8 @@ func (s *netSystem) checkSmooth(t *testing.T, seed uint64, fans int32, run func(
 				r[i] += l[i][j] * w[j]
 			}
 		}
-		for k, fan := range s.fanOf {
-			r[n+k] -= s.forest.Graph.Fans[fan].Pull * s.v[k][f]
+		for k, group := range s.leafGroupOf {
+			r[n+k] -= s.forest.Graph.LeafGroups[group].Pull * s.v[k][f]
 		}
 		for i, x := range eliminate(s.laplacian(), slices.Clone(r)) {
 			want += x * r[i] / 2

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"taxon/internal/coupling"
 )
 
 // Rule says how the internals move.
 type Rule uint8
 
 const (
-	Support Rule = iota // support-aware exact solve
-	Family              // exact solve, all terminals of a node stiff where anything below it has support
-	Full                // plain exact solve
+	Support Rule = iota // exact solve with the curvature on the support
+	Family              // exact solve, all terminals of a node curvature where anything below it has support
+	Full                // exact solve with the full curvature of all terminals
 	Mean                // parent mean over one independent set
 	Jacobi              // damped mean of all nodes at once
 	None                // no move: certificate only
@@ -29,15 +31,6 @@ func ParseRule(name string) (Rule, error) {
 	return 0, fmt.Errorf("unknown reduce rule %q", name)
 }
 
-// Contribution is one block's part for one parent: on Feature (ascending, within the
-// range) the sum of its terminals' v_n and the number of them that are stiff there.
-type Contribution struct {
-	Parent  int32 // internal node; graph: fan
-	Feature []uint32
-	Sum     []float64
-	Stiff   []uint8
-}
-
 // Task is one update over the features [Lo, Hi).
 type Task struct {
 	Forest  *Forest
@@ -47,14 +40,10 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
-	Degrees bool // stiffness comes in StiffUnits
-	Smooth  bool // the certificate is that of a smooth loss: see certify
-	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
+	Unit    float64 // what a unit of the contributions' curvature counts; 0: 1, a terminal
+	Smooth  bool    // the certificate is that of a smooth loss: see certify
+	Whole   bool    // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
 }
-
-// StiffUnit is what one terminal that is wholly stiff counts in the contributions of
-// losses whose terminals are stiff by degrees: all but the hinge.
-const StiffUnit = 15
 
 // Sums are the range's shares of the joint figures.
 type Sums struct {
@@ -67,7 +56,7 @@ type Sums struct {
 
 // Run updates the internals from the blocks' contributions, which must come in one
 // fixed order: equal parents are added up in it. in is reordered by parent.
-func (t Task) Run(in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
+func (t Task) Run(in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	return new(Scratch).Run(t, in, x, prev)
 }
 
@@ -84,15 +73,13 @@ type Scratch struct {
 }
 
 // Run is Task.Run with memory to reuse.
-func (s *Scratch) Run(t Task, in []Contribution, x, prev *Vectors) (*Vectors, Sums) {
-	slices.SortStableFunc(in, func(a, b Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
+func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
+	slices.SortStableFunc(in, func(a, b coupling.Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
 	nodes := len(t.Forest.Parent)
-	r := &run{Scratch: s, Task: t, unit: 1, prev: &s.prev}
-	if t.Degrees {
-		r.unit = 1.0 / StiffUnit
-	}
+	t.Unit = cmp.Or(t.Unit, 1)
+	r := &run{Scratch: s, Task: t, prev: &s.prev}
 	if t.Smooth {
-		var gradients []Contribution
+		var gradients []coupling.Contribution
 		in, gradients = t.split(in)
 		r.grad = &s.grad
 		s.gather(r.grad, gradients, t.Lo, t.Hi)
@@ -112,7 +99,7 @@ func (s *Scratch) Run(t Task, in []Contribution, x, prev *Vectors) (*Vectors, Su
 	s.at = resize(s.at, nodes)
 	s.col.reset(nodes)
 	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
-	r.rigid = t.Rule == Full || t.Rule == Family
+	r.full = t.Rule == Full || t.Rule == Family
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)
 	}
@@ -121,10 +108,10 @@ func (s *Scratch) Run(t Task, in []Contribution, x, prev *Vectors) (*Vectors, Su
 
 // split parts the contributions of a smooth loss: those of v and, under the parents'
 // numbers and as many more, those of G, that a priced block sends for the certificate.
-func (t Task) split(in []Contribution) (v, g []Contribution) {
+func (t Task) split(in []coupling.Contribution) (v, g []coupling.Contribution) {
 	parents := int32(len(t.Forest.Parent))
 	if t.Forest.Graph != nil {
-		parents = int32(len(t.Forest.Graph.Fans))
+		parents = int32(len(t.Forest.Graph.LeafGroups))
 	}
 	for _, c := range in {
 		if c.Parent >= parents {
@@ -144,9 +131,8 @@ type run struct {
 	prev  *columns // may be x's
 	grad  *inputs  // smooth losses: G; nil: not sent
 	sums  Sums
-	unit  float64 // what a contribution's unit of stiffness counts
-	dense bool    // columns hold all nodes
-	rigid bool    // all terminals are stiff
+	dense bool // columns hold all nodes
+	full  bool // all terminals have full curvature
 }
 
 // column solves feature lo+f.

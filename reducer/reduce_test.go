@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"taxon/internal/coupling"
 )
 
 // moving are the rules that give new vectors.
@@ -170,7 +172,7 @@ func TestRestartSum(t *testing.T) {
 			next, y := expand(s.forest, v, s.width), s.y()
 			want, moved, scale := 0.0, 0.0, 1e-300
 			for f := range s.width {
-				m, k := s.edges(), s.stiffness(rule, f)
+				m, k := s.edges(), s.curvatures(rule, f)
 				for p := range m {
 					for q := range m {
 						back := float64(y[q][f]) - float64(next[q][f])
@@ -253,10 +255,10 @@ func TestCanonical(t *testing.T) {
 // are added up in the order given.
 func TestContributionOrder(t *testing.T) {
 	f := &Forest{Parent: []int32{-1, 0, 0}, Terminals: []int32{3, 1, 1}, Children: []int32{2, 0, 0}, Set: []int32{0, 1, 1}}
-	one := func(p int32, v float64) Contribution {
-		return Contribution{Parent: p, Feature: []uint32{0}, Sum: []float64{v}, Stiff: []uint8{1}}
+	one := func(p int32, v float64) coupling.Contribution {
+		return coupling.Contribution{Parent: p, Feature: []uint32{0}, Sum: []float64{v}, Curvature: []uint8{1}}
 	}
-	run := func(in ...Contribution) Sums {
+	run := func(in ...coupling.Contribution) Sums {
 		_, s := Task{Forest: f, Hi: 1, Rule: Support, Certify: true}.Run(in, Zero(3), Zero(3))
 		return s
 	}
@@ -268,7 +270,7 @@ func TestContributionOrder(t *testing.T) {
 	if got := run(one(0, 1e17), one(0, -1e17), one(0, 1), one(1, 2), one(2, 3)); got == want {
 		t.Error("equal parents are not added up in the order given")
 	}
-	var many []Contribution // enough for a sort that is not stable to show
+	var many []coupling.Contribution // enough for a sort that is not stable to show
 	sum := 0.0
 	for k := range 300 {
 		v := math.Ldexp(1, k*37%90) * float64(k%2*2-1)

@@ -9,8 +9,8 @@ package reducer
 // are at least their edges, so it is stable; cost O(nodes).
 func (c *column) solve() {
 	for i := range c.node {
-		c.diag[i] = c.edge[i] + c.stiff[i]
-		c.w[i] = float64(c.stiff[i]*float64(c.y[i])) + c.v[i]
+		c.diag[i] = c.edge[i] + c.curvature[i]
+		c.w[i] = float64(c.curvature[i]*float64(c.y[i])) + c.v[i]
 	}
 	for i := len(c.node) - 1; i >= 0; i-- {
 		c.diag[i] = 1 / c.diag[i]

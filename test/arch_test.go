@@ -31,9 +31,10 @@ var imports = map[string][]string{
 		"internal/train", "internal/tune", "internal/yarn", "mapper", "proto/taxon/v1", "worker/program"},
 
 	"proto/taxon/v1": {},
-	"mapper":         {"internal/sparse"},
-	"reducer":        {"internal/sparse"},
+	"mapper":         {"internal/coupling", "internal/sparse"},
+	"reducer":        {"internal/coupling", "internal/sparse"},
 
+	"internal/coupling": {},
 	"internal/sparse":   {},
 	"internal/exit":     {},
 	"internal/human":    {},
@@ -92,7 +93,7 @@ var imports = map[string][]string{
 	"worker/codec":            {"internal/sparse"},
 	"worker/program":          {"coordinator/method", "internal/dataset", "internal/taxonomy", "proto/taxon/v1", "store", "worker/codec"},
 	"worker/program/registry": {"worker/program", "worker/program/mlr", "worker/program/recursive", "worker/program/td"},
-	"worker/program/recursive": {"coordinator/method", "coordinator/method/recursive", "internal/dataset", "internal/jobspec", "internal/taxonomy",
+	"worker/program/recursive": {"coordinator/method", "coordinator/method/recursive", "internal/coupling", "internal/dataset", "internal/jobspec", "internal/taxonomy",
 		"mapper", "proto/taxon/v1", "reducer", "store", "worker/codec", "worker/program"},
 	"worker/program/mlr": {"coordinator/method", "coordinator/method/mlr", "internal/dataset", "internal/sparse", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"taxon/coordinator/method/recursive"
+	"taxon/internal/coupling"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
@@ -28,7 +29,7 @@ type Replay struct {
 	tree     *taxonomy.Tree
 	forest   *reducer.Forest
 	internal []int32 // tree node -> internal node; -1: terminal
-	solver   *mapper.Solver
+	problem  *mapper.Problem
 	features int
 
 	blocks []solved                           // last committed, by block
@@ -42,7 +43,7 @@ type Replay struct {
 type solved struct {
 	at    taxonv1.Place
 	state *mapper.State
-	in    []reducer.Contribution
+	in    []coupling.Contribution
 }
 
 // made is what a task leaves, to be committed behind its step.
@@ -68,8 +69,8 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 		return nil, err
 	}
 	r := &Replay{plan: plan, set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
-	r.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
-	if r.solver.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
+	r.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
+	if r.problem.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, err
 	}
 	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
@@ -236,7 +237,7 @@ func (r *Replay) vectors(l *taxonv1.Lease, back uint32) ([]*reducer.Vectors, err
 }
 
 // contributions cuts the blocks' contributions down to [lo, hi), without copying.
-func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []reducer.Contribution, err error) {
+func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []coupling.Contribution, err error) {
 	for b, at := range reads(l, recursive.V, 0) {
 		if at != r.blocks[b].at {
 			return nil, fmt.Errorf("block %d was solved by %+v, not %+v", b, r.blocks[b].at, at)
@@ -245,7 +246,7 @@ func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []reducer.Co
 			from := sort.Search(len(c.Feature), func(i int) bool { return c.Feature[i] >= lo })
 			to := from + sort.Search(len(c.Feature)-from, func(i int) bool { return c.Feature[from+i] >= hi })
 			if from < to {
-				in = append(in, reducer.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to], Stiff: c.Stiff[from:to]})
+				in = append(in, coupling.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to], Curvature: c.Curvature[from:to]})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/recursive"
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -15,14 +16,14 @@ import (
 // bench is the memory that one goroutine works with.
 type bench struct {
 	*Replay
-	scratch *mapper.Scratch
+	solver  mapper.Solver
 	walk    reducer.Walk
 	mean    [mapper.Lanes][]float32
 	reducer reducer.Scratch
 }
 
 func (r *Replay) newBench() *bench {
-	return &bench{Replay: r, scratch: r.solver.NewScratch()}
+	return &bench{Replay: r, solver: r.problem.NewSolver()}
 }
 
 // run does one task and compares its sums with the recorded ones.
@@ -66,10 +67,10 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *recursive.Map, s
 	if err != nil {
 		return solved{}, err
 	}
-	r, err := b.solver.SolveBlock(ctx, b.scratch, block, b.blocks[l.GetItem()].state, mapper.Options{
+	r, err := b.solver.Solve(ctx, block, b.blocks[l.GetItem()].state, mapper.Options{
 		Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, InnerShare: m.InnerShare,
 		Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: l.GetSeed(),
-		Stiffness: true,
+		Curvature: true,
 	})
 	if err != nil {
 		return solved{}, err
@@ -81,7 +82,7 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *recursive.Map, s
 				c.Sum[i] = float64(float32(v))
 			}
 		}
-		out.in = append(out.in, reducer.Contribution{Parent: parents[c.Slot], Feature: c.Feature, Sum: c.Sum, Stiff: c.Stiff})
+		out.in = append(out.in, coupling.Contribution{Parent: parents[c.Parent], Feature: c.Feature, Sum: c.Sum, Curvature: c.Curvature})
 	}
 	copy(sums, method.Sums{
 		recursive.SumPrimal: r.Sums.Primal, recursive.SumDual: r.Sums.Dual, recursive.SumInnerGap: r.Sums.InnerGap,
@@ -99,7 +100,7 @@ func (b *bench) emit(l *taxonv1.Lease, beta float64) ([]mapper.Override, error) 
 	if st == nil {
 		st = &mapper.State{}
 	}
-	return b.solver.Weights(b.scratch, block, st), nil
+	return b.solver.Weights(block, st), nil
 }
 
 // block lays out the lanes, slots in order of their first lane.
@@ -155,10 +156,14 @@ func (b *bench) reduce(l *taxonv1.Lease, r *recursive.Reduce, sums method.Sums) 
 	if err != nil {
 		return nil, err
 	}
+	unit := 1.0
+	if b.problem.Loss != mapper.Hinge {
+		unit /= coupling.Unit
+	}
 	t := reducer.Task{
 		Forest: b.forest, Lo: b.plan.RangeBegin[l.GetItem()], Hi: b.plan.RangeBegin[l.GetItem()+1], Rule: rule,
 		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
-		Degrees: b.solver.Loss != mapper.Hinge,
+		Unit: unit,
 	}
 	in, err := b.contributions(l, t.Lo, t.Hi)
 	if err != nil {

@@ -120,7 +120,7 @@ func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 }
 
 const (
-	denseBelow = 1024 // columns: half-full rows of fewer are laid out lane by lane (mapper/dense.go),
+	denseBelow = 1024 // columns: half-full rows of fewer are laid out lane by lane (mapper/lanes.go),
 	denseLanes = 4    // so many lanes of each at most, in lines of 16 features
 	denseLane  = 32   // its dual, bound, place and number
 )

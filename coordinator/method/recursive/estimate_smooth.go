@@ -17,7 +17,7 @@ const (
 	smoothSent    = 2 * 7          // v and G: index, stiffness, float32
 	smoothWeights = 6              // index and float32 of a terminal's weights
 	smoothDecoded = 3 * 8          // x, x_prev and the one that takes their place
-	smoothTiles   = 7 * 64         // a feature of a slot: see mapper.logit
+	smoothTiles   = 7 * 64         // a feature of a slot: see mapper.logisticSolver
 	smoothRows    = 4 * 64         // a row of a slot
 	smoothResult  = 3 * 64         // a feature: the new v while it grows, and coded
 	smoothSend    = 2*13*5/4 + 12  // a feature and parent of a block: v and G as they grow, and coded

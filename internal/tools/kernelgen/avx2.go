@@ -66,10 +66,10 @@ func visit256(c *build.Context, squared, narrow bool) {
 		doc = name + " is visitRows[float32] in AVX2, with four lanes a line of the tile."
 	}
 	arg := begin(c, name, doc)
-	order, n, rows := load(c, arg, sweepOrder), load(c, arg, sweepN), load(c, arg, sweepRows)
-	w, dual := load(c, arg, sweepW), load(c, arg, sweepDual)
+	order, n, rows := load(c, arg, visitOrder), load(c, arg, visitN), load(c, arg, visitRows)
+	w, dual := load(c, arg, visitW), load(c, arg, visitDual)
 	vec := func(v, p int) operand.Mem {
-		return operand.Mem{Base: arg, Disp: sweepBias + v*64 + p*g.width}
+		return operand.Mem{Base: arg, Disp: visitBias + v*64 + p*g.width}
 	}
 	g.TESTQ(n, n)
 	g.JLE(operand.LabelRef("end"))
@@ -82,14 +82,14 @@ func visit256(c *build.Context, squared, narrow bool) {
 	g.SHLQ(operand.U8(5), k)
 	g.LEAQ(operand.Mem{Base: rows, Index: k, Scale: 1}, r)
 	g.MOVWLZX(operand.Mem{Base: r, Disp: rowActive}, mask.As32())
-	g.ANDQ(operand.Mem{Base: arg, Disp: sweepRunning}, mask)
+	g.ANDQ(operand.Mem{Base: arg, Disp: visitRunning}, mask)
 	g.JZ(operand.LabelRef("next"))
 	idx, val, len := g.row(r)
 	ahead := g.prefetch(order, n, rows, dual, idx, len)
 	g.count(mask, len, arg)
 	b := tile.reg()
 	g.VMOVUPS(vec(bias, 0), b)
-	last := load(c, arg, sweepLast)
+	last := load(c, arg, visitLast)
 	acc := tile.start([]operand.Op{operand.Mem{Base: last}, operand.Mem{Base: last, Disp: 32}}, b)
 	tile.dot("", acc, idx, val, len, w, ahead)
 	score := acc[0]
@@ -110,7 +110,7 @@ func visit256(c *build.Context, squared, narrow bool) {
 	g.RET()
 }
 
-// settle is sweep.step; it goes to the next row if no lane moves, and else returns by how much
+// settle is visitArgs.step; it goes to the next row if no lane moves, and else returns by how much
 // they do.
 func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v, p int) operand.Mem, squared bool) (delta []reg.VecVirtual) {
 	pos, drop, moving := g.GP64(), g.GP64(), g.GP64()
@@ -233,7 +233,7 @@ func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v,
 func (g isa) follow(delta []reg.VecVirtual, r reg.Register, vec func(v, p int) operand.Mem) {
 	idx, val, len := g.row(r)
 	arg := vec(0, 0).Base
-	last, w := load(g.Context, arg, sweepLast), load(g.Context, arg, sweepW)
+	last, w := load(g.Context, arg, visitLast), load(g.Context, arg, visitW)
 	for p := range delta {
 		t := g.reg()
 		line := operand.Mem{Base: last, Disp: g.width * p}

@@ -41,14 +41,14 @@ func visit512(c *build.Context, size int, squared bool) {
 	name := map[bool]string{false: "Hinge", true: "Squared"}[squared]
 	arg := begin(c, fmt.Sprintf("visit%s%d512", name, 8*size),
 		fmt.Sprintf("visit%s%d512 is visitRows[float%d] in AVX-512.", name, 8*size, 8*size))
-	order, n, rows := load(c, arg, sweepOrder), load(c, arg, sweepN), load(c, arg, sweepRows)
-	w, dual := load(c, arg, sweepW), load(c, arg, sweepDual)
+	order, n, rows := load(c, arg, visitOrder), load(c, arg, visitN), load(c, arg, visitRows)
+	w, dual := load(c, arg, visitW), load(c, arg, visitDual)
 	vec := func(v, p int) operand.Mem {
-		return operand.Mem{Base: arg, Disp: sweepBias + v*lanes*size + p*g.width}
+		return operand.Mem{Base: arg, Disp: visitBias + v*lanes*size + p*g.width}
 	}
 	biasLine, biasValue := g.vec(), g.ZMM()
 	{
-		last := load(c, arg, sweepLast)
+		last := load(c, arg, visitLast)
 		for p := range biasLine {
 			g.mov(operand.Mem{Base: last, Disp: p * g.width}, biasLine[p])
 		}
@@ -90,7 +90,7 @@ func visit512(c *build.Context, size int, squared bool) {
 	g.LEAQ(operand.Mem{Base: rows, Index: k, Scale: 1}, r)
 	mask := g.GP64()
 	g.MOVWLZX(operand.Mem{Base: r, Disp: rowActive}, mask.As32())
-	g.ANDQ(operand.Mem{Base: arg, Disp: sweepRunning}, mask)
+	g.ANDQ(operand.Mem{Base: arg, Disp: visitRunning}, mask)
 	g.JZ(operand.LabelRef("next"))
 
 	// what the coming rows need
@@ -221,7 +221,7 @@ func visit512(c *build.Context, size int, squared bool) {
 	g.DECQ(n)
 	g.JNZ(operand.LabelRef("row"))
 	g.Label("end")
-	last := load(c, arg, sweepLast)
+	last := load(c, arg, visitLast)
 	for p := range biasLine {
 		g.mov(biasLine[p], operand.Mem{Base: last, Disp: p * g.width})
 	}
@@ -232,7 +232,7 @@ func visit512(c *build.Context, size int, squared bool) {
 // estimated adds the lanes of k of gap to the estimate, in float64.
 func (g isa) estimated(gap reg.VecVirtual, k reg.Register, arg reg.Register, p int) {
 	g.mov_z(gap, k, gap)
-	at := sweepBias + estimate*lanes*g.size
+	at := visitBias + estimate*lanes*g.size
 	if g.size == 8 {
 		m := operand.Mem{Base: arg, Disp: at + 64*p}
 		t := g.ZMM()

@@ -186,7 +186,7 @@ func (g isa) count(mask reg.GPVirtual, n reg.GPVirtual, arg reg.Register) {
 	g.POPCNTL(mask.As32(), count.As32())
 	g.LEAQ(operand.Mem{Base: n, Disp: 1}, touched)
 	g.IMULQ(count, touched)
-	g.ADDQ(touched, operand.Mem{Base: arg, Disp: sweepVisits})
+	g.ADDQ(touched, operand.Mem{Base: arg, Disp: visitVisits})
 }
 
 // How many rows ahead their record and duals, their entries, and their tile lines are

@@ -23,20 +23,20 @@ const (
 	rowPos    = 30
 )
 
-// Fields of mapper's sweep; vectors of lanes follow from sweepBias on, in this order.
+// Fields of mapper's visitArgs; vectors of lanes follow from visitBias on, in this order.
 const (
-	sweepOrder   = 0
-	sweepN       = 8
-	sweepRows    = 16
-	sweepDual    = 24
-	sweepW       = 32
-	sweepLast    = 40
-	sweepRunning = 48
-	sweepVisits  = 56
-	sweepBias    = 128
+	visitOrder   = 0
+	visitN       = 8
+	visitRows    = 16
+	visitDual    = 24
+	visitW       = 32
+	visitLast    = 40
+	visitRunning = 48
+	visitVisits  = 56
+	visitBias    = 128
 )
 
-// vectors of a sweep, behind sweepBias.
+// vectors of a sweep, behind visitBias.
 const (
 	bias = iota
 	upper
@@ -50,7 +50,7 @@ const (
 	estimate
 )
 
-// Fields of mapper's scoring.
+// Fields of mapper's scoreArgs.
 const (
 	scoreBegin   = 0
 	scoreN       = 8
@@ -65,7 +65,7 @@ const (
 	scoreFloor   = 192
 )
 
-// Fields of mapper's adding.
+// Fields of mapper's addArgs.
 const (
 	addBegin = 0
 	addN     = 8
@@ -77,7 +77,7 @@ const (
 	addBias  = 128
 )
 
-// Fields of mapper's exacting.
+// Fields of mapper's exactArgs.
 const (
 	exactIdx  = 0
 	exactVal  = 8
@@ -88,20 +88,20 @@ const (
 	exactOut  = 64
 )
 
-// Fields of mapper's gathering and, by the same names, of starting.
+// Fields of mapper's gatherArgs and, by the same names, of startArgs.
 const (
-	gatherRows  = 0
-	gatherN     = 8
-	gatherLive  = 16
-	gatherDual  = 24
-	gatherV     = 32
-	gatherLast  = 40
-	gatherStiff = 48
-	gatherBias  = 56
-	startBias   = 48
+	gatherRows    = 0
+	gatherN       = 8
+	gatherLive    = 16
+	gatherDual    = 24
+	gatherV       = 32
+	gatherLast    = 40
+	gatherSupport = 48
+	gatherBias    = 56
+	startBias     = 48
 )
 
-// Fields of mapper's spreading.
+// Fields of mapper's spreadArgs.
 const (
 	spreadW    = 0
 	spreadY    = 8
@@ -110,25 +110,25 @@ const (
 	spreadAt   = 32
 )
 
-// Fields of mapper's denseSweep; vectors of lanes follow from denseUpper on, in the order below.
+// Fields of mapper's laneArgs; vectors of lanes follow from laneUpper on, in the order below.
 const (
-	denseOrder = 0
-	denseN     = 8
-	denseKept  = 16
-	denseLeft  = 24
-	denseX     = 32
-	denseLines = 40
-	denseRows  = 48
-	denseW     = 56
-	denseUpper = 64
+	laneOrder = 0
+	laneN     = 8
+	laneKept  = 16
+	laneLeft  = 24
+	laneX     = 32
+	laneLines = 40
+	laneRows  = 48
+	laneW     = 56
+	laneUpper = 64
 )
 
 const (
-	denseUpperOf = iota
-	denseLowerOf
-	denseNewUpper
-	denseNewLower
-	denseEstimate
+	laneUpperOf = iota
+	laneLowerOf
+	laneNewUpper
+	laneNewLower
+	laneEstimate
 )
 
 // load reads a 64-bit field of the argument.

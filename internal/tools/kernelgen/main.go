@@ -4,7 +4,7 @@
 //	go -C internal/tools/kernelgen run . -out ../../../mapper/kernel_amd64.s
 //
 // With -check it writes nothing and fails if the file would change. What the kernels do
-// is told by their twins in Go: mapper/sweep.go and mapper/score.go.
+// is told by their twins in Go: mapper/visit.go, mapper/loops.go and mapper/lanes.go.
 package main
 
 import (

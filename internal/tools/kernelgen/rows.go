@@ -218,7 +218,7 @@ func gatherDuals(g isa) {
 	arg := g.open("gather", "gatherRows")
 	r, n := load(g.Context, arg, gatherRows), load(g.Context, arg, gatherN)
 	lives, dual := load(g.Context, arg, gatherLive), load(g.Context, arg, gatherDual)
-	v, last, stiff := load(g.Context, arg, gatherV), load(g.Context, arg, gatherLast), load(g.Context, arg, gatherStiff)
+	v, last, support := load(g.Context, arg, gatherV), load(g.Context, arg, gatherLast), load(g.Context, arg, gatherSupport)
 	g.size = 8
 	b, sign := g.reg(), g.reg()
 	g.VBROADCASTSD(operand.Mem{Base: arg, Disp: gatherBias}, b)
@@ -271,7 +271,7 @@ func gatherDuals(g isa) {
 		g.ADDL(f.As32(), f.As32()) // without the sign
 		g.JZ(operand.LabelRef(label + "zero"))
 		g.MOVL(operand.Mem{Base: idx}, f.As32())
-		g.ORW(live.As16(), operand.Mem{Base: stiff, Index: f, Scale: 2})
+		g.ORW(live.As16(), operand.Mem{Base: support, Index: f, Scale: 2})
 		g.SHLQ(operand.U8(7), f)
 		if g.width == 64 {
 			g.VCVTPS2PD_BCST(operand.Mem{Base: val}, x)

@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	"taxon/reducer"
 	"taxon/worker/codec"
@@ -79,16 +80,15 @@ func TestStateRoundTrip(t *testing.T) {
 }
 
 // drawContributions draws a block's parts for parents of `nodes` internals.
-func drawContributions(t *rapid.T, nodes int, width uint32) (cs []mapper.Contribution, parent []int32) {
-	for slot := range rapid.IntRange(0, 5).Draw(t, "slots") {
-		c := mapper.Contribution{Slot: slot, Feature: ascendingGen(t, 30, 0, width, "features")}
+func drawContributions(t *rapid.T, nodes int, width uint32) (cs []coupling.Contribution) {
+	for range rapid.IntRange(0, 5).Draw(t, "slots") {
+		c := coupling.Contribution{Parent: int32(rapid.IntRange(0, nodes-1).Draw(t, "parent")), Feature: ascendingGen(t, 30, 0, width, "features")}
 		n := len(c.Feature)
 		c.Sum = rapid.SliceOfN(rapid.Float64Range(-1e30, 1e30), n, n).Draw(t, "sum")
-		c.Stiff = rapid.SliceOfN(rapid.Uint8Range(1, 16), n, n).Draw(t, "stiff")
+		c.Curvature = rapid.SliceOfN(rapid.Uint8Range(1, 16), n, n).Draw(t, "curvature")
 		cs = append(cs, c)
-		parent = append(parent, int32(rapid.IntRange(0, nodes-1).Draw(t, "parent")))
 	}
-	return cs, parent
+	return cs
 }
 
 // drawRanges cuts [0, width) at random places; empty ranges are allowed.
@@ -104,23 +104,23 @@ func TestContributionsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const nodes = 300
 		width := uint32(rapid.SampledFrom([]int{1, 50, 5000}).Draw(t, "width"))
-		cs, parent := drawContributions(t, nodes, width)
+		cs := drawContributions(t, nodes, width)
 		ranges := drawRanges(t, width)
 		exact := rapid.Bool().Draw(t, "exact")
-		joined := make([]reducer.Contribution, len(cs))
-		for r, data := range encodeParts(cutContributions(cs, parent, ranges), ranges, exact) {
+		joined := make([]coupling.Contribution, len(cs))
+		for r, data := range encodeParts(cutContributions(cs, ranges), ranges, exact) {
 			got, err := decodeContributions(nil, data, ranges[r], ranges[r+1], nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
 			k := 0
 			for _, g := range got {
-				for parent[k] != g.Parent || !overlaps(cs[k].Feature, g.Feature[0]) {
+				for cs[k].Parent != g.Parent || !overlaps(cs[k].Feature, g.Feature[0]) {
 					k++
 				}
 				joined[k].Feature = append(joined[k].Feature, g.Feature...)
 				joined[k].Sum = append(joined[k].Sum, g.Sum...)
-				joined[k].Stiff = append(joined[k].Stiff, g.Stiff...)
+				joined[k].Curvature = append(joined[k].Curvature, g.Curvature...)
 				k++
 			}
 		}
@@ -131,7 +131,7 @@ func TestContributionsRoundTrip(t *testing.T) {
 					want[i] = float64(float32(v))
 				}
 			}
-			if !slices.Equal(joined[k].Feature, c.Feature) || !slices.Equal(joined[k].Sum, want) || !slices.Equal(joined[k].Stiff, c.Stiff) {
+			if !slices.Equal(joined[k].Feature, c.Feature) || !slices.Equal(joined[k].Sum, want) || !slices.Equal(joined[k].Curvature, c.Curvature) {
 				t.Fatalf("slot %d:\n%+v\n%+v", k, c, joined[k])
 			}
 		}
@@ -199,7 +199,7 @@ var decoders = map[string]func(b []byte) (again []byte, err error){
 		if err != nil {
 			return nil, err
 		}
-		return encodeParts([][]reducer.Contribution{cs}, []uint32{3}, true)[0], nil
+		return encodeParts([][]coupling.Contribution{cs}, []uint32{3}, true)[0], nil
 	},
 	"x": func(b []byte) ([]byte, error) {
 		v, err := decodeVectors(b, 4, 3, fuzzWidth)

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	"taxon/reducer"
 	"taxon/worker/codec"
@@ -31,13 +32,13 @@ func encodeState(s *mapper.State) []byte {
 	if wide { // duals of a precise solve
 		flags |= stateWide
 	}
-	nudged := s.Nudge != [mapper.Lanes]uint8{}
-	if nudged {
-		flags |= stateNudged
+	rounded := s.Rounding != [mapper.Lanes]uint8{}
+	if rounded {
+		flags |= stateRounded
 	}
 	e.Uvarint(flags)
-	if nudged {
-		e.B = append(e.B, s.Nudge[:]...)
+	if rounded {
+		e.B = append(e.B, s.Rounding[:]...)
 	}
 	e.Uvarint(len(s.Rows))
 	e.Ascending(s.Rows, 0)
@@ -52,9 +53,9 @@ func encodeState(s *mapper.State) []byte {
 
 // Flags of a state.
 const (
-	statePriced = 1 << iota // State.Priced
-	stateWide               // duals are float64
-	stateNudged             // State.Nudge follows
+	statePriced  = 1 << iota // State.Priced
+	stateWide                // duals are float64
+	stateRounded             // State.Rounding follows
 )
 
 // decodeState reads a state over the given number of rows.
@@ -66,14 +67,14 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	} else {
 		d.Format(formatState)
 	}
-	flags := d.Number(statePriced | stateWide | stateNudged)
+	flags := d.Number(statePriced | stateWide | stateRounded)
 	s := &mapper.State{Priced: flags&statePriced != 0}
 	width := 4
 	if flags&stateWide != 0 {
 		width = 8
 	}
-	if flags&stateNudged != 0 {
-		if copy(s.Nudge[:], d.Take(mapper.Lanes)) < mapper.Lanes || !s.ValidNudge() {
+	if flags&stateRounded != 0 {
+		if copy(s.Rounding[:], d.Take(mapper.Lanes)) < mapper.Lanes || !s.ValidRounding() {
 			d.Fail()
 		}
 	}
@@ -105,21 +106,20 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	return s, d.End("duals of a block")
 }
 
-// cutContributions cuts a block's contributions into feature ranges, without copying;
-// parent maps a slot to its internal node. A contribution that has nothing in a range is
-// left out of it.
-func cutContributions(cs []mapper.Contribution, parent []int32, ranges []uint32) [][]reducer.Contribution {
-	out := make([][]reducer.Contribution, len(ranges)-1)
+// cutContributions cuts a block's contributions into feature ranges, without copying. A
+// contribution that has nothing in a range is left out of it.
+func cutContributions(cs []coupling.Contribution, ranges []uint32) [][]coupling.Contribution {
+	out := make([][]coupling.Contribution, len(ranges)-1)
 	at := make([]int, len(cs))
-	all := make([]reducer.Contribution, 0, len(cs)*len(out))
+	all := make([]coupling.Contribution, 0, len(cs)*len(out))
 	for r := range out {
 		from := len(all)
 		for k, c := range cs {
 			lo := at[k]
 			hi := lo + lowerBound(c.Feature[lo:], ranges[r+1])
 			if at[k] = hi; hi > lo {
-				all = append(all, reducer.Contribution{
-					Parent: parent[c.Slot], Feature: c.Feature[lo:hi], Sum: c.Sum[lo:hi], Stiff: c.Stiff[lo:hi],
+				all = append(all, coupling.Contribution{
+					Parent: c.Parent, Feature: c.Feature[lo:hi], Sum: c.Sum[lo:hi], Curvature: c.Curvature[lo:hi],
 				})
 			}
 		}
@@ -136,7 +136,7 @@ func lowerBound(features []uint32, limit uint32) int {
 
 // encodeParts writes a block's contributions, cut into feature ranges, one value a range,
 // all in one piece of memory. Values are float64 when exact, else float32.
-func encodeParts(parts [][]reducer.Contribution, ranges []uint32, exact bool) [][]byte {
+func encodeParts(parts [][]coupling.Contribution, ranges []uint32, exact bool) [][]byte {
 	size := 0
 	for _, part := range parts {
 		size += contributionsSize(part, exact)
@@ -156,7 +156,7 @@ func encodeParts(parts [][]reducer.Contribution, ranges []uint32, exact bool) []
 
 // contributionsSize is about what the contributions take: most differences fit a byte or
 // two, and the store keeps the memory, so it is no more than that.
-func contributionsSize(cs []reducer.Contribution, exact bool) int {
+func contributionsSize(cs []coupling.Contribution, exact bool) int {
 	entries := 0
 	for _, c := range cs {
 		entries += len(c.Feature)
@@ -168,7 +168,7 @@ func contributionsSize(cs []reducer.Contribution, exact bool) int {
 }
 
 // appendContributions writes one range's part; the range begins at lo.
-func appendContributions(e *codec.Encoder, cs []reducer.Contribution, lo uint32, exact bool) {
+func appendContributions(e *codec.Encoder, cs []coupling.Contribution, lo uint32, exact bool) {
 	width := 0
 	if exact {
 		width = 1
@@ -180,7 +180,7 @@ func appendContributions(e *codec.Encoder, cs []reducer.Contribution, lo uint32,
 		e.Uvarint(int(c.Parent))
 		e.Uvarint(len(c.Feature))
 		e.Ascending(c.Feature, lo)
-		e.B = append(e.B, c.Stiff...)
+		e.B = append(e.B, c.Curvature...)
 		if exact {
 			e.F64(c.Sum)
 		} else {
@@ -191,7 +191,7 @@ func appendContributions(e *codec.Encoder, cs []reducer.Contribution, lo uint32,
 
 // decodeContributions reads one block's part of the feature range [lo, hi) over the
 // given number of internal nodes, appending to dst.
-func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, nodes int) ([]reducer.Contribution, error) {
+func decodeContributions(dst []coupling.Contribution, b []byte, lo, hi uint32, nodes int) ([]coupling.Contribution, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatContributions)
 	exact := d.Number(1) == 1
@@ -203,7 +203,7 @@ func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, no
 	most := len(d.B) / each
 	features, sums := make([]uint32, most), make([]float64, most) // of all, in one piece
 	for range n {
-		c := reducer.Contribution{Parent: int32(d.Number(nodes - 1))}
+		c := coupling.Contribution{Parent: int32(d.Number(nodes - 1))}
 		m := d.Count(each)
 		if d.Err != nil || m > len(features) {
 			d.Fail()
@@ -212,7 +212,7 @@ func decodeContributions(dst []reducer.Contribution, b []byte, lo, hi uint32, no
 		c.Feature, features = features[:m:m], features[m:]
 		c.Sum, sums = sums[:m:m], sums[m:]
 		d.Ascending(c.Feature, lo, hi)
-		c.Stiff = d.Take(m)
+		c.Curvature = d.Take(m)
 		if exact {
 			d.F64(c.Sum)
 		} else {

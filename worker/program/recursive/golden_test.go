@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	"taxon/reducer"
 )
@@ -21,20 +22,20 @@ func goldenState() *mapper.State {
 	}
 }
 
-// goldenPrecise has a dual that no float32 holds, and nudged weights.
+// goldenPrecise has a dual that no float32 holds, and rounded weights.
 func goldenPrecise() *mapper.State {
 	s := goldenState()
 	s.Dual[1] = 0.1
-	s.Nudge[0], s.Nudge[15] = 2, 1
+	s.Rounding[0], s.Rounding[15] = 2, 1
 	return s
 }
 
 // goldenContributions have an empty one among them, as version 1 wrote them at first.
-func goldenContributions() []reducer.Contribution {
-	return []reducer.Contribution{
-		{Parent: 7, Feature: []uint32{3, 200, 499}, Sum: []float64{1.5, -0.1, 2}, Stiff: []uint8{1, 16, 2}},
+func goldenContributions() []coupling.Contribution {
+	return []coupling.Contribution{
+		{Parent: 7, Feature: []uint32{3, 200, 499}, Sum: []float64{1.5, -0.1, 2}, Curvature: []uint8{1, 16, 2}},
 		{Parent: 8},
-		{Parent: 39, Feature: []uint32{4}, Sum: []float64{-7}, Stiff: []uint8{3}},
+		{Parent: 39, Feature: []uint32{4}, Sum: []float64{-7}, Curvature: []uint8{3}},
 	}
 }
 
@@ -48,8 +49,8 @@ func goldenValues() map[string][]byte {
 	return map[string][]byte{
 		"dual-v2":       encodeState(goldenState()),
 		"dual-wide-v2":  encodeState(goldenPrecise()),
-		"v-v1":          encodeParts([][]reducer.Contribution{cs}, []uint32{3}, false)[0],
-		"v-priced-v1":   encodeParts([][]reducer.Contribution{cs}, []uint32{3}, true)[0],
+		"v-v1":          encodeParts([][]coupling.Contribution{cs}, []uint32{3}, false)[0],
+		"v-priced-v1":   encodeParts([][]coupling.Contribution{cs}, []uint32{3}, true)[0],
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
 		"dual-fresh-v2": encodeState(&mapper.State{}),
 	}
@@ -95,7 +96,7 @@ func TestGolden(t *testing.T) {
 	}
 	for name, sum := range map[string]float64{"v-v1": float64(float32(-0.1)), "v-priced-v1": -0.1} {
 		cs, err := decodeContributions(nil, read(name), 3, 500, 40)
-		if err != nil || len(cs) != 2 || cs[0].Parent != 7 || cs[1].Parent != 39 || cs[0].Sum[1] != sum || cs[0].Stiff[1] != 16 || cs[1].Feature[0] != 4 {
+		if err != nil || len(cs) != 2 || cs[0].Parent != 7 || cs[1].Parent != 39 || cs[0].Sum[1] != sum || cs[0].Curvature[1] != 16 || cs[1].Feature[0] != 4 {
 			t.Errorf("%s: %+v, %v", name, cs, err)
 		}
 	}

@@ -4,20 +4,21 @@ import (
 	"cmp"
 	"slices"
 
+	"taxon/internal/coupling"
 	"taxon/internal/jobspec"
 	"taxon/mapper"
 	"taxon/reducer"
 )
 
-// graph is what a job on a graph has beside its forest: the fans (terminals with the
+// graph is what a job on a graph has beside its forest: the leaf groups (terminals with the
 // same neighbours) that stand where a tree's parents do.
 type graph struct {
 	*reducer.Graph
-	fanOf []int32 // node -> fan; -1: internal, or a terminal without edges
-	whole bool    // contributions carry whole vectors: see reducer.Task.Whole
+	leafGroupOf []int32 // node -> leaf group; -1: internal, or a terminal without edges
+	whole       bool    // contributions carry whole vectors: see reducer.Task.Whole
 }
 
-// numberGraph gives internals and fans their numbers, in node order.
+// numberGraph gives internals and leaf groups their numbers, in node order.
 func (j *job) numberGraph(sets []uint32) {
 	t, o := j.tree, j.options
 	f := &reducer.Forest{Graph: &reducer.Graph{Weight: jobspec.InternalWeight(o), Anchor: o.GetAnchor()}}
@@ -31,11 +32,11 @@ func (j *job) numberGraph(sets []uint32) {
 		}
 	}
 	f.Terminals, f.Children = make([]int32, len(f.Parent)), make([]int32, len(f.Parent))
-	j.graph = &graph{Graph: f.Graph, fanOf: make([]int32, t.Len()),
+	j.graph = &graph{Graph: f.Graph, leafGroupOf: make([]int32, t.Len()),
 		whole: o.GetSchedule() != jobspec.ScheduleTwoblock && o.GetSchedule() != ""}
 	var terminals []int32
 	for n, leaf := range t.Leaf {
-		j.graph.fanOf[n] = -1
+		j.graph.leafGroupOf[n] = -1
 		near := t.Adjacent.Of(int32(n))
 		if leaf && len(near) > 0 {
 			terminals = append(terminals, int32(n))
@@ -51,21 +52,21 @@ func (j *job) numberGraph(sets []uint32) {
 	})
 	for i, n := range terminals {
 		if i == 0 || !slices.Equal(t.Adjacent.Of(n), t.Adjacent.Of(terminals[i-1])) {
-			fan := reducer.Fan{Pull: jobspec.Pull(t, uint32(n), o.GetAnchor())}
+			group := reducer.LeafGroup{Pull: jobspec.Pull(t, uint32(n), o.GetAnchor())}
 			for _, m := range t.Adjacent.Of(n) {
-				fan.Nodes = append(fan.Nodes, j.internal[m])
+				group.Nodes = append(group.Nodes, j.internal[m])
 			}
-			f.Graph.Fans = append(f.Graph.Fans, fan)
+			f.Graph.LeafGroups = append(f.Graph.LeafGroups, group)
 		}
-		last := len(f.Graph.Fans) - 1
-		f.Graph.Fans[last].Terminals++
-		j.graph.fanOf[n] = int32(last)
+		last := len(f.Graph.LeafGroups) - 1
+		f.Graph.LeafGroups[last].Terminals++
+		j.graph.leafGroupOf[n] = int32(last)
 	}
 	f.Graph.Prepare(len(f.Parent))
 	j.forest = f
 }
 
-// groupGraph lists, for each block group, the internals beside its fans; those beside no
+// groupGraph lists, for each block group, the internals beside its leaf groups; those beside no
 // terminal go with the first group, so that every vector has a place.
 func (j *job) groupGraph() {
 	begin := j.plan.GroupBegin
@@ -76,8 +77,8 @@ func (j *job) groupGraph() {
 		for b := begin[g]; b < begin[g+1]; b++ {
 			j.groupOf[b] = g
 			for _, n := range j.terminals(b) {
-				if fan := j.graph.fanOf[n]; fan >= 0 {
-					for _, p := range j.graph.Fans[fan].Nodes {
+				if group := j.graph.leafGroupOf[n]; group >= 0 {
+					for _, p := range j.graph.LeafGroups[group].Nodes {
 						seen[p], placed[p] = true, true
 					}
 				}
@@ -107,21 +108,13 @@ func (j *job) pull(block uint32) float64 {
 	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.GetAnchor())
 }
 
-// solverOf is the block's solver: with K = C / pull.
-func (j *job) solverOf(block uint32) *mapper.Solver {
-	if s, ok := j.solvers[j.pull(block)]; ok {
-		return s
-	}
-	return j.solver
-}
-
-// fanMean is the dense m_n of a fan's terminals, one longer than the data has columns.
+// leafGroupMean is the dense m_n of a leaf group's terminals, one longer than the data has columns.
 // It notes in s what a pricing pass needs to add the edges up exactly.
-func (k *task) fanMean(s *scratch, slot int, fan int32) []float32 {
+func (k *task) leafGroupMean(s *scratch, slot int, group int32) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
 	}
-	f := &k.job.graph.Fans[fan]
+	f := &k.job.graph.LeafGroups[group]
 	sum := cleared64(s.sum, int(k.job.features))
 	s.sum = sum
 	squares := 0.0
@@ -150,7 +143,7 @@ func (k *task) fanMean(s *scratch, slot int, fan int32) []float32 {
 	return mean
 }
 
-// edgeSums are what the mapper's S/2 ||w - m||^2, m rounded, lacks of the edges of a fan's
+// edgeSums are what the mapper's S/2 ||w - m||^2, m rounded, lacks of the edges of a leaf group's
 // terminals and their anchor, 1/2 sum_j ||w - w_j||^2 + lambda0/2 ||w||^2: with
 // d = m - sum_j w_j / S it is, for each terminal at w = m + v,
 //
@@ -170,7 +163,7 @@ func cleared64(v []float64, n int) []float64 {
 
 // scale brings a block's sums from its subproblems' scale, K = C/S, to the whole
 // problem's, and completes the edges.
-func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []mapper.Contribution, pull float64) {
+func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []coupling.Contribution, pull float64) {
 	sums.Primal *= pull
 	sums.Dual *= pull
 	sums.InnerGap *= pull
@@ -194,8 +187,8 @@ func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []mapper
 }
 
 // wholeVectors turns contributions of v into those of w = m + v.
-func wholeVectors(cs []mapper.Contribution, b *mapper.Block, features uint32) []mapper.Contribution {
-	out := make([]mapper.Contribution, len(cs))
+func wholeVectors(cs []coupling.Contribution, b *mapper.Block, features uint32) []coupling.Contribution {
+	out := make([]coupling.Contribution, len(cs))
 	for slot, c := range cs {
 		lanes := 0.0
 		for _, s := range b.Slot {
@@ -203,16 +196,16 @@ func wholeVectors(cs []mapper.Contribution, b *mapper.Block, features uint32) []
 				lanes++
 			}
 		}
-		w, at := mapper.Contribution{Slot: c.Slot}, 0
+		w, at := coupling.Contribution{Parent: c.Parent}, 0
 		for f := range features {
-			sum, stiff, held := float64(lanes*float64(b.Mean[slot][f])), uint8(0), false
+			sum, curvature, held := float64(lanes*float64(b.Mean[slot][f])), uint8(0), false
 			if at < len(c.Feature) && c.Feature[at] == f {
 				sum += c.Sum[at]
-				stiff, held = c.Stiff[at], true
+				curvature, held = c.Curvature[at], true
 				at++
 			}
 			if held || sum != 0 {
-				w.Feature, w.Sum, w.Stiff = append(w.Feature, f), append(w.Sum, sum), append(w.Stiff, stiff)
+				w.Feature, w.Sum, w.Curvature = append(w.Feature, f), append(w.Sum, sum), append(w.Curvature, curvature)
 			}
 		}
 		out[slot] = w
@@ -220,7 +213,7 @@ func wholeVectors(cs []mapper.Contribution, b *mapper.Block, features uint32) []
 	return out
 }
 
-// wholeWeights turns overrides of the fans' means into those of zero, as models of graphs
+// wholeWeights turns overrides of the leaf groups' means into those of zero, as models of graphs
 // store them.
 func wholeWeights(os []mapper.Override, b *mapper.Block, features uint32) []mapper.Override {
 	out := make([]mapper.Override, len(os))

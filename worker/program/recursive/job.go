@@ -8,6 +8,7 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
+	"taxon/internal/coupling"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
@@ -31,10 +32,10 @@ type job struct {
 	set      *dataset.Set
 	tree     *taxonomy.Tree
 	options  *taxonv1.Options
-	solver   *mapper.Solver
-	total    float64                    // number of the instances, each counted by its weight
-	solvers  map[float64]*mapper.Solver // graph: by the terminals' pull
-	graph    *graph                     // nil: a tree
+	problem  *mapper.Problem
+	unit     float64 // of contributions' curvature
+	total    float64 // number of the instances, each counted by its weight
+	graph    *graph  // nil: a tree
 	forest   *reducer.Forest
 	internal []int32   // tree node -> internal node; -1: terminal
 	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
@@ -69,27 +70,23 @@ func open(p *program.Job) (*job, error) {
 	if bias > 0 {
 		j.features++
 	}
-	j.solver = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
-	j.solver.Weight = set.Weight
-	j.total = j.solver.Total()
-	if j.solver.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
+	j.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	j.problem.Weight = set.Weight
+	j.total = j.problem.Total()
+	if j.unit = 1; loss != mapper.Hinge {
+		j.unit = 1.0 / coupling.Unit
+	}
+	if j.problem.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
-	if err := j.solver.Check(); err != nil {
+	if err := j.problem.Check(); err != nil {
 		return nil, err
 	}
-	j.scratch.make = func() *scratch { return &scratch{tile: j.solver.NewScratch()} }
+	j.scratch.make = func() *scratch { return &scratch{solver: j.problem.NewSolver()} }
 	sets, _ := jobspec.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
 		j.numberGraph(sets)
 		j.groupGraph()
-		j.solvers = map[float64]*mapper.Solver{}
-		for b := range j.groupOf {
-			if s := j.pull(uint32(b)); s != 1 && j.solvers[s] == nil {
-				j.solvers[s] = mapper.NewSolver(set.Matrix, loss, spec.GetOptions().GetC()/s, float32(bias))
-				j.solvers[s].Kernel, j.solvers[s].Weight = j.solver.Kernel, set.Weight
-			}
-		}
 	} else {
 		j.number(sets)
 		j.group()
@@ -203,10 +200,10 @@ func (j *job) terminals(b uint32) []uint32 {
 	return j.plan.Block(int(b))
 }
 
-// parent is the internal node above terminal n, or on a graph its fan; -1: the zero vector.
+// parent is the internal node above terminal n, or on a graph its leaf group; -1: the zero vector.
 func (j *job) parent(n uint32) int32 {
 	if j.graph != nil {
-		return j.graph.fanOf[n]
+		return j.graph.leafGroupOf[n]
 	}
 	if p := j.tree.Parent[n]; p >= 0 {
 		return j.internal[p]
@@ -214,10 +211,10 @@ func (j *job) parent(n uint32) int32 {
 	return -1
 }
 
-// parents is the number of internal nodes, or of fans.
+// parents is the number of internal nodes, or of leaf groups.
 func (j *job) parents() int {
 	if j.graph != nil {
-		return len(j.graph.Fans)
+		return len(j.graph.LeafGroups)
 	}
 	return len(j.forest.Parent)
 }
@@ -233,7 +230,7 @@ func (j *job) positives(n uint32) []uint32 {
 
 // positiveWeight is the factor of C for terminal n's positives.
 func (j *job) positiveWeight(n uint32) float64 {
-	return jobspec.PositiveWeight(j.options, j.solver.Count(j.positives(n)), j.total)
+	return jobspec.PositiveWeight(j.options, j.problem.Count(j.positives(n)), j.total)
 }
 
 // ranges are the bounds of the feature ranges.
@@ -241,12 +238,12 @@ func (j *job) ranges() []uint32 { return j.plan.RangeBegin }
 
 // scratch is a task's reusable memory.
 type scratch struct {
-	tile   *mapper.Scratch
+	solver mapper.Solver
 	reduce reducer.Scratch
 	walk   reducer.Walk
 	mean   [mapper.Lanes][]float32
 
-	// On graphs: see fanMean.
+	// On graphs: see leafGroupMean.
 	sum      []float64
 	rounding [mapper.Lanes][]float64
 	edges    []edgeSums // by slot

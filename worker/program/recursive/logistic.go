@@ -1,13 +1,16 @@
 package recursive
 
 import (
+	"slices"
+
 	params "taxon/coordinator/method/recursive"
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	"taxon/worker/codec"
 )
 
 // smooth says whether the job's loss is smooth: its state is v, not duals.
-func (j *job) smooth() bool { return j.solver.Loss == mapper.Logistic }
+func (j *job) smooth() bool { return j.problem.Loss == mapper.Logistic }
 
 // encodeState writes a block's state in the form of the job's loss.
 func (j *job) encodeState(s *mapper.State) []byte {
@@ -33,19 +36,18 @@ func (j *job) senders() int {
 	return j.parents()
 }
 
-// withGradients puts a priced block's G behind its v, under the parents' second numbers.
-// Both travel as float32: the certificate feels the rounding of G to second order only.
-func (j *job) withGradients(r *mapper.Result, parents []int32) ([]mapper.Contribution, []int32) {
-	if len(r.Gradients) == 0 {
-		return r.Contributions, parents
+// sent addresses a block's contributions to its parents, and behind them, under the parents'
+// second numbers, those of G that a priced block has. Both travel as float32: the certificate
+// feels the rounding of G to second order only.
+func (j *job) sent(r *mapper.Result, parents []int32) []coupling.Contribution {
+	out := slices.Concat(r.Contributions, r.Gradients)
+	for i := range out {
+		out[i].Parent = parents[out[i].Parent]
+		if i >= len(r.Contributions) {
+			out[i].Parent += int32(j.parents())
+		}
 	}
-	sent, to := append([]mapper.Contribution(nil), r.Contributions...), append([]int32(nil), parents...)
-	for _, c := range r.Gradients {
-		to = append(to, parents[c.Slot]+int32(j.parents()))
-		c.Slot += len(parents)
-		sent = append(sent, c)
-	}
-	return sent, to
+	return out
 }
 
 // innerGap is what a block's lanes aim at, in the scale of their subproblems. A smooth

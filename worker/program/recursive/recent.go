@@ -3,9 +3,9 @@ package recursive
 import (
 	"sync"
 
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/reducer"
 	"taxon/store"
 )
 
@@ -60,7 +60,7 @@ type blocks struct {
 type solvedBlock struct {
 	at    taxonv1.Place
 	state *mapper.State
-	parts [][]reducer.Contribution // by feature range
+	parts [][]coupling.Contribution // by feature range
 }
 
 func (s *blocks) keep(block uint32, b solvedBlock) {

@@ -43,7 +43,7 @@ func (j *job) newDualSeeder(full *reducer.Vectors, from program.Weights0) *dualS
 	}
 	for i := range d.norm {
 		_, value := x.Row(i)
-		d.norm[i] = float64(d.solver.Bias) * float64(d.solver.Bias)
+		d.norm[i] = float64(d.problem.Bias) * float64(d.problem.Bias)
 		for _, v := range value {
 			d.norm[i] += float64(v) * float64(v)
 		}
@@ -123,9 +123,9 @@ func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 		}
 		sum := d.row(i)
 		for l := range lanes {
-			sign, c := -1.0, d.solver.C
-			if d.solver.Weight != nil {
-				c *= d.solver.Weight[i]
+			sign, c := -1.0, d.problem.C
+			if d.problem.Weight != nil {
+				c *= d.problem.Weight[i]
 			}
 			if p := positive[l]; len(p) > 0 && p[0] == uint32(i) {
 				sign, c, positive[l] = 1, c*weight[l], p[1:]
@@ -137,7 +137,7 @@ func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 			a := 0.0
 			if known>>l&1 != 0 {
 				a = d.dual(z, c)
-				if d.solver.Loss == mapper.Hinge && math.Abs(z-1) < nearCorner {
+				if d.problem.Loss == mapper.Hinge && math.Abs(z-1) < nearCorner {
 					lanes[l].corners = append(lanes[l].corners, corner{i, sign, c, len(lanes[l].dual)})
 				}
 			}
@@ -155,7 +155,7 @@ func (d *dualSeeder) row(i int) (sum [mapper.Lanes]float32) {
 			sum[l] += float32(v * w[l])
 		}
 	}
-	if bias := d.solver.Bias; bias != 0 {
+	if bias := d.problem.Bias; bias != 0 {
 		w := &d.w[d.set.Matrix.Cols]
 		for l := range sum {
 			sum[l] += float32(bias * w[l])
@@ -166,7 +166,7 @@ func (d *dualSeeder) row(i int) (sum [mapper.Lanes]float32) {
 
 // dual is the one that a margin tells of; at the hinge's corner between the two that it could be.
 func (d *dualSeeder) dual(z, c float64) float64 {
-	if d.solver.Loss == mapper.SquaredHinge {
+	if d.problem.Loss == mapper.SquaredHinge {
 		return float64(float32(2 * c * max(1-z, 0)))
 	}
 	return float64(float32(c * inside * min(max((1+nearCorner-z)/(2*nearCorner), 0), 1)))
@@ -208,12 +208,12 @@ func (d *dualSeeder) move(i int, by float64) {
 	for k, c := range index {
 		d.rest[c] += float64(by * float64(value[k]))
 	}
-	d.rest[len(d.rest)-1] += float64(by * float64(d.solver.Bias))
+	d.rest[len(d.rest)-1] += float64(by * float64(d.problem.Bias))
 }
 
 func (d *dualSeeder) dot(i int) float64 {
 	index, value := d.set.Matrix.Row(i)
-	sum := float64(d.rest[len(d.rest)-1] * float64(d.solver.Bias))
+	sum := float64(d.rest[len(d.rest)-1] * float64(d.problem.Bias))
 	for k, c := range index {
 		sum += float64(d.rest[c] * float64(value[k]))
 	}

@@ -21,8 +21,8 @@ func seederOf(loss mapper.Loss, weights [][]float32) *dualSeeder {
 		set:     &dataset.Set{Matrix: x, PosRows: []uint32{0, 2, 1}, PosBegin: []uint64{0, 2, 3}},
 		tree:    &taxonomy.Tree{Parent: []int32{-1, -1}, Label: []int32{0, 1}, Leaf: []bool{true, true}},
 		options: &taxonv1.Options{C: 2, PositiveWeight: "3"}, forest: &reducer.Forest{}, internal: []int32{-1, -1},
-		plan:   &params.Plan{BlockTerminals: []uint32{0, 1}, BlockBegin: []uint32{0, 2}},
-		solver: mapper.NewSolver(x, loss, 2, 0),
+		plan:    &params.Plan{BlockTerminals: []uint32{0, 1}, BlockBegin: []uint32{0, 2}},
+		problem: mapper.NewProblem(x, loss, 2, 0),
 	}
 	return j.newDualSeeder(&reducer.Vectors{Begin: []int64{0}}, func(n int) ([]uint32, []float32) {
 		if weights[n] == nil {

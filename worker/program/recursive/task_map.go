@@ -8,6 +8,7 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
+	"taxon/internal/coupling"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -33,10 +34,10 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	}
 	var r *mapper.Result
 	k.Compute(func() {
-		r, err = k.job.solverOf(number).SolveBlock(ctx, s.tile, b, warm, mapper.Options{
+		r, err = s.solver.Solve(ctx, b, warm, mapper.Options{
 			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: k.job.innerGap(number, &m), InnerShare: m.InnerShare,
 			Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: k.Seed,
-			Stiffness: k.job.options.GetStiffness() != "full",
+			Curvature: k.job.options.GetStiffness() != "full",
 		})
 	})
 	if err != nil {
@@ -51,12 +52,11 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		}
 	}
 	values := []store.Value{{Key: k.Key(params.Dual), Data: k.job.encodeState(&r.State)}}
-	var parts [][]reducer.Contribution
+	var parts [][]coupling.Contribution
 	exact := m.Price && !k.job.smooth()
 	if len(k.job.forest.Parent) > 0 {
-		sent, to := k.job.withGradients(r, parents)
 		ranges := k.job.ranges()
-		parts = cutContributions(sent, to, ranges)
+		parts = cutContributions(k.job.sent(r, parents), ranges)
 		for i, data := range encodeParts(parts, ranges, exact) {
 			values = append(values, store.Value{Key: k.Key(rangeName(params.V, i)), Data: data})
 		}
@@ -78,7 +78,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 }
 
 // asWritten rounds the sums as encoding does.
-func asWritten(parts [][]reducer.Contribution) {
+func asWritten(parts [][]coupling.Contribution) {
 	for _, part := range parts {
 		for _, c := range part {
 			for i, v := range c.Sum {
@@ -106,7 +106,7 @@ func (k *task) emitBlock(ctx context.Context, s *scratch) error {
 	if st == nil {
 		st = &mapper.State{}
 	}
-	weights := k.job.solverOf(number).Weights(s.tile, b, st)
+	weights := s.solver.Weights(b, st)
 	if k.job.graph != nil {
 		weights = wholeWeights(weights, b, k.job.features)
 	}
@@ -127,7 +127,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 	}
 	s.walk.Reset(x, prev, float32(beta), j.features)
 	s.edges = s.edges[:0]
-	b = &mapper.Block{}
+	b = &mapper.Block{C: j.problem.C / j.pull(number)}
 	slotOf := map[int32]int{-1: -1}
 	for _, n := range j.terminals(number) {
 		p := j.parent(n)
@@ -138,7 +138,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 			parents = append(parents, p)
 			mean := k.mean
 			if j.graph != nil {
-				mean = k.fanMean
+				mean = k.leafGroupMean
 			}
 			b.Mean = append(b.Mean, mean(s, slot, p))
 		}

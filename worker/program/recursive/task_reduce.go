@@ -7,7 +7,7 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
-	"taxon/mapper"
+	"taxon/internal/coupling"
 	"taxon/reducer"
 	"taxon/store"
 	"taxon/worker/program"
@@ -86,18 +86,18 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[number], Hi: ranges[number+1],
 		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
-		Degrees: k.job.solver.Loss != mapper.Hinge, Smooth: k.job.smooth(),
+		Unit: k.job.unit, Smooth: k.job.smooth(),
 		Whole: k.job.graph != nil && k.job.graph.whole,
 	}
 }
 
 // contributions reads the blocks' parts of the range, in block order.
-func (k *task) contributions(ctx context.Context, t reducer.Task) (in []reducer.Contribution, err error) {
+func (k *task) contributions(ctx context.Context, t reducer.Task) (in []coupling.Contribution, err error) {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.groupOf) {
 		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
 	}
-	parts := make([][]reducer.Contribution, len(places))
+	parts := make([][]coupling.Contribution, len(places))
 	var missing []int // blocks that this worker has not solved last itself
 	for b, p := range places {
 		if p.Step == 0 { // the block has not been solved: v = 0

@@ -10,7 +10,7 @@ import (
 // problem is a node's: the rows below it as a matrix of their own, without the features that
 // none of them has.
 type problem struct {
-	solver   *mapper.Solver
+	rows     *mapper.Problem
 	features []uint32   // column of it -> column of the data; nil: the same, all rows are below
 	width    uint32     // columns of the data
 	positive [][]uint32 // of each child: its rows, ascending
@@ -40,7 +40,7 @@ func (j *job) rows(n int32) []uint32 {
 // children. Its cost is that of the rows below the node, whatever else the data holds.
 func (j *job) below(node int32, children []uint32) *problem {
 	x, at := j.set.Matrix, j.free.Get().(*places)
-	p := &problem{solver: j.whole, width: uint32(x.Cols)}
+	p := &problem{rows: j.whole, width: uint32(x.Cols)}
 	rows := j.rows(node)
 	for k, i := range rows {
 		at.row[i] = uint32(k) + 1
@@ -88,12 +88,12 @@ func (p *problem) gather(j *job, rows []uint32, column []uint32) {
 	for _, c := range p.features {
 		column[c] = 0
 	}
-	p.solver = mapper.NewSolver(sparse.FromRows(len(p.features), index, value), j.loss, j.options.GetC(), float32(j.options.GetBias()))
-	p.solver.Kernel = j.whole.Kernel
+	p.rows = mapper.NewProblem(sparse.FromRows(len(p.features), index, value), j.loss, j.options.GetC(), float32(j.options.GetBias()))
+	p.rows.Kernel = j.whole.Kernel
 	if j.set.Weight != nil {
-		p.solver.Weight = make([]float64, len(rows))
+		p.rows.Weight = make([]float64, len(rows))
 		for k, i := range rows {
-			p.solver.Weight[k] = j.set.Weight[i]
+			p.rows.Weight[k] = j.set.Weight[i]
 		}
 	}
 }

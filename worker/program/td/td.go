@@ -34,8 +34,8 @@ type job struct {
 	end     []int32 // node -> end of its subtree
 	options *taxonv1.Options
 	loss    mapper.Loss
-	whole   *mapper.Solver // of all rows
-	free    sync.Pool      // *places, all zero
+	whole   *mapper.Problem // of all rows
+	free    sync.Pool       // *places, all zero
 }
 
 // Open implements program.Method.
@@ -54,7 +54,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
 	j := &job{plan: plan, set: p.Set, tree: p.Tree, end: p.Tree.SubtreeEnd(), options: o, loss: loss}
-	j.whole = mapper.NewSolver(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
+	j.whole = mapper.NewProblem(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
 	j.whole.Kernel, j.whole.Weight = kernel, p.Set.Weight
 	j.free.New = func() any {
 		return &places{row: make([]uint32, p.Set.Matrix.Rows), column: make([]uint32, p.Set.Matrix.Cols)}
@@ -95,17 +95,17 @@ func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err
 func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
 	children := j.plan.Block(t.Item)
 	p := j.below(j.plan.Node[j.plan.Problem[t.Item]], children)
-	rows := p.solver.X.Rows
-	b, total := &mapper.Block{Positive: p.positive}, p.solver.Total()
+	rows := p.rows.X.Rows
+	b, total := &mapper.Block{Positive: p.positive}, p.rows.Total()
 	for _, positive := range p.positive {
 		b.Slot = append(b.Slot, -1)
-		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, p.solver.Count(positive), total))
+		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, p.rows.Count(positive), total))
 	}
 	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(), MaxSweeps: j.options.GetMaxSweeps()}
 	if once {
 		o.MaxSweeps = 1
 	}
-	sums, tile := make(method.Sums, params.Figures), p.solver.NewScratch()
+	sums, solver := make(method.Sums, params.Figures), p.rows.NewSolver()
 	var st *mapper.State
 	for d := recursive.Flat(o, len(children), uint64(rows)); ; {
 		step, _ := d.Next()
@@ -116,7 +116,7 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 		if err := method.Decode(step.Tasks[0].Params, &m); err != nil {
 			return nil, nil, err
 		}
-		r, err := p.solver.SolveBlock(ctx, tile, b, st, mapper.Options{
+		r, err := solver.Solve(ctx, b, st, mapper.Options{
 			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, Price: m.Price, Band: m.Band, Precise: m.Precise,
 			Seed: t.Seed + uint64(sums[params.SumSolves]),
 		})
@@ -134,7 +134,7 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 		}
 	}
 	weights := make([]program.NodeWeights, len(children))
-	for l, w := range p.solver.Weights(tile, b, st) {
+	for l, w := range solver.Weights(b, st) {
 		weights[l] = program.NodeWeights{Node: children[l], Columns: p.columnsOf(w.Feature), Values: w.Value}
 	}
 	return sums, weights, nil

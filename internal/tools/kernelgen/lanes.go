@@ -55,10 +55,10 @@ func (g isa) halve(acc []reg.VecVirtual) reg.VecVirtual {
 // visitDense writes mapper's visitDense, in AVX2: rows are short, and registers of AVX-512
 // make float32 visits a third slower (float64's as fast).
 func visitDense(g isa) {
-	name := fmt.Sprintf("dense%d", 8*g.size)
+	name := fmt.Sprintf("lanes%d", 8*g.size)
 	arg := begin(g.Context, name, fmt.Sprintf("%s is visitDense[float%d] in AVX2.", name, 8*g.size))
-	order, n, kept := load(g.Context, arg, denseOrder), load(g.Context, arg, denseN), load(g.Context, arg, denseKept)
-	xs, rows, line := load(g.Context, arg, denseX), load(g.Context, arg, denseRows), load(g.Context, arg, denseLines)
+	order, n, kept := load(g.Context, arg, laneOrder), load(g.Context, arg, laneN), load(g.Context, arg, laneKept)
+	xs, rows, line := load(g.Context, arg, laneX), load(g.Context, arg, laneRows), load(g.Context, arg, laneLines)
 	stride := g.GP64() // bytes of a row of x
 	g.MOVQ(line, stride)
 	g.SHLQ(operand.U8(6), stride)
@@ -101,7 +101,7 @@ func visitDense(g isa) {
 	if g.size == 8 {
 		g.SHLQ(operand.U8(1), w)
 	}
-	g.ADDQ(operand.Mem{Base: arg, Disp: denseW}, w)
+	g.ADDQ(operand.Mem{Base: arg, Disp: laneW}, w)
 
 	// the score
 	next := func(count reg.GPVirtual, label string) {
@@ -128,7 +128,7 @@ func visitDense(g isa) {
 	s := g.halve(acc).AsX()
 
 	of := func(field int) operand.Mem {
-		return operand.Mem{Base: arg, Index: lane, Scale: uint8(g.size), Disp: denseUpper + field*lanes*g.size}
+		return operand.Mem{Base: arg, Index: lane, Scale: uint8(g.size), Disp: laneUpper + field*lanes*g.size}
 	}
 	m, old, c := g.XMM(), g.XMM(), g.XMM()
 	g.sub1(one, s, m)
@@ -143,7 +143,7 @@ func visitDense(g isa) {
 	if g.size == 4 {
 		g.VCVTSS2SD(h, h, h)
 	}
-	sum := operand.Mem{Base: arg, Index: lane, Scale: 8, Disp: denseUpper + denseEstimate*lanes*g.size}
+	sum := operand.Mem{Base: arg, Index: lane, Scale: 8, Disp: laneUpper + laneEstimate*lanes*g.size}
 	g.VADDSD(sum, h, h)
 	g.VMOVSD(h, sum)
 	// does the lane drop the row?
@@ -151,9 +151,9 @@ func visitDense(g isa) {
 	g.cmp1(cmpEq, zero, old, low)
 	g.cmp1(cmpEq, c, old, high)
 	g.VANDNPS(high, low, high)
-	g.cmp1(cmpGt, of(denseUpperOf), m, u)
+	g.cmp1(cmpGt, of(laneUpperOf), m, u)
 	g.VANDPS(u, low, u)
-	g.cmp1(cmpLt, of(denseLowerOf), m, d)
+	g.cmp1(cmpLt, of(laneLowerOf), m, d)
 	g.VANDPS(d, high, d)
 	g.VORPS(u, d, d)
 	bit := g.GP32()
@@ -171,12 +171,12 @@ func visitDense(g isa) {
 		g.VBLENDVPS(low, u, m, p)
 		g.VBLENDVPS(high, d, p, p)
 	}
-	g.mov1(of(denseNewUpper), u)
+	g.mov1(of(laneNewUpper), u)
 	g.max1(u, p, u)
-	g.mov1(u, of(denseNewUpper))
-	g.mov1(of(denseNewLower), d)
+	g.mov1(u, of(laneNewUpper))
+	g.mov1(of(laneNewLower), d)
 	g.min1(d, p, d)
-	g.mov1(d, of(denseNewLower))
+	g.mov1(d, of(laneNewLower))
 	// the step
 	now := g.XMM()
 	g.mul1(operand.Mem{Base: r, Disp: 2 * g.size}, m, now)
@@ -217,7 +217,7 @@ func visitDense(g isa) {
 	g.DECQ(n)
 	g.JNZ(operand.LabelRef("row"))
 	g.Label("end")
-	g.MOVQ(left, operand.Mem{Base: arg, Disp: denseLeft})
+	g.MOVQ(left, operand.Mem{Base: arg, Disp: laneLeft})
 	g.VZEROUPPER()
 	g.RET()
 }

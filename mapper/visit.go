@@ -12,15 +12,15 @@ type rowRef struct {
 	n      uint32  // nonzeros
 	room   uint16  // entries of the shard from idx on, or the greatest: what may be read ahead
 	moved  uint16  // out: not 0 if a dual of the row has changed
-	scale  float32 // hinge: 1/||x||^2; squared hinge: ||x||^2/relaxation
+	scale  float32 // Loss.scale of ||x||^2
 	active uint16  // lanes that still look at the row
 	pos    uint16  // lanes for which it is positive
 }
 
-// sweep is the argument of a visiting kernel: a pass of dual coordinate descent over the
+// visitArgs is the argument of a visiting kernel: a pass of dual coordinate descent over the
 // rows in order. Kernels in assembly know its layout: sizes and offsets stand in
 // internal/tools/kernelgen, and TestLayout holds both together.
-type sweep[T real] struct {
+type visitArgs[T real] struct {
 	order    *uint32   // n indices into rows and dual
 	n        int       //
 	rows     *rowRef   //
@@ -30,8 +30,7 @@ type sweep[T real] struct {
 	running  uint64    // lanes that take part
 	visits   int64     // out: nonzeros x lanes touched, added
 	features int
-	narrow   int // not 0: the tile's lines hold narrowLanes lanes
-	_        [6]int
+	_        [7]int
 
 	bias       [Lanes]T // the bias feature's value, in every lane
 	upper      [Lanes]T // shrink bounds: last epoch's largest and smallest projected gradient
@@ -56,7 +55,7 @@ type sweep[T real] struct {
 //
 // [TKDD] section 4 with Algorithm 3 of Hsieh et al. 2008. A row where no lane moves costs
 // its score alone.
-func visitRows[T real](e *sweep[T], loss Loss) {
+func visitRows[T real](e *visitArgs[T], loss Loss) {
 	rows := e.rows
 	w := unsafe.Slice(e.w, e.features)
 	var score, delta [Lanes]T
@@ -76,9 +75,12 @@ func visitRows[T real](e *sweep[T], loss Loss) {
 	}
 }
 
+func visitHinge[T real](e *visitArgs[T])   { visitRows(e, Hinge) }
+func visitSquared[T real](e *visitArgs[T]) { visitRows(e, SquaredHinge) }
+
 // step takes the lanes of mask at row r, given their scores: it moves their duals a and
 // says which changed, and what is to be added to w per unit of x.
-func (e *sweep[T]) step(r *rowRef, a *[Lanes]T, mask uint16, loss Loss, score, delta *[Lanes]T) (changed uint16) {
+func (e *visitArgs[T]) step(r *rowRef, a *[Lanes]T, mask uint16, loss Loss, score, delta *[Lanes]T) (changed uint16) {
 	for ; mask != 0; mask &= mask - 1 {
 		l := bits.TrailingZeros16(mask) & 15
 		z, c, soft := -score[l], e.cNeg[l], e.softNeg[l]

@@ -1,17 +1,19 @@
 package mapper
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"taxon/internal/coupling"
 	"taxon/internal/sparse"
 )
 
-// Stiffness h/(1+h), h the row sums of the squared hinge's Hessian H at the rows with a dual,
+// The curvature h/(1+h), h the row sums of the squared hinge's Hessian H at the rows with a dual,
 // majorises the envelope's curvature I - (I+H)^-1, whatever the direction; values below zero
 // count wholly.
-func TestSquaredStiffnessMajorises(t *testing.T) {
+func TestSquaredCurvatureMajorises(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for n, negative := range []bool{false, false, false, true} {
 		p := generate(uint64(900+n), shape{rows: 40, cols: 12, lanes: 16})
@@ -25,12 +27,12 @@ func TestSquaredStiffnessMajorises(t *testing.T) {
 		p.x = sparse.FromRows(p.cols, p.index, p.value)
 		set := setting{loss: SquaredHinge, c: []float64{0.01, 0.3, 10, 1}[n], bias: 1, spread: float64(n % 2)}
 		p.block.Weight = nil
-		s, res := solved(t, p, set, Options{Epochs: 4, Stiffness: true})
+		s, res := solved(t, p, set, Options{Epochs: 4, Curvature: true})
 		for _, c := range res.Contributions {
 			total := make([]float64, p.cols+1) // of all lanes
 			hessians := [][][]float64{}
 			for l, slot := range p.block.Slot {
-				if slot == c.Slot {
+				if slot == int(c.Parent) {
 					h := hessian(p, s, l, duals(&res.State, len(p.index), l), set.bias)
 					hessians = append(hessians, h)
 					for f := range h {
@@ -44,9 +46,9 @@ func TestSquaredStiffnessMajorises(t *testing.T) {
 			}
 			units := make([]float64, p.cols+1)
 			for k, f := range c.Feature {
-				units[f] = float64(c.Stiff[k]) / StiffUnit
-				if want := total[f]; !negative && (units[f] < want-1e-6 || units[f] > want+1.0/StiffUnit+1e-6) {
-					t.Errorf("C = %g, slot %d, feature %d: stiffness %g, the row sums give %g", set.c, c.Slot, f, units[f], want)
+				units[f] = float64(c.Curvature[k]) / coupling.Unit
+				if want := total[f]; !negative && (units[f] < want-1e-6 || units[f] > want+1.0/coupling.Unit+1e-6) {
+					t.Errorf("C = %g, slot %d, feature %d: curvature %g, the row sums give %g", set.c, int(c.Parent), f, units[f], want)
 				}
 			}
 			for range 200 {
@@ -65,7 +67,7 @@ func TestSquaredStiffnessMajorises(t *testing.T) {
 					}
 				}
 				if curve > bound*(1+1e-6)+1e-9 {
-					t.Fatalf("C = %g, slot %d: curvature %g along a direction, the stiffness gives %g", set.c, c.Slot, curve, bound)
+					t.Fatalf("C = %g, slot %d: curvature %g along a direction, the bound is %g", set.c, int(c.Parent), curve, bound)
 				}
 			}
 		}
@@ -73,7 +75,7 @@ func TestSquaredStiffnessMajorises(t *testing.T) {
 }
 
 // hessian is 2 sum C_i x_i x_i' over the rows with a dual, bias last.
-func hessian(p *problem, s *Solver, l int, a []float64, bias float32) [][]float64 {
+func hessian(p *problem, s *Problem, l int, a []float64, bias float32) [][]float64 {
 	h := make([][]float64, p.cols+1)
 	for f := range h {
 		h[f] = make([]float64, p.cols+1)
@@ -88,7 +90,7 @@ func hessian(p *problem, s *Solver, l int, a []float64, bias float32) [][]float6
 		}
 		c := s.C
 		if positive[uint32(i)] {
-			c = s.positiveC(p.block, l)
+			c *= cmp.Or(s.PositiveWeight, 1)
 		}
 		c = s.weighted(uint32(i), c)
 		x := p.dense(i, bias)

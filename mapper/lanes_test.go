@@ -10,7 +10,7 @@ import (
 
 // densePass is a random pass over rows of up to sixteen lanes: duals within, at both ends
 // of their boxes, some bounds that make lanes drop rows.
-func densePass[T real](r *rand.Rand) (e *denseSweep[T], order []uint32, rows []denseRow[T], w [][16]T) {
+func densePass[T real](r *rand.Rand) (e *laneArgs[T], order []uint32, rows []laneRow[T], w [][16]T) {
 	n, lines := 1+r.IntN(60), 1+r.IntN(6)
 	x := make([][16]float32, n*lines)
 	for i := range x {
@@ -20,12 +20,12 @@ func densePass[T real](r *rand.Rand) (e *denseSweep[T], order []uint32, rows []d
 	}
 	for i := range n {
 		c := [...]T{0.5, 1, 3}[r.IntN(3)]
-		rows = append(rows, denseRow[T]{dual: [...]T{0, c, c / 3}[r.IntN(3)], c: c, step: T(r.Float64()) / 8, lane: uint32(r.IntN(Lanes))})
+		rows = append(rows, laneRow[T]{dual: [...]T{0, c, c / 3}[r.IntN(3)], c: c, step: T(r.Float64()) / 8, lane: uint32(r.IntN(Lanes))})
 		order = append(order, uint32(i))
 	}
 	shuffle(order, r.Uint64(), 0)
-	w = tile[T](r, Lanes*lines-1)
-	e = &denseSweep[T]{n: n, x: &x[0], lines: lines}
+	w = randomTile[T](r, Lanes*lines-1)
+	e = &laneArgs[T]{n: n, x: &x[0], lines: lines}
 	for l := range Lanes {
 		e.upper[l], e.lower[l] = T(r.NormFloat64()+1), T(r.NormFloat64()-1)
 		e.newUpper[l], e.newLower[l] = T(r.NormFloat64()), T(r.NormFloat64())
@@ -34,7 +34,15 @@ func densePass[T real](r *rand.Rand) (e *denseSweep[T], order []uint32, rows []d
 	return e, order, rows, w
 }
 
-// TestDenseConformance: every kernel leaves the bits that visitDense leaves.
+// lanesOf is the kernel's loop for T.
+func lanesOf[T real](k *Kernel) func(*laneArgs[T]) {
+	if f, ok := any(k.lanes32).(func(*laneArgs[T])); ok {
+		return f
+	}
+	return any(k.lanes64).(func(*laneArgs[T]))
+}
+
+// TestDenseConformance: every kernel leaves the bits that visitLanes leaves.
 func TestDenseConformance(t *testing.T) {
 	denseConformance[float32](t)
 	denseConformance[float64](t)
@@ -46,15 +54,15 @@ func denseConformance[T real](t *testing.T) {
 	for range 300 {
 		start, order, rows, w := densePass[T](r)
 		type after struct {
-			sweep denseSweep[T]
+			sweep laneArgs[T]
 			order []uint32
-			rows  []denseRow[T]
+			rows  []laneRow[T]
 			w     [][16]T
 		}
 		run := func(k *Kernel) after {
 			a := after{*start, slices.Clone(order), slices.Clone(rows), slices.Clone(w)}
 			a.sweep.order, a.sweep.kept, a.sweep.rows, a.sweep.w = &a.order[0], &a.order[0], &a.rows[0], &a.w[0]
-			visitLanes(k, &a.sweep)
+			lanesOf[T](k)(&a.sweep)
 			a.order = a.order[:a.sweep.left]
 			a.sweep.order, a.sweep.kept, a.sweep.rows, a.sweep.w = nil, nil, nil, nil
 			return a
@@ -75,12 +83,12 @@ func denseConformance[T real](t *testing.T) {
 
 // TestDenseLayout holds the argument of the dense kernels to the offsets of internal/tools/kernelgen.
 func TestDenseLayout(t *testing.T) {
-	var s denseSweep[float32]
-	var d denseSweep[float64]
+	var s laneArgs[float32]
+	var d laneArgs[float64]
 	for name, pair := range map[string][2]uintptr{
-		"denseRow 32":   {unsafe.Sizeof(denseRow[float32]{}), 16},
-		"denseRow 64":   {unsafe.Sizeof(denseRow[float64]{}), 32},
-		"row.lane 64":   {unsafe.Offsetof(denseRow[float64]{}.lane), 24},
+		"laneRow 32":    {unsafe.Sizeof(laneRow[float32]{}), 16},
+		"laneRow 64":    {unsafe.Sizeof(laneRow[float64]{}), 32},
+		"row.lane 64":   {unsafe.Offsetof(laneRow[float64]{}.lane), 24},
 		"kept":          {unsafe.Offsetof(s.kept), 16},
 		"left":          {unsafe.Offsetof(s.left), 24},
 		"x":             {unsafe.Offsetof(s.x), 32},
@@ -101,19 +109,19 @@ func TestDenseLayout(t *testing.T) {
 }
 
 // TestDenseOptimum: on dense rows, too, solves end at the certified gap asked for; sparse
-// rows and other losses stay on the tile.
+// rows stay on the tile.
 func TestDenseOptimum(t *testing.T) {
 	for seed := range uint64(8) {
 		p := generate(seed, shape{rows: 400, cols: 30, lanes: 6, dense: true})
-		s := NewSolver(p.x, Hinge, 1, 1)
-		if !s.byLane() || NewSolver(p.x, SquaredHinge, 1, 1).byLane() {
-			t.Fatal("rows with every column are dense, to the hinge alone")
+		s := NewProblem(p.x, Hinge, 1, 1)
+		if !s.denseRows() {
+			t.Fatal("rows with every column are dense")
 		}
 		for _, precise := range []bool{false, true} {
 			var warm *State
 			var sums Sums
 			for n := range 4 {
-				r, err := s.SolveBlock(context.Background(), s.NewScratch(), p.block, warm,
+				r, err := s.NewSolver().Solve(context.Background(), p.block, warm,
 					Options{Epochs: 3, MaxEpochs: 3000, InnerGap: 1e-4, Price: true, Precise: precise, Seed: uint64(n)})
 				if err != nil {
 					t.Fatal(err)
@@ -125,7 +133,7 @@ func TestDenseOptimum(t *testing.T) {
 			}
 		}
 	}
-	if s := NewSolver(generate(1, shape{rows: 50, cols: 30, lanes: 1}).x, Hinge, 1, 1); s.byLane() {
+	if s := NewProblem(generate(1, shape{rows: 50, cols: 30, lanes: 1}).x, Hinge, 1, 1); s.denseRows() {
 		t.Error("a third of the values are there: not dense")
 	}
 }
@@ -145,21 +153,21 @@ func denseVisits[T real](b *testing.B) {
 			x[i][j] = float32(r.NormFloat64())
 		}
 	}
-	rows, order := make([]denseRow[T], n), make([]uint32, n)
+	rows, order := make([]laneRow[T], n), make([]uint32, n)
 	for i := range rows {
-		rows[i] = denseRow[T]{dual: 0.5, c: 1, step: 1e-3, lane: uint32(i % 4)}
+		rows[i] = laneRow[T]{dual: 0.5, c: 1, step: 1e-3, lane: uint32(i % 4)}
 		order[i] = uint32(i)
 	}
 	shuffle(order, 1, 1)
 	w := make([][16]T, Lanes*lines)
 	eachKernel(b, func(b *testing.B, k Kernel) {
-		e := &denseSweep[T]{order: &order[0], n: n, kept: &order[0], x: &x[0], lines: lines, rows: &rows[0], w: &w[0]}
+		e := &laneArgs[T]{order: &order[0], n: n, kept: &order[0], x: &x[0], lines: lines, rows: &rows[0], w: &w[0]}
 		for l := range Lanes {
 			e.upper[l], e.lower[l] = 1e30, -1e30
 		}
 		start := cpuTime()
 		for range b.N {
-			visitLanes(&k, e)
+			lanesOf[T](&k)(e)
 		}
 		perVisit(b, start, int64(b.N)*n*16*lines)
 	})

@@ -2,19 +2,19 @@ package mapper
 
 import "unsafe"
 
-// tiles are the loops over tiles (or rows) of n lines. All implementations give equal
+// loops are those of the logistic loss over tiles (or rows) of n lines. All implementations give equal
 // bits: products are rounded before they are added, sums are float64 over exact products.
-type tiles struct {
+type loops struct {
 	product    func(p, h *[Lanes]float32, n int, sum *[Lanes]float64)                              // h += p; sum = p.h
 	advance    func(p, h, r, d *[Lanes]float32, n int, alpha *[Lanes]float32, sum *[Lanes]float64) // d += alpha p; r -= alpha h; sum = r.r
 	turn       func(p, r *[Lanes]float32, n int, beta *[Lanes]float32)                             // p = r + beta p
 	times      func(m, c *[Lanes]float32, n int)                                                   // m *= c
 	difference func(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)                    // r = g - v; norm = r.r, size = g.g
-	weigh      func(e *weighing)
+	weigh      func(e *weighArgs)
 }
 
-// goTiles is what every other implementation must equal.
-var goTiles = tiles{product, advance, turn, times, difference, weighRows}
+// goLoops is what every other implementation must equal.
+var goLoops = loops{product, advance, turn, times, difference, weighRows}
 
 func product(p, h *[Lanes]float32, n int, sum *[Lanes]float64) {
 	*sum = [Lanes]float64{}
@@ -77,8 +77,8 @@ func difference(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64) {
 	}
 }
 
-// weighing is the argument of a weighing loop over n rows. Its layout is known to assembly.
-type weighing struct {
+// weighArgs is the argument of a weigh loop over n rows. Its layout is known to assembly.
+type weighArgs struct {
 	score, move, coef, curve *[Lanes]float32
 	pos                      *uint16 // positive lanes
 	n                        int
@@ -88,7 +88,7 @@ type weighing struct {
 
 // weighRows sets, at the scores z = score + step move, each row's signed duals y a, a = C p,
 // its curvatures a (1-p), and the sum of C loss.
-func weighRows(e *weighing) {
+func weighRows(e *weighArgs) {
 	e.loss = [Lanes]float64{}
 	score, move, pos := unsafe.Slice(e.score, e.n), unsafe.Slice(e.move, e.n), unsafe.Slice(e.pos, e.n)
 	coef, curve := unsafe.Slice(e.coef, e.n), unsafe.Slice(e.curve, e.n)
@@ -99,7 +99,7 @@ func weighRows(e *weighing) {
 			if y == 0 {
 				x, c = -x, e.negC[l]
 			}
-			p, q, loss := logistic(x)
+			p, q, loss := sigmoid(x)
 			a := float32(c * p)
 			curve[i][l] = float32(a * q)
 			if y == 0 {

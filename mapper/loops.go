@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// scoring is the argument of a scoring kernel: the scores of n rows of a shard that
-// follow each other. Its layout is known to assembly, as sweep's.
-type scoring struct {
+// scoreArgs is the argument of a score kernel: the scores of n rows of a shard that
+// follow each other. Its layout is known to assembly, as visitArgs'.
+type scoreArgs struct {
 	begin    *uint64         // n+1 bounds of the rows' entries
 	n        int             //
 	idx      *uint32         // the shard's entries
@@ -25,7 +25,7 @@ type scoring struct {
 }
 
 // scoreRows sets out[i][l] = w_l.x_i and bit l of low[i] where it is not below floor[l].
-func scoreRows(e *scoring) {
+func scoreRows(e *scoreArgs) {
 	w := unsafe.Slice(e.w, e.features)
 	begin := unsafe.Slice(e.begin, e.n+1)
 	out, low := unsafe.Slice(e.out, e.n), unsafe.Slice(e.low, e.n)
@@ -42,9 +42,9 @@ func scoreRows(e *scoring) {
 	}
 }
 
-// adding is the argument of an adding kernel: w_l += coef[i][l] x_i for n rows of a shard
-// that follow each other. Its layout is known to assembly, as sweep's.
-type adding struct {
+// addArgs is the argument of an add kernel: w_l += coef[i][l] x_i for n rows of a shard
+// that follow each other. Its layout is known to assembly, as visitArgs'.
+type addArgs struct {
 	begin    *uint64         // n+1 bounds of the rows' entries
 	n        int             //
 	idx      *uint32         // the shard's entries
@@ -60,7 +60,7 @@ type adding struct {
 }
 
 // addRows adds the rows in order, feature by feature.
-func addRows(e *adding) {
+func addRows(e *addArgs) {
 	w := unsafe.Slice(e.w, e.features)
 	begin, coef := unsafe.Slice(e.begin, e.n+1), unsafe.Slice(e.coef, e.n)
 	idx, val := unsafe.Slice(e.idx, e.entries), unsafe.Slice(e.val, e.entries)
@@ -133,9 +133,9 @@ func addRow[T real](w [][Lanes]T, idx []uint32, val []float32, bias *[Lanes]T, m
 	}
 }
 
-// exacting is the argument of an exact scoring kernel: one row's sixteen scores in float64.
-// Products of float32 are exact in it. Its layout is known to assembly, as sweep's.
-type exacting struct {
+// exactArgs is the argument of an exact kernel: one row's sixteen scores in float64.
+// Products of float32 are exact in it. Its layout is known to assembly, as visitArgs'.
+type exactArgs struct {
 	idx      *uint32
 	val      *float32
 	n        int
@@ -148,7 +148,7 @@ type exacting struct {
 }
 
 // exactRow sums the products of each lane from the bias on, in the row's order.
-func exactRow(e *exacting) {
+func exactRow(e *exactArgs) {
 	w := unsafe.Slice(e.w, e.features)
 	idx, val := unsafe.Slice(e.idx, e.n), unsafe.Slice(e.val, e.n)
 	for l, x := range &w[len(w)-1] {
@@ -171,9 +171,9 @@ func score64(w [][Lanes]float32, idx []uint32, val []float32, bias float32, l in
 	return s
 }
 
-// spreading is the argument of a spreading kernel: w[f][l] = y[f] for the lanes l of mask.
-// Its layout is known to assembly, as sweep's.
-type spreading struct {
+// spreadArgs is the argument of a spread kernel: w[f][l] = y[f] for the lanes l of mask.
+// Its layout is known to assembly, as visitArgs'.
+type spreadArgs struct {
 	w    *[Lanes]float32
 	y    *float32
 	n    int // features
@@ -182,7 +182,7 @@ type spreading struct {
 }
 
 // spreadLine spreads one parent's vector over its lanes.
-func spreadLine(e *spreading) {
+func spreadLine(e *spreadArgs) {
 	w, y := unsafe.Slice(e.w, e.n), unsafe.Slice(e.y, e.n)
 	var lanes []int
 	for m := uint16(e.mask); m != 0; m &= m - 1 {
@@ -196,12 +196,91 @@ func spreadLine(e *spreading) {
 }
 
 // spreadAt spreads a parent's vector over its lanes at n features of a list.
-func spreadAt(e *spreading) {
+func spreadAt(e *spreadArgs) {
 	for _, f := range unsafe.Slice(e.at, e.n) {
 		w := (*[Lanes]float32)(unsafe.Add(unsafe.Pointer(e.w), uintptr(f)*unsafe.Sizeof(*e.w)))
 		y := *(*float32)(unsafe.Add(unsafe.Pointer(e.y), uintptr(f)*4))
 		for m := uint16(e.mask); m != 0; m &= m - 1 {
 			w[bits.TrailingZeros16(m)&15] = y
+		}
+	}
+}
+
+// gatherArgs is the argument of a gather kernel: v_l += sum_i a_il y_il x_i over n listed
+// rows. Its layout is known to assembly, as visitArgs'.
+type gatherArgs struct {
+	rows    *rowRef
+	n       int
+	live    *uint16         // of each row, the lanes with a dual; the duals of others are zero
+	dual    *[Lanes]float64 // of each row
+	v       *[Lanes]float64 // the tile
+	last    *[Lanes]float64 // its last line, the bias feature's
+	support *uint16         // of each feature but the bias: the lanes of its rows are added
+	bias    float64
+}
+
+// gatherRows adds row by row: equal bits whichever lanes it leaves out, as v never holds -0.
+func gatherRows(e *gatherArgs) {
+	rows := unsafe.Slice(e.rows, e.n)
+	live, dual := unsafe.Slice(e.live, e.n), unsafe.Slice(e.dual, e.n)
+	var coef [Lanes]float64
+	for k := range rows {
+		r := &rows[k]
+		for m := live[k]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			coef[l] = dual[k][l]
+			if r.pos>>l&1 == 0 {
+				coef[l] = -coef[l]
+			}
+			e.last[l] += float64(e.bias * coef[l])
+		}
+		idx, val := unsafe.Slice(r.idx, r.n), unsafe.Slice(r.val, r.n)
+		for j, f := range idx {
+			if val[j] == 0 {
+				continue
+			}
+			support := (*uint16)(unsafe.Add(unsafe.Pointer(e.support), uintptr(f)*2))
+			v := (*[Lanes]float64)(unsafe.Add(unsafe.Pointer(e.v), uintptr(f)*unsafe.Sizeof(coef)))
+			*support |= live[k]
+			x := float64(val[j])
+			for m := live[k]; m != 0; m &= m - 1 {
+				l := bits.TrailingZeros16(m) & 15
+				v[l] += float64(coef[l] * x)
+			}
+		}
+	}
+}
+
+// startArgs is the argument of a start kernel: w_l += sum_i a_il y_il x_i over n listed
+// rows, in float32. Its layout is known to assembly, as visitArgs'.
+type startArgs struct {
+	rows *rowRef
+	n    int
+	live *uint16         // of each row, the lanes with a dual; the duals of others are zero
+	dual *[Lanes]float32 // of each row
+	w    *[Lanes]float32 // the tile
+	last *[Lanes]float32 // its last line, the bias feature's
+	bias float32
+}
+
+// startRows adds row by row. Lanes without a dual may get +0 or -0 added.
+func startRows(e *startArgs) {
+	rows := unsafe.Slice(e.rows, e.n)
+	live, dual := unsafe.Slice(e.live, e.n), unsafe.Slice(e.dual, e.n)
+	for k := range rows {
+		r := &rows[k]
+		idx, val := unsafe.Slice(r.idx, r.n), unsafe.Slice(r.val, r.n)
+		for m := live[k]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			coef := dual[k][l]
+			if r.pos>>l&1 == 0 {
+				coef = -coef
+			}
+			e.last[l] += float32(e.bias * coef)
+			for j, f := range idx {
+				w := (*[Lanes]float32)(unsafe.Add(unsafe.Pointer(e.w), uintptr(f)*unsafe.Sizeof(*e.w)))
+				w[l] += float32(coef * val[j])
+			}
 		}
 	}
 }

@@ -7,19 +7,19 @@ import (
 )
 
 // At C = 100 a margin that rounding leaves 1e-8 short costs 1e-5 of a small P: the
-// nudge of a precise pricing must clear it, and Weights must give the nudged weights.
-func TestNudgesClearTheCorner(t *testing.T) {
+// rounding of a precise pricing must clear it, and Weights must give the same weights.
+func TestRoundingClearsTheCorner(t *testing.T) {
 	worst := 0.0
 	for i := range 50 {
 		x := []float32{0.99839586 - float32(i)*0.0131, 0.0566198 + float32(i)*0.0079}
-		s := NewSolver(sparse.FromRows(2, [][]uint32{{0, 1}}, [][]float32{x}), Hinge, 100, 1)
+		s := NewProblem(sparse.FromRows(2, [][]uint32{{0, 1}}, [][]float32{x}), Hinge, 100, 1)
 		b := &Block{Slot: []int{-1}, Positive: [][]uint32{{0}}}
-		r, err := s.SolveBlock(t.Context(), s.NewScratch(), b, nil, Options{Epochs: 20, Price: true, Precise: true})
+		r, err := s.NewSolver().Solve(t.Context(), b, nil, Options{Epochs: 20, Price: true, Precise: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		worst = max(worst, (r.Sums.Primal-r.Sums.Dual)/r.Sums.Primal)
-		w := s.Weights(s.NewScratch(), b, &r.State)[0]
+		w := s.NewSolver().Weights(b, &r.State)[0]
 		p := 0.0
 		z := 0.0
 		for k, f := range w.Feature {

@@ -1,0 +1,185 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"unsafe"
+)
+
+// visitRowsAtMost bounds a kernel's call: assembly cannot be preempted, and the garbage
+// collector waits for it.
+const visitRowsAtMost = 1 << 13
+
+// descent is dual coordinate descent in the arithmetic T over a working list, all lanes of
+// a row at a time.
+type descent[T real] struct {
+	*visitArgs[T]
+	visit  func(*visitArgs[T])
+	byLane *laneDescent[T] // takes over once few lanes look at a row; nil: rows are sparse
+	order  []uint32        // listed rows that a lane looks at
+}
+
+// run runs epochs over the list: visitRows in a new random order each. A lane ends when its
+// estimated inner gap is at most o.InnerGap (not before o.Epochs, not after o.MaxEpochs);
+// those that did not are returned. dual holds the listed rows' duals.
+func (d *descent[T]) run(ctx context.Context, t *dualSolver, dual [][Lanes]T, o Options, sums *Sums) (running uint16, err error) {
+	d.setConstants(t)
+	running = t.lanes
+	inf := T(math.Inf(1))
+	for l := range Lanes {
+		d.upper[l], d.lower[l] = inf, -inf
+	}
+	d.order = d.order[:0]
+	for k := range t.refs {
+		if t.refs[k].active != 0 {
+			d.order = append(d.order, uint32(k))
+		}
+	}
+	for epoch := 0; running != 0 && len(d.order) > 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
+		if err := ctx.Err(); err != nil {
+			return running, err
+		}
+		if d.byLane != nil && epoch >= tileEpochs && !d.crowded(t, running) {
+			return d.byLane.run(ctx, t, d, dual, running, epoch, o, sums)
+		}
+		shuffle(d.order, o.Seed, uint64(epoch))
+		for l := range Lanes {
+			d.newUpper[l], d.newLower[l], d.estimate[l] = -inf, inf, 0
+		}
+		d.running, d.visits = uint64(running), 0
+		d.rows, d.dual = &t.refs[0], &dual[0]
+		e := d.visitArgs
+		for rest := d.order; len(rest) > 0; rest = rest[e.n:] {
+			e.order, e.n = unsafe.SliceData(rest), min(len(rest), visitRowsAtMost)
+			if t.p.Weight != nil {
+				e.n = 1
+				d.weigh(t, rest[0])
+			}
+			d.visit(e)
+		}
+		sums.Visits += d.visits
+		sums.Epochs = epoch + 1
+		sums.Estimate = 0
+		for l := range Lanes {
+			d.upper[l], d.lower[l] = shrinkBounds(d.newUpper[l], d.newLower[l])
+		}
+		for l := range t.b.Slot {
+			sums.Estimate += d.estimate[l]
+			if epoch+1 >= o.Epochs && d.estimate[l] <= o.InnerGap {
+				running &^= 1 << l
+			}
+		}
+		d.compact(t)
+	}
+	return running, nil
+}
+
+// compact drops the rows that no lane looks at any more.
+func (d *descent[T]) compact(t *dualSolver) {
+	kept := d.order[:0]
+	for _, k := range d.order {
+		if t.refs[k].active != 0 {
+			kept = append(kept, k)
+		}
+	}
+	d.order = kept
+}
+
+// crowded says whether so many of the running lanes look at the rows that the tile is the faster way.
+func (d *descent[T]) crowded(t *dualSolver, running uint16) bool {
+	looks := 0
+	for _, k := range d.order {
+		looks += bits.OnesCount16(t.refs[k].active & running)
+	}
+	return looks >= crowdedLanes*len(d.order)
+}
+
+// onTile says where the weights are, and what visits them.
+func (d *descent[T]) onTile(w [][Lanes]T, visit func(*visitArgs[T])) {
+	d.w, d.last, d.features, d.visit = &w[0], &w[len(w)-1], len(w), visit
+}
+
+// setConstants spreads the bias and each lane's C.
+func (d *descent[T]) setConstants(t *dualSolver) {
+	for l := range Lanes {
+		d.bias[l] = T(t.p.Bias)
+		d.cPos[l], d.softPos[l] = constants[T](t.p.Loss, t.cPos[l])
+		d.cNeg[l], d.softNeg[l] = constants[T](t.p.Loss, t.c)
+	}
+}
+
+// constants are C and 1/(2C) as kernels see them.
+func constants[T real](loss Loss, c float64) (bound, soft T) {
+	if loss == SquaredHinge {
+		return T(c), T(1 / (2 * c))
+	}
+	return T(loss.kernelC(c)), 0
+}
+
+// weigh sets the lanes' C for listed row k, which has a weight of its own. Kernels know C by
+// lane: rows with weights go to them one by one.
+func (d *descent[T]) weigh(t *dualSolver, k uint32) {
+	w := t.p.Weight[t.rows[k]]
+	c, soft := constants[T](t.p.Loss, w*t.c)
+	for l := range Lanes {
+		d.cNeg[l], d.softNeg[l] = c, soft
+	}
+	for m := t.refs[k].pos; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		d.cPos[l], d.softPos[l] = constants[T](t.p.Loss, w*t.cPos[l])
+	}
+}
+
+// shrinkBounds are the bounds of the epoch behind one with these largest and smallest
+// projected gradients.
+func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
+	if upper, lower = largest, smallest; upper <= 0 {
+		upper = T(math.Inf(1))
+	}
+	if lower >= 0 {
+		lower = T(math.Inf(-1))
+	}
+	return upper, lower
+}
+
+// shuffle permutes order; the same seed and epoch give the same permutation.
+func shuffle(order []uint32, seed, epoch uint64) {
+	r := rand.NewPCG(seed, epoch)
+	for i := len(order) - 1; i > 0; i-- {
+		hi, _ := bits.Mul64(r.Uint64(), uint64(i+1)) // uniform to within 2^-40: enough for an order
+		order[i], order[hi] = order[hi], order[i]
+	}
+}
+
+// narrowLanes classes or fewer descend in float32 on a tile of their own, a quarter as large,
+// to equal bits: a visit waits for the tile, and from 32,000 features on the wide one does
+// not fit into a second-level cache of 2 MB.
+const narrowLanes = 4
+
+// narrowTile holds the weights of few lanes.
+type narrowTile struct {
+	visit func(*visitArgs[float32]) // nil: the kernel has none
+	w     [][narrowLanes]float32    // made when first needed
+}
+
+// take copies the tile's first lanes at the features needed, and has a descent run on them.
+func (n *narrowTile) take(t *dualSolver) {
+	if n.w == nil { // the last line is addressed as one of the wide tile
+		n.w = make([][narrowLanes]float32, len(t.w)+Lanes/narrowLanes-1)
+	}
+	if t.needsMost() {
+		for f := range t.w {
+			n.w[f] = [narrowLanes]float32(t.w[f][:narrowLanes])
+		}
+	} else {
+		for _, f := range t.needed {
+			n.w[f] = [narrowLanes]float32(t.w[f][:narrowLanes])
+		}
+	}
+	d := &t.single
+	d.w = (*[Lanes]float32)(unsafe.Pointer(&n.w[0]))
+	d.last = (*[Lanes]float32)(unsafe.Pointer(&n.w[len(t.w)-1]))
+	d.visit = n.visit
+}

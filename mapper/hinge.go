@@ -1,0 +1,110 @@
+package mapper
+
+import (
+	"context"
+	"math/bits"
+)
+
+// hingeSolver solves blocks with the hinge. Its descents go on lane by lane where rows have
+// few zeros, and precise ones choose how the weights are rounded.
+type hingeSolver struct{ dualSolver }
+
+func newHingeSolver(p *Problem) *hingeSolver {
+	h := &hingeSolver{newDualSolver(p)}
+	if p.denseRows() {
+		h.single.byLane = &laneDescent[float32]{visit: p.Kernel.lanes32}
+		h.double.byLane = &laneDescent[float64]{visit: p.Kernel.lanes64}
+	}
+	return h
+}
+
+// Solve implements Solver.
+func (h *hingeSolver) Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error) {
+	h.open(b, warm)
+	defer h.close()
+	sums, priced := Sums{}, warm != nil && warm.Priced
+	if o.Epochs > 0 {
+		if _, err := h.descend(ctx, o, &sums); err != nil {
+			return nil, err
+		}
+	}
+	h.rebuild()
+	if o.Price {
+		if o.Precise {
+			h.chooseRounding()
+		}
+		h.fillWeights()
+		if err := h.price(ctx, o.Band, nil, &sums); err != nil {
+			return nil, err
+		}
+	}
+	return h.result(sums, o.Price || priced, func(_ uint32, lanes uint16) uint8 { return uint8(bits.OnesCount16(lanes)) }), nil
+}
+
+// roundingBias is a share by which w = y + v is enlarged before it is rounded to float32:
+// (1+bias) w, on the features that v touches, which are all features of its support. The
+// hinge's corner makes P feel rounding at first order: a margin of 1 that comes out as
+// 1 - 1e-8 costs C 1e-8, which is 1e-5 of a small P at C = 100. A bias lifts each margin of 1
+// beyond the corner, whatever share of it y has. It costs its share of the sum of the free
+// duals, by first-order optimality. The greater ones are for features whose products are
+// large beside their sum.
+var roundingBias = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20, 0x1p-19, 0x1p-18, 0x1p-17, 0x1p-16}
+
+// ValidRounding says whether the state's roundings are known ones: to check what was read.
+func (s *State) ValidRounding() bool {
+	for _, c := range s.Rounding {
+		if int(c) >= len(roundingBias) {
+			return false
+		}
+	}
+	return true
+}
+
+// weight rounds (1+bias)(y + v) once to float32; where v is zero it is y. Adding +0 keeps
+// -0 out of the tile, so that masked and unmasked updates give equal bits.
+func weight(y float32, v float64, rounding uint8) float32 {
+	if v == 0 {
+		return y + 0
+	}
+	w := float64(y) + v
+	return float32(w+float64(w*roundingBias[rounding])) + 0
+}
+
+// chooseRounding sets each lane's rounding to the one with the least primal over the listed
+// rows (the first of equals). It is a choice of W alone: duals and D stay as they are.
+func (h *hingeSolver) chooseRounding() {
+	var best [Lanes]float64
+	var choice [Lanes]uint8
+	for c := range roundingBias {
+		for l := range h.rounding {
+			h.rounding[l] = uint8(c)
+		}
+		h.fillWeights()
+		cost := h.lanePrimals()
+		for l := range h.b.Slot {
+			if c == 0 || cost[l] < best[l] {
+				best[l], choice[l] = cost[l], uint8(c)
+			}
+		}
+	}
+	h.rounding = choice
+}
+
+// lanePrimals is 1/2 ||w-y||^2 + C sum loss of each lane over the listed rows.
+func (h *hingeSolver) lanePrimals() (cost [Lanes]float64) {
+	for l, e := range h.edges() {
+		cost[l] = e / 2
+	}
+	for k, i := range h.rows {
+		idx, val := h.p.X.Row(int(i))
+		for m := h.work[k] | h.live[k]; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			z := score64(h.w, idx, val, h.p.Bias, l)
+			if h.pos[k]>>l&1 == 0 {
+				z = -z
+			}
+			cost[l] += float64(h.rowC(i, h.pos[k], l) * Hinge.Value(z))
+		}
+	}
+	return cost
+}

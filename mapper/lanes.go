@@ -1,0 +1,272 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"unsafe"
+)
+
+// Descents lane by lane, on rows with few zeros. Once the working sets are drawn, two of a
+// block's sixteen lanes look at a row on average, and a visit of the tile costs all sixteen.
+// On such rows it is cheaper to go through each lane's rows alone, sixteen features at a time.
+const (
+	// denseColumns is the greatest number of columns, the bias's among them.
+	denseColumns = 1024
+	// tileEpochs is the number of epochs on the tile before: rows that a few of them shrink
+	// away need not be laid out.
+	tileEpochs = 4
+	// crowdedLanes: the tile is faster from this many lanes a row on.
+	crowdedLanes = 4
+	// laneGroup lanes are descended together, in one random order: visits of different
+	// lanes do not wait for each other, and the rows of more would not stay in the cache.
+	laneGroup = 4
+)
+
+// denseRows says whether at least half of the values are there, and columns few.
+func (p *Problem) denseRows() bool {
+	return p.X.Cols < denseColumns && 2*p.X.NNZ >= int64(p.X.Rows)*int64(p.X.Cols)
+}
+
+// laneDescent is a descent with the hinge, lane by lane over rows laid out densely.
+type laneDescent[T real] struct {
+	laneArgs[T]
+	visit func(*laneArgs[T])
+	from  []uint64 // of each row, its place in the working list times 16, plus its lane
+	row   []laneRow[T]
+	x     [][16]float32
+	w     [][16]T
+	order []uint32
+}
+
+// run goes on from where a descent on the tile has come to in epoch, lanes in groups, and
+// returns those that did not get to their aim.
+func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], dual [][Lanes]T, running uint16, epoch int, o Options, sums *Sums) (uint16, error) {
+	sums.Epochs, sums.Estimate = epoch, 0
+	for first := 0; first < Lanes; first += laneGroup {
+		group := running & ((1<<laneGroup - 1) << first)
+		if group == 0 {
+			continue
+		}
+		n.lay(t, d, dual, group)
+		done, err := n.descend(ctx, t.p, group, epoch, o, sums)
+		if err != nil {
+			return running, err
+		}
+		running &^= done
+		n.keep(t, dual)
+	}
+	return running, nil
+}
+
+// descend runs epochs over the rows laid out, as the descent on the tile does, and returns
+// the lanes that got to their aim.
+func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, epoch int, o Options, sums *Sums) (done uint16, err error) {
+	for ; group != 0 && len(n.order) > 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
+		shuffle(n.order, o.Seed, uint64(epoch)<<4+uint64(bits.TrailingZeros16(group)))
+		sums.Visits += int64(len(n.order)) * int64(p.X.Cols+1)
+		n.pass()
+		ended := uint16(0)
+		for m := group; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			n.upper[l], n.lower[l] = shrinkBounds(n.newUpper[l], n.newLower[l])
+			if epoch+1 >= o.Epochs && n.estimate[l] <= o.InnerGap {
+				ended |= 1 << l
+			}
+		}
+		group, done = group&^ended, done|ended
+		n.drop(ended)
+		sums.Epochs = max(sums.Epochs, epoch+1)
+	}
+	for _, x := range n.estimate {
+		sums.Estimate += x
+	}
+	return done, nil
+}
+
+// lay lays out the rows that the lanes of group look at, their bounds and weights.
+func (n *laneDescent[T]) lay(t *dualSolver, d *descent[T], dual [][Lanes]T, group uint16) {
+	n.lines = (t.p.X.Cols + 1 + 15) / 16
+	n.from, n.row, n.order = n.from[:0], n.row[:0], n.order[:0]
+	for _, k := range d.order {
+		for m := t.refs[k].active & group; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			c := T(t.p.Loss.kernelC(t.rowC(t.rows[k], t.pos[k], l)))
+			n.from = append(n.from, uint64(k)<<4|uint64(l))
+			n.order = append(n.order, uint32(len(n.row)))
+			n.row = append(n.row, laneRow[T]{dual: dual[k][l], c: c, step: T(t.refs[k].scale), lane: uint32(l)})
+		}
+	}
+	n.x = resized(n.x, len(n.row)*n.lines)
+	clear(n.x)
+	for i, from := range n.from {
+		r, sign := &t.refs[from>>4], float32(1)
+		if r.pos>>(from&15)&1 == 0 {
+			sign = -1
+		}
+		x := unsafe.Slice(&n.x[i*n.lines][0], 16*n.lines)
+		val := unsafe.Slice(r.val, r.n)
+		for j, f := range unsafe.Slice(r.idx, r.n) {
+			x[f] += sign * val[j]
+		}
+		x[t.p.X.Cols] = sign * t.p.Bias
+	}
+	n.layWeights(d, group)
+}
+
+// layWeights takes the group's weights and bounds out of the tile.
+func (n *laneDescent[T]) layWeights(d *descent[T], group uint16) {
+	n.w = resized(n.w, Lanes*n.lines)
+	clear(n.w)
+	n.estimate = [Lanes]float64{}
+	tile := unsafe.Slice(d.w, d.features)
+	for m := group; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		w := unsafe.Slice(&n.w[l*n.lines][0], 16*n.lines)
+		for f := range tile {
+			w[f] = tile[f][l]
+		}
+		n.upper[l], n.lower[l], n.estimate[l] = d.upper[l], d.lower[l], d.estimate[l]
+	}
+}
+
+// pass is an epoch over the rows in order; those that their lanes dropped are gone from it.
+func (n *laneDescent[T]) pass() {
+	inf := T(math.Inf(1))
+	for l := range Lanes {
+		n.newUpper[l], n.newLower[l], n.estimate[l] = -inf, inf, 0
+	}
+	e := n.laneArgs
+	left := 0
+	for rest := n.order; len(rest) > 0; rest = rest[e.n:] {
+		e.order, e.n, e.kept = &rest[0], min(len(rest), visitRowsAtMost), &n.order[left]
+		e.x, e.rows, e.w = &n.x[0], &n.row[0], &n.w[0]
+		n.visit(&e)
+		left += e.left
+	}
+	n.laneArgs = e
+	n.order = n.order[:left]
+}
+
+// drop leaves out the rows of lanes that are done.
+func (n *laneDescent[T]) drop(done uint16) {
+	if done == 0 {
+		return
+	}
+	kept := n.order[:0]
+	for _, k := range n.order {
+		if done>>n.row[k].lane&1 == 0 {
+			kept = append(kept, k)
+		}
+	}
+	n.order = kept
+}
+
+// keep hands the duals back.
+func (n *laneDescent[T]) keep(t *dualSolver, dual [][Lanes]T) {
+	for i, from := range n.from {
+		if a := &dual[from>>4][from&15]; *a != n.row[i].dual {
+			*a = n.row[i].dual
+			t.refs[from>>4].moved = 1
+		}
+	}
+}
+
+// laneRow is a row that one lane looks at.
+type laneRow[T real] struct {
+	dual T
+	c    T // its upper bound
+	step T // 1/||x||^2
+	lane uint32
+}
+
+// laneArgs is the argument of a lane kernel: a pass of dual coordinate descent
+// over rows of up to sixteen lanes. Its layout is known to assembly, as visitArgs'.
+type laneArgs[T real] struct {
+	order *uint32      // n numbers of rows
+	n     int          //
+	kept  *uint32      // out: those that stay; may be order itself
+	left  int          // out: how many
+	x     *[16]float32 // y_i x_i of each row, the bias behind it, filled up with zeros
+	lines int          // sixteens of a row
+	rows  *laneRow[T]
+	w     *[16]T // of each lane, as long as a row
+
+	upper, lower       [Lanes]T // shrink bounds: last epoch's largest and smallest projected gradient
+	newUpper, newLower [Lanes]T
+	estimate           [Lanes]float64 // sum of InnerGap over the rows as they were visited
+}
+
+// visitLanes is visitRows for the hinge, row by row of one lane each. A score is sixteen
+// partial sums, of every sixteenth feature; halves are added to each other until one is left.
+func visitLanes[T real](e *laneArgs[T]) {
+	lines := uintptr(e.lines)
+	kept := unsafe.Slice(e.kept, e.n)
+	e.left = 0
+	for _, k := range unsafe.Slice(e.order, e.n) {
+		r := (*laneRow[T])(unsafe.Add(unsafe.Pointer(e.rows), uintptr(k)*unsafe.Sizeof(laneRow[T]{})))
+		x := unsafe.Slice((*[16]float32)(unsafe.Add(unsafe.Pointer(e.x), uintptr(k)*lines*64)), lines)
+		w := unsafe.Slice((*[16]T)(unsafe.Add(unsafe.Pointer(e.w), uintptr(r.lane)*lines*unsafe.Sizeof([16]T{}))), lines)
+		l := r.lane & 15
+		m := laneScore(x, w) - 1
+		h := T(0)
+		if -m > 0 {
+			h = -m
+		}
+		e.estimate[l] += float64(T(r.c*h) + T(r.dual*m))
+		low, high := r.dual == 0, r.dual == r.c && r.dual != 0
+		if low && m > e.upper[l] || high && m < e.lower[l] {
+			continue
+		}
+		kept[e.left] = k
+		e.left++
+		p := m
+		if low && !(m < 0) || high && !(m > 0) {
+			p = 0
+		}
+		if p > e.newUpper[l] {
+			e.newUpper[l] = p
+		}
+		if p < e.newLower[l] {
+			e.newLower[l] = p
+		}
+		now := r.dual - T(m*r.step)
+		if !(now > 0) {
+			now = 0
+		}
+		if !(now < r.c) {
+			now = r.c
+		}
+		if now == r.dual {
+			continue
+		}
+		delta := now - r.dual
+		r.dual = now
+		for j := range w {
+			for i := range w[j] {
+				w[j][i] += T(delta * T(x[j][i]))
+			}
+		}
+	}
+}
+
+func laneScore[T real](x [][16]float32, w [][16]T) T {
+	var s [16]T
+	for i := range s {
+		s[i] = T(T(x[0][i]) * w[0][i])
+	}
+	for j := 1; j < len(w); j++ {
+		for i := range s {
+			s[i] += T(T(x[j][i]) * w[j][i])
+		}
+	}
+	for half := 8; half > 0; half /= 2 {
+		for i := range half {
+			s[i] += s[i+half]
+		}
+	}
+	return s[0]
+}

@@ -1,0 +1,188 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/bits"
+
+	"taxon/internal/coupling"
+)
+
+// squaredSolver solves blocks with the squared hinge. On few columns it goes on by Newton's
+// method. 64 bytes more a feature with a hierarchy.
+type squaredSolver struct {
+	dualSolver
+	newton *newton          // nil: descent alone
+	curve  [][Lanes]float32 // bound of the loss's curvature by feature, where touched; made when first needed
+}
+
+func newSquaredSolver(p *Problem) *squaredSolver {
+	q := &squaredSolver{dualSolver: newDualSolver(p)}
+	if p.fewColumns() {
+		q.newton = newNewton(p.X.Cols + 1)
+	}
+	return q
+}
+
+// Solve implements Solver.
+func (q *squaredSolver) Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error) {
+	q.open(b, warm)
+	defer q.close()
+	sums, priced := Sums{}, warm != nil && warm.Priced
+	if o.Epochs > 0 {
+		if err := q.improve(ctx, o, &sums); err != nil {
+			return nil, err
+		}
+	}
+	q.rebuild()
+	curvature := func(_ uint32, lanes uint16) uint8 { return uint8(bits.OnesCount16(lanes)) * coupling.Unit }
+	if o.Curvature && len(b.Mean) > 0 && !q.p.negative && q.p.Bias >= 0 {
+		q.boundCurvature()
+		curvature = q.degrees
+	}
+	if o.Price {
+		q.fillWeights()
+		var fall *[Lanes]float64
+		if warm != nil && !priced {
+			fall = q.predictBiasShift()
+		}
+		if err := q.price(ctx, o.Band, fall, &sums); err != nil {
+			return nil, err
+		}
+	}
+	return q.result(sums, o.Price || priced, curvature), nil
+}
+
+// improve descends, and goes on by Newton's method where that is faster.
+func (q *squaredSolver) improve(ctx context.Context, o Options, sums *Sums) error {
+	if q.newton == nil || o.MaxEpochs < newtonAfter {
+		_, err := q.descend(ctx, o, sums)
+		return err
+	}
+	o.MaxEpochs = newtonAfter
+	running, err := q.descend(ctx, o, sums)
+	if err == nil && running != 0 {
+		err = q.solveNewton(ctx, running, o, sums)
+	}
+	return err
+}
+
+// boundCurvature bounds the squared hinge's Hessian 2 sum_{i: a_i > 0} C_i x_i x_i' by its row
+// sums, feature by feature, from the rows with a dual: h_f = 2 sum C_i |x_if| ||x_i||_1.
+// Then h/(1+h) majorises the envelope's curvature (operator monotony of t/(1+t)). Values
+// below zero would need |x|: there every terminal counts fully.
+//
+// It overwrites t.duals and the listed rows' signs: the descent is over.
+func (q *squaredSolver) boundCurvature() {
+	if q.curve == nil {
+		q.curve = make([][Lanes]float32, len(q.w))
+	}
+	for _, f := range q.touched {
+		q.curve[f] = [Lanes]float32{}
+	}
+	q.duals = resized(q.duals, len(q.live))
+	for k, live := range q.live {
+		q.duals[k], q.refs[k].pos = [Lanes]float32{}, 1<<Lanes-1 // rows add up whatever their sign
+		if live == 0 {
+			continue
+		}
+		size := q.p.Bias
+		_, val := q.p.X.Row(int(q.rows[k]))
+		for _, x := range val {
+			size += x
+		}
+		for m := live; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m) & 15
+			q.duals[k][l] = float32(2 * q.rowC(q.rows[k], q.pos[k], l) * float64(size))
+		}
+	}
+	q.addList(q.curve)
+}
+
+// degrees is the curvature of a parent's lanes at a touched feature.
+func (q *squaredSolver) degrees(f uint32, lanes uint16) uint8 {
+	sum := float32(0)
+	for m := lanes; m != 0; m &= m - 1 {
+		sum += degree(q.curve[f][bits.TrailingZeros16(m)&15])
+	}
+	return units(sum)
+}
+
+// degree is the curvature of a terminal's Moreau envelope where its loss has curvature h.
+func degree(h float32) float32 {
+	if !(h < math.MaxFloat32/2) {
+		return 1
+	}
+	return h / (1 + h)
+}
+
+// units is a sum of degrees in units of 1/coupling.Unit, rounded up.
+func units(sum float32) uint8 { return uint8(math.Ceil(float64(sum * coupling.Unit))) }
+
+// sampleStride is the distance of the rows that a fresh block begins with, beside its positives.
+func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }
+
+// predictBiasShift tells a pricing pass behind descents on the sample alone how far biases have
+// yet to fall; nil: they don't. All rows pull a lane's bias down sampleStride times as hard as the
+// sample's do, so that scores of rows without support will fall by b, where
+//
+//	stride sum_i max(0, a_i - 2C b) = sum_i a_i + b/Bias^2
+//
+// over the sample's negatives with a dual: the squared hinge's a_i = 2C(1 - m_i) follow their
+// margins m_i, and the bias gives back what its own regulariser asks. Rows whose margin is
+// 1+band-b or more are not listed.
+//
+// Rows with weights count as if each had their mean. A wrong guess costs sweeps, nothing
+// else: the next pricing lists what this one missed.
+func (q *squaredSolver) predictBiasShift() *[Lanes]float64 {
+	stride := float64(q.p.sampleStride())
+	if stride == 1 || q.p.Bias == 0 {
+		return nil
+	}
+	curve := 2 * q.c * q.p.Total() / float64(q.p.X.Rows)
+	give := 1 / (curve * float64(q.p.Bias) * float64(q.p.Bias))
+	duals := make([]float64, 0, len(q.rows))
+	fall := &[Lanes]float64{}
+	for l := range q.b.Slot {
+		duals = duals[:0]
+		for k := range q.rows {
+			if a := q.a[k][l]; a > 0 && q.pos[k]>>l&1 == 0 {
+				duals = append(duals, a)
+			}
+		}
+		fall[l] = simplexThreshold(duals, stride, give) / curve
+	}
+	return fall
+}
+
+// simplexThreshold is the u >= 0 with stride sum_i max(0, a_i - u) = sum_i a_i + give u, for
+// stride >= 1 and give >= 0. Duals at or below the value reached stay out, until none is:
+// the value grows, and never beyond the solution (Michelot's projection onto a simplex). a is
+// used up.
+func simplexThreshold(a []float64, stride, give float64) (u float64) {
+	sum := 0.0
+	for _, x := range a {
+		sum += x
+	}
+	above := sum
+	for len(a) > 0 {
+		next := (float64(stride*above) - sum) / (float64(stride*float64(len(a))) + give)
+		if !(next > u) {
+			break
+		}
+		u = next
+		kept := a[:0]
+		above = 0
+		for _, x := range a {
+			if x > u {
+				kept = append(kept, x)
+				above += x
+			}
+		}
+		if len(kept) == len(a) {
+			break
+		}
+		a = kept
+	}
+	return u
+}

@@ -1,0 +1,149 @@
+package mapper
+
+import (
+	"cmp"
+	"unsafe"
+
+	"taxon/internal/sparse"
+)
+
+// tile is the memory that every solver has: the block at hand, and the float32 weights of
+// its lanes.
+type tile struct {
+	p     *Problem
+	b     *Block
+	lanes uint16         // of the block
+	c     float64        // C of the block's negative rows
+	cPos  [Lanes]float64 // and of each lane's positive ones
+	sign  []uint16       // [N] positive lanes of every row
+	w     [][Lanes]float32
+	zero  []float32 // [d+1] the zero parent
+
+	// Arguments of kernels. Each is an allocation of its own, which aligns it to a cache line.
+	score  *scoreArgs
+	exact  *exactArgs
+	spread *spreadArgs
+	low    *[scoreChunk]uint16
+}
+
+func newTile(p *Problem) tile {
+	d := p.X.Cols + 1
+	return tile{
+		p: p, sign: make([]uint16, p.X.Rows), w: make([][Lanes]float32, d), zero: make([]float32, d),
+		score: &scoreArgs{}, exact: &exactArgs{}, spread: &spreadArgs{}, low: &[scoreChunk]uint16{},
+	}
+}
+
+// open begins a block.
+func (t *tile) open(b *Block) {
+	t.b, t.lanes = b, uint16(1)<<len(b.Slot)-1
+	for l, rows := range b.Positive {
+		for _, i := range rows {
+			t.sign[i] |= 1 << l
+		}
+	}
+	t.c = cmp.Or(b.C, t.p.C)
+	for l := range t.cPos {
+		switch {
+		case l < len(b.Weight):
+			t.cPos[l] = t.c * b.Weight[l]
+		case t.p.PositiveWeight != 0:
+			t.cPos[l] = t.c * t.p.PositiveWeight
+		default:
+			t.cPos[l] = t.c
+		}
+	}
+}
+
+// close leaves the tile clean for the next block.
+func (t *tile) close() {
+	for _, rows := range t.b.Positive {
+		for _, i := range rows {
+			t.sign[i] = 0
+		}
+	}
+}
+
+// rowC is C of row i with these positive lanes, in lane l.
+func (t *tile) rowC(i uint32, pos uint16, l int) float64 {
+	c := t.c
+	if pos>>l&1 != 0 {
+		c = t.cPos[l]
+	}
+	return t.p.weighted(i, c)
+}
+
+// parent is the vector of lane l's parent.
+func (t *tile) parent(l int) []float32 {
+	if l < len(t.b.Slot) && t.b.Slot[l] >= 0 {
+		return t.b.Mean[t.b.Slot[l]]
+	}
+	return t.zero
+}
+
+// slotLanes are the lanes that have each slot's parent, and all of these lanes.
+func (t *tile) slotLanes() (lanes []uint16, with uint16) {
+	lanes = make([]uint16, len(t.b.Mean))
+	for l, slot := range t.b.Slot {
+		if slot >= 0 {
+			lanes[slot] |= 1 << l
+			with |= 1 << l
+		}
+	}
+	return lanes, with
+}
+
+// spreadLines is the number of lines that all parents fill before the next ones: they stay
+// in the nearest cache.
+const spreadLines = 256
+
+// fillParents sets w[f][l] = y_l[f].
+func (t *tile) fillParents() {
+	lanesOf, with := t.slotLanes()
+	if with != 1<<Lanes-1 {
+		clear(t.w)
+	}
+	e := t.spread
+	for from := 0; from < len(t.w); from += spreadLines {
+		n := min(spreadLines, len(t.w)-from)
+		for slot, m := range lanesOf {
+			if m != 0 {
+				*e = spreadArgs{w: &t.w[from], y: &t.b.Mean[slot][from : from+n][0], n: n, mask: uint64(m)}
+				t.p.Kernel.spread(e)
+			}
+		}
+	}
+}
+
+// scoreRows scores n rows from row `from` on, which lie in one shard, at the weights w, and
+// leaves in t.low the lanes whose score is not below t.score.floor.
+func (t *tile) scoreRows(w [][Lanes]float32, from, n int, out *[Lanes]float32) {
+	e, shard := t.score, &t.p.X.Shards[from>>sparse.RowShift]
+	floor := e.floor
+	*e = scoreArgs{
+		begin: &shard.Begin[from&(1<<sparse.RowShift-1)], n: n, w: &w[0], last: &w[len(w)-1],
+		idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
+		out: out, low: &t.low[0], entries: uint64(len(shard.Index)), features: len(w), floor: floor,
+	}
+	for l := range Lanes {
+		e.bias[l] = t.p.Bias
+	}
+	t.p.Kernel.score(e)
+}
+
+// exactScores leaves row i's sixteen float64 scores in t.exact.out.
+func (t *tile) exactScores(i int) {
+	idx, val := t.p.X.Row(i)
+	e := t.exact
+	e.n, e.w, e.last, e.features, e.bias = len(idx), &t.w[0], &t.w[len(t.w)-1], len(t.w), float64(t.p.Bias)
+	e.idx, e.val = unsafe.SliceData(idx), unsafe.SliceData(val)
+	t.p.Kernel.exact(e)
+}
+
+// resized is a slice of n elements, whatever they hold.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n+n/8)[:n]
+	}
+	return s[:n]
+}
