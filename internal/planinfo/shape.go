@@ -1,10 +1,10 @@
 package planinfo
 
 import (
-	"cmp"
 	"math"
 	"strconv"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/generate"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -65,7 +65,7 @@ func wordCounts(s generate.Shape) []uint32 {
 
 // Defaults are the options that an estimate of a method assumes.
 func Defaults(method string) *taxonv1.Options {
-	loss := map[string]string{"rr-lr": "logistic", "blr": "logistic", "mlr": "softmax"}[method]
-	return &taxonv1.Options{Method: method, Loss: cmp.Or(loss, "hinge"), Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty",
-		Stiffness: "support", Momentum: "fista", InnerEpochs: 0}
+	o := &taxonv1.Options{Method: method}
+	_ = registry.Fill(o, nil) // whoever plans it refuses a method that is unknown
+	return o
 }

@@ -6,11 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Options of before 2026-12 have a field each, which journals and checkpoints hold; all others
-// stand in Options.own. Value and Set see no difference, but that a field has no way to be unset.
+// The first methods' options have a field each, which journals and checkpoints hold. All others
+// stand in Options.own. Value and Set see no difference, but that a field of zero is unset.
 
 // field is the one that an option has; nil: it has none.
 func (o *Options) field(key string) protoreflect.FieldDescriptor {
@@ -61,34 +63,14 @@ func (o *Options) Set(key, value string) error {
 		}
 		return nil
 	}
-	m := o.ProtoReflect()
+	o.ProtoReflect().Clear(f) // a zero is not merged
 	if value == "" {
-		m.Clear(f)
 		return nil
 	}
-	var v protoreflect.Value
-	var err error
-	switch f.Kind() {
-	case protoreflect.StringKind:
-		v = protoreflect.ValueOfString(value)
-	case protoreflect.DoubleKind:
-		var x float64
-		x, err = strconv.ParseFloat(value, 64)
-		v = protoreflect.ValueOfFloat64(x)
-	case protoreflect.Uint32Kind:
-		var x uint64
-		x, err = strconv.ParseUint(value, 10, 32)
-		v = protoreflect.ValueOfUint32(uint32(x))
-	case protoreflect.Uint64Kind:
-		var x uint64
-		x, err = strconv.ParseUint(value, 10, 64)
-		v = protoreflect.ValueOfUint64(x)
-	default:
-		err = fmt.Errorf("a field of kind %s", f.Kind())
+	one := &Options{}
+	if err := protojson.Unmarshal(fmt.Appendf(nil, "{%q:%q}", f.Name(), value), one); err != nil {
+		return fmt.Errorf("option %s: %q is no value of its field", key, value)
 	}
-	if err != nil {
-		return fmt.Errorf("option %s: %w", key, err)
-	}
-	m.Set(f, v)
+	proto.Merge(o, one)
 	return nil
 }
