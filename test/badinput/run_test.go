@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"taxon/test/command"
 )
 
 // trial is one broken input or command line. It runs in a folder of its own, which holds
@@ -45,9 +47,9 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		binary, good = filepath.Join(dir, "taxon"), filepath.Join(dir, "good")
-		if out, err := exec.Command("go", "build", "-o", binary, "taxon/cmd/taxon").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		good = filepath.Join(dir, "good")
+		if binary, err = command.Build(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		if err := makeGood(good); err != nil {

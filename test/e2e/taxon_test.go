@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"taxon/test/command"
 )
 
 // bin is the folder of the command under test, built once; data, tree, otherData and weights
@@ -40,8 +42,8 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "taxon/cmd/taxon").CombinedOutput(); err != nil {
-		log.Printf("build: %v\n%s", err, out)
+	if _, err := command.Build(bin); err != nil {
+		log.Print(err)
 		return 1
 	}
 	return m.Run()

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"taxon/test/command"
 )
 
 // taxon is the command under test, built once.
@@ -28,9 +30,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	taxon = filepath.Join(dir, "taxon")
-	if out, err := exec.Command("go", "build", "-o", taxon, "taxon/cmd/taxon").CombinedOutput(); err != nil {
-		log.Printf("build: %v\n%s", err, out)
+	if taxon, err = command.Build(dir); err != nil {
+		log.Print(err)
 		return 1
 	}
 	return m.Run()
@@ -94,7 +95,7 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	if p.KeepEmpty {
 		args = append(args, "--prune", "none")
 	}
-	out, err := command(append(args, flags...)...)
+	out, err := runTaxon(append(args, flags...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	if err := json.Unmarshal(out, &m.report); err != nil {
 		return nil, fmt.Errorf("%w in %s", err, out)
 	}
-	text, err := command("export", "--model", filepath.Join(dir, "model"), "--format", "text", "--out", "-", "--quiet")
+	text, err := runTaxon("export", "--model", filepath.Join(dir, "model"), "--format", "text", "--out", "-", "--quiet")
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +117,8 @@ func (p *Problem) lossName() string {
 	return "hinge"
 }
 
-// command runs taxon and returns its standard output.
-func command(args ...string) ([]byte, error) {
+// runTaxon runs taxon and returns its standard output.
+func runTaxon(args ...string) ([]byte, error) {
 	cmd := exec.Command(taxon, args...)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -116,7 +116,7 @@ func exportOf(t *testing.T, dir, line, out, data, weights string) *exported {
 			args[i+1] = filepath.Join(dir, args[i+1])
 		}
 	}
-	stdout, err := command(args...)
+	stdout, err := runTaxon(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func exportOf(t *testing.T, dir, line, out, data, weights string) *exported {
 	if err := json.Unmarshal(stdout, &m.report); err != nil {
 		t.Fatal(err)
 	}
-	text, err := command("export", "--model", args[8], "--format", "text", "--out", "-", "--quiet")
+	text, err := runTaxon("export", "--model", args[8], "--format", "text", "--out", "-", "--quiet")
 	if err != nil {
 		t.Fatal(err)
 	}

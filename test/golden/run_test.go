@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"taxon/test/command"
 )
 
 // bin is the command under test, built once.
@@ -31,9 +33,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	bin = filepath.Join(dir, "taxon")
-	if out, err := exec.Command("go", "build", "-o", bin, "taxon/cmd/taxon").CombinedOutput(); err != nil {
-		log.Printf("build: %v\n%s", err, out)
+	if bin, err = command.Build(dir); err != nil {
+		log.Print(err)
 		return 1
 	}
 	return m.Run()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/test/command"
 )
 
 // cli is the built command.
@@ -19,9 +20,9 @@ type cli string
 
 func buildCommand(t *testing.T) cli {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "taxon")
-	if out, err := exec.Command("go", "build", "-o", bin, "taxon/cmd/taxon").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	bin, err := command.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return cli(bin)
 }

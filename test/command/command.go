@@ -1,0 +1,41 @@
+// Package command builds the taxon command for tests that run it as a process.
+package command
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Build builds cmd/taxon into the folder and returns the binary's path. The go command does
+// not know that a test depends on what it builds, and would answer with a kept result after
+// a change. So Build lists the repository's folders of code: the go command notes what a test
+// has listed, and runs it again when a file there has changed.
+func Build(dir string) (string, error) {
+	at, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m: %w", err)
+	}
+	root := strings.TrimSpace(string(at))
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".")) || path == filepath.Join(root, "test") {
+			return fs.SkipDir
+		}
+		_, err = os.ReadDir(path)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "taxon")
+	if out, err := exec.Command("go", "build", "-o", bin, "taxon/cmd/taxon").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return bin, nil
+}
