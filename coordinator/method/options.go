@@ -95,7 +95,9 @@ var (
 
 // Must says what a number must be; "": it is.
 func (r Range) Must(x float64) string {
-	word := func(x float64) string { return strings.Replace(strconv.FormatFloat(x, 'g', -1, 64), "e+", "e", 1) }
+	word := func(x float64) string {
+		return strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-").Replace(strconv.FormatFloat(x, 'g', -1, 64))
+	}
 	must := "must be "
 	switch {
 	case x <= r.Most && (x > r.Least || x == r.Least && !r.Above):
