@@ -1,13 +1,160 @@
 package recursive
 
 import (
+	"context"
 	"math"
 	"slices"
 
+	params "taxon/coordinator/method/recursive"
 	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
+	"taxon/store"
 	"taxon/worker/program"
 )
+
+// WarmStart makes the values of the internals that a job begins with, one a range and group, and
+// on a tree those of the blocks: v = w - w_parent of a smooth loss, the duals that the weights
+// tell of (dualSeeder) of others. Memory: the
+// sparse weights of the internals, the dense vectors of a block, and the duals. Time: for a hinge
+// loss, that of scoring all rows once.
+func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
+	full := j.seedVectors(from)
+	count := uint32(len(j.groupOf))
+	key := func(task uint32, name string) store.Key {
+		return store.Key{Job: j.id, Step: program.SeedStep, Task: task, Attempt: 1, Name: name}
+	}
+	for k := range len(j.ranges()) - 1 {
+		lo, hi := j.ranges()[k], j.ranges()[k+1]
+		part := cutVectors(full, lo, hi)
+		for g, nodes := range j.groups {
+			values = append(values, store.Value{Key: key(count+uint32(k), rangeName(params.X, g)), Data: encodeVectors(part, nodes, lo)})
+		}
+	}
+	if len(j.forest.Parent) > 0 {
+		families = append(families, params.X)
+	}
+	if j.graph != nil {
+		return values, families, nil
+	}
+	state := func(b uint32) *mapper.State { return j.seedBlock(b, full, from) }
+	if !j.smooth() {
+		state = j.newDualSeeder(full, from).block
+	}
+	for b := range count {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		values = append(values, store.Value{Key: key(b, params.Dual), Data: j.encodeState(state(b))})
+	}
+	return values, append(families, params.Dual), nil
+}
+
+// sparseWeights is what InitialWeights gives for a node.
+type sparseWeights struct {
+	columns []uint32
+	values  []float32
+}
+
+// seedVectors lists the internals' overrides. A node that overrides a feature has all its
+// ancestors override it too (reducer.Vectors): they get what they inherit.
+func (j *job) seedVectors(from program.InitialWeights) *reducer.Vectors {
+	parent := j.forest.Parent
+	nodeOf := make([]int, len(parent))
+	for n, p := range j.internal {
+		if p >= 0 {
+			nodeOf[p] = n
+		}
+	}
+	need, own := make([][]uint32, len(parent)), make([]sparseWeights, len(parent))
+	for p := len(parent) - 1; p >= 0; p-- { // children before parents
+		own[p].columns, own[p].values = from(nodeOf[p])
+		need[p] = union(need[p], own[p].columns)
+		if up := parent[p]; up >= 0 {
+			need[up] = union(need[up], need[p])
+		}
+	}
+	v := &reducer.Vectors{Begin: make([]int64, 1, len(parent)+1)}
+	for p := range parent {
+		columns, values := own[p].columns, own[p].values
+		up, last := []uint32(nil), []float32(nil)
+		if q := parent[p]; q >= 0 {
+			up, last = v.Feature[v.Begin[q]:v.Begin[q+1]], v.Value[v.Begin[q]:v.Begin[q+1]]
+		}
+		for _, c := range need[p] {
+			x := float32(0)
+			if i, ok := slices.BinarySearch(columns, c); ok {
+				x = values[i]
+			} else if i, ok := slices.BinarySearch(up, c); ok {
+				x = last[i]
+			}
+			v.Feature, v.Value = append(v.Feature, c), append(v.Value, x)
+		}
+		v.Begin = append(v.Begin, int64(len(v.Feature)))
+	}
+	return v
+}
+
+// union merges two ascending lists.
+func union(a, b []uint32) []uint32 {
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]uint32, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			out, a = append(out, a[0]), a[1:]
+		case b[0] < a[0]:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// cutVectors keeps the features in [lo, hi).
+func cutVectors(v *reducer.Vectors, lo, hi uint32) *reducer.Vectors {
+	out := &reducer.Vectors{Begin: make([]int64, 1, len(v.Begin))}
+	for p := range len(v.Begin) - 1 {
+		features := v.Feature[v.Begin[p]:v.Begin[p+1]]
+		a, b := lowerBound(features, lo), lowerBound(features, hi)
+		out.Feature = append(out.Feature, features[a:b]...)
+		out.Value = append(out.Value, v.Value[v.Begin[p]+int64(a):v.Begin[p]+int64(b)]...)
+		out.Begin = append(out.Begin, int64(len(out.Feature)))
+	}
+	return out
+}
+
+// seedBlock is v = w - w_parent of a block's lanes.
+func (j *job) seedBlock(b uint32, full *reducer.Vectors, from program.InitialWeights) *mapper.State {
+	lanes := j.terminals(b)
+	s := &mapper.State{Priced: true}
+	for _, n := range lanes {
+		columns, _ := from(int(n))
+		s.Feature = union(s.Feature, columns)
+	}
+	s.Value = make([]float32, len(s.Feature)*len(lanes))
+	for l, n := range lanes {
+		columns, values := from(int(n))
+		for i, c := range columns {
+			at, _ := slices.BinarySearch(s.Feature, c)
+			s.Value[at*len(lanes)+l] = values[i] - j.seeded(full, j.parent(n), c)
+		}
+	}
+	return s
+}
+
+// seeded is internal node p's value of a feature; -1: 0.
+func (j *job) seeded(full *reducer.Vectors, p int32, c uint32) float32 {
+	for ; p >= 0; p = j.forest.Parent[p] {
+		if i, ok := slices.BinarySearch(full.Feature[full.Begin[p]:full.Begin[p+1]], c); ok {
+			return full.Value[full.Begin[p]+int64(i)]
+		}
+	}
+	return 0
+}
 
 // Constants of the duals that a hinge loss begins with. They change the path, never the optimum.
 const (
@@ -27,7 +174,7 @@ const (
 type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
-	from  program.Weights0
+	from  program.InitialWeights
 	w     [][mapper.Lanes]float32     // of a block's lanes
 	own   [mapper.Lanes]sparseWeights // what they are made of
 	rest  []float64                   // scratch of fit
@@ -35,7 +182,7 @@ type dualSeeder struct {
 	dense []float32 // the parent of the lane under way
 }
 
-func (j *job) newDualSeeder(full *reducer.Vectors, from program.Weights0) *dualSeeder {
+func (j *job) newDualSeeder(full *reducer.Vectors, from program.InitialWeights) *dualSeeder {
 	x := j.set.Matrix
 	d := &dualSeeder{
 		job: j, full: full, from: from, w: make([][mapper.Lanes]float32, x.Cols+1),
@@ -248,3 +395,50 @@ func joined(lanes []lane) *mapper.State {
 		s.Rows, s.Work, s.Live = append(s.Rows, row), append(s.Work, work), append(s.Live, live)
 	}
 }
+
+// Carried implements program.Carrier.
+func (m Method) Carried() []string { return []string{params.Dual, params.X} }
+
+// Carry implements program.Carrier: internals stay as they are.
+func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
+	if name == params.Dual {
+		return carryState(data, to.GetLoss(), from.GetC(), to.GetC())
+	}
+	return data, nil
+}
+
+// carryState turns the state that a block ended with under one C into one that it may begin
+// with under another: duals at the hinge's old bound go to its new one, as do those beyond the
+// squared hinge's C in proportion; the others stay, within the new box. Where most duals are free,
+// as on text with a large C, they hardly grow with C, and scaled they would overshoot. A smooth
+// loss has no duals: its v = w - y stays as it is. Working sets stay as well: the first sweep is
+// priced and draws new ones.
+func carryState(data []byte, loss string, from, to float64) ([]byte, error) {
+	l, err := mapper.ParseLoss(loss)
+	if err != nil {
+		return nil, err
+	}
+	if l == mapper.Logistic {
+		return data, nil
+	}
+	s, err := decodeState(data, math.MaxUint32)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range s.Dual {
+		if a >= atBound*from || to < from {
+			a *= to / from
+		}
+		if from != to {
+			s.Dual[i] = float64(float32(a * inside))
+		}
+	}
+	return encodeState(s), nil
+}
+
+// atBound is the share of C from which on a dual counts as one at its bound.
+const atBound = 0.999
+
+// inside keeps scaled duals within their box whatever the rounding: one that stays a
+// little below its bound moves there when its row is visited.
+const inside = 1 - 2.4e-7
