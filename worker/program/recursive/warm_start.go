@@ -13,11 +13,11 @@ import (
 	"taxon/worker/program"
 )
 
-// WarmStart makes the values of the internals that a job begins with, one a range and group, and
-// on a tree those of the blocks: v = w - w_parent of a smooth loss, the duals that the weights
-// tell of (dualSeeder) of others. Memory: the
-// sparse weights of the internals, the dense vectors of a block, and the duals. Time: for a hinge
-// loss, that of scoring all rows once.
+// WarmStart makes the values that a job begins with: those of the internals, one a range and
+// group, and on a tree those of the blocks. A block of the logistic loss begins at
+// v = w - w_parent; one of a hinge at the duals that fit the weights (dualSeeder). Memory: the
+// sparse weights of the internals, the dense vectors of a block, and the duals. Time with a
+// hinge: that of scoring all rows once.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	full := j.seedVectors(from)
 	count := uint32(len(j.groupOf))
@@ -167,10 +167,10 @@ const (
 	seedBand = 0.15
 )
 
-// A dualSeeder draws duals and working sets of blocks from weights. What weights say of duals is the
-// optimality condition a = -C loss'(z): 2C(1-z)_+ of the squared hinge; C below the
-// hinge's corner and 0 above it. At the corner the duals are those whose sum comes closest
-// to v = w - w_parent.
+// A dualSeeder finds duals and working sets of blocks for given weights, by the optimality
+// condition a = -C loss'(z). The squared hinge's duals are 2C(1-z)_+. The hinge's are C below
+// the corner z = 1 and 0 above it; at the corner, those whose sum comes closest to
+// v = w - w_parent.
 type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
@@ -311,7 +311,7 @@ func (d *dualSeeder) row(i int) (sum [mapper.Lanes]float32) {
 	return sum
 }
 
-// dual is the one that a margin tells of; at the hinge's corner between the two that it could be.
+// dual is the dual for a margin; at the hinge's corner, a value between 0 and C that fit begins with.
 func (d *dualSeeder) dual(z, c float64) float64 {
 	if d.problem.Loss == mapper.SquaredHinge {
 		return float64(float32(2 * c * max(1-z, 0)))
@@ -408,11 +408,11 @@ func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) ([]by
 }
 
 // carryState turns the state that a block ended with under one C into one that it may begin
-// with under another: duals at the hinge's old bound go to its new one, as do those beyond the
-// squared hinge's C in proportion; the others stay, within the new box. Where most duals are free,
-// as on text with a large C, they hardly grow with C, and scaled they would overshoot. A smooth
-// loss has no duals: its v = w - y stays as it is. Working sets stay as well: the first sweep is
-// priced and draws new ones.
+// with under another. Duals at the hinge's old bound go to its new one, and those beyond the
+// squared hinge's C grow in proportion. The others stay, within the new box: where most duals
+// are free, as on text with a large C, they hardly grow with C, and scaled they would
+// overshoot. The logistic loss has no duals: its v = w - y stays. Working sets stay as well:
+// the first sweep is priced and draws new ones.
 func carryState(data []byte, loss string, from, to float64) ([]byte, error) {
 	l, err := mapper.ParseLoss(loss)
 	if err != nil {
