@@ -204,7 +204,7 @@ func (s *netSystem) certificate() (primal, dual float64) {
 }
 
 // TestSystems: a factorisation, conjugate gradients and one after the other solve the same
-// system, with nobody curvature, everybody, and some.
+// system, with curvature at no terminal, at all, and at some.
 func TestSystems(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 9))

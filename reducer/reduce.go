@@ -13,7 +13,7 @@ type Rule uint8
 
 const (
 	Support Rule = iota // exact solve with the curvature on the support
-	Family              // exact solve, all terminals of a node curvature where anything below it has support
+	Family              // exact solve with full curvature of all terminals of a node where anything below it has support
 	Full                // exact solve with the full curvature of all terminals
 	Mean                // parent mean over one independent set
 	Jacobi              // damped mean of all nodes at once

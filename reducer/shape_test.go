@@ -46,7 +46,7 @@ func TestDeepChain(t *testing.T) {
 	}
 }
 
-// TestSingleNode by hand: a root with two terminals, one of them curvature.
+// TestSingleNode by hand: a root with two terminals, one of them with curvature.
 func TestSingleNode(t *testing.T) {
 	f := &Forest{Parent: []int32{-1}, Terminals: []int32{2}, Children: []int32{0}, Set: []int32{0}}
 	x := &Vectors{Begin: []int64{0, 1}, Feature: []uint32{7}, Value: []float32{3}}

@@ -30,8 +30,8 @@ type Trainer struct {
 	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
 	// need not come again elsewhere, but those marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
-	// Once: no task reads what another one of this process has written, so nothing of it is kept.
-	Once bool
+	// NoCache: no task reads what another one of this process has written, so nothing of it is kept.
+	NoCache bool
 	// Release takes the data of a job that Trim has dropped back; nil: nothing.
 	Release func(*dataset.Set)
 
@@ -173,7 +173,7 @@ func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*p
 			return set, program.Deterministic(err)
 		}
 	}
-	return openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan(), Once: t.Once}, open)
+	return openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan(), NoCache: t.NoCache}, open)
 }
 
 // openJob fills in what a job lacks and opens its program. Its errors come again anywhere, but
@@ -199,7 +199,7 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 
 // WarmStart makes the values that a job begins with at given weights, and names their families:
 // see program.WarmStarter.
-func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from program.Weights0) (values []store.Value, families []string, err error) {
+func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	_, p, err := openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan()},
 		func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
 	if err != nil {

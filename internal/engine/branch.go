@@ -144,7 +144,7 @@ func (e *Engine) Discard(ctx context.Context, job string) error {
 
 // Begin starts a job at given weights, of other data, C or structure perhaps. What it takes
 // of them its method says (program.WarmStarter).
-func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.Weights0) error {
+func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.InitialWeights) error {
 	_, plan, err := machine.WarmStart(job, spec, program.SeedStep, nil)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 	}
 	a.family = shuffled(a.run.GetReduces(), a.job.GetPlan())
 	a.total = make([]float64, len(a.job.GetPlan().GetSums()))
-	a.trainer = &worker.Trainer{Store: s, Open: t.Open, Once: true}
+	a.trainer = &worker.Trainer{Store: s, Open: t.Open, NoCache: true}
 	return a, nil
 }
 

@@ -166,7 +166,7 @@ func (c *carryOver) sameParent(n int) bool {
 	return c.old[p] == int(q)
 }
 
-// weights are what node n begins with, as program.Weights0 has them.
+// weights are what node n begins with, as program.InitialWeights has them.
 func (c *carryOver) weights(n int) (columns []uint32, values []float32) {
 	switch {
 	case c.old[n] < 0:

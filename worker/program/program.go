@@ -42,8 +42,8 @@ type Job struct {
 	Plan *taxonv1.Plan
 	Tree *taxonomy.Tree
 	Set  *dataset.Set
-	// Once: no task reads what another one of this process has written, so nothing of it need be kept.
-	Once bool
+	// NoCache: no task reads what another one of this process has written, so nothing of it need be kept.
+	NoCache bool
 }
 
 // Program runs a job's tasks. For several goroutines.
@@ -53,16 +53,16 @@ type Program interface {
 	Run(context.Context, *Task) (method.Sums, error)
 }
 
-// Weights0 gives the weights that a job is to begin with: of each tree node, ascending, the
+// InitialWeights gives the weights that a job is to begin with: of each tree node, ascending, the
 // columns (the bias last) where it differs from its parent, with its values there; nothing
 // for a node that begins at its parent. Of a graph's nodes: all nonzeros.
-type Weights0 func(node int) (columns []uint32, values []float32)
+type InitialWeights func(node int) (columns []uint32, values []float32)
 
 // WarmStarter is a Program whose job can begin at given weights.
 type WarmStarter interface {
 	// WarmStart makes the values that the job begins with, under the keys that SeedStep
 	// tells of, and names their families.
-	WarmStart(ctx context.Context, from Weights0) (values []store.Value, families []string, err error)
+	WarmStart(ctx context.Context, from InitialWeights) (values []store.Value, families []string, err error)
 }
 
 // Carrier is a Method whose jobs can begin where one of other options stands (engine.Branch).

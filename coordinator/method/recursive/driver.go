@@ -54,7 +54,7 @@ type stage uint8
 const (
 	stageSolve     stage = iota // twoblock, flat: MAP of all blocks
 	stageReduce                 // twoblock: exact solve for the internals at what stageSolve wrote
-	stageSafeguard              // twoblock: stageReduce again with the stiffness of whole families, as P rose
+	stageSafeguard              // twoblock: stageReduce again with the curvature of whole families, as P rose
 	stageSet                    // parity, colour, jacobi: MAP and REDUCE of one independent set
 	stagePrice                  // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
 	stageCertify                // behind it: sums of the internals, nothing moves
@@ -108,7 +108,7 @@ type driver struct {
 	sampled   bool // fresh blocks begin on a sample of the rows
 	smooth    bool // logistic loss: the blocks' state is v, not duals
 	noBound   bool // of P no lower bound is known: see jobspec.Uncertified
-	support   bool // support-aware stiffness
+	support   bool // support-aware curvature
 	momentum  bool
 	terminals uint32
 	gap       float64
@@ -314,7 +314,7 @@ func (o *driver) Ahead() (next method.Step, again, known bool) {
 	return next, after.Price, after.Stage == stageReduce
 }
 
-// rule is the stiffness of twoblock's exact solve.
+// rule is the curvature of twoblock's exact solve.
 func (o *driver) rule() string {
 	switch {
 	case !o.support || o.Rises >= o.p.FullAfter || o.Safeguarded:
@@ -441,7 +441,7 @@ func (o *driver) endPriced() (method.Outcome, error) {
 // commitReduce ends twoblock's REDUCE step. If the job stops here the new internals are
 // dropped: the certificate is about the y that the terminals were solved at, and so is
 // what EMIT writes. If P rose, the step is done again from the same inputs with the
-// stiffness of whole families, and the momentum restarts; if P rises again, full stiffness
+// curvature of whole families, and the momentum restarts; if P rises again, full curvature
 // takes over until it has fallen.
 func (o *driver) commitReduce(restart bool) (method.Outcome, error) {
 	if o.state.TimeUp && !o.Price { // the terminals have been solved at the old internals

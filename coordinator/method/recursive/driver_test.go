@@ -235,8 +235,8 @@ func TestStopKeepsTheCertifiedPoint(t *testing.T) {
 	}
 }
 
-// With full stiffness there is nothing to redo when P rises: only momentum restarts.
-func TestRiseWithFullStiffness(t *testing.T) {
+// With full curvature there is nothing to redo when P rises: only momentum restarts.
+func TestRiseWithFullCurvature(t *testing.T) {
 	o := testDriver(func(o *taxonv1.Options) { o.Stiffness = "full" })
 	for _, p := range []float64{2, 3} {
 		commitOK(t, o, figures{Primal: p, Dual: 1})
@@ -347,12 +347,12 @@ func TestEveryJobEnds(t *testing.T) {
 func TestRestsAboveTheTolerance(t *testing.T) {
 	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
 	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
-		if sweep > 3+flat.StillSweeps {
+		if sweep > 3+flat.StationarySweeps {
 			t.Fatalf("no end after %d sweeps", sweep)
 		}
 		commitOK(t, o, figures{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // rises until sweep 3
 	}
-	if o.StoppedBy != method.StoppedByStationary || o.Sweep != 3+flat.StillSweeps || o.Last.Gap == 0 {
+	if o.StoppedBy != method.StoppedByStationary || o.Sweep != 3+flat.StationarySweeps || o.Last.Gap == 0 {
 		t.Errorf("stopped by %q after sweep %d with %+v", o.StoppedBy, o.Sweep, o.Last)
 	}
 }

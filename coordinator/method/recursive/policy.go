@@ -59,15 +59,15 @@ type Policy struct {
 	StallEvery  uint32  // in so many sweeps take that of whole families for good
 
 	// What ends a job, or its boldness.
-	CycleSweeps    uint32  // a gap that has not fallen by a fifth in so many sweeps
-	CycleWorse     float64 // and was meanwhile so many times the best runs in circles: safeguarded from there on
-	Patience       uint32  // as is one that has not in so many
-	GiveUpSweeps   uint32  // stationary: it has not over so many, and half of all sweeps
-	StillSweeps    uint32  // stationary: neither P nor D has moved over so many priced sweeps
-	StillTolerance float64 // by this share of P
-	RestSweeps     uint32  // without a bound: P has moved over so many sweeps
-	RestShare      float64 // by less than this share of the tolerance
-	RiseTolerance  float64 // relative rise of P that is not taken for rounding
+	CycleSweeps      uint32  // a gap that has not fallen by a fifth in so many sweeps
+	CycleWorse       float64 // and was meanwhile so many times the best runs in circles: safeguarded from there on
+	Patience         uint32  // as is one that has not in so many
+	GiveUpSweeps     uint32  // stationary: it has not over so many, and half of all sweeps
+	StationarySweeps uint32  // stationary: neither P nor D has moved over so many priced sweeps
+	StationaryShare  float64 // by this share of P
+	SettleSweeps     uint32  // without a bound: P has moved over so many sweeps
+	SettleShare      float64 // by less than this share of the tolerance
+	RiseTolerance    float64 // relative rise of P that is not taken for rounding
 }
 
 // SampledFrom is the number of instances from which on fresh blocks begin on at most half
@@ -84,8 +84,8 @@ var joint = Policy{
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, StandSweeps: 16, CloseSweeps: 8, DriftBelow: 1e-3, DriftShare: 0.9,
 	MomentumFrom: 4, WarmMomentumFrom: 1, WarmSettled: 0.25, JacobiDamping: 0.8,
 	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
-	CycleSweeps: 40, CycleWorse: 1.5, Patience: 300, GiveUpSweeps: 1000, StillSweeps: 8, StillTolerance: 1e-12,
-	RestSweeps: 10, RestShare: 0.01, RiseTolerance: 1e-12,
+	CycleSweeps: 40, CycleWorse: 1.5, Patience: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
+	SettleSweeps: 10, SettleShare: 0.01, RiseTolerance: 1e-12,
 }
 
 // flat is joint's where there are no internals: terminals are problems of their own.

@@ -20,7 +20,7 @@ func (o *driver) certify() error {
 		return errNotFinite
 	}
 	now := method.Certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.noBound}
-	if limit := o.p.StillTolerance * math.Abs(now.Objective); o.Certified &&
+	if limit := o.p.StationaryShare * math.Abs(now.Objective); o.Certified &&
 		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
 		o.Stationary++
 	} else {
@@ -60,7 +60,7 @@ func (o *driver) aim(gap float64) {
 // adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
 func (o *driver) adapt(rise float64) {
 	if o.noBound {
-		o.Precise = o.Precise || o.gap < o.p.PreciseBelow && o.Sweep > o.p.RestSweeps || o.Stationary > 0
+		o.Precise = o.Precise || o.gap < o.p.PreciseBelow && o.Sweep > o.p.SettleSweeps || o.Stationary > 0
 		return
 	}
 	// A warm start prices more sweeps than others: the bound would run away.
@@ -91,7 +91,7 @@ func (o *driver) adapt(rise float64) {
 // stop applies the stopping rules to a priced sweep, the tolerance first.
 func (o *driver) stop() bool {
 	switch {
-	case o.noBound && o.primalRests():
+	case o.noBound && o.primalSettled():
 		o.StoppedBy = method.StoppedByStationary
 	case !o.noBound && o.Last.Gap <= o.gap:
 		o.StoppedBy = method.StoppedByGap
@@ -99,7 +99,7 @@ func (o *driver) stop() bool {
 		o.StoppedBy = method.StoppedByMaxSweeps
 	case o.state.TimeUp:
 		o.StoppedBy = method.StoppedByMaxTime
-	case o.Stationary >= o.p.StillSweeps, o.Sweep >= o.BestSweep+o.p.GiveUpSweeps && o.Sweep >= 2*o.BestSweep:
+	case o.Stationary >= o.p.StationarySweeps, o.Sweep >= o.BestSweep+o.p.GiveUpSweeps && o.Sweep >= 2*o.BestSweep:
 		o.StoppedBy = method.StoppedByStationary
 	default:
 		return false
@@ -107,14 +107,14 @@ func (o *driver) stop() bool {
 	return true
 }
 
-// primalRests says, where no bound is known, whether P has all but stopped moving.
-func (o *driver) primalRests() bool {
-	if o.Sweep < o.MarkSweep+o.p.RestSweeps {
+// primalSettled says, where no bound is known, whether P has all but stopped moving.
+func (o *driver) primalSettled() bool {
+	if o.Sweep < o.MarkSweep+o.p.SettleSweeps {
 		return false
 	}
 	moved := math.Abs(o.Mark - o.Last.Objective)
 	o.Mark, o.MarkSweep = o.Last.Objective, o.Sweep
-	return moved < float64(o.p.RestShare*o.gap*o.Last.Objective)
+	return moved < float64(o.p.SettleShare*o.gap*o.Last.Objective)
 }
 
 // stalled compares the gap with the one that was priced o.p.StallEvery sweeps ago, or a little

@@ -10,7 +10,7 @@ import (
 
 // WarmStart makes the first trial point of given weights, one value a range. Memory: all weights
 // in float64.
-func (j *job) WarmStart(ctx context.Context, from program.Weights0) (values []store.Value, families []string, err error) {
+func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	parts := make([][]float64, j.ranges)
 	for r := range parts {
 		lo, hi := j.bounds(r)

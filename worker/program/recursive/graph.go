@@ -66,40 +66,6 @@ func (j *job) numberGraph(sets []uint32) {
 	j.forest = f
 }
 
-// groupGraph lists, for each block group, the internals beside its leaf groups; those beside no
-// terminal go with the first group, so that every vector has a place.
-func (j *job) groupGraph() {
-	begin := j.plan.GroupBegin
-	placed := make([]bool, len(j.forest.Parent))
-	j.groupOf = make([]int, len(j.plan.BlockBegin)-1)
-	for g := range len(begin) - 1 {
-		seen := make([]bool, len(j.forest.Parent))
-		for b := begin[g]; b < begin[g+1]; b++ {
-			j.groupOf[b] = g
-			for _, n := range j.terminals(b) {
-				if group := j.graph.leafGroupOf[n]; group >= 0 {
-					for _, p := range j.graph.LeafGroups[group].Nodes {
-						seen[p], placed[p] = true, true
-					}
-				}
-			}
-		}
-		var nodes []int32
-		for p, in := range seen {
-			if in {
-				nodes = append(nodes, int32(p))
-			}
-		}
-		j.groups = append(j.groups, nodes)
-	}
-	for p, in := range placed {
-		if !in {
-			j.groups[0] = append(j.groups[0], int32(p))
-		}
-	}
-	slices.Sort(j.groups[0])
-}
-
 // pull is S_n + lambda0 of a block's terminals, the same for all of them.
 func (j *job) pull(block uint32) float64 {
 	if j.graph == nil {

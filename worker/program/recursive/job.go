@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
+	"slices"
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
@@ -25,7 +25,7 @@ type Method string
 func (m Method) Name() string { return string(m) }
 
 // job is what all tasks of one job share on this worker: the data, the tree and the
-// numbering of its internal nodes. Read-only once built, but for the scratch shelf and the caches.
+// numbering of its internal nodes. Read-only once built, but for the scratch pool and the caches.
 type job struct {
 	id       string
 	plan     *params.Plan
@@ -41,10 +41,10 @@ type job struct {
 	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
 	groupOf  []int     // block -> group
 	features uint32    // d, and one more with a bias
-	scratch  shelf
+	scratch  scratchPool
 	vectors  *vectorCache
 	recent   recent
-	once     bool // keep nothing in recent and blocks
+	noCache  bool // keep nothing in recent and blocks
 	blocks   blocks
 }
 
@@ -64,7 +64,7 @@ func open(p *program.Job) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), once: p.Once}
+	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), noCache: p.NoCache}
 	j.features = uint32(set.Matrix.Cols)
 	bias := spec.GetOptions().GetBias()
 	if bias > 0 {
@@ -86,14 +86,14 @@ func open(p *program.Job) (*job, error) {
 	sets, _ := jobspec.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
 		j.numberGraph(sets)
-		j.groupGraph()
 	} else {
-		j.number(sets)
-		j.group()
+		j.numberTree(sets)
 	}
+	j.group()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
 	if j.smooth() {
 		j.vectors = newVectorCache(2) // dense: the current ones and those before
+		j.noCache = true              // they would fill the memory twice
 	}
 	return j, nil
 }
@@ -138,8 +138,8 @@ func (k *task) item(list, items int, into any) (uint32, error) {
 	return uint32(k.Item), nil
 }
 
-// number gives the internal nodes their numbers, in preorder, and counts their children.
-func (j *job) number(sets []uint32) {
+// numberTree gives the internal nodes their numbers, in preorder, and counts their children.
+func (j *job) numberTree(sets []uint32) {
 	f := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}
 	j.internal = make([]int32, j.tree.Len())
 	for n := range j.internal {
@@ -166,27 +166,50 @@ func (j *job) number(sets []uint32) {
 	j.forest = f
 }
 
-// group lists, for each block group, the internals that its blocks need to see.
+// group lists, for each block group, the internals that its blocks need to see. Those that no
+// block needs go with the first group, so that every vector has a place.
 func (j *job) group() {
+	begin, internals := j.plan.GroupBegin, len(j.forest.Parent)
+	placed := make([]bool, internals)
 	j.groupOf = make([]int, len(j.plan.BlockBegin)-1)
-	begin := j.plan.GroupBegin
 	for g := range len(begin) - 1 {
-		seen := make([]bool, len(j.forest.Parent))
+		seen := make([]bool, internals)
 		for b := begin[g]; b < begin[g+1]; b++ {
 			j.groupOf[b] = g
 			for _, n := range j.terminals(b) {
-				for p := j.parent(n); p >= 0 && !seen[p]; p = j.forest.Parent[p] {
-					seen[p] = true
-				}
+				j.see(n, seen)
 			}
 		}
 		var nodes []int32
 		for p, in := range seen {
 			if in {
-				nodes = append(nodes, int32(p))
+				nodes, placed[p] = append(nodes, int32(p)), true
 			}
 		}
 		j.groups = append(j.groups, nodes)
+	}
+	for p, in := range placed {
+		if !in {
+			j.groups[0] = append(j.groups[0], int32(p))
+			slices.Sort(j.groups[0])
+		}
+	}
+}
+
+// see marks the internals that terminal n needs: its parent and those above it, or on a graph
+// those beside its leaf group.
+func (j *job) see(n uint32, seen []bool) {
+	p := j.parent(n)
+	switch {
+	case p < 0:
+	case j.graph != nil:
+		for _, q := range j.graph.LeafGroups[p].Nodes {
+			seen[q] = true
+		}
+	default:
+		for ; p >= 0 && !seen[p]; p = j.forest.Parent[p] {
+			seen[p] = true
+		}
 	}
 }
 
@@ -247,30 +270,4 @@ type scratch struct {
 	sum      []float64
 	rounding [mapper.Lanes][]float64
 	edges    []edgeSums // by slot
-}
-
-// shelf keeps the scratch of tasks that have ended for the next ones: as many as ran at a
-// time. A sync.Pool would not do: it is emptied by garbage collections, and a scratch is
-// megabytes of pages and a walk down the tree.
-type shelf struct {
-	make func() *scratch
-	mu   sync.Mutex
-	free []*scratch
-}
-
-func (s *shelf) take() *scratch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.free); n > 0 {
-		last := s.free[n-1]
-		s.free = s.free[:n-1]
-		return last
-	}
-	return s.make()
-}
-
-func (s *shelf) put(c *scratch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free = append(s.free, c)
 }

@@ -6,7 +6,6 @@ import (
 	params "taxon/coordinator/method/recursive"
 	"taxon/internal/coupling"
 	"taxon/mapper"
-	"taxon/worker/codec"
 )
 
 // smooth says whether the job's loss is smooth: its state is v, not duals.
@@ -59,25 +58,4 @@ func (j *job) innerGap(block uint32, m *params.Map) float64 {
 		gap /= float64(len(j.plan.BlockTerminals))
 	}
 	return gap
-}
-
-// encodeSmooth writes v of a block's lanes at the features where any has some.
-func encodeSmooth(s *mapper.State) []byte {
-	e := codec.Encoder{B: make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
-	e.Byte(formatSmooth)
-	e.Uvarint(len(s.Feature))
-	e.Ascending(s.Feature, 0)
-	e.F32(s.Value)
-	return e.B
-}
-
-// decodeSmooth reads the v of so many lanes over `width` features.
-func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
-	d := codec.Decoder{B: b}
-	d.Format(formatSmooth)
-	n := d.Count(1 + 4*lanes)
-	s := &mapper.State{Priced: true, Feature: make([]uint32, n), Value: make([]float32, n*lanes)}
-	d.Ascending(s.Feature, 0, width)
-	d.F32(s.Value)
-	return s, d.End("state of a block")
 }

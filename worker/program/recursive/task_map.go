@@ -62,7 +62,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		}
 	}
 	var keep func()
-	if !k.job.smooth() && !k.job.once { // dense states and vectors would fill the memory twice
+	if !k.job.noCache {
 		if !exact {
 			asWritten(parts)
 		}
@@ -200,15 +200,15 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 	key := vectorsKey(group, taxonv1.NewRefs(places))
 	return k.job.vectors.get(ctx, key, func() (*reducer.Internals, error) {
 		nodes := k.job.groups[group]
-		parts := make([]*vectorPart, 0, len(k.job.ranges())-1)
+		parts := make([]*reducer.Vectors, 0, len(k.job.ranges())-1)
 		var keys []store.Key
 		for _, p := range places {
 			if p.Step == 0 {
-				parts = append(parts, &vectorPart{Begin: make([]int64, len(nodes)+1)})
+				parts = append(parts, &reducer.Vectors{Begin: make([]int64, len(nodes)+1)})
 				continue
 			}
 			key := k.KeyAt(p, rangeName(params.X, group))
-			if part, ok := k.job.recent.get(key).(*vectorPart); ok {
+			if part, ok := k.job.recent.get(key).(*reducer.Vectors); ok {
 				parts = append(parts, part)
 				continue
 			}

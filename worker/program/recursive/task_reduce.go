@@ -44,7 +44,7 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 			values[g] = store.Value{Key: k.Key(rangeName(params.X, g)), Data: encodeVectors(next, nodes, t.Lo)}
 		}
 		var keep func()
-		if k.job.oneGroup() && !k.job.smooth() && !k.job.once {
+		if k.job.oneGroup() && !k.job.noCache {
 			keep = func() { k.job.recent.keep(values[0].Key, next) }
 		}
 		if err := k.Put(ctx, values, keep); err != nil {
@@ -149,14 +149,14 @@ func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*r
 	for g := range keys {
 		keys[g] = k.KeyAt(at, rangeName(params.X, g))
 	}
-	if part, ok := k.job.recent.get(keys[0]).(*vectorPart); ok && k.job.oneGroup() {
+	if part, ok := k.job.recent.get(keys[0]).(*reducer.Vectors); ok && k.job.oneGroup() {
 		return part, nil
 	}
 	values, err := k.Get(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]*vectorPart, len(values))
+	parts := make([]*reducer.Vectors, len(values))
 	for g, v := range values {
 		if parts[g], err = decodeVectors(v, len(k.job.groups[g]), t.Lo, t.Hi); err != nil {
 			return nil, program.Deterministic(err)
@@ -165,7 +165,7 @@ func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*r
 	return joinGroups(nodes, k.job.groups, parts), nil
 }
 
-func joinGroups(nodes int, groups [][]int32, parts []*vectorPart) *reducer.Vectors {
+func joinGroups(nodes int, groups [][]int32, parts []*reducer.Vectors) *reducer.Vectors {
 	if len(parts) == 1 && len(groups[0]) == nodes {
 		return parts[0]
 	}

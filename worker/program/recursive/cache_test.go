@@ -35,9 +35,9 @@ func TestJoinGroups(t *testing.T) {
 	const nodes = 6
 	all := randomVectors(r, nodes, 4, 20)
 	groups := [][]int32{{0, 1, 3}, {0, 3, 4}, {}, {0, 5}} // 0 and 3 in several, 2 in none
-	parts := make([]*vectorPart, len(groups))
+	parts := make([]*reducer.Vectors, len(groups))
 	for g, list := range groups {
-		parts[g] = &vectorPart{Begin: make([]int64, len(list)+1)}
+		parts[g] = &reducer.Vectors{Begin: make([]int64, len(list)+1)}
 		for i, p := range list {
 			parts[g].Feature = append(parts[g].Feature, all.Feature[all.Begin[p]:all.Begin[p+1]]...)
 			parts[g].Value = append(parts[g].Value, all.Value[all.Begin[p]:all.Begin[p+1]]...)
@@ -54,7 +54,7 @@ func TestJoinGroups(t *testing.T) {
 			t.Errorf("node %d", p)
 		}
 	}
-	if one := joinGroups(nodes, [][]int32{{0, 1, 2, 3, 4, 5}}, []*vectorPart{all}); one != all {
+	if one := joinGroups(nodes, [][]int32{{0, 1, 2, 3, 4, 5}}, []*reducer.Vectors{all}); one != all {
 		t.Error("a single group is copied")
 	}
 }

@@ -1,16 +1,80 @@
 package recursive
 
 import (
+	"context"
+	"slices"
 	"sync"
 
 	"taxon/internal/coupling"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
 	"taxon/store"
 )
 
+// vectorCache keeps the last few assembled vectors by what they were read from, and
+// lets concurrent tasks wait for one another's reading.
+type vectorCache struct {
+	mu    sync.Mutex
+	size  int
+	order []string
+	items map[string]*cached
+}
+
+type cached struct {
+	ready chan struct{}
+	v     *reducer.Internals
+	err   error
+}
+
+func newVectorCache(size int) *vectorCache {
+	return &vectorCache{size: size, items: map[string]*cached{}}
+}
+
+// get returns the vectors under key, made by load at most once at a time.
+func (c *vectorCache) get(ctx context.Context, key string, load func() (*reducer.Internals, error)) (*reducer.Internals, error) {
+	c.mu.Lock()
+	it, ok := c.items[key]
+	if !ok {
+		it = &cached{ready: make(chan struct{})}
+		c.items[key] = it
+		c.order = append(c.order, key)
+		if len(c.order) > c.size {
+			delete(c.items, c.order[0])
+			c.order = c.order[1:]
+		}
+	}
+	c.mu.Unlock()
+	if !ok {
+		it.v, it.err = load()
+		if it.err != nil {
+			c.forget(key, it)
+		}
+		close(it.ready)
+		return it.v, it.err
+	}
+	select {
+	case <-it.ready:
+		if it.err != nil { // the loader's context may have ended, ours did not
+			return load()
+		}
+		return it.v, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *vectorCache) forget(key string, it *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.items[key] == it {
+		delete(c.items, key)
+		c.order = slices.DeleteFunc(c.order, func(k string) bool { return k == key })
+	}
+}
+
 // recentSteps is how far back values are kept: the vectors of the update before last may
-// still be read when a guard step redoes an update.
+// still be read when a safeguard step redoes an update.
 const recentSteps = 5
 
 // recent keeps what this worker wrote lately in decoded form, so that its next tasks need
@@ -82,4 +146,30 @@ func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 		delete(s.of, block)
 	}
 	return b, ok && b.at == at
+}
+
+// scratchPool keeps the scratch of tasks that have ended for the next ones: as many as ran at a
+// time. A sync.Pool would not do: it is emptied by garbage collections, and a scratch is
+// megabytes of pages and a walk down the tree.
+type scratchPool struct {
+	make func() *scratch
+	mu   sync.Mutex
+	free []*scratch
+}
+
+func (s *scratchPool) take() *scratch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		last := s.free[n-1]
+		s.free = s.free[:n-1]
+		return last
+	}
+	return s.make()
+}
+
+func (s *scratchPool) put(c *scratch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, c)
 }

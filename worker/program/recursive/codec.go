@@ -2,6 +2,7 @@ package recursive
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/bits"
 	"slices"
 
@@ -246,18 +247,14 @@ func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 	return e.B
 }
 
-// vectorPart is one decoded value of vectors: Begin has one entry more than the nodes
-// it was written for.
-type vectorPart = reducer.Vectors
-
 // decodeVectors reads what encodeVectors wrote for so many nodes over [lo, hi).
-func decodeVectors(b []byte, nodes int, lo, hi uint32) (*vectorPart, error) {
+func decodeVectors(b []byte, nodes int, lo, hi uint32) (*reducer.Vectors, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatVectors)
 	if n := d.Count(1); n != nodes {
 		d.Fail()
 	}
-	v := &vectorPart{Begin: make([]int64, nodes+1)}
+	v := &reducer.Vectors{Begin: make([]int64, nodes+1)}
 	for p := range nodes {
 		v.Begin[p+1] = v.Begin[p] + int64(d.Number(int(hi-lo)))
 	}
@@ -273,4 +270,117 @@ func decodeVectors(b []byte, nodes int, lo, hi uint32) (*vectorPart, error) {
 		d.F32(v.Value)
 	}
 	return v, d.End("vectors of the internals")
+}
+
+// The rows' sets of lanes in layout 2 of a state. Many rows, in the first sweeps nine of ten,
+// bear no dual, and most are visited by one lane: those take a byte here, where layout 1 had
+// four. A byte a
+// row, then the sets that it does not tell, row by row:
+//
+//	0   4   5      7
+//	+---+---+------+
+//	|lane   | live |    lane: the only one that visits the row; 16: their set follows
+//	+---+---+------+    live: none, their set follows, the lanes that visit it
+const (
+	setFollows = mapper.Lanes
+	liveShift  = 5
+	liveNone   = 0
+	liveSet    = 1
+	liveWork   = 2
+)
+
+// appendSets writes the lanes that visit each row, and those with a dual there. No branch depends
+// on the rows: which kind of row comes next can't be foretold.
+func appendSets(e *codec.Encoder, work, live []uint16) {
+	from, follow := len(e.B), 0
+	heads := e.Extend(len(work))
+	for i, w := range work {
+		l := live[i]
+		several, some, same := 0, 0, 0
+		if w&(w-1) != 0 {
+			several = setFollows
+		}
+		if l != 0 {
+			some = 1
+		}
+		if l == w {
+			same = some
+		}
+		lane := bits.TrailingZeros16(w) // of no lane: 16
+		if several != 0 {
+			lane = setFollows
+		}
+		heads[i] = byte(lane | (some+same)<<liveShift)
+		follow += lane>>4 + some - same
+	}
+	out := e.Extend(2*follow + 4) // room for what is written, and then not counted
+	heads, at := e.B[from:from+len(work)], 0
+	for i, head := range heads {
+		binary.LittleEndian.PutUint16(out[at:], work[i])
+		at += int(head >> 3 & 2) // the bit of setFollows, twice
+		binary.LittleEndian.PutUint16(out[at:], live[i])
+		at += int(head >> (liveShift - 1) & (liveSet << 1))
+	}
+	e.B = e.B[:len(e.B)-4]
+}
+
+// readSets reads what appendSets wrote for as many rows.
+func readSets(d *codec.Decoder, work, live []uint16) {
+	heads := d.Take(len(work))
+	follow := 0
+	for _, head := range heads {
+		if head&(1<<liveShift-1) > setFollows || head>>liveShift > liveWork {
+			d.Fail()
+			return
+		}
+		if head&setFollows != 0 {
+			follow++
+		}
+		if head>>liveShift == liveSet {
+			follow++
+		}
+	}
+	raw := d.Take(2 * follow)
+	if len(raw) < 2*follow {
+		return
+	}
+	next := func() uint16 {
+		set := binary.LittleEndian.Uint16(raw)
+		raw = raw[2:]
+		return set
+	}
+	for i, head := range heads {
+		if head&setFollows != 0 {
+			work[i] = next()
+		} else {
+			work[i] = 1 << (head & (setFollows - 1))
+		}
+		switch head >> liveShift {
+		case liveSet:
+			live[i] = next()
+		case liveWork:
+			live[i] = work[i]
+		}
+	}
+}
+
+// encodeSmooth writes v of a block's lanes at the features where any has some.
+func encodeSmooth(s *mapper.State) []byte {
+	e := codec.Encoder{B: make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
+	e.Byte(formatSmooth)
+	e.Uvarint(len(s.Feature))
+	e.Ascending(s.Feature, 0)
+	e.F32(s.Value)
+	return e.B
+}
+
+// decodeSmooth reads the v of so many lanes over `width` features.
+func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
+	d := codec.Decoder{B: b}
+	d.Format(formatSmooth)
+	n := d.Count(1 + 4*lanes)
+	s := &mapper.State{Priced: true, Feature: make([]uint32, n), Value: make([]float32, n*lanes)}
+	d.Ascending(s.Feature, 0, width)
+	d.F32(s.Value)
+	return s, d.End("state of a block")
 }
