@@ -1,0 +1,204 @@
+// Package hblr plans and drives hierarchical Bayesian logistic regression by partial MAP. The
+// model, its updates and the symbols are in mapper/hblr.
+//
+// A sweep is one round of all updates from a point x, which is the internals' means and the
+// logarithms of the precisions:
+//
+//	leaves     blocks  the leaves' means and variances at x, and what they say to their parents
+//	internals  ranges  the internals' means G(x), all at once; of M2 the precisions too
+//	gamma      whole   the precisions of M1 and M3, from sums over the features
+//	move       ranges  the next point, extrapolated from the last G(x) (anderson.go)
+//
+// By parity the first two run twice: leaves of even depth, internals of odd depth, then the
+// others. Partial MAP minimises no single function, so there is no bound: the job ends where a
+// further round would change next to nothing. Precisions and leaves that are written are those
+// of the same x, so that the objective reported is that of the weights.
+//
+//   - method.go: what is refused, the plan; estimate.go: memory and time
+//   - params.go: what coordinator and worker tell each other
+//   - driver.go: the steps, stopping; anderson.go: extrapolation, and the rate
+package hblr
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"taxon/coordinator/method"
+	"taxon/internal/modelform"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Method is one of the variants, by its name.
+type Method string
+
+// Methods are the variants: [TKDD] 3.
+var Methods = []method.Method{Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3")}
+
+// Name implements method.Method.
+func (m Method) Name() string { return string(m) }
+
+func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
+
+// Form implements method.Modeller.
+func (m Method) Form(*taxonv1.Options) modelform.Form {
+	owners := map[string]string{"m1": modelform.OfChildren, "m2": modelform.ByFeature, "m3": modelform.Own}
+	return modelform.Form{Weights: modelform.Whole, Link: modelform.Logistic, Precision: owners[m.variant()]}
+}
+
+// Refuses implements method.Refuser.
+func (Method) Refuses() []string {
+	return []string{"C", "loss", "positive-weight", "internal-weight", "anchor", "colouring", "stiffness", "momentum", "epochs", "gap"}
+}
+
+// Schedules that the method has.
+const (
+	twoblock = "twoblock"
+	parity   = "parity"
+)
+
+// Check implements method.Method.
+func (m Method) Check(p *method.Problem) error {
+	o := p.Spec.GetOptions()
+	var errs []error
+	if !(o.GetBias() >= 0) || math.IsInf(o.GetBias(), 0) {
+		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
+	}
+	if s := o.GetSchedule(); s != "" && s != twoblock && s != parity {
+		errs = append(errs, fmt.Errorf("schedule %s: method %s has %s and %s", s, m, twoblock, parity))
+	}
+	if t := tolerance(o); !(t > 0 && t <= 1) {
+		errs = append(errs, fmt.Errorf("tolerance %g: give a value above 0 and at most 1", t))
+	}
+	if p.Tree.IsGraph() {
+		errs = append(errs, fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with --dag first-parent", m))
+		return errors.Join(errs...)
+	}
+	return errors.Join(append(errs, m.checkClasses(p))...)
+}
+
+// checkClasses reports leaves whose prior would be infinite.
+func (m Method) checkClasses(p *method.Problem) error {
+	data, empty, full, which := p.Spec.GetData(), 0, 0, ""
+	for _, n := range p.Tree.Terminals() {
+		count := uint64(0)
+		if l := p.Tree.Label[n]; l >= 0 {
+			count = uint64(data.GetLabelInstances()[l])
+		}
+		switch count {
+		case 0:
+			empty++
+		case data.GetInstances():
+			full++
+		default:
+			continue
+		}
+		if which == "" {
+			which = p.Tree.Name[n]
+		}
+	}
+	switch {
+	case empty > 0:
+		return fmt.Errorf("%d classes (%q, ...) have no instance, so method %s has no prior for them: leave --prune none out", empty, which, m)
+	case full > 0:
+		return fmt.Errorf("class %q is that of every instance, so method %s has no prior for it: there is nothing to tell apart", which, m)
+	}
+	return nil
+}
+
+const (
+	blockLeaves = 16 // lanes of a solve (mapper/hblr.Lanes)
+	// rangeEntries is how many numbers a range's point has at most, where a column has fewer.
+	rangeEntries = 1 << 18
+	// minRanges share the work on internals, where they have rangeColumns columns each.
+	minRanges, rangeColumns = 8, 64
+	maxRanges               = 1 << 12
+	// manyEntries: points of more numbers are extrapolated from fewer elders.
+	manyEntries, fewElders = 1 << 23, 2
+)
+
+// Plan implements method.Method.
+func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d := p.Spec.GetData()
+	columns := d.GetFeatures()
+	if p.Spec.GetOptions().GetBias() > 0 {
+		columns++
+	}
+	if columns == 0 || d.GetInstances() == 0 {
+		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), columns)
+	}
+	internals := uint64(len(p.Tree.Internals()))
+	entries := internals * columns
+	if m.variant() == "m2" {
+		entries *= 2
+	}
+	ranges := min(max((entries+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns), 1), maxRanges, columns)
+	detail := Plan{Variant: m.variant(), Width: uint32((columns + ranges - 1) / ranges), Memory: Memory}
+	if entries > manyEntries {
+		detail.Memory = fewElders
+	}
+	detail.cut(p.Tree, p.Spec.GetOptions().GetSchedule() == parity)
+	blocks := len(detail.Begin) - 1
+	cost := make([]float64, blocks)
+	for b := range cost {
+		cost[b] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(detail.Block(b)))
+	}
+	history := detail.Memory + 1
+	return &method.Plan{
+		Items: []method.Items{
+			Blocks: {Kind: method.Terminals, Count: blocks, Cost: cost, Members: detail.Block},
+			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
+			Whole:  {Kind: method.Whole, Count: 1},
+		},
+		Values: []method.Value{
+			{Name: Leaf, Items: Blocks, Versions: 1},
+			{Name: Pull, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
+			{Name: Trace, Items: Blocks, Versions: 1},
+			{Name: Above, Items: Ranges, Versions: 1, Whole: true, Cut: true, By: Blocks},
+			{Name: Half, Items: Ranges, Versions: 1, Whole: true},
+			{Name: Part, Items: Ranges, Versions: 1, Whole: true},
+			{Name: X, Items: Ranges, Versions: 2, Whole: true},
+			{Name: G, Items: Ranges, Versions: history, Whole: true},
+			{Name: F, Items: Ranges, Versions: history, Whole: true},
+			{Name: XAlpha, Items: Whole, Versions: 2},
+			{Name: GAlpha, Items: Whole, Versions: history},
+			{Name: FAlpha, Items: Whole, Versions: history},
+		},
+		Sums:  sumNames(),
+		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: int(internals),
+		Detail: method.Encode(detail),
+	}, nil
+}
+
+// cut lists the leaves in blocks; by parity those of even depth first.
+func (p *Plan) cut(tree *taxonomy.Tree, parity bool) {
+	sets := [][]uint32{nil}
+	if parity {
+		sets = append(sets, nil)
+	}
+	for _, n := range tree.Terminals() {
+		s := 0
+		if parity {
+			s = tree.Parity(n)
+		}
+		sets[s] = append(sets[s], uint32(n))
+	}
+	p.Begin = []uint32{0}
+	for _, nodes := range sets {
+		if parity {
+			p.Sets = append(p.Sets, uint32(len(p.Begin)-1))
+		}
+		for at := 0; at < len(nodes); at += blockLeaves {
+			p.Nodes = append(p.Nodes, nodes[at:min(at+blockLeaves, len(nodes))]...)
+			p.Begin = append(p.Begin, uint32(len(p.Nodes)))
+		}
+	}
+	if parity {
+		p.Sets = append(p.Sets, uint32(len(p.Begin)-1))
+	}
+}
+
+// tolerance is the option, of the change of a round.
+func tolerance(o *taxonv1.Options) float64 { return o.GetGap() }
