@@ -1,7 +1,5 @@
 package hblr
 
-import "math"
-
 // Gamma is E[alpha] anew, from its value alpha and the k terms of its sum: spread is the sum of
 // the children's Psi_c, rest that of Psi_n + (mu_n - mu_c)^2. The paper's step (eq. 6, with the
 // 1/2 that it lacks) is
@@ -132,61 +130,9 @@ func (t *Tree) UpdateByFeature(a Alpha, p Prior, mu []float64, pull *Pull, scale
 					square += float64(diff * diff)
 				}
 			}
-			out[row+j] = ahead{
-				shape: p.Shape[n], rate: p.Weight[n] * s, terms: terms, alpha: a[row+j],
-				curvature: max(terms/sum-a[row+j], 0), above: t.Precision(M2, a, n, columns).At(j), square: square,
-			}.solve()
+			rest := square + float64(terms*t.Spread(M2, a, n, columns, j))
+			out[row+j] = Gamma(p.Shape[n], p.Weight[n]*s, terms, a[row+j], sum, rest)
 		}
 	}
 	return out
-}
-
-// ahead is the Gamma step of one alpha of M2 that reckons with what the children do: alone, each
-// alpha drifts for hundreds of rounds, and there are too many of them to extrapolate together.
-// With h the children's mean curvature, Psi_c = 1/(h + alpha), a child answers a new alpha x by
-//
-//	Psi_c(x) = 1/(h + x),   (mu_n - mu_c)(x) = (mu_n - mu_c) (h + alpha)/(h + x)
-//
-// if nothing else moves, and Psi_n(x) = 1/(A_n + k x). The step is to the nearest root of
-//
-//	a + k/2 = x (b + 1/2 (k Psi_c(x) + k Psi_n(x) + sum_c (mu_n - mu_c)^2(x)))
-//
-// in the direction that the equation points to. At x = alpha it is the step's own equation, so
-// the fixed points are those of eq. 6.
-type ahead struct{ shape, rate, terms, alpha, curvature, above, square float64 }
-
-// excess is the left side less the right one.
-func (e ahead) excess(x float64) float64 {
-	h, k := e.curvature, e.terms
-	shrunk := (h + e.alpha) / (h + x)
-	return e.shape + k/2*h/(h+x) - float64(x*e.rate) - k/2*x/(e.above+float64(k*x)) - x/2*float64(e.square*float64(shrunk*shrunk))
-}
-
-const (
-	reach  = 4  // a step changes alpha by this factor at most
-	bisect = 40 // halvings: to the last digits
-)
-
-// solve finds the root, by halving in the logarithm.
-func (e ahead) solve() float64 {
-	at := e.excess(e.alpha)
-	if at == 0 {
-		return e.alpha
-	}
-	to := 1.0
-	if at < 0 {
-		to = -1
-	}
-	lo, hi := 0.0, to*math.Log(reach)
-	if e.excess(e.alpha*math.Exp(hi))*to >= 0 {
-		return e.alpha * math.Exp(hi)
-	}
-	for range bisect {
-		if mid := (lo + hi) / 2; e.excess(e.alpha*math.Exp(mid))*to >= 0 {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return e.alpha * math.Exp((lo+hi)/2)
 }

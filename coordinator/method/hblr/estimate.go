@@ -8,10 +8,9 @@ import (
 
 // Figures of the estimate.
 const (
-	bytesPerNonzero  = 8
-	bytesPerRow      = 24
 	bytesPerNode     = 400
 	visitSeconds     = 1.5e-9
+	sweeps           = 25
 	passes           = 16 // over the data, of a sweep's solves
 	vectorsPerColumn = 10 // of a solve: mapper/hblr.Scratch, the means and their curvature
 	vectorsPerRow    = 6
@@ -35,10 +34,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	}
 	above := vector * parents * point / max(internals, 1)
 	sweep := vector*(leaves+pull*parents+4*point) + above
+	visits := passes * float64(data.GetNonzeros()+rows) * float64(leaves)
 	e := method.Estimate{
-		Terminals: plan.Terminals, Nodes: plan.Nodes,
-		SlotHolds:    fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows),
-		WorkerShared: bytesPerNonzero*data.GetNonzeros() + bytesPerRow*rows + bytesPerNode*nodes + 3*vector,
+		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
 		WorkerSlot: max(min(leaves, blockLeaves)*(vectorsPerColumn*vector+8*vectorsPerRow*rows)+4*pull*vector*min(leaves, blockLeaves),
 			vector*point*(elders+2*pull+6)/ranges),
 		Coordinator: 64*(4*blocks+(2*elders+10)*ranges) + bytesPerNode*nodes,
@@ -46,9 +44,11 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		// Leaves and pull are written anew while the old ones are there.
 		StoreJob:     2*(vector*(leaves+pull*parents)+above) + vector*point*(2*(elders+1)+6),
 		TrafficSweep: 2*sweep + vector*point*3*(elders+1),
-		VisitsSweep:  passes * float64(data.GetNonzeros()+rows) * float64(leaves),
+		Dense:        true,
+		SlotHolds:    fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows),
+		Sweeps:       sweeps,
+		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*elders))},
 	}
 	e.StoreLocal = e.StoreJob
-	e.SecondsSweep = visitSeconds * (e.VisitsSweep + float64(vector*(leaves*passes+point*20))/8)
 	return e
 }

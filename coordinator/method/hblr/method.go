@@ -115,8 +115,9 @@ const (
 	// minRanges share the work on internals, where they have rangeColumns columns each.
 	minRanges, rangeColumns = 8, 64
 	maxRanges               = 1 << 12
-	// manyEntries: points of more numbers are extrapolated from fewer elders.
-	manyEntries, fewElders = 1 << 23, 2
+	// Points of more numbers are extrapolated from fewer elders, which all lie in the store.
+	someEntries, someElders = 1 << 19, 6
+	manyEntries, fewElders  = 1 << 23, 2
 )
 
 // Plan implements method.Method.
@@ -136,8 +137,11 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	}
 	ranges := min(max((entries+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns), 1), maxRanges, columns)
 	detail := Plan{Variant: m.variant(), Width: uint32((columns + ranges - 1) / ranges), Memory: Memory}
-	if entries > manyEntries {
+	switch {
+	case entries > manyEntries:
 		detail.Memory = fewElders
+	case entries > someEntries:
+		detail.Memory = someElders
 	}
 	detail.cut(p.Tree, p.Spec.GetOptions().GetSchedule() == parity)
 	blocks := len(detail.Begin) - 1

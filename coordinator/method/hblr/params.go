@@ -38,7 +38,7 @@ const (
 )
 
 // Memory is how many older points the extrapolation remembers, where they are small.
-const Memory = 6
+const Memory = 20
 
 // Figures of a task, as they stand in method.Sums. Behind them stand the inner products F_0.F_j
 // of the point with its elders, j = 0..Memory.
