@@ -28,13 +28,6 @@ func (b *bins) add(p float64, right bool) {
 	}
 }
 
-// Bin is one of a reliability diagram: how many probabilities fell into it, their mean, and the
-// share of them that came true.
-type Bin struct {
-	Count          int
-	Mean, Observed float64
-}
-
 func (b *bins) error() (sum float64) {
 	total := 0.0
 	for _, k := range b {

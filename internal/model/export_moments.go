@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"taxon/internal/fs"
 	"taxon/internal/modelform"
 )
 
@@ -17,6 +18,14 @@ const (
 	Variance  = "variance"  // the diagonal of each node's covariance
 	Precision = "precision" // the precisions that nodes own
 )
+
+// CheckMoments refuses what the model does not hold.
+func (m *Model) CheckMoments(what string) error {
+	if m.moments == nil {
+		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: one of hblr-m1, hblr-m2 or hblr-m3 does, as it was trained", m.Options.Method, what)}
+	}
+	return nil
+}
 
 // WriteMoments writes variances or precisions as text, a line a node in node order:
 //
@@ -28,9 +37,6 @@ const (
 // data stands there. Decimals are the shortest that read back to the same number: a leaf's
 // variance is a float32, all else a float64.
 func (m *Model) WriteMoments(ctx context.Context, w io.Writer, what string) error {
-	if !m.HasMoments() {
-		return fmt.Errorf("export: a model of method %s holds no %ss: those of hblr-m1, hblr-m2 and hblr-m3 do", m.Options.Method, what)
-	}
 	out := bufio.NewWriter(w)
 	err := m.eachMoments(what, func(n int, list []Moment) error {
 		if err := ctx.Err(); err != nil || len(list) == 0 {
