@@ -45,30 +45,6 @@ func (t *Tree) NewPrior(positives []float64, total float64) Prior {
 	return p
 }
 
-// Scales are [I^-1]_ii with the diagonal standing in for I: 1/sum_x x_i^2. 0 marks a feature
-// that does not occur.
-func Scales(squares []float64) []float64 {
-	out := make([]float64, len(squares))
-	for i, s := range squares {
-		if s > 0 {
-			out[i] = 1 / s
-		}
-	}
-	return out
-}
-
-// Occurring counts the features that occur, and gives the mean of their scales.
-func Occurring(scale []float64) (d int, mean float64) {
-	sum := 0.0
-	for _, s := range scale {
-		if s > 0 {
-			d++
-			sum += s
-		}
-	}
-	return d, sum / float64(max(d, 1))
-}
-
 // Start is the prior's mean of node n's alpha, a/b, at a scale.
 func (p Prior) Start(n int32, scale float64) float64 {
 	return p.Shape[n] / float64(p.Weight[n]*scale)

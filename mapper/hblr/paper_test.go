@@ -283,9 +283,8 @@ func TestPaperEq6(t *testing.T) {
 // internals the sums.
 func TestPrior(t *testing.T) {
 	r := sample(1, 30, 7, true)
-	squares := r.Squares()
-	scale := Scales(squares)
-	if d, mean := Occurring(scale); scale[3] != 0 || d != 7 || !(mean > 0) {
+	scale := r.DiagonalScales()
+	if d, mean := Occurring(scale, nil); scale[3] != 0 || d != 7 || !(mean > 0) {
 		t.Errorf("%d features occur, mean scale %g, of the one that does not %g", d, mean, scale[3])
 	}
 	tree := forest()
@@ -307,5 +306,61 @@ func TestPrior(t *testing.T) {
 		if p.Shape[n] != shape || math.Abs(p.Weight[n]*scale[0]-rate) > 1e-12*rate || math.Abs(p.Start(int32(n), scale[0])-shape/rate) > 1e-9*shape/rate {
 			t.Errorf("node %d: (%g, %g), want (%g, %g)", n, p.Shape[n], p.Weight[n]*scale[0], shape, rate)
 		}
+	}
+}
+
+// TestFullScales: they are the diagonal of the inverse of sum_x x x', which times the matrix is
+// the unit matrix; a feature that repeats another one leaves none.
+func TestFullScales(t *testing.T) {
+	r := sample(1, 60, 7, true)
+	scale, ok := r.FullScales()
+	if !ok || scale[3] != 0 {
+		t.Fatal(ok, scale)
+	}
+	var columns []int
+	for f, s := range scale {
+		if s > 0 {
+			columns = append(columns, f)
+		}
+	}
+	d := len(columns)
+	for at, f := range columns { // column f of the inverse, by elimination
+		a := make([][]float64, d)
+		for i := range a {
+			a[i] = make([]float64, d+1)
+			if i == at {
+				a[i][d] = 1
+			}
+			for k := range r.X.Rows {
+				x := r.dense(k)
+				for j := range d {
+					a[i][j] += r.weight(k) * x[columns[i]] * x[columns[j]]
+				}
+			}
+		}
+		for i := range a {
+			for k := range a {
+				if k == i {
+					continue
+				}
+				by := a[k][i] / a[i][i]
+				for j := i; j <= d; j++ {
+					a[k][j] -= by * a[i][j]
+				}
+			}
+		}
+		if want := a[at][d] / a[at][at]; math.Abs(scale[f]-want) > 1e-9*want {
+			t.Errorf("column %d: %g, want %g", f, scale[f], want)
+		}
+	}
+	twice := Rows{X: sparse.FromRows(2, [][]uint32{{0, 1}, {0, 1}, {0, 1}}, [][]float32{{1, 2}, {3, 6}, {-1, -2}})}
+	if _, ok := twice.FullScales(); ok {
+		t.Error("a singular matrix was inverted")
+	}
+	if m := Median([]float64{0, 4, 1, 0, 3, 2}); m != 2.5 {
+		t.Errorf("median %g", m)
+	}
+	if d, mean := Occurring([]float64{0, 4, 1}, []float64{9, 1, 2}); d != 2 || mean != 2 {
+		t.Errorf("%d features, mean %g", d, mean)
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 func hblrOptions(method string, change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: method, Schedule: "twoblock", Bias: 1, Gap: 1e-10, MaxSweeps: 3000, Prune: "empty"}
+	o := &taxonv1.Options{Method: method, Schedule: "twoblock", Bias: 1, Gap: 1e-2, MaxSweeps: 3000, Prune: "empty"}
+	_ = o.Set("tolerance", "1e-10") // an option without a field
 	change(o)
 	return o
 }
@@ -53,6 +54,9 @@ var awkward = []struct {
 	{"large bias", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { o.Bias = 10 }},
 	{"by parity", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { o.Schedule = "parity" }},
 	{"flat by parity", 30, nil, func(o *taxonv1.Options) { o.Schedule = "parity" }},
+	{"full inverse", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") }},
+	{"scaled by the median", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_scale", "median") }},
+	{"scaled by frequency", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_scale", "df") }},
 	{"few documents", 12, []int{0, 1, 0, 2, 1, 3}, nil},
 	{"one family", 40, []int{100, 0, 100, 1, 100, 2, 100, 3, 100, 4, 100, 5}, nil},
 }
@@ -65,6 +69,11 @@ func TestHBLR(t *testing.T) {
 			t.Run(m+" "+c.name, func(t *testing.T) {
 				t.Parallel()
 				j := jobs.Awkward(uint64(n), c.rows, 6)
+				if n%3 == 1 {
+					for i := range j.Set.Matrix.Rows {
+						j.Set.Weight = append(j.Set.Weight, 0.5+float64(i%4))
+					}
+				}
 				if j.Structure = nil; c.edges != nil {
 					j.Structure = edges(c.edges...)
 				}
@@ -110,7 +119,7 @@ func TestHBLRBytes(t *testing.T) {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
 			t.Run(m+" "+schedule, func(t *testing.T) {
 				j := jobs.Small(5, 300, 60)
-				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) { o.Gap, o.Schedule = 1e-2, schedule }))
+				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) { o.Schedule = schedule; _ = o.Set("tolerance", "1e-2") }))
 				prepared, err := registry.Prepare(spec)
 				if err != nil {
 					t.Fatal(err)

@@ -69,12 +69,35 @@ func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
 		}
 		w.x = append(w.x, x)
 	}
-	w.prior(j, squares)
+	w.prior(j, w.scales(squares, o.Value("prior_inverse")), o.Value("prior_scale"))
 	return w
 }
 
+// scales are the diagonal of the inverse of sum_x x x', or of its diagonal, by feature that occurs.
+func (w *hblrTwin) scales(squares []float64, inverse string) (out []float64) {
+	d := len(w.column)
+	for i, f := range w.column {
+		if inverse != "full" {
+			out = append(out, 1/squares[f])
+			continue
+		}
+		a, unit := make([][]float64, d), make([]float64, d)
+		unit[i] = 1
+		for k := range a {
+			a[k] = make([]float64, d)
+			for r, x := range w.x {
+				for c := range x {
+					a[k][c] += w.weight[r] * x[k] * x[c]
+				}
+			}
+		}
+		out = append(out, solveDense(a, unit)[i])
+	}
+	return out
+}
+
 // prior is [TKDD] 3.4.
-func (w *hblrTwin) prior(j *jobs.Job, squares []float64) {
+func (w *hblrTwin) prior(j *jobs.Job, scale []float64, how string) {
 	n, d := w.tree.Len(), len(w.column)
 	w.label, w.a, w.b = make([][]float64, n), make([]float64, n), make([][]float64, n)
 	for k := n - 1; k >= 0; k-- {
@@ -91,8 +114,8 @@ func (w *hblrTwin) prior(j *jobs.Job, squares []float64) {
 			}
 			share /= total
 			w.a[k] = 1
-			for i, f := range w.column {
-				w.b[k][i] = 1 / (share * (1 - share) * squares[f])
+			for i, s := range scale {
+				w.b[k][i] = s / (share * (1 - share))
 			}
 			continue
 		}
@@ -107,9 +130,24 @@ func (w *hblrTwin) prior(j *jobs.Job, squares []float64) {
 		return
 	}
 	for _, b := range w.b {
-		mean := 0.0
-		for _, x := range b {
-			mean += x / float64(d)
+		mean, times := 0.0, 0.0
+		for i, x := range b {
+			weight := 1.0
+			if how == "df" {
+				weight = 0
+				for _, row := range w.x {
+					if row[i] != 0 {
+						weight++
+					}
+				}
+			}
+			mean += x * weight
+			times += weight
+		}
+		mean /= times
+		if how == "median" {
+			sorted := slices.Sorted(slices.Values(b))
+			mean = (sorted[(d-1)/2] + sorted[d/2]) / 2
 		}
 		for i := range b {
 			b[i] = mean

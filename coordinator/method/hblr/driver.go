@@ -72,8 +72,8 @@ type driver struct {
 	evalEvery uint32
 }
 
-func newDriver(o *taxonv1.Options, plan *method.Plan, detail *Plan) *driver {
-	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance(o), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail *Plan) *driver {
+	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance, maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
 	for l := range d.lists {
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
@@ -92,7 +92,7 @@ func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.tolerance, MaxSweeps: d.maxSweeps}
 	if d.Certified {
 		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Kind: method.Stationarity}
-		report := map[string]any{"tolerance": d.tolerance, "tolerance_reached": nil}
+		report := map[string]any{"tolerance_reached": nil}
 		if d.Reached > 0 || d.Change == 0 {
 			report["tolerance_reached"] = d.Reached
 		}
@@ -359,7 +359,11 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	if err != nil {
 		return nil, err
 	}
-	d := newDriver(spec.GetOptions(), plan, detail)
+	settings, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	d := newDriver(spec.GetOptions(), settings.Tolerance, plan, detail)
 	if s == nil {
 		return d, nil
 	}

@@ -22,7 +22,6 @@ package hblr
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"taxon/coordinator/method"
@@ -48,35 +47,68 @@ func (m Method) Form(*taxonv1.Options) modelform.Form {
 	return modelform.Form{Weights: modelform.Whole, Link: modelform.Logistic, Precision: owners[m.variant()]}
 }
 
-// Refuses implements method.Refuser.
-func (Method) Refuses() []string {
-	return []string{"C", "loss", "positive-weight", "internal-weight", "anchor", "colouring", "stiffness", "momentum", "epochs", "gap"}
-}
-
 // Schedules that the method has.
 const (
 	twoblock = "twoblock"
 	parity   = "parity"
 )
 
+// options of all variants. Those of one choice name what there is.
+var options = []method.Option{
+	method.Bias,
+	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map"}, Group: method.GroupMethod, Report: true,
+		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation"},
+	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary"}, Group: method.GroupMethod, Report: true,
+		Help: "how classes meet: binary, each against all other instances, so that an instance may have several"},
+	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher"}, Group: method.GroupMethod, Report: true,
+		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its size"},
+	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full}, Group: method.GroupMethod, Report: true,
+		Help: "inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few"},
+	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF}, Group: method.GroupMethod, Report: true,
+		Help: "hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which rare ones dominate; median; df, their mean by how many instances have them"},
+	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping, Report: true,
+		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the largest one, by more than this share"},
+	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity}, Group: method.GroupPath, Report: true,
+		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn"},
+	method.EvalEvery, method.WarmStart,
+}
+
+// Values of options.
+const (
+	Diagonal, Full                   = "diagonal", "full"
+	ScalePaper, ScaleMedian, ScaleDF = "paper", "median", "df"
+)
+
+// Options implements method.Method.
+func (Method) Options() []method.Option { return options }
+
+// Settings are the options that the programs go by.
+type Settings struct {
+	Inverse   string  `option:"prior-inverse"`
+	Scale     string  `option:"prior-scale"`
+	Schedule  string  `option:"schedule"`
+	Tolerance float64 `option:"tolerance"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	return s, method.ReadOptions(o, options, &s)
+}
+
+// fullFeatures is the greatest number of features whose information matrix is inverted: 32 MiB.
+const fullFeatures = 2048
+
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
-	o := p.Spec.GetOptions()
-	var errs []error
-	if !(o.GetBias() >= 0) || math.IsInf(o.GetBias(), 0) {
-		errs = append(errs, fmt.Errorf("bias %g: give 0 (none) or more", o.GetBias()))
-	}
-	if s := o.GetSchedule(); s != "" && s != twoblock && s != parity {
-		errs = append(errs, fmt.Errorf("schedule %s: method %s has %s and %s", s, m, twoblock, parity))
-	}
-	if t := tolerance(o); !(t > 0 && t <= 1) {
-		errs = append(errs, fmt.Errorf("tolerance %g: give a value above 0 and at most 1", t))
-	}
 	if p.Tree.IsGraph() {
-		errs = append(errs, fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with --dag first-parent", m))
-		return errors.Join(errs...)
+		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with --dag first-parent", m)
 	}
-	return errors.Join(append(errs, m.checkClasses(p))...)
+	errs := []error{m.checkClasses(p)}
+	s, err := SettingsOf(p.Spec.GetOptions())
+	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures || d.GetFeatures() >= d.GetInstances()) {
+		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // checkClasses reports leaves whose prior would be infinite.
@@ -143,7 +175,11 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	case entries > someEntries:
 		detail.Memory = someElders
 	}
-	detail.cut(p.Tree, p.Spec.GetOptions().GetSchedule() == parity)
+	settings, err := SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	detail.cut(p.Tree, settings.Schedule == parity)
 	blocks := len(detail.Begin) - 1
 	cost := make([]float64, blocks)
 	for b := range cost {
@@ -203,6 +239,3 @@ func (p *Plan) cut(tree *taxonomy.Tree, parity bool) {
 		p.Sets = append(p.Sets, uint32(len(p.Begin)-1))
 	}
 }
-
-// tolerance is the option, of the change of a round.
-func tolerance(o *taxonv1.Options) float64 { return o.GetGap() }

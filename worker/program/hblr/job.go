@@ -10,6 +10,7 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/hblr"
+	"taxon/internal/dataset"
 	"taxon/internal/taxonomy"
 	"taxon/mapper/hblr"
 	"taxon/worker/program"
@@ -49,6 +50,10 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
+	settings, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
 	if n := len(p.Plan.GetSums()); n != params.Figures || len(p.Plan.GetItems()) != 3 || variants[plan.Variant] == 0 {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
 	}
@@ -67,7 +72,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 			j.positive[n] = p.Set.PosRows[p.Set.PosBegin[l]:p.Set.PosBegin[l+1]]
 		}
 	}
-	if err := j.setPrior(p.Tree); err != nil {
+	if err := j.setPrior(p.Tree, settings, p.Set); err != nil {
 		return nil, err
 	}
 	for b := range len(plan.Begin) - 1 {
@@ -86,10 +91,9 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 }
 
 // setPrior finds the features that occur, and the priors of the precisions.
-func (j *job) setPrior(tree *taxonomy.Tree) error {
-	j.scale = hblr.Scales(j.rows.Squares())
-	if j.occur, j.mean = hblr.Occurring(j.scale); j.occur == 0 {
-		return fmt.Errorf("no instance has a feature: there is nothing to train")
+func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings, set *dataset.Set) error {
+	if err := j.setScale(settings, set); err != nil {
+		return err
 	}
 	weights, total := make([]float64, len(j.positive)), j.rows.Total()
 	for n, rows := range j.positive {
@@ -101,6 +105,34 @@ func (j *job) setPrior(tree *taxonomy.Tree) error {
 		}
 	}
 	j.prior = j.tree.NewPrior(weights, total)
+	return nil
+}
+
+// setScale finds the scales of the priors' rates, by feature and for all.
+func (j *job) setScale(s params.Settings, set *dataset.Set) error {
+	j.scale = j.rows.DiagonalScales()
+	if s.Inverse == params.Full {
+		var ok bool
+		if j.scale, ok = j.rows.FullScales(); !ok {
+			return fmt.Errorf("prior-inverse full: a feature follows from others, so their information has no inverse: leave it out")
+		}
+	}
+	var weight []float64
+	if s.Scale == params.ScaleDF {
+		weight = make([]float64, j.columns)
+		for f := range weight {
+			weight[f] = float64(j.rows.X.Rows)
+			if f < len(set.FeatureRows) {
+				weight[f] = float64(set.FeatureRows[f])
+			}
+		}
+	}
+	if j.occur, j.mean = hblr.Occurring(j.scale, weight); j.occur == 0 {
+		return fmt.Errorf("no instance has a feature: there is nothing to train")
+	}
+	if s.Scale == params.ScaleMedian {
+		j.mean = hblr.Median(j.scale)
+	}
 	return nil
 }
 
