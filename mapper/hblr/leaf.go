@@ -133,14 +133,14 @@ func (s *Scratch) weigh(r Rows, score []float64) {
 				z = -z
 			}
 			// p is the probability of the other label, at -z the margin.
-			x := math.Exp(-math.Abs(z))
+			x := Exp(-math.Abs(z))
 			q := 1 / (1 + x)
 			p := x * q
 			s.curve[i+l] = weight * float64(p*q)
 			if z > 0 {
 				p = q
 			}
-			s.loss[l] += float64(weight * (math.Log1p(x) + max(z, 0)))
+			s.loss[l] += float64(weight * (log1p(x) + max(z, 0)))
 			if t == 0 {
 				p = -p
 			}

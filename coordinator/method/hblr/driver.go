@@ -92,7 +92,7 @@ func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.tolerance, MaxSweeps: d.maxSweeps}
 	if d.Certified {
 		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Kind: method.Stationarity}
-		report := map[string]any{"tolerance_reached": nil}
+		report := map[string]any{"certificate": method.Stationarity, "tolerance_reached": nil}
 		if d.Reached > 0 || d.Change == 0 {
 			report["tolerance_reached"] = d.Reached
 		}

@@ -2,7 +2,6 @@ package hblr
 
 import (
 	"context"
-	"math"
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/hblr"
@@ -117,7 +116,7 @@ func (k *task) emitAlphas(ctx context.Context) (method.Sums, error) {
 		for i, r := range nodes {
 			for c, v := range logs[i*(hi-lo):][:hi-lo] {
 				if j.scale[lo+c] > 0 {
-					r.precision(lo+c, math.Exp(v))
+					r.precision(lo+c, hblr.Exp(v))
 				}
 			}
 		}

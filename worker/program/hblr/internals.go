@@ -74,7 +74,7 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 			next := j.tree.UpdateByFeature(alpha, j.prior, g, pull, j.scale[lo:hi])
 			for i, a := range next {
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
-				g = append(g, math.Log(a))
+				g = append(g, hblr.Log(a))
 			}
 		}
 	})
@@ -197,7 +197,7 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 		alpha := exp(x)
 		for i, a := range j.tree.Update(j.variant, alpha, j.prior, below, j.occur, j.mean) {
 			if j.tree.Owns(j.variant, int32(i)) {
-				g[i] = math.Log(a)
+				g[i] = hblr.Log(a)
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
 			}
 		}

@@ -5,7 +5,6 @@ package hblr
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 
 	"taxon/coordinator/method"
@@ -173,7 +172,7 @@ func (j *job) start(r int) []float64 {
 	for i, node := range j.tree.Nodes {
 		for f := lo; f < hi; f++ {
 			if s := j.scale[f]; s > 0 {
-				logs[i*(hi-lo)+f-lo] = math.Log(j.prior.Start(node, s))
+				logs[i*(hi-lo)+f-lo] = hblr.Log(j.prior.Start(node, s))
 			}
 		}
 	}
@@ -185,7 +184,7 @@ func (j *job) startAlpha() []float64 {
 	out := make([]float64, len(j.tree.Parent))
 	for n := range out {
 		if n := int32(n); !j.m2() && j.tree.Owns(j.variant, n) {
-			out[n] = math.Log(j.prior.Start(n, j.mean))
+			out[n] = hblr.Log(j.prior.Start(n, j.mean))
 		}
 	}
 	return out
@@ -203,7 +202,7 @@ func (j *job) split(x []float64) (mean []float64, alpha hblr.Alpha) {
 func exp(logs []float64) hblr.Alpha {
 	out := make(hblr.Alpha, len(logs))
 	for i, x := range logs {
-		out[i] = math.Exp(x)
+		out[i] = hblr.Exp(x)
 	}
 	return out
 }
