@@ -124,7 +124,8 @@ var trainings = []training{
 	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --stores 2"},
 	{"hblr m3", onTree + "--method hblr-m3 --tolerance 1e-6"},
 	{"hblr m3 parity", onTree + "--method hblr-m3 --schedule parity"},
-	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --prior-inverse full --bias 0"},
+	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0"},
+	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
 	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 

@@ -133,7 +133,7 @@ func (m Method) checkClasses(p *method.Problem) error {
 	}
 	switch {
 	case empty > 0:
-		return fmt.Errorf("%d classes (%q, ...) have no instance, so method %s has no prior for them: leave --prune none out", empty, which, m)
+		return fmt.Errorf("class %q has no instance (%d such), so method %s has no prior for it: leave --prune none out", which, empty, m)
 	case full > 0:
 		return fmt.Errorf("class %q is that of every instance, so method %s has no prior for it: there is nothing to tell apart", which, m)
 	}
