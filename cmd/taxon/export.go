@@ -13,6 +13,7 @@ import (
 	"taxon/internal/export"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/model"
 )
 
 // exportOptions are the flags of export.
@@ -53,6 +54,7 @@ func newExportCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.Format, "format", "text", export.Formats, "format of the weights: `NAME` is "+strings.Join(export.Formats, ", "))
+		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of hblr methods: the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace a model that is there")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")

@@ -120,7 +120,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 
 	_, help, _ := run(t.Context(), "help train")
-	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square", "|td|mlr|toy", "--toy-layers N        N layers (toy) (default 3)"} {
+	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square", "|hblr-m3|toy", "--toy-layers N        N layers (toy) (default 3)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q:\n%s", want, help)
 		}

@@ -140,10 +140,15 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := printTrained(ctx, a, o, report); err != nil {
 		return err
 	}
-	if o.requireGap && report.Gap == nil {
+	_, stationary := report.Own["tolerance_reached"]
+	switch {
+	case !o.requireGap || stationary && report.StoppedBy == "stationary":
+		return nil
+	case stationary:
+		return exit.Gapf("%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
+	case report.Gap == nil:
 		return exit.Gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.Out, report.StoppedBy)
-	}
-	if o.requireGap && report.StoppedBy != "gap" {
+	case report.StoppedBy != "gap":
 		return exit.Gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
 	}
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"taxon/coordinator/method/registry"
@@ -59,9 +60,13 @@ func printReport(a *app, out string, r *model.Report) {
 	row("method", "%s", registry.Words(r.Method, r.Own))
 	row("data", "%s, %s, %s", human.Counted(int64(r.Instances), "instance", "instances"), human.Counted(int64(r.Features), "feature", "features"),
 		human.Counted(int64(r.Terminals), "class", "classes"))
-	if r.Gap != nil {
+	reached, stationary := r.Own["tolerance_reached"]
+	switch {
+	case r.Gap != nil:
 		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
-	} else {
+	case stationary:
+		row("objective", "%.9g (%s)", r.Objective, told(reached))
+	default:
 		row("objective", "%.9g (without an anchor there is no gap)", r.Objective)
 	}
 	if n, ok := r.Own["colours"]; ok {
@@ -73,4 +78,13 @@ func printReport(a *app, out string, r *model.Report) {
 	row("stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
 	row("time", "%s, %s of CPU, %s at most", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds), human.Bytes(r.PeakRSSBytes))
 	row("weights", "sha256 %s", r.WeightsSHA256)
+}
+
+// told says how far a training without a bound is from where it goes, from its report.
+func told(number json.RawMessage) string {
+	var x *float64
+	if json.Unmarshal(number, &x) != nil || x == nil {
+		return "how far from a fixed point, too few sweeps have shown"
+	}
+	return fmt.Sprintf("within %.2g of a fixed point", *x)
 }

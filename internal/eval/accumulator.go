@@ -9,6 +9,7 @@ type Accumulator struct {
 	class     []tally // by label id
 	ranking   *rankingSums
 	tree      *treeSums
+	probable  *probabilitySums // nil until there is one
 
 	truth, predicted  marks
 	truthIDs, predIDs []int32 // the last row, without repeats
@@ -74,6 +75,22 @@ func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 	}
 }
 
+// AddProbabilities takes the probabilities of a row's classes, each class once, and its true
+// labels, all as label ids.
+func (a *Accumulator) AddProbabilities(truth, classes []int32, p []float64) {
+	if a.probable == nil {
+		a.probable = &probabilitySums{}
+	}
+	a.truthIDs = distinct(a.truthIDs, truth, &a.truth, len(a.labels.node))
+	right, absent := make([]bool, len(classes)), len(a.truthIDs)
+	for k, id := range classes {
+		if right[k] = a.truth.has(id); right[k] {
+			absent--
+		}
+	}
+	a.probable.add(p, right, absent)
+}
+
 // AddNames is Add for label names.
 func (a *Accumulator) AddNames(truth, predicted, ranked []string) {
 	ids := a.IDs(a.row[:0], truth)
@@ -111,6 +128,9 @@ func (a *Accumulator) Result() Result {
 	r.MacroF1, r.Classes = macro(a.ClassF1())
 	if a.ranking != nil {
 		r.Ranking = a.ranking.result(a.instances)
+	}
+	if a.probable != nil {
+		r.Probability = a.probable.result()
 	}
 	if a.tree != nil {
 		r.Hierarchy = a.tree.result(a.instances)

@@ -15,6 +15,7 @@ type Measure struct {
 	Percent      bool
 	Ranked       bool // needs rankings
 	Hierarchical bool // needs a class structure
+	Probable     bool // needs probabilities
 
 	of func(r *Result) float64
 }
@@ -32,6 +33,9 @@ func Measures() []Measure {
 	}
 	share := func(key, name string, of func(h *Hierarchy) float64) Measure {
 		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+	}
+	probable := func(key, name, note string, of func(p *Probability) float64) Measure {
+		return Measure{Key: key, Name: name, Note: note, Low: true, Probable: true, of: func(r *Result) float64 { return of(r.Probability) }}
 	}
 	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne })
 	zeroOne.Low = true
@@ -56,12 +60,15 @@ func Measures() []Measure {
 		share("hier_precision", "hierarchical precision", func(h *Hierarchy) float64 { return h.Precision }),
 		share("hier_recall", "hierarchical recall", func(h *Hierarchy) float64 { return h.Recall }),
 		share("hier_f1", "hierarchical F1", func(h *Hierarchy) float64 { return h.F1 }),
+		probable("log_loss", "log-loss", "mean of -log p of the true label; where instances have several labels, over instances and classes", func(p *Probability) float64 { return p.LogLoss }),
+		probable("brier", "Brier score", "squared distance of the probabilities from what is true", func(p *Probability) float64 { return p.Brier }),
+		probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true", func(p *Probability) float64 { return p.ECE }),
 	}
 }
 
 // Of is the measure's value in a result; false: it was not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
-	if m.Ranked && r.Ranking == nil || m.Hierarchical && r.Hierarchy == nil {
+	if m.Ranked && r.Ranking == nil || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {
 		return 0, false
 	}
 	return m.of(r), true

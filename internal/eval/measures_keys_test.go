@@ -9,7 +9,7 @@ import (
 // same key, with the same value; shares are told in percent.
 func TestMeasuresAreTheDocument(t *testing.T) {
 	r := &Result{Instances: 7, Classes: 3, ClassSet: "data", MicroF1: .11, MacroF1: .12, MicroPrecision: .13, MicroRecall: .14, ZeroOne: .15,
-		Ranking: &Ranking{.21, .22, .23, .24}, Hierarchy: &Hierarchy{3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8, .31, .32, .33}}
+		Ranking: &Ranking{.21, .22, .23, .24}, Hierarchy: &Hierarchy{3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8, .31, .32, .33}, Probability: &Probability{4.1, 4.2, 4.3}}
 	data, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestMeasuresAreTheDocument(t *testing.T) {
 		if m.Percent != (v < 1) { // of the values above
 			t.Errorf("%s: percent %v", m.Key, m.Percent)
 		}
-		if _, ok := m.Of(&Result{}); ok == (m.Ranked || m.Hierarchical) {
+		if _, ok := m.Of(&Result{}); ok == (m.Ranked || m.Hierarchical || m.Probable) {
 			t.Errorf("%s of a result without rankings and structure: %v", m.Key, ok)
 		}
 	}

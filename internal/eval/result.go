@@ -15,8 +15,9 @@ type Result struct {
 	MicroRecall    float64 `json:"micro_recall"`
 	ZeroOne        float64 `json:"zero_one"` // share of rows whose label set is not exactly right
 
-	*Ranking   // nil without rankings
-	*Hierarchy // nil without a structure
+	*Ranking     // nil without rankings
+	*Hierarchy   // nil without a structure
+	*Probability // nil without probabilities
 
 	ByLevel []Level `json:"by_level,omitempty"`
 	BySize  []Size  `json:"by_size,omitempty"`

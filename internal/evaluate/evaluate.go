@@ -186,7 +186,7 @@ func (e *evaluation) single(ctx context.Context) (eval.Result, error) {
 		err = e.eachOfModel(ctx, "eval", e.first, acc.IDs, func(_ int, truth []int32, out eval.Output) error {
 			acc.Add(truth, out.Predicted, out.Ranked)
 			return nil
-		})
+		}, acc.AddProbabilities)
 		return acc.Result(), err
 	}
 	truth, err := e.readTruth(ctx, acc.IDs)
@@ -222,7 +222,7 @@ func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
 			other.pred.add(out.Predicted)
 			other.ranked.add(out.Ranked)
 			return nil
-		})
+		}, nil)
 	} else {
 		other, err = e.readOutputs(ctx, e.o.Compare, "", truth, cmp.IDs)
 	}
@@ -239,7 +239,7 @@ func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
 			}
 			cmp.Add(ids, out, other.row(i))
 			return nil
-		})
+		}, nil)
 	} else {
 		var out outputs
 		out, err = e.readOutputs(ctx, e.o.Predictions, e.o.Rankings, truth, cmp.IDs)

@@ -48,14 +48,26 @@ func (o *outputs) row(i int) eval.Output {
 // numberer turns label names into ids, as an accumulator does.
 type numberer func(dst []int32, names []string) []int32
 
+// probabilities takes the classes' probabilities and the true labels of an instance, as
+// Accumulator.AddProbabilities.
+type probabilities func(truth, classes []int32, p []float64)
+
 // eachOfModel predicts the data with m and calls each with every instance's number, true
-// labels and predictions; the slices are valid during the call.
-func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error) error {
-	rule, err := e.o.Cutoff.Rule(m, eval.RankedPlaces)
+// labels and predictions, and probable, unless it is nil, where m gives probabilities; the
+// slices are valid during the call.
+func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error, probable probabilities) error {
+	places := eval.RankedPlaces
+	if !m.HasProbabilities() {
+		probable = nil
+	}
+	if probable != nil {
+		places = m.Terminals()
+	}
+	rule, err := e.o.Cutoff.Rule(m, places)
 	if err != nil {
 		return err
 	}
-	p, err := m.NewPredictor(rule.Options)
+	predictor, err := m.NewPredictor(rule.Options)
 	if err != nil {
 		return err
 	}
@@ -67,9 +79,10 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	}
 	defer rows.Close()
 	idOf := number(nil, m.Tree.Name) // node -> label id
-	var truth []int32
+	var truth, classes []int32
+	var p []float64
 	var out eval.Output
-	err = predict.Score(ctx, what, p, rows, o.Threads, e.ui, func(b *model.Batch, r *model.Result) error {
+	err = predict.Score(ctx, what, predictor, rows, o.Threads, e.ui, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
 			labels := b.RowLabels(i)
 			for _, name := range labels {
@@ -81,6 +94,13 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 			out.Ranked = appendIDs(out.Ranked[:0], best[:min(eval.RankedPlaces, len(best))], idOf)
 			if err := each(int(b.First)+i, truth, out); err != nil {
 				return err
+			}
+			if probable != nil {
+				classes, p = appendIDs(classes[:0], best, idOf), p[:0]
+				for _, s := range best {
+					p = append(p, r.Shown(i, s.Score))
+				}
+				probable(truth, classes, p)
 			}
 		}
 		return nil

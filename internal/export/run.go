@@ -26,6 +26,7 @@ var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parq
 type Options struct {
 	Model      string // a folder
 	Format     string // one of Formats
+	What       string // model.Mean, model.Variance or model.Precision
 	Out        string // a file, - for Stdout, or a folder that exists or ends in /
 	Stdout     io.Writer
 	LeastParts int  // of a folder: at least so many, where the format can be cut
@@ -63,6 +64,10 @@ func (o *Options) Check() error {
 	switch {
 	case o.Out == "":
 		return exit.Usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+	case o.What != model.Mean && (o.Format != "text" || o.Threshold != 0):
+		return exit.Usagef("export: --what %s goes with --format text, without --threshold", o.What)
+	case o.What != model.Mean && isFolder(o.Out):
+		return exit.Usagef("export: --what %s writes one file: name it with --out", o.What)
 	case o.ForceSize && o.Format != "liblinear":
 		return exit.Usagef("export: --force-size goes with --format liblinear")
 	case o.Force && !pruning:
@@ -115,7 +120,7 @@ type weightFormat struct {
 	write  func(ctx context.Context, w io.Writer, first, last, threads int) error
 }
 
-func formatOf(name string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
+func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
 	switch name {
 	case "liblinear":
 		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _, threads int) error {
@@ -128,6 +133,11 @@ func formatOf(name string, m *model.Model, s *Source, threshold float64) (weight
 	case "parquet":
 		return weightFormat{ext: ".parquet", write: s.Parquet}, nil
 	}
+	if what != model.Mean {
+		return weightFormat{ext: ".txt", whole: true, write: func(ctx context.Context, w io.Writer, _, _, _ int) error {
+			return m.WriteMoments(ctx, w, what)
+		}}, m.CheckMoments(what)
+	}
 	t, err := m.NewTextExporter(threshold)
 	return weightFormat{ext: ".txt", write: t.WriteRange}, err
 }
@@ -138,7 +148,7 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 	if err != nil {
 		return err
 	}
-	f, err := formatOf(o.Format, m, s, o.Threshold)
+	f, err := formatOf(o.Format, o.What, m, s, o.Threshold)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package jobspec
 
 import (
 	"fmt"
+	"strings"
 
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -30,8 +31,16 @@ func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	if s := spec.GetStructure(); s != nil {
 		structure = &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
 	}
+	if structure == nil && rooted(spec.GetOptions()) {
+		tree, _, err := taxonomy.Build(&taxonomy.Structure{}, data.GetLabels(), counts, prune)
+		return tree, nil, err
+	}
 	if spec.GetStructure().GetGraph() {
 		return taxonomy.BuildGraph(structure, data.GetLabels(), counts)
 	}
 	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
 }
+
+// rooted says that without a structure the classes hang below a root all the same: it has a
+// vector of its own (the papers' "flat" columns of hierarchical Bayesian logistic regression).
+func rooted(o *taxonv1.Options) bool { return strings.HasPrefix(o.GetMethod(), "hblr-") }

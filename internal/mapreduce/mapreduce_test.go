@@ -134,6 +134,8 @@ func TestSameBytes(t *testing.T) {
 		func(o *taxonv1.Options, _ *jobs.Job) { o.Method, o.Loss = "rr-lr", "logistic" },
 		func(o *taxonv1.Options, _ *jobs.Job) { o.Schedule = "parity" },
 		func(o *taxonv1.Options, _ *jobs.Job) { o.Schedule, o.Bias = "jacobi", 0 },
+		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m2", "twoblock") },
+		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m3", "parity") },
 	} {
 		if testing.Short() && n > 1 {
 			continue
@@ -149,6 +151,12 @@ func TestSameBytes(t *testing.T) {
 			alike(t, e, start(t, j, nil), j.Spec(o))
 		})
 	}
+}
+
+// hierarchicalBayes leaves the options that such a method has.
+func hierarchicalBayes(o *taxonv1.Options, method, schedule string) {
+	o.Method, o.Schedule = method, schedule
+	o.Loss, o.C, o.Gap, o.Stiffness, o.Momentum = "", 0, 0, "", ""
 }
 
 // TestSoftmax: a method whose maps are rows, and that takes up to four steps a sweep.

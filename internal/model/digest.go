@@ -30,6 +30,7 @@ type Digest struct {
 // NewDigest starts the digest of a tree's weights over so many columns (features, and
 // one more with a bias), of a model of a form.
 func NewDigest(tree *taxonomy.Tree, columns int, form modelform.Form) *Digest {
+	columns = form.Width(columns)
 	return &Digest{tree: tree, form: form, columns: columns, path: newPath(columns), weights: sha256.New()}
 }
 

@@ -26,6 +26,7 @@ type Model struct {
 	Trace    []TraceRow
 
 	records []record       // node -> overrides; of a pruned model made when first asked for
+	moments []record       // node -> what a record with precisions holds behind the mean; nil: other forms
 	packed  []*packedShard // of a pruned model, by columns
 	unpack  sync.Once
 	release []func() error
@@ -184,6 +185,9 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 // parseShards finds all records; shards are independent of each other.
 func (m *Model) parseShards(data [][]byte) error {
 	m.records = make([]record, m.Tree.Len())
+	if m.Form.Precision != modelform.NoPrecision {
+		m.moments = make([]record, m.Tree.Len())
+	}
 	var g errgroup.Group
 	g.SetLimit(openParallel)
 	for i, f := range m.Manifest.Files {
@@ -191,10 +195,11 @@ func (m *Model) parseShards(data [][]byte) error {
 			continue
 		}
 		g.Go(func() error {
-			recs, err := parseShard(data[i], f.FirstNode, f.Nodes, m.columns())
+			recs, err := parseShard(data[i], f.FirstNode, f.Nodes, m.Form.Width(m.columns()))
 			if err != nil {
 				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
 			}
+			m.cutMoments(f.FirstNode, recs)
 			copy(m.records[f.FirstNode:], recs)
 			return nil
 		})
@@ -286,7 +291,7 @@ func (m *Model) Close() error {
 			errs = append(errs, f())
 		}
 	}
-	m.release, m.records, m.packed = nil, nil, nil
+	m.release, m.records, m.moments, m.packed = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -142,3 +142,6 @@ func (r *Result) Shown(i int, score float64) float64 {
 	}
 	return score
 }
+
+// HasProbabilities says whether scores can be shown as probabilities.
+func (m *Model) HasProbabilities() bool { return m.Form.Link != modelform.Identity }

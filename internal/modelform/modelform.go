@@ -14,6 +14,7 @@ type Form struct {
 	Weights   string `json:"weights,omitempty"`   // what a node's record holds: Overrides or Whole
 	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear or Descent
 	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
+	Precision string `json:"precision,omitempty"` // whose precisions a record holds behind its vector, which is a mean then: NoPrecision, OfChildren, ByFeature or Own
 }
 
 // Words of a Form. The empty ones are the defaults.
@@ -23,6 +24,11 @@ const (
 
 	Linear  = ""        // a class's score is x.w of its terminal
 	Descent = "descent" // x.w of a node is the margin of the edge above it; the best child is followed from the root
+
+	NoPrecision = ""         // records hold vectors alone
+	OfChildren  = "children" // internal nodes: one of all children, for all columns
+	ByFeature   = "feature"  // internal nodes: of all children, column by column
+	Own         = "own"      // all nodes with a parent: their own, for all columns
 
 	Identity = ""         // the score itself
 	Logistic = "logistic" // a probability of each class for itself: 1/(1+exp(-score))
@@ -43,6 +49,10 @@ func (f Form) Check() error {
 	add("weights", f.Weights, Overrides, Whole)
 	add("predictor", f.Predictor, Linear, Descent)
 	add("link", f.Link, Identity, Logistic, Softmax)
+	add("precision", f.Precision, NoPrecision, OfChildren, ByFeature, Own)
+	if f.Precision != NoPrecision && f.Weights != Whole {
+		errs = append(errs, fmt.Errorf("form: precision %s needs weights %s: means are vectors of their own", f.Precision, Whole))
+	}
 	if f.Predictor == Descent && f.Weights != Whole {
 		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge has a vector of its own", Descent, Whole))
 	}

@@ -89,7 +89,7 @@ func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
 	if m.Manifest.Pruned != nil {
 		return nil, exit.Usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
 	}
-	if f := (modelform.Form{Link: m.Form.Link}); m.Form != f { // a link is about scores alone
+	if m.Form.Predictor != modelform.Linear {
 		return nil, exit.Usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
 	c := &carryOver{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
@@ -171,7 +171,7 @@ func (c *carryOver) weights(n int) (columns []uint32, values []float32) {
 	switch {
 	case c.old[n] < 0:
 		return nil, nil // begins at its parent
-	case c.sameParent(n):
+	case c.sameParent(n) && c.m.Form.Weights == modelform.Overrides:
 		return c.mapped(c.m.Overrides(c.old[n]))
 	}
 	own, above := c.effective(n), c.effective(int(c.tree.Parent[n]))

@@ -86,8 +86,8 @@ func (g *Grid) losses(method string) (out []string) {
 // ascending. Points that differ in nothing that has an effect stand there once. The order is
 // that of the lists, the first the slowest. structured: there are internal nodes.
 func (g *Grid) Paths(structured bool) (out [][]Rung) {
-	cs := Sorted(g.C)
 	for _, m := range g.Methods {
+		cs := orDefault(Sorted(g.C), 1, registry.Has(m, "C"))
 		inner := structured && !train.Flat(m) && registry.Has(m, "internal-weight")
 		for _, loss := range g.losses(m) {
 			for _, bias := range g.Bias {

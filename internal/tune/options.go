@@ -143,6 +143,9 @@ func goalOf(name string) (*eval.Measure, error) {
 	}
 	keys := []string{"micro", "macro"}
 	for _, m := range eval.Measures() {
+		if m.Probable {
+			continue // margins are what points are measured by
+		}
 		if m.Key == key {
 			return &m, nil
 		}

@@ -119,6 +119,16 @@ var trainings = []training{
 	{"text squared", onText + "--loss squared-hinge"},
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2"},
 
+	// Hierarchical Bayesian logistic regression.
+	{"hblr m1", onTree + "--method hblr-m1"},
+	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --stores 2"},
+	{"hblr m3", onTree + "--method hblr-m3 --tolerance 1e-6"},
+	{"hblr m3 parity", onTree + "--method hblr-m3 --schedule parity"},
+	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0"},
+	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
+	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
+	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
+
 	// From another model: by C, by new rows, from another structure.
 	{"warm C", onTree + "--C 3 --warm-start %tree"},
 	{"warm C squared", onTree + "--C 3 --loss squared-hinge --warm-start %tree_squared"},
@@ -127,6 +137,8 @@ var trainings = []training{
 	{"warm structure", onSpawn + "--warm-start %forest"},
 	{"warm flat", onTree + "--warm-start %flat_of_a_tree"},
 	{"warm graph", onGraph + "--warm-start %spawned"},
+	{"warm hblr", onTree + "--method hblr-m3 --warm-start %hblr_m1"},
+	{"warm from hblr", onTree + "--method rr-lr --warm-start %hblr_m3"},
 	{"warm text", onText + "--C 2 --warm-start %text"},
 }
 
@@ -136,6 +148,9 @@ var outputs = []training{
 	{"predict flat labels", "predict --model %labels_flat_cut-offs --data @dag.svm"},
 	{"predict text", "predict --model %text --text --data @text.txt --top 3 --scores"},
 	{"eval", "eval --model %labels_cut-offs --data @dag.svm --json --by-level --by-size"},
+	{"export variances", "export --model %hblr_m3 --what variance --out -"},
+	{"export precisions", "export --model %hblr_m2_two_threads --what precision --out -"},
+	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
 	{"export text", "export --model %spawned --format text --out -"},
 	{"export pruned", "export --model %graph --format text --threshold 0.01 --out -"},
 }

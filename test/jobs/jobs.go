@@ -48,6 +48,30 @@ func Small(seed uint64, rows, classes int) *Job {
 	return j
 }
 
+// Awkward draws rows over a dozen features of which some never occur, with duplicates, one
+// without features, one without a label, and a class of one row.
+func Awkward(seed uint64, rows, classes int) *Job {
+	const cols = 12
+	r := rand.New(rand.NewPCG(seed, 23))
+	index, value, labels := make([][]uint32, rows), make([][]float32, rows), make([][]uint32, rows)
+	for i := range rows {
+		if i%5 == 4 {
+			index[i], value[i], labels[i] = index[i-1], value[i-1], labels[i-1]
+			continue
+		}
+		class := uint32(i % (classes - 1))
+		labels[i] = []uint32{class}
+		for f := range uint32(cols) {
+			if f%5 != 3 && (f == class || r.IntN(3) == 0) {
+				index[i], value[i] = append(index[i], f), append(value[i], float32(0.3+r.NormFloat64()))
+			}
+		}
+	}
+	index[0], value[0], labels[1] = nil, nil, nil
+	labels[2] = []uint32{uint32(classes - 1)}
+	return &Job{Set: newSet(cols, index, value, labels, classes)}
+}
+
 // FirstLabels is the job without its structure, and with the first label of each row alone.
 func (j *Job) FirstLabels() *Job {
 	s := *j.Set

@@ -20,6 +20,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/internal/jobspec"
+	"taxon/internal/modelform"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -33,12 +34,22 @@ type named string
 // Name implements method.Method.
 func (n named) Name() string { return string(n) }
 
+// Form implements method.Modeller: of the logistic loss, scores are the log-odds of each class.
+func (n named) Form(*taxonv1.Options) modelform.Form {
+	if n.logistic() {
+		return modelform.Form{Link: modelform.Logistic}
+	}
+	return modelform.Form{}
+}
+
+func (n named) logistic() bool { return n == "rr-lr" || n == "blr" }
+
 // Unstructured implements method.Unstructured.
 func (n named) Unstructured() bool { return n == "bsvm" || n == "blr" }
 
 // Options implements method.Method.
 func (n named) Options() []method.Option {
-	if n == "rr-lr" || n == "blr" {
+	if n.logistic() {
 		return slices.Concat([]method.Option{method.Loss("logistic")}, options)
 	}
 	return slices.Concat([]method.Option{method.Loss("hinge", "squared-hinge")}, options)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/hblr"
 	"taxon/coordinator/method/mlr"
 	"taxon/coordinator/method/recursive"
 	"taxon/coordinator/method/td"
@@ -21,6 +22,7 @@ var methods = slices.Concat(
 	recursive.Methods,
 	[]method.Method{td.Method},
 	[]method.Method{mlr.Method{}},
+	hblr.Methods,
 )
 
 // Add lists one more method, of a program's own, until remove is called. Not for use while

@@ -10,9 +10,8 @@ import (
 // Values begin with eight bytes: a format byte, three zeros, a count (uint32, little-endian).
 // The arrays behind them are aligned, and are read where they lie. See store/FORMAT.md.
 const (
-	formatVector = 0x61 // count float64
-	formatPart   = 0x71 // count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
-	headBytes    = 8
+	formatPart = 0x71 // count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
+	headBytes  = 8
 )
 
 func head(format byte, count, more int) []byte {
@@ -28,20 +27,6 @@ func body(b []byte, format byte) (count int, rest []byte, err error) {
 		return 0, nil, codec.ErrBroken
 	}
 	return int(binary.LittleEndian.Uint32(b[4:])), b[headBytes:], nil
-}
-
-// encodeVector writes a range of a vector.
-func encodeVector(v []float64) []byte {
-	return sparse.Append(head(formatVector, len(v), 8*len(v)), v)
-}
-
-// decodeVector reads a range of so many entries; the result may alias b.
-func decodeVector(b []byte, entries int) ([]float64, error) {
-	n, rest, err := body(b, formatVector)
-	if err != nil || n != entries || len(rest) != 8*n {
-		return nil, codec.ErrBroken
-	}
-	return sparse.View[float64](rest), nil
 }
 
 // encodePart writes a shard's contribution to a range: sums of len(columns) x classes.

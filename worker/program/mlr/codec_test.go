@@ -17,7 +17,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 // TestGolden: today's program writes what older ones wrote, and reads it.
 func TestGolden(t *testing.T) {
 	vector, columns, sums := []float64{0.1, -2, 3e300}, []uint32{7, 9, 12}, []float64{1, 2, 3, 4, 5, 0.1}
-	for name, written := range map[string][]byte{"vector-v1.bin": encodeVector(vector), "part-v1.bin": encodePart(columns, sums)} {
+	for name, written := range map[string][]byte{"vector-v1.bin": codec.Vector(vector), "part-v1.bin": encodePart(columns, sums)} {
 		path := filepath.Join("testdata", name)
 		if *rewrite {
 			if err := os.WriteFile(path, written, 0o666); err != nil {
@@ -28,7 +28,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s has changed: give the layout a new format byte and keep the old reader\n%x\n%x, %v", name, golden, written, err)
 		}
 	}
-	if v, err := decodeVector(encodeVector(vector), 3); err != nil || !slices.Equal(v, vector) {
+	if v, err := codec.ReadVector(codec.Vector(vector), 3); err != nil || !slices.Equal(v, vector) {
 		t.Error(v, err)
 	}
 	if c, s, err := decodePart(encodePart(columns, sums), 2, 7, 13); err != nil || !slices.Equal(c, columns) || !slices.Equal(s, sums) {
@@ -42,10 +42,10 @@ func TestGolden(t *testing.T) {
 // TestDamaged: a value that is cut short, longer, of another format, of other columns or of
 // another size is an error that says so, never a panic.
 func TestDamaged(t *testing.T) {
-	vector, part := encodeVector([]float64{1, 2}), encodePart([]uint32{3, 5}, []float64{1, 2, 3, 4})
+	vector, part := codec.Vector([]float64{1, 2}), encodePart([]uint32{3, 5}, []float64{1, 2, 3, 4})
 	try := func(what string, b []byte) {
 		t.Helper()
-		if _, err := decodeVector(b, 2); !errors.Is(err, codec.ErrBroken) {
+		if _, err := codec.ReadVector(b, 2); !errors.Is(err, codec.ErrBroken) {
 			t.Errorf("%s: vector: %v", what, err)
 		}
 		if _, _, err := decodePart(b, 2, 3, 6); !errors.Is(err, codec.ErrBroken) {
@@ -63,7 +63,7 @@ func TestDamaged(t *testing.T) {
 			try("head", c)
 		}
 	}
-	if _, err := decodeVector(vector, 3); !errors.Is(err, codec.ErrBroken) {
+	if _, err := codec.ReadVector(vector, 3); !errors.Is(err, codec.ErrBroken) {
 		t.Error("another size was read")
 	}
 	for _, columns := range [][]uint32{{2, 5}, {3, 6}, {5, 3}, {4, 4}} {

@@ -10,6 +10,7 @@ import (
 	params "taxon/coordinator/method/mlr"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/worker/codec"
 	"taxon/worker/program"
 )
 
@@ -102,7 +103,7 @@ func (k *task) gather(ctx context.Context) (method.Sums, error) {
 	lo, hi := j.bounds(k.Item)
 	var out gathered
 	k.Compute(func() { out = gather(w[0], g, past, j.metric()[lo:hi], j.problem.classes) })
-	values := []store.Value{{Key: k.Key(params.W), Data: encodeVector(w[0])}, {Key: k.Key(params.G), Data: encodeVector(g)}}
+	values := []store.Value{{Key: k.Key(params.W), Data: codec.Vector(w[0])}, {Key: k.Key(params.G), Data: codec.Vector(g)}}
 	if err := k.Put(ctx, values, nil); err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	sums := make(method.Sums, params.Figures)
 	var trial []float64
 	k.Compute(func() { trial, sums[params.SumNorm] = move(&p, h, j.metric()[lo:hi], j.problem.classes) })
-	return sums, k.Put(ctx, []store.Value{{Key: k.Key(params.Trial), Data: encodeVector(trial)}}, nil)
+	return sums, k.Put(ctx, []store.Value{{Key: k.Key(params.Trial), Data: codec.Vector(trial)}}, nil)
 }
 
 // emit runs OpEmit.
@@ -194,7 +195,7 @@ func (k *task) vectors(ctx context.Context, family string, places []taxonv1.Plac
 			out[i] = make([]float64, (hi-lo)*k.job.problem.classes)
 			continue
 		}
-		if out[i], err = decodeVector(values[0], (hi-lo)*k.job.problem.classes); err != nil {
+		if out[i], err = codec.ReadVector(values[0], (hi-lo)*k.job.problem.classes); err != nil {
 			return nil, program.Deterministic(fmt.Errorf("%s of range %d: %w", family, first+i, err))
 		}
 		values = values[1:]

@@ -5,6 +5,7 @@ import (
 
 	params "taxon/coordinator/method/mlr"
 	"taxon/store"
+	"taxon/worker/codec"
 	"taxon/worker/program"
 )
 
@@ -28,7 +29,7 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 			return nil, nil, err
 		}
 		key := store.Key{Job: j.id, Step: program.SeedStep, Task: uint32(first + r), Attempt: 1, Name: params.Trial}
-		values = append(values, store.Value{Key: key, Data: encodeVector(part)})
+		values = append(values, store.Value{Key: key, Data: codec.Vector(part)})
 	}
 	return values, []string{params.Trial}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"taxon/worker/program"
+	"taxon/worker/program/hblr"
 	"taxon/worker/program/mlr"
 	"taxon/worker/program/recursive"
 	"taxon/worker/program/td"
@@ -18,6 +19,9 @@ var methods = []program.Method{
 	recursive.Method("blr"),
 	td.Method{},
 	mlr.Method{},
+	hblr.Method("hblr-m1"),
+	hblr.Method("hblr-m2"),
+	hblr.Method("hblr-m3"),
 }
 
 // Add lists one more method, of a program's own, until remove is called. Not for use while

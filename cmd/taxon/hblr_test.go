@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"taxon/internal/exit"
+)
+
+// TestHBLRVerbs: the report's keys, the exports of means, variances and precisions, and what they
+// have to do with each other; probabilities of predict and eval; a warm start; refusals.
+func TestHBLRVerbs(t *testing.T) {
+	dir := noisyFiles(t)
+	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y")}
+	do := func(line string) string {
+		t.Helper()
+		code, stdout, stderr := runTaxon(t, "", line, vars)
+		if code != exit.Done {
+			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
+		}
+		return stdout
+	}
+	var d trainedDocument
+	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance 1e-6 --test $d/test.svm --out $m --json --quiet")), &d); err != nil {
+		t.Fatal(err)
+	}
+	own := func(key string) (x float64) {
+		if err := json.Unmarshal(d.Own[key], &x); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		return x
+	}
+	if d.StoppedBy != "stationary" || d.Gap != nil || d.Dual != nil || !(own("tolerance_reached") <= 1e-6) || string(d.Own["certificate"]) != `"stationarity"` {
+		t.Errorf("%+v", d)
+	}
+	if d.Test == nil || d.Test.Probability == nil || !(d.Test.Brier < 1) || !(d.Test.LogLoss < 5) {
+		t.Errorf("no probabilities in %+v", d.Test)
+	}
+	lines := func(what string) map[string][]string {
+		out := map[string][]string{}
+		for line := range strings.Lines(do("export --model $m --out - --quiet --what " + what)) {
+			f := strings.Fields(line)
+			out[f[1]] = f[2:]
+		}
+		return out
+	}
+	variance, precision, mean := lines("variance"), lines("precision"), lines("mean")
+	least, most := math.Inf(1), 0.0
+	for name, f := range precision {
+		a, err := strconv.ParseFloat(f[0], 64)
+		if err != nil || len(f) != 1 {
+			t.Fatalf("precision of %s: %q", name, f)
+		}
+		least, most = min(least, a), max(most, a)
+		for column, v := range vectorOf(variance[name]) {
+			if v > 1/a*(1+1e-6) {
+				t.Errorf("%s: variance %g of %s above its prior's %g", name, v, column, 1/a)
+			}
+		}
+	}
+	if len(variance) != len(mean) || len(precision) != len(mean)-1 || math.Abs(least/own("alpha_min")-1) > 1e-12 || math.Abs(most/own("alpha_max")-1) > 1e-12 {
+		t.Errorf("%d means, %d variances, %d precisions from %g to %g; the report's are from %g to %g", len(mean), len(variance), len(precision), least, most, own("alpha_min"), own("alpha_max"))
+	}
+	for line := range strings.Lines(do("predict --model $m --data $d/test.svm --out - --quiet --scores --top 2")) {
+		_, p, _ := strings.Cut(strings.SplitN(strings.TrimSpace(line), ",", 2)[0], ":")
+		if x, err := strconv.ParseFloat(p, 64); err != nil || !(x > 0 && x < 1) {
+			t.Fatalf("line %q", line)
+		}
+	}
+	var again trainedDocument
+	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance 1e-6 --warm-start $m --out $w --json --quiet")), &again); err != nil {
+		t.Fatal(err)
+	}
+	if again.StoppedBy != "stationary" || math.Abs(again.Objective/d.Objective-1) > 1e-5 {
+		t.Errorf("from its own means %+v, the first time %+v", again, d)
+	}
+	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
+	for line, want := range map[string]string{
+		"train --data $d/train.svm --graph $d/tree.txt --method hblr-m1 --out $x":                  "needs a tree",
+		"train --data $d/train.svm --method hblr-m2 --C 2 --out $x":                                "--C means nothing to --method hblr-m2",
+		"train --data $d/train.svm --method hblr-m2 --likelihood softmax --out $x":                 "--likelihood softmax: must be one of binary",
+		"train --data $d/train.svm --method hblr-m2 --tolerance 0 --out $x":                        "--tolerance 0: must be above 0",
+		"train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --memory 1MB --out $x": "would be needed, --memory is",
+		"export --model $r --what precision --out -":                                               "a model of method rr-lr holds no precision",
+		"export --model $m --what precision --format npz --out -":                                  "--what precision goes with --format text",
+		"train --data $d/train.svm --method hblr-m1 --out $y --max-sweeps 1 --require-gap --quiet": "stopped by max_sweeps before the --tolerance asked for",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit status %d, %s", line, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package hblr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// stage is the place of a step within its sweep.
+type stage uint8
+
+const (
+	stageLeaves     stage = iota // the leaves' means; by parity those of even depth
+	stageInternals               // the internals'; by parity those of odd depth
+	stageLeaves2                 // by parity: the leaves of odd depth
+	stageInternals2              // by parity: the internals of even depth
+	stageGamma                   // the precisions, and how far all has moved
+	stageMove                    // the next point
+	stageEvaluate                // the sweep's weights are written, to be evaluated
+	stageSummary                 // figures of the precisions, for the report
+	stageEmit                    // the final weights are written
+	stageEnd                     // nothing is left to do
+)
+
+// phases are the stages as users see them.
+var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end"}
+
+const (
+	// leafShare of the last change is the accuracy of the leaves' solves, within bounds.
+	leafShare           = 1e-3
+	loosest, tightest   = 1e-3, 1e-14
+	settled             = 2 // sweeps in a row that must be within the tolerance
+	restChange, restFor = 1e-13, 20
+)
+
+// state is the iteration between two steps: what a checkpoint holds of it.
+type state struct {
+	Sweep          uint32 // under way, from 1
+	Stage          stage  // of the step under way
+	TimeUp         bool   `json:",omitempty"`
+	Points         int    // points that the values tell of, the current one included
+	History        history
+	Mix            []float64 `json:",omitempty"`
+	Products       [Memory + 1]float64
+	Norm           float64 // ||means of internals||^2
+	Length         float64 // of the means: squared length of the last move
+	Objective      float64
+	Moved          float64 // relative change of M2's precisions in this round
+	Change         float64 // that the last round made
+	Reached        float64 // Change / (1 - rate); 0: not known
+	Within         uint32  // sweeps in a row within the tolerance
+	Rest           uint32  // sweeps in a row whose change was rounding
+	Certified      bool
+	Last           float64 // objective of the last certificate
+	Low, Mid, High float64 // of the precisions
+	Summed         bool
+	StoppedBy      string
+}
+
+// driver is the scalar part of the iteration.
+type driver struct {
+	state
+	plan      *Plan
+	lists     [3]uint32
+	parity    bool
+	tolerance float64
+	maxSweeps uint32
+	evalEvery uint32
+}
+
+func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail *Plan) *driver {
+	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance, maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	for l := range d.lists {
+		d.lists[l] = uint32(plan.Items[l].Count)
+	}
+	d.enter(stageLeaves)
+	return d
+}
+
+// State implements method.Driver.
+func (d *driver) State() method.State { return method.Encode(&d.state) }
+
+// WarmStart implements method.Driver: the first point is there, and nothing else changes.
+func (d *driver) WarmStart([]string) {}
+
+// Progress implements method.Driver.
+func (d *driver) Progress() method.Progress {
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.tolerance, MaxSweeps: d.maxSweeps}
+	if d.Certified {
+		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Kind: method.Stationarity}
+		report := map[string]any{"certificate": method.Stationarity, "tolerance_reached": nil}
+		if d.Reached > 0 || d.Change == 0 {
+			report["tolerance_reached"] = d.Reached
+		}
+		if d.Summed {
+			report["alpha_min"], report["alpha_median"], report["alpha_max"] = d.Low, d.Mid, d.High
+		}
+		p.Report = method.Encode(report)
+	}
+	return p
+}
+
+// Next implements method.Driver. A time that is up before the next point is made ends the job
+// at this one.
+func (d *driver) Next() (method.Step, bool) {
+	if d.state.TimeUp && d.Stage == stageMove {
+		d.Sweep--
+		d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageSummary
+	}
+	return d.Step()
+}
+
+// enter goes to a stage; by parity past leaves of a depth that has none.
+func (d *driver) enter(s stage) {
+	if d.Stage = s; d.parity && (s == stageLeaves || s == stageLeaves2) && d.plan.Sets[s/2] == d.plan.Sets[s/2+1] {
+		d.Stage++
+	}
+}
+
+// m2 says whether the precisions lie with the means, by feature range.
+func (d *driver) m2() bool { return d.plan.Variant == "m2" }
+
+// past is how many older points have values that the step under way reads.
+func (d *driver) past() int { return min(d.Points-1, d.plan.Memory) }
+
+// Step implements method.Driver.
+func (d *driver) Step() (method.Step, bool) {
+	s := method.Step{Sweep: d.Sweep, Phase: phases[min(d.Stage, stageEnd)]}
+	blocks := method.Tasks{Items: Blocks, Count: d.lists[Blocks], Timed: true}
+	ranges := method.Tasks{Items: Ranges, Count: d.lists[Ranges], Timed: true}
+	whole := method.Tasks{Items: Whole, Count: d.lists[Whole]}
+	alphas := method.Read{Value: XAlpha, All: true}
+	switch d.Stage {
+	case stageLeaves, stageLeaves2:
+		blocks.Op, blocks.Params = OpLeaves, method.Encode(Leaves{d.leafTolerance()})
+		blocks.Reads = []method.Read{{Value: Above, All: true}, alphas, {Value: Leaf}}
+		blocks.Writes = []string{Leaf, Pull, Trace}
+		if d.parity {
+			set := int(d.Stage) / 2
+			blocks.First, blocks.Count = d.plan.Sets[set], d.plan.Sets[set+1]-d.plan.Sets[set]
+		}
+		s.Tasks = []method.Tasks{blocks}
+	case stageInternals, stageInternals2:
+		p := Internals{Set: -1, End: true, Past: d.past()}
+		if d.parity { // leaves of even depth have parents of odd depth
+			p = Internals{Set: 1 - int(d.Stage)/2, Half: d.Stage == stageInternals2, End: d.Stage == stageInternals2, Past: d.past()}
+		}
+		ranges.Op, ranges.Params = OpInternals, method.Encode(p)
+		ranges.Reads = []method.Read{{Value: Pull, All: true}, alphas, {Value: X}, {Value: X, Back: 1}}
+		if p.Half {
+			ranges.Reads = append(ranges.Reads, method.Read{Value: Half})
+		}
+		ranges.Writes = []string{Half, Above}
+		if p.End {
+			for back := range p.Past {
+				ranges.Reads = append(ranges.Reads, method.Read{Value: F, Back: back})
+			}
+			ranges.Writes = []string{G, F, Part}
+		}
+		s.Tasks = []method.Tasks{ranges}
+	case stageGamma:
+		whole.Op, whole.Params = OpGamma, method.Encode(Gamma{Past: d.past()})
+		whole.Reads = []method.Read{{Value: Trace, All: true}, {Value: Part, All: true}, {Value: XAlpha}, {Value: XAlpha, Back: 1}}
+		for back := range d.past() {
+			whole.Reads = append(whole.Reads, method.Read{Value: FAlpha, Back: back})
+		}
+		whole.Writes = []string{GAlpha, FAlpha}
+		s.Tasks = []method.Tasks{whole}
+	case stageMove:
+		params := method.Encode(Move{d.Mix})
+		ranges.Op, ranges.Params, ranges.Writes = OpMove, params, []string{X, Above}
+		whole.Op, whole.Params, whole.Writes = OpMove, params, []string{XAlpha}
+		for back := range d.Mix {
+			ranges.Reads = append(ranges.Reads, method.Read{Value: G, Back: back})
+			whole.Reads = append(whole.Reads, method.Read{Value: GAlpha, Back: back})
+		}
+		s.Tasks = []method.Tasks{ranges, whole}
+	case stageSummary:
+		whole.Op, whole.Params, whole.Reads = OpSummary, method.Encode(struct{}{}), []method.Read{alphas}
+		if d.m2() {
+			whole.Reads = append(whole.Reads, method.Read{Value: X, All: true})
+		}
+		s.Tasks = []method.Tasks{whole}
+	case stageEvaluate, stageEmit:
+		s.Emit, s.Show = d.Stage == stageEmit, d.Stage == stageEvaluate
+		s.Tasks = d.emit(blocks, ranges, whole)
+	default:
+		return method.Step{}, false
+	}
+	return s, true
+}
+
+// emit are the tasks that write weights. A node's columns ascend from task to task: means,
+// variances, precisions.
+func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
+	alphas := method.Read{Value: XAlpha, All: true}
+	none := method.Encode(struct{}{})
+	blocks.Op, blocks.Params = OpEmit, none
+	blocks.Reads = []method.Read{{Value: Above, All: true}, alphas, {Value: Leaf}}
+	ranges.Op, ranges.Params, ranges.Reads = OpEmitMean, none, []method.Read{{Value: X}}
+	last := whole
+	if d.m2() {
+		last = ranges
+	} else {
+		last.Reads = []method.Read{alphas}
+	}
+	last.Op, last.Params = OpEmitAlpha, none
+	return []method.Tasks{blocks, ranges, last}
+}
+
+// leafTolerance is how exact the leaves' solves must be not to disturb the iteration.
+func (d *driver) leafTolerance() float64 {
+	if d.Change == 0 {
+		return loosest
+	}
+	return max(min(leafShare*d.Change, loosest), tightest)
+}
+
+var errNotFinite = errors.New("the posterior is not finite: scale the instances to unit length")
+
+// Commit implements method.Driver.
+func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
+	total, most := make(method.Sums, Figures), 0.0
+	for _, s := range all {
+		if s == nil {
+			continue
+		}
+		for i := range total {
+			total[i] += s[i]
+		}
+		most = max(most, s[SumChange])
+	}
+	switch d.Stage {
+	case stageLeaves, stageLeaves2:
+		d.Objective += total[SumObjective]
+		d.Stage++
+	case stageInternals, stageInternals2:
+		if d.parity && d.Stage == stageInternals {
+			d.enter(stageLeaves2)
+			return method.Outcome{}, nil
+		}
+		d.Objective += total[SumObjective]
+		d.Norm, d.Length, d.Moved = total[SumNorm], total[SumStep], most
+		copy(d.Products[:], total[sumProducts:])
+		d.Stage = stageGamma
+	case stageGamma:
+		return d.close(total)
+	case stageMove:
+		d.open()
+	case stageEvaluate:
+		d.goOn()
+		return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
+	case stageSummary:
+		d.Low, d.Mid, d.High, d.Summed = total[SumLow], total[SumMedian], total[SumHigh], true
+		d.Stage = stageEmit
+	case stageEmit:
+		d.Stage = stageEnd
+	}
+	return method.Outcome{}, nil
+}
+
+// close ends a round: its certificate, how far it is from a fixed point, and what comes next.
+func (d *driver) close(total method.Sums) (method.Outcome, error) {
+	if math.IsNaN(d.Objective) || math.IsInf(d.Objective, 0) {
+		return method.Outcome{}, errNotFinite
+	}
+	d.Last, d.Objective, d.Certified = d.Objective, 0, true
+	var products [Memory + 1]float64
+	for j := range products {
+		products[j] = d.Products[j] + total[Product(j)]
+	}
+	past := d.past()
+	d.History.accept(products, past, d.Length+total[SumStep])
+	d.Change = max(d.Moved, total[SumChange])
+	d.Reached = 0
+	if c := d.History.contraction(); c > 0 {
+		d.Reached = d.Change / c
+	}
+	if d.Change == 0 || d.Reached > 0 && d.Reached <= d.tolerance {
+		d.Within++
+	} else {
+		d.Within = 0
+	}
+	if d.Change <= restChange {
+		d.Rest++
+	} else {
+		d.Rest = 0
+	}
+	if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		d.Stage = stageEvaluate
+		return method.Outcome{}, nil
+	}
+	d.goOn()
+	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
+}
+
+// goOn ends the job or moves to the next sweep's point.
+func (d *driver) goOn() {
+	if d.stop() {
+		d.Stage = stageSummary
+		return
+	}
+	d.move()
+}
+
+// move sets the next point.
+func (d *driver) move() {
+	d.Mix, d.Stage = d.History.mix(), stageMove
+	d.Sweep++
+}
+
+// open goes to the first step of the sweep, at the point that has been moved to.
+func (d *driver) open() {
+	d.Points = min(len(d.Mix), d.plan.Memory) + 1
+	d.Mix = nil
+	d.enter(stageLeaves)
+}
+
+// stop applies the stopping rules, the tolerance first.
+func (d *driver) stop() bool {
+	switch {
+	case d.Within >= settled || d.Rest >= restFor:
+		d.StoppedBy = method.StoppedByStationary
+	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
+		d.StoppedBy = method.StoppedByMaxSweeps
+	case d.state.TimeUp:
+		d.StoppedBy = method.StoppedByMaxTime
+	default:
+		return false
+	}
+	return true
+}
+
+// TimeUp implements method.Driver: a round that has begun is ended, as without it there is no
+// certificate.
+func (d *driver) TimeUp(up bool) method.Late {
+	d.state.TimeUp = up
+	return method.LateRun
+}
+
+// Reopen implements method.Driver.
+func (d *driver) Reopen(bool) {
+	if d.Stage < stageSummary || !method.ByCriteria(d.StoppedBy) {
+		return
+	}
+	if d.StoppedBy = ""; !d.stop() {
+		d.Summed = false
+		d.move()
+	}
+}
+
+// Driver implements method.Method.
+func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
+	detail, err := Detail(plan.Detail)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	d := newDriver(spec.GetOptions(), settings.Tolerance, plan, detail)
+	if s == nil {
+		return d, nil
+	}
+	if err := json.Unmarshal(s, &d.state); err != nil {
+		return nil, err
+	}
+	if d.Stage > stageEnd {
+		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
+	}
+	return d, nil
+}

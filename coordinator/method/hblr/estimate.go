@@ -1,0 +1,54 @@
+package hblr
+
+import (
+	"fmt"
+
+	"taxon/coordinator/method"
+)
+
+// Figures of the estimate.
+const (
+	bytesPerNode     = 400
+	visitSeconds     = 1.5e-9
+	sweeps           = 25
+	passes           = 16 // over the data, of a sweep's solves
+	vectorsPerColumn = 10 // of a solve: mapper/hblr.Scratch, the means and their curvature
+	vectorsPerRow    = 6
+)
+
+// Estimate implements method.Method. Its unit is a float64 for each column.
+func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
+	data, nodes := p.Spec.GetData(), uint64(plan.Nodes)
+	rows, columns := data.GetInstances(), data.GetFeatures()+1
+	vector := 8 * columns
+	blocks, ranges := uint64(plan.Items[Blocks].Count), uint64(plan.Items[Ranges].Count)
+	leaves, internals := uint64(plan.Terminals), uint64(plan.Internals)
+	parents, point, pull := leaves, internals, uint64(2) // of a block's leaves, at most
+	parents = min(parents, internals+blocks)
+	if m.variant() == "m2" {
+		point, pull = 2*internals, 4
+	}
+	elders := uint64(Memory)
+	if detail, err := Detail(plan.Detail); err == nil {
+		elders = uint64(detail.Memory)
+	}
+	above := vector * parents * point / max(internals, 1)
+	sweep := vector*(leaves+pull*parents+4*point) + above
+	visits := passes * float64(data.GetNonzeros()+rows) * float64(leaves)
+	e := method.Estimate{
+		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
+		WorkerSlot: max(min(leaves, blockLeaves)*(vectorsPerColumn*vector+8*vectorsPerRow*rows)+4*pull*vector*min(leaves, blockLeaves),
+			vector*point*(elders+2*pull+6)/ranges),
+		Coordinator: 64*(4*blocks+(2*elders+10)*ranges) + bytesPerNode*nodes,
+		StoreSweep:  sweep,
+		// Leaves and pull are written anew while the old ones are there.
+		StoreJob:     2*(vector*(leaves+pull*parents)+above) + vector*point*(2*(elders+1)+6),
+		TrafficSweep: 2*sweep + vector*point*3*(elders+1),
+		Dense:        true,
+		SlotHolds:    fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows),
+		Sweeps:       sweeps,
+		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*elders))},
+	}
+	e.StoreLocal = e.StoreJob
+	return e
+}

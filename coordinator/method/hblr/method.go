@@ -1,0 +1,241 @@
+// Package hblr plans and drives hierarchical Bayesian logistic regression by partial MAP. The
+// model, its updates and the symbols are in mapper/hblr.
+//
+// A sweep is one round of all updates from a point x, which is the internals' means and the
+// logarithms of the precisions:
+//
+//	leaves     blocks  the leaves' means and variances at x, and what they say to their parents
+//	internals  ranges  the internals' means G(x), all at once; of M2 the precisions too
+//	gamma      whole   the precisions of M1 and M3, from sums over the features
+//	move       ranges  the next point, extrapolated from the last G(x) (anderson.go)
+//
+// By parity the first two run twice: leaves of even depth, internals of odd depth, then the
+// others. Partial MAP minimises no single function, so there is no bound: the job ends where a
+// further round would change next to nothing. Precisions and leaves that are written are those
+// of the same x, so that the objective reported is that of the weights.
+//
+//   - method.go: what is refused, the plan; estimate.go: memory and time
+//   - params.go: what coordinator and worker tell each other
+//   - driver.go: the steps, stopping; anderson.go: extrapolation, and the rate
+package hblr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"taxon/coordinator/method"
+	"taxon/internal/modelform"
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Method is one of the variants, by its name.
+type Method string
+
+// Methods are the variants: [TKDD] 3.
+var Methods = []method.Method{Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3")}
+
+// Name implements method.Method.
+func (m Method) Name() string { return string(m) }
+
+func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
+
+// Form implements method.Modeller.
+func (m Method) Form(*taxonv1.Options) modelform.Form {
+	owners := map[string]string{"m1": modelform.OfChildren, "m2": modelform.ByFeature, "m3": modelform.Own}
+	return modelform.Form{Weights: modelform.Whole, Link: modelform.Logistic, Precision: owners[m.variant()]}
+}
+
+// Schedules that the method has.
+const (
+	twoblock = "twoblock"
+	parity   = "parity"
+)
+
+// options of all variants. Those of one choice name what there is.
+var options = []method.Option{
+	method.Bias,
+	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map"}, Group: method.GroupMethod, Report: true,
+		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation"},
+	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary"}, Group: method.GroupMethod, Report: true,
+		Help: "how classes meet: binary, each against all other instances, so that an instance may have several"},
+	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher"}, Group: method.GroupMethod, Report: true,
+		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its size"},
+	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full}, Group: method.GroupMethod, Report: true,
+		Help: "inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few"},
+	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF}, Group: method.GroupMethod, Report: true,
+		Help: "hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which rare ones dominate; median; df, their mean by how many instances have them"},
+	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping, Report: true,
+		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the largest one, by more than this share"},
+	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity}, Group: method.GroupPath, Report: true,
+		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn"},
+	method.EvalEvery, method.WarmStart,
+}
+
+// Values of options.
+const (
+	Diagonal, Full                   = "diagonal", "full"
+	ScalePaper, ScaleMedian, ScaleDF = "paper", "median", "df"
+)
+
+// Options implements method.Method.
+func (Method) Options() []method.Option { return options }
+
+// Settings are the options that the programs go by.
+type Settings struct {
+	Inverse   string  `option:"prior-inverse"`
+	Scale     string  `option:"prior-scale"`
+	Schedule  string  `option:"schedule"`
+	Tolerance float64 `option:"tolerance"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	return s, method.ReadOptions(o, options, &s)
+}
+
+// fullFeatures is the greatest number of features whose information matrix is inverted: 32 MiB.
+const fullFeatures = 2048
+
+// Check implements method.Method.
+func (m Method) Check(p *method.Problem) error {
+	if p.Tree.IsGraph() {
+		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with --dag first-parent", m)
+	}
+	errs := []error{m.checkClasses(p)}
+	s, err := SettingsOf(p.Spec.GetOptions())
+	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures || d.GetFeatures() >= d.GetInstances()) {
+		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// checkClasses reports leaves whose prior would be infinite.
+func (m Method) checkClasses(p *method.Problem) error {
+	data, empty, full, which := p.Spec.GetData(), 0, 0, ""
+	for _, n := range p.Tree.Terminals() {
+		count := uint64(0)
+		if l := p.Tree.Label[n]; l >= 0 {
+			count = uint64(data.GetLabelInstances()[l])
+		}
+		switch count {
+		case 0:
+			empty++
+		case data.GetInstances():
+			full++
+		default:
+			continue
+		}
+		if which == "" {
+			which = p.Tree.Name[n]
+		}
+	}
+	switch {
+	case empty > 0:
+		return fmt.Errorf("class %q has no instance (%d such), so method %s has no prior for it: leave --prune none out", which, empty, m)
+	case full > 0:
+		return fmt.Errorf("class %q is that of every instance, so method %s has no prior for it: there is nothing to tell apart", which, m)
+	}
+	return nil
+}
+
+const (
+	blockLeaves = 16 // lanes of a solve (mapper/hblr.Lanes)
+	// rangeEntries is how many numbers a range's point has at most, where a column has fewer.
+	rangeEntries = 1 << 18
+	// minRanges share the work on internals, where they have rangeColumns columns each.
+	minRanges, rangeColumns = 8, 64
+	maxRanges               = 1 << 12
+	// Points of more numbers are extrapolated from fewer elders, which all lie in the store.
+	someEntries, someElders = 1 << 19, 6
+	manyEntries, fewElders  = 1 << 23, 2
+)
+
+// Plan implements method.Method.
+func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d := p.Spec.GetData()
+	columns := d.GetFeatures()
+	if p.Spec.GetOptions().GetBias() > 0 {
+		columns++
+	}
+	if columns == 0 || d.GetInstances() == 0 {
+		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), columns)
+	}
+	internals := uint64(len(p.Tree.Internals()))
+	entries := internals * columns
+	if m.variant() == "m2" {
+		entries *= 2
+	}
+	ranges := min(max((entries+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns), 1), maxRanges, columns)
+	detail := Plan{Variant: m.variant(), Width: uint32((columns + ranges - 1) / ranges), Memory: Memory}
+	switch {
+	case entries > manyEntries:
+		detail.Memory = fewElders
+	case entries > someEntries:
+		detail.Memory = someElders
+	}
+	settings, err := SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	detail.cut(p.Tree, settings.Schedule == parity)
+	blocks := len(detail.Begin) - 1
+	cost := make([]float64, blocks)
+	for b := range cost {
+		cost[b] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(detail.Block(b)))
+	}
+	history := detail.Memory + 1
+	return &method.Plan{
+		Items: []method.Items{
+			Blocks: {Kind: method.Terminals, Count: blocks, Cost: cost, Members: detail.Block},
+			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
+			Whole:  {Kind: method.Whole, Count: 1},
+		},
+		Values: []method.Value{
+			{Name: Leaf, Items: Blocks, Versions: 1},
+			{Name: Pull, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
+			{Name: Trace, Items: Blocks, Versions: 1},
+			{Name: Above, Items: Ranges, Versions: 1, Whole: true, Cut: true, By: Blocks},
+			{Name: Half, Items: Ranges, Versions: 1, Whole: true},
+			{Name: Part, Items: Ranges, Versions: 1, Whole: true},
+			{Name: X, Items: Ranges, Versions: 2, Whole: true},
+			{Name: G, Items: Ranges, Versions: history, Whole: true},
+			{Name: F, Items: Ranges, Versions: history, Whole: true},
+			{Name: XAlpha, Items: Whole, Versions: 2},
+			{Name: GAlpha, Items: Whole, Versions: history},
+			{Name: FAlpha, Items: Whole, Versions: history},
+		},
+		Sums:  sumNames(),
+		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: int(internals),
+		Detail: method.Encode(detail),
+	}, nil
+}
+
+// cut lists the leaves in blocks; by parity those of even depth first.
+func (p *Plan) cut(tree *taxonomy.Tree, parity bool) {
+	sets := [][]uint32{nil}
+	if parity {
+		sets = append(sets, nil)
+	}
+	for _, n := range tree.Terminals() {
+		s := 0
+		if parity {
+			s = tree.Parity(n)
+		}
+		sets[s] = append(sets[s], uint32(n))
+	}
+	p.Begin = []uint32{0}
+	for _, nodes := range sets {
+		if parity {
+			p.Sets = append(p.Sets, uint32(len(p.Begin)-1))
+		}
+		for at := 0; at < len(nodes); at += blockLeaves {
+			p.Nodes = append(p.Nodes, nodes[at:min(at+blockLeaves, len(nodes))]...)
+			p.Begin = append(p.Begin, uint32(len(p.Nodes)))
+		}
+	}
+	if parity {
+		p.Sets = append(p.Sets, uint32(len(p.Begin)-1))
+	}
+}

@@ -1,0 +1,117 @@
+package hblr
+
+import (
+	"fmt"
+
+	"taxon/coordinator/method"
+)
+
+// The lists of items, and the operations on them.
+const (
+	Blocks = 0 // blocks of at most sixteen leaves of one set
+	Ranges = 1 // feature ranges of Plan.Width columns each; the bias is the last column
+	Whole  = 2 // one item
+
+	OpLeaves    = "leaves"    // of a block: its leaves' means: params Leaves
+	OpInternals = "internals" // of a range: the internals' means, and M2's precisions: params Internals
+	OpGamma     = "gamma"     // of the whole: precisions of M1 and M3, and how far all has moved: params Gamma
+	OpMove      = "move"      // of a range, or the whole: the next point: params Move
+	OpSummary   = "summary"   // of the whole: figures of the precisions; no parameters
+	OpEmit      = "emit"      // of a block: means, variances, precisions; no parameters
+	OpEmitMean  = "emit-mean" // of a range: the internals' means; no parameters
+	OpEmitAlpha = "emit-prec" // of a range (M2) or the whole: the internals' precisions; no parameters
+)
+
+// Families of values, all of float64. A point x is the internals' means and the logarithms of
+// the precisions; G(x) is what a round of all updates makes of it, F = G(x) - x. They lie by
+// feature range; the precisions of M1 and M3 lie apart, with the whole.
+const (
+	Leaf  = "leaf"  // of a block: its leaves' means
+	Pull  = "pull"  // of a block, cut by ranges: what the leaves say to their parents
+	Trace = "trace" // of a block: sums over the features, leaf by leaf
+	Above = "above" // of a range, cut by blocks: what the parents say to their leaves
+	Half  = "half"  // of a range: a point within a round by parity
+	Part  = "part"  // of a range: sums over its features, internal by internal
+
+	X, G, F                = "x", "g", "f"                // of a range
+	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
+)
+
+// Memory is how many older points the extrapolation remembers, where they are small.
+const Memory = 20
+
+// Figures of a task, as they stand in method.Sums. Behind them stand the inner products F_0.F_j
+// of the point with its elders, j = 0..Memory.
+const (
+	SumObjective = iota // leaves, internals: their shares of the negative log posterior
+	SumChange           // gamma: relative, the greatest of any mean; internals, gamma: of any precision
+	SumStep             // internals, gamma: ||x - the point before||^2
+	SumNorm             // internals: ||means||^2
+	SumPasses           // leaves: passes over the data
+	SumLow              // summary: least, median and greatest precision
+	SumMedian
+	SumHigh
+	sumProducts
+)
+
+// Figures is the number of a task's sums.
+const Figures = sumProducts + Memory + 1
+
+func sumNames() []method.Sum {
+	out := []method.Sum{{Name: "objective"}, {Name: "change"}, {Name: "step"}, {Name: "norm"}, {Name: "passes", Count: true}, {Name: "alpha_min"}, {Name: "alpha_median"}, {Name: "alpha_max"}}
+	for j := range Memory + 1 {
+		out = append(out, method.Sum{Name: fmt.Sprintf("ff%d", j)})
+	}
+	return out
+}
+
+// Product is the place of F_0.F_j in a task's sums.
+func Product(j int) int { return sumProducts + j }
+
+// Leaves are the parameters of OpLeaves.
+type Leaves struct {
+	Tolerance float64 // of the leaves' gradients, relative
+}
+
+// Internals are the parameters of OpInternals.
+type Internals struct {
+	Set  int  // -1: all internals at once; else those whose depth is odd (1) or even (0)
+	Half bool `json:",omitempty"` // begin where the other set's update ended
+	End  bool // the round ends: make G and F, with the products of so many elders
+	Past int
+}
+
+// Gamma are the parameters of OpGamma.
+type Gamma struct {
+	Past int
+}
+
+// Move are the parameters of OpMove: the next point is sum_j Mix[j] G_j, G_0 the last one.
+type Move struct {
+	Mix []float64
+}
+
+// Plan is method.Plan.Detail.
+type Plan struct {
+	Variant string   // m1, m2, m3
+	Width   uint32   // columns of a range; the last one may have fewer
+	Begin   []uint32 // block b has the nodes Nodes[Begin[b]:Begin[b+1]]
+	Nodes   []uint32 // leaves
+	Sets    []uint32 // parity: blocks of set s are [Sets[s], Sets[s+1]); else all are of set 0
+	Memory  int      // older points that the extrapolation remembers
+}
+
+// Block is the leaves that block b is about.
+func (p *Plan) Block(b int) []uint32 { return p.Nodes[p.Begin[b]:p.Begin[b+1]] }
+
+// Detail reads the detail of a plan that this package has made.
+func Detail(detail []byte) (*Plan, error) {
+	p := &Plan{}
+	if err := method.Decode(detail, p); err != nil {
+		return nil, err
+	}
+	if p.Width == 0 || len(p.Begin) < 2 || p.Memory < 0 || p.Memory > Memory {
+		return nil, fmt.Errorf("blocks or ranges without members: written by another version of taxon")
+	}
+	return p, nil
+}

@@ -1,0 +1,63 @@
+package hblr
+
+import "math"
+
+// Exp and Log are math's, with the same bits on every machine: there assembly and fused products
+// round the last bit one way or the other. Both err by less than a unit of it (FreeBSD's
+// e_exp.c and e_log.c).
+
+const (
+	ln2Hi = 6.93147180369123816490e-01
+	ln2Lo = 1.90821492927058770002e-10
+)
+
+// Exp is e to the x.
+func Exp(x float64) float64 {
+	switch {
+	case x != x || x > 7.09782712893383973096e+02:
+		return x + math.Inf(1)
+	case x < -7.45133219101941108420e+02:
+		return 0
+	}
+	k := int(float64(x*math.Log2E) + math.Copysign(0.5, x))
+	hi := x - float64(float64(k)*ln2Hi)
+	lo := float64(float64(k) * ln2Lo)
+	r := hi - lo
+	t := float64(r * r)
+	p := -1.65339022054652515390e-06 + float64(t*4.13813679705723846039e-08)
+	p = 6.61375632143793436117e-05 + float64(t*p)
+	p = -2.77777777770155933842e-03 + float64(t*p)
+	p = 1.66666666666666657415e-01 + float64(t*p)
+	c := r - float64(t*p)
+	return math.Ldexp(1-((lo-float64(r*c)/(2-c))-hi), k)
+}
+
+// Log is the natural logarithm of a positive number.
+func Log(x float64) float64 {
+	f, exponent := math.Frexp(x)
+	if f < math.Sqrt2/2 {
+		f *= 2
+		exponent--
+	}
+	f--
+	k := float64(exponent)
+	s := f / (2 + f)
+	z := float64(s * s)
+	w := float64(z * z)
+	t1 := 2.222219843214978396e-01 + float64(w*1.531383769920937332e-01)
+	t1 = float64(w * (3.999999999940941908e-01 + float64(w*t1)))
+	t2 := 1.818357216161805012e-01 + float64(w*1.479819860511658591e-01)
+	t2 = 2.857142874366239149e-01 + float64(w*t2)
+	t2 = float64(z * (6.666666666666735130e-01 + float64(w*t2)))
+	half := float64(f * f / 2)
+	return float64(k*ln2Hi) - ((half - (float64(s*(half+t1+t2)) + float64(k*ln2Lo))) - f)
+}
+
+// log1p is log(1 + x) for x from 0 to 1.
+func log1p(x float64) float64 {
+	u := 1 + x
+	if u == 1 {
+		return x
+	}
+	return Log(u) + (x-(u-1))/u // what the sum lost
+}

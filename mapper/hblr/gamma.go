@@ -1,0 +1,114 @@
+package hblr
+
+// Gamma is E[alpha] anew, from its value alpha and the k terms of its sum: spread is the sum of
+// the children's Psi_c, rest that of Psi_n + (mu_n - mu_c)^2. The paper's step (eq. 6, with the
+// 1/2 that it lacks) is
+//
+//	(a + k/2) / (b + 1/2 (spread + rest))
+//
+// Psi_c is about 1/alpha where the data say little: then spread cancels k, and the step moves
+// alpha by next to nothing. The same fixed point has (MacKay 1992)
+//
+//	(a + gamma/2) / (b + 1/2 rest),   gamma = k - alpha spread,   0 <= gamma <= k
+//
+// as alpha Psi_c <= 1: gamma counts the terms that the data determine.
+func Gamma(a, b, k, alpha, spread, rest float64) float64 {
+	return (a + max(k-float64(alpha*spread), 0)/2) / (b + rest/2)
+}
+
+// Prior are the Gammas' priors ([TKDD] 3.4): of node n and feature i, shape Shape[n] and rate
+// Weight[n] Scale[i]. With p_n the share of instances that have class n,
+//
+//	leaf      (1, 1/(p_n (1-p_n)) [I^-1]_ii),   I = sum_x x x'
+//	internal  the sums over its children
+//
+// so that one scale by feature serves all nodes. M1 and M3 have one rate a node: the mean over
+// the features, Weight[n] Mean.
+type Prior struct {
+	Shape, Weight []float64
+}
+
+// NewPrior is that of leaves which have so much of the instances' weight; each must have some,
+// and not all.
+func (t *Tree) NewPrior(positives []float64, total float64) Prior {
+	p := Prior{make([]float64, len(t.Parent)), make([]float64, len(t.Parent))}
+	for n := len(t.Parent) - 1; n >= 0; n-- {
+		if t.Leaf[n] {
+			share := positives[n] / total
+			p.Shape[n], p.Weight[n] = 1, 1/float64(share*(1-share))
+		}
+		if up := t.Parent[n]; up >= 0 {
+			p.Shape[up] += p.Shape[n]
+			p.Weight[up] += p.Weight[n]
+		}
+	}
+	return p
+}
+
+// Start is the prior's mean of node n's alpha, a/b, at a scale.
+func (p Prior) Start(n int32, scale float64) float64 {
+	return p.Shape[n] / float64(p.Weight[n]*scale)
+}
+
+// Below is what the Gamma step of M1 and M3 needs to know of each node: sums over the features.
+type Below struct {
+	Spread   []float64 // sum_i Psi_n,i of a leaf
+	Distance []float64 // ||mu_n - mu_parent||^2
+}
+
+// Update is the Gamma step of M1 and M3 for all nodes that own an alpha; d features occur and
+// have a mean scale.
+func (t *Tree) Update(v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
+	out, k := make(Alpha, len(a)), float64(d)
+	spread := func(n int32) float64 {
+		if t.Leaf[n] {
+			return b.Spread[n]
+		}
+		return k * t.Spread(v, a, n, 0, 0)
+	}
+	for n := range a {
+		n := int32(n)
+		if !t.Owns(v, n) {
+			continue
+		}
+		rate := p.Weight[n] * scale
+		if v == M3 {
+			out[n] = Gamma(p.Shape[n], rate, k, a[n], spread(n), spread(t.Parent[n])+b.Distance[n])
+			continue
+		}
+		sum, rest := 0.0, 0.0
+		for _, c := range t.Children[n] {
+			sum += spread(c)
+			rest += b.Distance[c]
+		}
+		terms := float64(len(t.Children[n]))
+		out[n] = Gamma(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*spread(n))+rest)
+	}
+	return out
+}
+
+// UpdateByFeature is the Gamma step of M2 at the columns of a range: scale are those of its
+// columns. A feature that does not occur keeps alpha 1.
+func (t *Tree) UpdateByFeature(a Alpha, p Prior, mu []float64, pull *Pull, scale []float64) Alpha {
+	out, columns := make(Alpha, len(a)), len(scale)
+	for i, n := range t.Nodes {
+		terms, row := float64(len(t.Children[n])), i*columns
+		for j, s := range scale {
+			if s == 0 {
+				out[row+j] = 1
+				continue
+			}
+			sum, square := pull.Spread[row+j], pull.Square[row+j]
+			for _, c := range t.Children[n] {
+				if k := t.Internal[c]; k >= 0 {
+					sum += t.Spread(M2, a, c, columns, j)
+					diff := mu[row+j] - mu[int(k)*columns+j]
+					square += float64(diff * diff)
+				}
+			}
+			rest := square + float64(terms*t.Spread(M2, a, n, columns, j))
+			out[row+j] = Gamma(p.Shape[n], p.Weight[n]*s, terms, a[row+j], sum, rest)
+		}
+	}
+	return out
+}

@@ -1,0 +1,306 @@
+package hblr
+
+import (
+	"context"
+	"math"
+)
+
+// Lanes is how many leaves share a pass over the data, at most.
+const Lanes = 16
+
+// Newton's method. These constants change the path, never the optimum.
+const (
+	newtonSteps    = 100
+	conjugateSteps = 200
+	conjugateShare = 0.1  // of the residual, at most: it falls with the gradient, as steps get good
+	sufficient     = 1e-4 // Armijo
+	halvings       = 40
+	// unseen: a decrease below this share of the objective drowns in its rounding; the step is
+	// taken, and judged by the gradient.
+	unseen = 1e-11
+	// stuck: below this share of the weights, a gradient that no longer halves is rounding.
+	stuck = 1e-7
+)
+
+// Block is up to Lanes leaves.
+type Block struct {
+	Positive  [][]uint32  // lane -> rows of the class, ascending
+	Above     [][]float64 // lane -> mean of the parent; nil: zero
+	Precision []Precision // lane -> A_n
+}
+
+// Scratch is the memory of a solve, for one goroutine: eight numbers a column and lane, six a
+// row and lane.
+type Scratch struct {
+	score, trial, move, coef, curve, target []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p), t
+	gradient, h, r, z, step, along          []float64 // by column
+	precision, above                        []float64
+	lanes                                   int
+	loss                                    [Lanes]float64
+}
+
+// Solved is what a block's solve tells of its leaves.
+type Solved struct {
+	Objective float64        // sum over leaves of 1/2 (w-m)' A (w-m) - log-likelihood
+	Loss      [Lanes]float64 // of each leaf: the part of the likelihood
+	Passes    int            // over the data
+}
+
+func sized(v []float64, n int) []float64 {
+	if cap(v) < n {
+		return make([]float64, n)
+	}
+	return v[:n]
+}
+
+// Open lays the lanes of a block out.
+func (s *Scratch) Open(r Rows, b *Block) {
+	columns, lanes := r.Columns(), len(b.Positive)
+	s.lanes = lanes
+	for _, v := range []*[]float64{&s.score, &s.trial, &s.move, &s.coef, &s.curve, &s.target} {
+		*v = sized(*v, r.X.Rows*lanes)
+	}
+	for _, v := range []*[]float64{&s.gradient, &s.h, &s.r, &s.z, &s.step, &s.along, &s.precision, &s.above} {
+		*v = sized(*v, columns*lanes)
+	}
+	clear(s.target)
+	for l, m := range b.Above {
+		for _, i := range b.Positive[l] {
+			s.target[int(i)*lanes+l] = 1
+		}
+		prec := b.Precision[l]
+		for f := range columns {
+			s.precision[f*lanes+l] = prec.At(f)
+			s.above[f*lanes+l] = 0
+			if m != nil {
+				s.above[f*lanes+l] = m[f]
+			}
+		}
+	}
+}
+
+// Solve maximises each leaf's posterior from w (columns x lanes) on, in place:
+//
+//	min_w  f(w) = 1/2 (w-m)' A (w-m) + sum_i log(1 + exp(-y_i w.x_i))
+//	f'(w) = A (w-m) - sum_i (t_i - p_i) x_i,   f''(w) = A + sum_i p_i (1-p_i) x_i x_i'
+//
+// (a row's terms times its weight, if rows have any)
+// by Newton's method with conjugate gradients, preconditioned by the diagonal A + h. A lane
+// ends where its gradient, in that metric, is at most `tolerance` of its weights. The scratch
+// is open, and then holds h and what the optimum says.
+func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
+	running := uint32(1)<<s.lanes - 1
+	var last [Lanes]float64
+	r.scores(w, s.score, s.lanes)
+	s.weigh(r, s.score)
+	out.Passes++
+	for k := 0; ; k++ {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		norm, size := s.differentiate(r, w)
+		out.Passes++
+		for l := range s.lanes {
+			rest := math.Sqrt(norm[l])
+			scale := math.Sqrt(size[l])
+			if rest <= tolerance*scale || norm[l] == 0 || k >= newtonSteps ||
+				k > 0 && rest <= stuck*scale && rest > last[l]/2 {
+				running &^= 1 << l
+			}
+			last[l] = rest
+		}
+		if running == 0 {
+			break
+		}
+		out.Passes += s.direct(r, running, norm, size)
+		out.Passes += s.search(r, w, running)
+	}
+	for l := range s.lanes {
+		out.Loss[l] = s.loss[l]
+		out.Objective += s.loss[l] + s.penalty(w, l)
+	}
+	return out, nil
+}
+
+// weigh sets coef, curve and the losses at scores.
+func (s *Scratch) weigh(r Rows, score []float64) {
+	s.loss = [Lanes]float64{}
+	for i := 0; i < len(score); i += s.lanes {
+		weight := r.weight(i / s.lanes)
+		for l := range s.lanes {
+			z, t := score[i+l], s.target[i+l]
+			if t == 1 {
+				z = -z
+			}
+			// p is the probability of the other label, at -z the margin.
+			x := Exp(-math.Abs(z))
+			q := 1 / (1 + x)
+			p := x * q
+			s.curve[i+l] = weight * float64(p*q)
+			if z > 0 {
+				p = q
+			}
+			s.loss[l] += float64(weight * (log1p(x) + max(z, 0)))
+			if t == 0 {
+				p = -p
+			}
+			s.coef[i+l] = weight * p
+		}
+	}
+}
+
+// differentiate sets gradient and h, and gives the squared sizes of gradient and weights in the
+// metric A + h.
+func (s *Scratch) differentiate(r Rows, w []float64) (norm, size [Lanes]float64) {
+	clear(s.gradient)
+	clear(s.h)
+	r.gather(s.coef, s.gradient, s.lanes, 1)
+	r.gather(s.curve, s.h, s.lanes, 2)
+	for i := 0; i < len(w); i += s.lanes {
+		for l := range s.lanes {
+			a, x := s.precision[i+l], w[i+l]
+			g := float64(a*(x-s.above[i+l])) - s.gradient[i+l]
+			m := a + s.h[i+l]
+			s.gradient[i+l] = g
+			norm[l] += float64(g*g) / m
+			size[l] += float64(float64(x*x) * m)
+		}
+	}
+	return norm, size
+}
+
+// direct sets step to a solution of f”(w) step = -gradient, by conjugate gradients.
+func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64) (passes int) {
+	var rr, enough [Lanes]float64
+	for l := range s.lanes {
+		share := min(conjugateShare, math.Sqrt(norm[l]/max(size[l], norm[l])))
+		rr[l], enough[l] = norm[l], norm[l]*share*share
+	}
+	for i, g := range s.gradient {
+		s.r[i], s.step[i] = -g, 0
+		s.along[i] = -g / (s.precision[i] + s.h[i])
+	}
+	for k := 0; k < conjugateSteps && running != 0; k++ {
+		r.scores(s.along, s.move, s.lanes)
+		for i, c := range s.curve {
+			s.move[i] *= c
+		}
+		for i, x := range s.along {
+			s.z[i] = s.precision[i] * x
+		}
+		r.gather(s.move, s.z, s.lanes, 1)
+		passes += 2
+		var alpha, beta, curvature, next [Lanes]float64
+		for i := 0; i < len(s.along); i += s.lanes {
+			for l := range s.lanes {
+				curvature[l] += float64(s.along[i+l] * s.z[i+l])
+			}
+		}
+		for l := range s.lanes {
+			if running>>l&1 != 0 && curvature[l] > 0 {
+				alpha[l] = rr[l] / curvature[l]
+			}
+		}
+		for i := 0; i < len(s.along); i += s.lanes {
+			for l := range s.lanes {
+				at := i + l
+				s.step[at] += float64(alpha[l] * s.along[at])
+				x := s.r[at] - float64(alpha[l]*s.z[at])
+				s.r[at] = x
+				s.z[at] = x / (s.precision[at] + s.h[at])
+				next[l] += float64(x * s.z[at])
+			}
+		}
+		for l := range s.lanes {
+			if running>>l&1 == 0 {
+				continue
+			}
+			if next[l] <= enough[l] || !(curvature[l] > 0) {
+				running &^= 1 << l
+				continue
+			}
+			beta[l], rr[l] = next[l]/rr[l], next[l]
+		}
+		for i := 0; i < len(s.along); i += s.lanes {
+			for l := range s.lanes {
+				s.along[i+l] = s.z[i+l] + float64(beta[l]*s.along[i+l])
+			}
+		}
+	}
+	return passes
+}
+
+// search moves w along step, halving a lane's step until f falls enough.
+func (s *Scratch) search(r Rows, w []float64, running uint32) (passes int) {
+	r.scores(s.step, s.move, s.lanes)
+	before := s.loss
+	var slope, linear, square, length [Lanes]float64 // f'.step; of the penalty: A(w-m).step, 1/2 step.A step
+	for i := 0; i < len(w); i += s.lanes {
+		for l := range s.lanes {
+			d := s.step[i+l]
+			slope[l] += float64(d * s.gradient[i+l])
+			ad := s.precision[i+l] * d
+			linear[l] += float64(ad * (w[i+l] - s.above[i+l]))
+			square[l] += float64(ad*d) / 2
+		}
+	}
+	for l := range s.lanes {
+		if running>>l&1 != 0 && slope[l] < 0 {
+			length[l] = 1
+		}
+	}
+	for try := 0; ; try++ {
+		for i := 0; i < len(s.score); i += s.lanes {
+			for l := range s.lanes {
+				s.trial[i+l] = s.score[i+l] + float64(length[l]*s.move[i+l])
+			}
+		}
+		s.weigh(r, s.trial)
+		again := false
+		for l, t := range length[:s.lanes] {
+			change := s.loss[l] - before[l] + float64(t*linear[l]) + float64(float64(t*t)*square[l])
+			if t > 0 && try < halvings && !(change <= sufficient*t*slope[l]) && !(-slope[l] <= unseen*before[l]) {
+				length[l], again = t/2, true
+			}
+		}
+		if !again {
+			break
+		}
+	}
+	s.score, s.trial = s.trial, s.score
+	for i := 0; i < len(w); i += s.lanes {
+		for l := range s.lanes {
+			w[i+l] += float64(length[l] * s.step[i+l])
+		}
+	}
+	return 1
+}
+
+// penalty is 1/2 (w-m)' A (w-m) of a lane.
+func (s *Scratch) penalty(w []float64, l int) (sum float64) {
+	for i := l; i < len(w); i += s.lanes {
+		d := w[i] - s.above[i]
+		sum += float64(s.precision[i] * float64(d*d))
+	}
+	return sum / 2
+}
+
+// Evaluate sets h at given weights, as Solve leaves it.
+func (s *Scratch) Evaluate(r Rows, w []float64) {
+	r.scores(w, s.score, s.lanes)
+	s.weigh(r, s.score)
+	s.differentiate(r, w)
+}
+
+// Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum,
+// h_f = sum_i p_i (1-p_i) |x_if| ||x_i||_1: as a diagonal they bound it from above.
+func (s *Scratch) Curvature(r Rows, out []float64) {
+	clear(out)
+	r.gather(s.curve, out, s.lanes, 0)
+}
+
+// Spread is Psi of lane l at column f, behind Solve: 1/(h_f + A_f).
+func (s *Scratch) Spread(f, l int) float64 {
+	at := f*s.lanes + l
+	return 1 / (s.h[at] + s.precision[at])
+}

@@ -1,0 +1,114 @@
+package hblr
+
+import (
+	"math"
+	"slices"
+)
+
+// Scales are [I^-1]_ii, I = sum_x x x', of the features that occur; 0 marks one that does not.
+
+// DiagonalScales let the diagonal stand in for I: 1/sum_x x_i^2.
+func (r Rows) DiagonalScales() []float64 {
+	out := r.Squares()
+	for i, s := range out {
+		if s > 0 {
+			out[i] = 1 / s
+		}
+	}
+	return out
+}
+
+// FullScales invert I by Cholesky's factor, I = L L': [I^-1]_ii = sum_k (L^-1)_ki^2. false: I has
+// no inverse. Memory: features squared, twice. Cost: features cubed.
+func (r Rows) FullScales() ([]float64, bool) {
+	scale := r.Squares()
+	var columns []int
+	place := make([]int, len(scale))
+	for f, s := range scale {
+		if s > 0 {
+			place[f] = len(columns)
+			columns = append(columns, f)
+		}
+	}
+	d := len(columns)
+	a := make([]float64, d*d)
+	row := make([]float64, d)
+	for i := range r.X.Rows {
+		clear(row)
+		index, value := r.X.Row(i)
+		for n, f := range index {
+			row[place[f]] += float64(value[n])
+		}
+		if r.Bias > 0 {
+			row[d-1] = r.Bias
+		}
+		for p, x := range row {
+			if x != 0 {
+				add(a[p*d:][:p+1], r.weight(i)*x, row)
+			}
+		}
+	}
+	for i := range d {
+		for j := range i + 1 {
+			x := a[i*d+j]
+			for k, y := range a[i*d:][:j] {
+				x -= float64(y * a[j*d+k])
+			}
+			switch {
+			case i > j:
+				a[i*d+j] = x / a[j*d+j]
+			case x > singular*scale[columns[i]]:
+				a[i*d+i] = math.Sqrt(x)
+			default:
+				return nil, false
+			}
+		}
+	}
+	inverse := make([]float64, d) // a column of L^-1
+	for i, f := range columns {
+		sum := 0.0
+		for k := i; k < d; k++ {
+			x := 0.0
+			if k == i {
+				x = 1
+			}
+			for j := i; j < k; j++ {
+				x -= float64(a[k*d+j] * inverse[j])
+			}
+			inverse[k] = x / a[k*d+k]
+			sum += float64(inverse[k] * inverse[k])
+		}
+		scale[f] = sum
+	}
+	return scale, true
+}
+
+// singular is the share of a feature's squares that must be left when the features before it
+// have explained theirs.
+const singular = 1e-12
+
+// Occurring counts the features that occur, and gives the mean of their scales, each counted as
+// often as weight says; nil: once.
+func Occurring(scale, weight []float64) (d int, mean float64) {
+	sum, total := 0.0, 0.0
+	for i, s := range scale {
+		if s > 0 {
+			w := 1.0
+			if weight != nil {
+				w = weight[i]
+			}
+			d++
+			sum += float64(w * s)
+			total += w
+		}
+	}
+	return d, sum / max(total, math.SmallestNonzeroFloat64)
+}
+
+// Median is that of the scales of features that occur.
+func Median(scale []float64) float64 {
+	all := slices.DeleteFunc(slices.Clone(scale), func(s float64) bool { return s == 0 })
+	slices.Sort(all)
+	n := len(all)
+	return (all[(n-1)/2] + all[n/2]) / 2
+}

@@ -1,0 +1,106 @@
+package direct
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"taxon/internal/jobspec"
+	"taxon/mapper/hblr"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/jobs"
+)
+
+// TestHBLRLimits: with every precision held at 1 the means are those of rr-lr at C = 1; without
+// a structure, those on the tree that has all classes below one root.
+func TestHBLRLimits(t *testing.T) {
+	for name, pairs := range map[string][]int{"tree": {0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, "flat": nil} {
+		t.Run(name, func(t *testing.T) {
+			j := jobs.Awkward(3, 60, 6)
+			j.Set.PosRows = slices.Clone(j.Set.PosRows)
+			spec := j.Spec(hblrOptions("hblr-m1", func(*taxonv1.Options) {}))
+			below := &jobs.Job{Set: j.Set, Structure: edges(100, 0, 100, 1, 100, 2, 100, 3, 100, 4, 100, 5)}
+			if pairs != nil {
+				below.Structure = edges(pairs...)
+				spec = below.Spec(spec.GetOptions())
+			}
+			tree, _, err := jobspec.Tree(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rr := below.Spec(&taxonv1.Options{Method: "rr-lr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11, MaxSweeps: 4000, Prune: "empty", Stiffness: "support", Momentum: "fista"})
+			_, st, nodes := trained(t, below, rr, 2)
+			same, _, err := jobspec.Tree(rr)
+			if err != nil || !slices.Equal(tree.Parent, same.Parent) {
+				t.Fatal(err, tree.Parent, same.Parent)
+			}
+			rows := hblr.Rows{X: j.Set.Matrix, Bias: 1}
+			mean := fixedPrecisions(t, hblr.NewTree(tree.Parent, tree.Leaf), rows, func(n int) []uint32 {
+				l := tree.Label[n]
+				return j.Set.PosRows[j.Set.PosBegin[l]:j.Set.PosBegin[l+1]]
+			})
+			w := make([][]float64, tree.Len())
+			for n := range w {
+				w[n] = make([]float64, rows.Columns())
+				if p := tree.Parent[n]; p >= 0 {
+					copy(w[n], w[p])
+				}
+				for k, f := range nodes.Columns[n] {
+					w[n][f] = float64(nodes.Values[n][k])
+				}
+				for f := range w[n] {
+					if math.Abs(w[n][f]-mean[n][f]) > 1e-5 {
+						t.Errorf("node %d, feature %d: %g, rr-lr's %g (stopped by %s, %v)", n, f, mean[n][f], w[n][f], st.GetStoppedBy(), st.GetCertificate())
+					}
+				}
+			}
+		})
+	}
+}
+
+// fixedPrecisions runs the updates of the means alone, all precisions 1.
+func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive func(n int) []uint32) [][]float64 {
+	t.Helper()
+	columns, mean := rows.Columns(), make([][]float64, len(tree.Parent))
+	alpha := make(hblr.Alpha, len(mean))
+	for n := range mean {
+		mean[n], alpha[n] = make([]float64, columns), 1
+	}
+	for range 3000 {
+		pull := hblr.NewPull(hblr.M1, len(tree.Nodes)*columns)
+		m, moved := make([]float64, len(tree.Nodes)*columns), 0.0
+		for i, n := range tree.Nodes {
+			copy(m[i*columns:], mean[n])
+		}
+		for n, leaf := range tree.Leaf {
+			if !leaf {
+				continue
+			}
+			up := int(tree.Parent[n])
+			b := &hblr.Block{Positive: [][]uint32{positive(n)}, Above: [][]float64{mean[up]}, Precision: []hblr.Precision{hblr.Unit}}
+			var s hblr.Scratch
+			s.Open(rows, b)
+			if _, err := s.Solve(context.Background(), rows, mean[n], 1e-12); err != nil {
+				t.Fatal(err)
+			}
+			bound := make([]float64, columns)
+			s.Curvature(rows, bound)
+			for f, h := range bound {
+				pull.Add(int(tree.Internal[up])*columns+f, 1, mean[n][f]-mean[up][f], h, 0)
+			}
+		}
+		g := tree.Solve(hblr.M1, alpha, m, pull, columns)
+		for i, n := range tree.Nodes {
+			for f := range columns {
+				moved = max(moved, math.Abs(g[i*columns+f]-m[i*columns+f]))
+			}
+			copy(mean[n], g[i*columns:])
+		}
+		if moved < 1e-11 {
+			return mean
+		}
+	}
+	t.Fatal("the means do not settle")
+	return nil
+}

@@ -1,0 +1,303 @@
+package hblr
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/hblr"
+	"taxon/mapper/hblr"
+	"taxon/store"
+	"taxon/worker/program"
+)
+
+// What a range's part holds of each internal: sums over its features.
+const (
+	partDistance = iota // ||mu - mu_parent||^2 of G
+	partNorm            // ||mu||^2
+	partMoved           // ||G - x||^2
+	partLength
+)
+
+// internals runs OpInternals.
+func (k *task) internals(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	var p params.Internals
+	if err := k.item(params.Ranges, j.ranges, &p); err != nil {
+		return nil, err
+	}
+	x, err := k.point(ctx, params.X, 0)
+	if err != nil {
+		return nil, err
+	}
+	from := x
+	if p.Half {
+		if from, err = k.point(ctx, params.Half, 0); err != nil {
+			return nil, err
+		}
+	}
+	alpha, err := k.alpha(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pull, err := k.pull(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := j.bounds(k.Item)
+	columns := hi - lo
+	mean, byFeature := j.split(from)
+	if j.m2() {
+		alpha = byFeature
+	}
+	var g []float64
+	k.Compute(func() {
+		if p.Set < 0 {
+			g = j.tree.Solve(j.variant, alpha, mean, pull, columns)
+		} else {
+			g = slices.Clone(mean)
+			j.tree.Average(j.variant, alpha, g, pull, columns, func(n int32) bool { return int(j.depth[n]%2) == p.Set })
+		}
+	})
+	sums := make(method.Sums, params.Figures)
+	if !p.End {
+		half := append(g, from[len(g):]...)
+		return sums, k.Put(ctx, append(k.above(half), k.value(params.Half, half)), nil)
+	}
+	var told []float64
+	k.Compute(func() {
+		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
+		told = j.shape(g, x, columns)
+		if j.m2() {
+			next := j.tree.UpdateByFeature(alpha, j.prior, g, pull, j.scale[lo:hi])
+			for i, a := range next {
+				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
+				g = append(g, hblr.Log(a))
+			}
+		}
+	})
+	values, err := k.residual(ctx, sums, x, g, params.X, params.G, params.F, p.Past)
+	if err != nil {
+		return nil, err
+	}
+	return sums, k.Put(ctx, append(values, k.value(params.Part, told)), nil)
+}
+
+// shape are the sums over a range's features of the means g, and of how far they are from x.
+func (j *job) shape(g, x []float64, columns int) []float64 {
+	distance, norm := j.tree.Squares(g, columns)
+	out := make([]float64, partLength*len(norm))
+	for i := range norm {
+		out[i*partLength+partDistance], out[i*partLength+partNorm] = distance[i], norm[i]
+		out[i*partLength+partMoved] = squared(subtract(g[i*columns:][:columns], x[i*columns:][:columns]))
+	}
+	return out
+}
+
+// residual makes the values G and F = G - x of a point x, and adds to the sums F_0.F_j with so
+// many elders and the length of the move that led to x.
+func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, xName, gName, fName string, past int) ([]store.Value, error) {
+	f := subtract(g, x)
+	if past > params.Memory {
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d: %d elders", k.Op, k.Item, past))
+	}
+	sums[params.Product(0)] = squared(f)
+	for back := range past {
+		elder, err := k.own(ctx, fName, back, len(f), func() []float64 { return make([]float64, len(f)) })
+		if err != nil {
+			return nil, err
+		}
+		sums[params.Product(back+1)] = dot(f, elder)
+	}
+	if past > 0 {
+		last, err := k.own(ctx, xName, 1, len(x), func() []float64 {
+			if xName == params.X {
+				return k.job.start(k.Item)
+			}
+			return k.job.startAlpha()
+		})
+		if err != nil {
+			return nil, err
+		}
+		sums[params.SumStep] = squared(subtract(x, last))
+	}
+	return []store.Value{k.value(gName, g), k.value(fName, f)}, nil
+}
+
+// pulls are a block's parts of its pull, by range: slot by slot, field by field.
+func (k *task) pulls(pull *hblr.Pull) (values []store.Value) {
+	j := k.job
+	for r := range j.ranges {
+		lo, hi := j.bounds(r)
+		var v []float64
+		for i := range j.slots[k.Item] {
+			for _, field := range pull.Fields() {
+				v = append(v, field[i*j.columns+lo:i*j.columns+hi]...)
+			}
+		}
+		values = append(values, k.value(part(params.Pull, r), v))
+	}
+	return values
+}
+
+// pull adds up what all leaves say to the internals at this range's columns, block by block.
+func (k *task) pull(ctx context.Context) (*hblr.Pull, error) {
+	j := k.job
+	places := k.All(params.Pull, 0)
+	if len(places) != len(j.slots) {
+		return nil, program.Deterministic(fmt.Errorf("%s of feature range %d: values of %d blocks are named, the plan has %d", k.Op, k.Item, len(places), len(j.slots)))
+	}
+	lo, hi := j.bounds(k.Item)
+	columns := hi - lo
+	sum := hblr.NewPull(j.variant, len(j.tree.Nodes)*columns)
+	fields := sum.Fields()
+	for b, at := range places {
+		if at.Step == 0 { // by parity: of leaves whose turn comes
+			continue
+		}
+		slots := j.slots[b]
+		v, err := k.read(ctx, at, part(params.Pull, k.Item), len(slots)*len(fields)*columns)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range slots {
+			for _, field := range fields {
+				for c, x := range v[:columns] {
+					field[int(p)*columns+c] += x
+				}
+				v = v[columns:]
+			}
+		}
+	}
+	return sum, nil
+}
+
+// gamma runs OpGamma.
+func (k *task) gamma(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	var p params.Gamma
+	if err := k.item(params.Whole, 1, &p); err != nil {
+		return nil, err
+	}
+	below, change, err := k.traces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sums := make(method.Sums, params.Figures)
+	sums[params.SumChange] = change
+	n := len(j.tree.Parent)
+	x, err := k.own(ctx, params.XAlpha, 0, n, j.startAlpha)
+	if err != nil {
+		return nil, err
+	}
+	g := make([]float64, n)
+	if !j.m2() {
+		alpha := exp(x)
+		for i, a := range j.tree.Update(j.variant, alpha, j.prior, below, j.occur, j.mean) {
+			if j.tree.Owns(j.variant, int32(i)) {
+				g[i] = hblr.Log(a)
+				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
+			}
+		}
+	}
+	values, err := k.residual(ctx, sums, x, g, params.XAlpha, params.GAlpha, params.FAlpha, p.Past)
+	if err != nil {
+		return nil, err
+	}
+	return sums, k.Put(ctx, values, nil)
+}
+
+// traces adds up what leaves and ranges tell of each node, and gives the greatest change of a
+// mean relative to the largest mean.
+func (k *task) traces(ctx context.Context) (below hblr.Below, change float64, err error) {
+	j := k.job
+	n := len(j.tree.Parent)
+	below = hblr.Below{Spread: make([]float64, n), Distance: make([]float64, n)}
+	norm, moved := make([]float64, n), make([]float64, n)
+	for b, at := range k.All(params.Trace, 0) {
+		nodes := j.plan.Block(b)
+		trace, err := k.read(ctx, at, params.Trace, traceLength*len(nodes))
+		if err != nil {
+			return below, 0, err
+		}
+		for l, leaf := range nodes {
+			sums := trace[l*traceLength:]
+			below.Spread[leaf], below.Distance[leaf] = sums[traceSpread], sums[traceDistance]
+			norm[leaf], moved[leaf] = sums[traceNorm], sums[traceMoved]
+		}
+	}
+	for _, at := range k.All(params.Part, 0) {
+		v, err := k.read(ctx, at, params.Part, partLength*len(j.tree.Nodes))
+		if err != nil {
+			return below, 0, err
+		}
+		for i, node := range j.tree.Nodes {
+			sums := v[i*partLength:]
+			below.Distance[node] += sums[partDistance]
+			norm[node] += sums[partNorm]
+			moved[node] += sums[partMoved]
+		}
+	}
+	if largest := slices.Max(norm); largest > 0 {
+		change = math.Sqrt(slices.Max(moved) / largest)
+	}
+	return below, change, nil
+}
+
+// summary runs OpSummary.
+func (k *task) summary(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	if err := k.item(params.Whole, 1, &struct{}{}); err != nil {
+		return nil, err
+	}
+	alpha, err := k.alpha(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []float64
+	for n, a := range alpha {
+		if j.tree.Owns(j.variant, int32(n)) {
+			all = append(all, a)
+		}
+	}
+	for r, at := range k.All(params.X, 0) {
+		x := j.start(r)
+		if at.Step != 0 {
+			if x, err = k.read(ctx, at, params.X, j.size(r)); err != nil {
+				return nil, err
+			}
+		}
+		_, alpha := j.split(x)
+		lo, hi := j.bounds(r)
+		for i, a := range alpha {
+			if j.scale[lo+i%(hi-lo)] > 0 {
+				all = append(all, a)
+			}
+		}
+	}
+	sums := make(method.Sums, params.Figures)
+	if n := len(all); n > 0 {
+		slices.Sort(all)
+		sums[params.SumLow], sums[params.SumMedian], sums[params.SumHigh] = all[0], (all[(n-1)/2]+all[n/2])/2, all[n-1]
+	}
+	return sums, nil
+}
+
+func subtract(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i, x := range a {
+		out[i] = x - b[i]
+	}
+	return out
+}
+
+func squared(a []float64) float64 { return dot(a, a) }
+
+func dot(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += float64(x * b[i])
+	}
+	return sum
+}

@@ -1,0 +1,232 @@
+// Package hblr runs the tasks of hierarchical Bayesian logistic regression. The problem, the
+// steps and the symbols are those of coordinator/method/hblr; the maths is mapper/hblr's.
+package hblr
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/hblr"
+	"taxon/internal/dataset"
+	"taxon/internal/taxonomy"
+	"taxon/mapper/hblr"
+	"taxon/worker/program"
+)
+
+// Method is a variant by its name.
+type Method string
+
+// Name implements program.Method.
+func (m Method) Name() string { return string(m) }
+
+// job is what all tasks share. Read-only.
+type job struct {
+	id       string
+	plan     *params.Plan
+	variant  hblr.Variant
+	rows     hblr.Rows
+	tree     *hblr.Tree
+	depth    []int32
+	positive [][]uint32 // node -> rows of its class
+	scale    []float64  // by column; 0: the feature does not occur
+	occur    int        // features that occur
+	mean     float64    // of their scales
+	prior    hblr.Prior
+	columns  int
+	ranges   int
+	slots    [][]int32 // block -> the distinct parents of its leaves, internals by place
+	free     sync.Pool // *hblr.Scratch
+}
+
+// variants by their names in the plan.
+var variants = map[string]hblr.Variant{"m1": hblr.M1, "m2": hblr.M2, "m3": hblr.M3}
+
+// Open implements program.Method.
+func (m Method) Open(p *program.Job) (program.Program, error) {
+	plan, err := params.Detail(p.Plan.GetDetail())
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	settings, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	if n := len(p.Plan.GetSums()); n != params.Figures || len(p.Plan.GetItems()) != 3 || variants[plan.Variant] == 0 {
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+	}
+	j := &job{
+		id: p.ID, plan: plan, variant: variants[plan.Variant], tree: hblr.NewTree(p.Tree.Parent, p.Tree.Leaf), depth: p.Tree.Depth,
+		rows:   hblr.Rows{X: p.Set.Matrix, Bias: p.Spec.GetOptions().GetBias(), Weight: p.Set.Weight},
+		ranges: int(p.Plan.GetItems()[params.Ranges].GetCount()),
+	}
+	j.columns = j.rows.Columns()
+	if want := (j.columns + int(plan.Width) - 1) / int(plan.Width); want != j.ranges {
+		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
+	}
+	j.positive = make([][]uint32, len(j.tree.Parent))
+	for n, l := range p.Tree.Label {
+		if l >= 0 && p.Tree.Leaf[n] {
+			j.positive[n] = p.Set.PosRows[p.Set.PosBegin[l]:p.Set.PosBegin[l+1]]
+		}
+	}
+	if err := j.setPrior(p.Tree, settings, p.Set); err != nil {
+		return nil, err
+	}
+	for b := range len(plan.Begin) - 1 {
+		var slots []int32
+		seen := map[int32]bool{-1: true}
+		for _, n := range plan.Block(b) {
+			if up := j.above(n); !seen[up] {
+				seen[up] = true
+				slots = append(slots, up)
+			}
+		}
+		j.slots = append(j.slots, slots)
+	}
+	j.free.New = func() any { return new(hblr.Scratch) }
+	return j, nil
+}
+
+// setPrior finds the features that occur, and the priors of the precisions.
+func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings, set *dataset.Set) error {
+	if err := j.setScale(settings, set); err != nil {
+		return err
+	}
+	weights, total := make([]float64, len(j.positive)), j.rows.Total()
+	for n, rows := range j.positive {
+		if !j.tree.Leaf[n] {
+			continue
+		}
+		if weights[n] = j.rows.TotalOf(rows); !(weights[n] > 0 && len(rows) < j.rows.X.Rows) {
+			return fmt.Errorf("class %q has none or all of the instances: there is no prior for it", tree.Name[n])
+		}
+	}
+	j.prior = j.tree.NewPrior(weights, total)
+	return nil
+}
+
+// setScale finds the scales of the priors' rates, by feature and for all.
+func (j *job) setScale(s params.Settings, set *dataset.Set) error {
+	j.scale = j.rows.DiagonalScales()
+	if s.Inverse == params.Full {
+		var ok bool
+		if j.scale, ok = j.rows.FullScales(); !ok {
+			return fmt.Errorf("prior-inverse full: a feature follows from others, so their information has no inverse: leave it out")
+		}
+	}
+	var weight []float64
+	if s.Scale == params.ScaleDF {
+		weight = make([]float64, j.columns)
+		for f := range weight {
+			weight[f] = float64(j.rows.X.Rows)
+			if f < len(set.FeatureRows) {
+				weight[f] = float64(set.FeatureRows[f])
+			}
+		}
+	}
+	if j.occur, j.mean = hblr.Occurring(j.scale, weight); j.occur == 0 {
+		return fmt.Errorf("no instance has a feature: there is nothing to train")
+	}
+	if s.Scale == params.ScaleMedian {
+		j.mean = hblr.Median(j.scale)
+	}
+	return nil
+}
+
+// above is the place of a leaf's parent among the internals; -1: the zero vector.
+func (j *job) above(leaf uint32) int32 {
+	if up := j.tree.Parent[leaf]; up >= 0 {
+		return j.tree.Internal[up]
+	}
+	return -1
+}
+
+// m2 says whether the precisions lie by feature.
+func (j *job) m2() bool { return j.variant == hblr.M2 }
+
+// bounds are the columns of a range.
+func (j *job) bounds(r int) (lo, hi int) {
+	return r * int(j.plan.Width), min((r+1)*int(j.plan.Width), j.columns)
+}
+
+// size is the length of a range's point.
+func (j *job) size(r int) int {
+	lo, hi := j.bounds(r)
+	n := len(j.tree.Nodes) * (hi - lo)
+	if j.m2() {
+		n *= 2
+	}
+	return n
+}
+
+// start is the point that a job begins at, of a range: means 0, and log a/b.
+func (j *job) start(r int) []float64 {
+	lo, hi := j.bounds(r)
+	x := make([]float64, j.size(r))
+	if !j.m2() {
+		return x
+	}
+	logs := x[len(x)/2:]
+	for i, node := range j.tree.Nodes {
+		for f := lo; f < hi; f++ {
+			if s := j.scale[f]; s > 0 {
+				logs[i*(hi-lo)+f-lo] = hblr.Log(j.prior.Start(node, s))
+			}
+		}
+	}
+	return x
+}
+
+// startAlpha is it of the whole, by node; 0 of nodes that own no precision.
+func (j *job) startAlpha() []float64 {
+	out := make([]float64, len(j.tree.Parent))
+	for n := range out {
+		if n := int32(n); !j.m2() && j.tree.Owns(j.variant, n) {
+			out[n] = hblr.Log(j.prior.Start(n, j.mean))
+		}
+	}
+	return out
+}
+
+// split takes a range's point apart: means, and M2's precisions.
+func (j *job) split(x []float64) (mean []float64, alpha hblr.Alpha) {
+	if !j.m2() {
+		return x, nil
+	}
+	n := len(x) / 2
+	return x[:n], exp(x[n:])
+}
+
+func exp(logs []float64) hblr.Alpha {
+	out := make(hblr.Alpha, len(logs))
+	for i, x := range logs {
+		out[i] = hblr.Exp(x)
+	}
+	return out
+}
+
+// Run implements program.Program.
+func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
+	k := &task{Task: t, job: j}
+	switch t.Op {
+	case params.OpLeaves:
+		return k.leaves(ctx)
+	case params.OpInternals:
+		return k.internals(ctx)
+	case params.OpGamma:
+		return k.gamma(ctx)
+	case params.OpMove:
+		return k.move(ctx)
+	case params.OpSummary:
+		return k.summary(ctx)
+	case params.OpEmit:
+		return k.emit(ctx)
+	case params.OpEmitMean:
+		return k.emitMeans(ctx)
+	case params.OpEmitAlpha:
+		return k.emitAlphas(ctx)
+	}
+	return nil, program.Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", t.Op))
+}

@@ -1,0 +1,153 @@
+package hblr
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/hblr"
+	"taxon/mapper/hblr"
+	"taxon/worker/program"
+)
+
+// What a leaf's trace holds: sums over the features that occur.
+const (
+	traceSpread   = iota // sum_i Psi_i
+	traceDistance        // ||mu - mu_parent||^2
+	traceNorm            // ||mu||^2
+	traceMoved           // ||mu - the mean before||^2
+	traceLength
+)
+
+// block reads what a block's leaves are solved with.
+func (k *task) block(ctx context.Context) (*hblr.Block, error) {
+	j := k.job
+	alpha, err := k.alpha(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slots, fields := j.slots[k.Item], 1
+	if j.m2() {
+		fields = 2
+	}
+	rows := make([][]float64, fields*len(slots)) // slot by slot: means, precisions
+	for i := range rows {
+		rows[i] = make([]float64, j.columns)
+	}
+	places := k.All(params.Above, 0)
+	if len(places) != j.ranges {
+		return nil, program.Deterministic(fmt.Errorf("%s of block %d: values of %d feature ranges are named, the plan has %d", k.Op, k.Item, len(places), j.ranges))
+	}
+	for r, at := range places {
+		lo, hi := j.bounds(r)
+		var v []float64
+		if at.Step == 0 {
+			v = j.aboveOf(j.start(r), r, k.Item)
+		} else if v, err = k.read(ctx, at, part(params.Above, k.Item), len(rows)*(hi-lo)); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			copy(rows[i][lo:hi], v[i*(hi-lo):])
+		}
+	}
+	b := &hblr.Block{}
+	for _, n := range j.plan.Block(k.Item) {
+		b.Positive = append(b.Positive, j.positive[n])
+		var above []float64
+		precision := j.precision(n, alpha)
+		if slot := slices.Index(slots, j.above(n)); slot >= 0 {
+			above = rows[fields*slot]
+			if j.m2() {
+				precision = hblr.Precision{Value: rows[fields*slot+1], Step: 1}
+			}
+		}
+		b.Above, b.Precision = append(b.Above, above), append(b.Precision, precision)
+	}
+	return b, nil
+}
+
+// precision is that of a leaf whose parent's does not lie by feature.
+func (j *job) precision(n uint32, alpha hblr.Alpha) hblr.Precision {
+	if j.m2() {
+		return hblr.Unit
+	}
+	return j.tree.Precision(j.variant, alpha, int32(n), j.columns)
+}
+
+// startLeaves are a block's means before its first solve: those of the parents.
+func startLeaves(b *hblr.Block, columns int) []float64 {
+	lanes := len(b.Positive)
+	w := make([]float64, columns*lanes)
+	for l, m := range b.Above {
+		for f, x := range m {
+			w[f*lanes+l] = x
+		}
+	}
+	return w
+}
+
+// leaves runs OpLeaves.
+func (k *task) leaves(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	var p params.Leaves
+	if err := k.item(params.Blocks, len(j.slots), &p); err != nil {
+		return nil, err
+	}
+	b, err := k.block(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before, err := k.own(ctx, params.Leaf, 0, j.columns*len(b.Positive), func() []float64 { return startLeaves(b, j.columns) })
+	if err != nil {
+		return nil, err
+	}
+	w := slices.Clone(before)
+	var out hblr.Solved
+	var pull *hblr.Pull
+	var trace []float64
+	k.Compute(func() {
+		s := j.free.Get().(*hblr.Scratch)
+		defer j.free.Put(s)
+		s.Open(j.rows, b)
+		if out, err = s.Solve(ctx, j.rows, w, p.Tolerance); err == nil {
+			pull, trace = j.told(s, b, k.Item, w, before)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	values := append(k.pulls(pull), k.value(params.Leaf, w), k.value(params.Trace, trace))
+	sums := make(method.Sums, params.Figures)
+	sums[params.SumObjective], sums[params.SumPasses] = out.Objective, float64(out.Passes)
+	return sums, k.Put(ctx, values, nil)
+}
+
+// told is what a block's solved leaves say to their parents, by slot, and their traces.
+func (j *job) told(s *hblr.Scratch, b *hblr.Block, block int, w, before []float64) (*hblr.Pull, []float64) {
+	lanes, slots := len(b.Positive), j.slots[block]
+	pull := hblr.NewPull(j.variant, len(slots)*j.columns)
+	trace := make([]float64, lanes*traceLength)
+	bound := make([]float64, len(w))
+	s.Curvature(j.rows, bound)
+	for l, n := range j.plan.Block(block) {
+		slot := slices.Index(slots, j.above(n))
+		sums := trace[l*traceLength:][:traceLength]
+		for f, scale := range j.scale {
+			if scale == 0 {
+				continue
+			}
+			x, a, spread, h := w[f*lanes+l], b.Precision[l].At(f), s.Spread(f, l), bound[f*lanes+l]
+			distance, moved := x, x-before[f*lanes+l]
+			if slot >= 0 {
+				distance -= b.Above[l][f]
+				pull.Add(slot*j.columns+f, a, distance, h, spread)
+			}
+			sums[traceSpread] += spread
+			sums[traceDistance] += float64(distance * distance)
+			sums[traceNorm] += float64(x * x)
+			sums[traceMoved] += float64(moved * moved)
+		}
+	}
+	return pull, trace
+}

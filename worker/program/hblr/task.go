@@ -1,0 +1,140 @@
+package hblr
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/hblr"
+	"taxon/mapper/hblr"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker/codec"
+	"taxon/worker/program"
+)
+
+// task is one of the job's tasks at work.
+type task struct {
+	*program.Task
+	job *job
+}
+
+// item checks that the task is about an item of a list that has so many, and reads its parameters.
+func (k *task) item(list, items int, into any) error {
+	if k.List != list || k.Item >= items {
+		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
+	}
+	if err := method.Decode(k.Params, into); err != nil {
+		return program.Deterministic(fmt.Errorf("parameters of %s: %w", k.Op, err))
+	}
+	return nil
+}
+
+// read reads a value of so many numbers.
+func (k *task) read(ctx context.Context, at taxonv1.Place, name string, n int) ([]float64, error) {
+	b, err := k.Get(ctx, []store.Key{k.KeyAt(at, name)})
+	if err != nil {
+		return nil, err
+	}
+	v, err := codec.ReadVector(b[0], n)
+	if err != nil {
+		return nil, program.Deterministic(fmt.Errorf("%s for %s of item %d: %w", name, k.Op, k.Item, err))
+	}
+	return v, nil
+}
+
+// part is the name of a value's part for item i.
+func part(family string, i int) string { return family + "/" + strconv.Itoa(i) }
+
+// own reads the item's own value of a family; one that nobody has written is what start makes.
+func (k *task) own(ctx context.Context, family string, back, n int, start func() []float64) ([]float64, error) {
+	at := k.Own(family, uint32(back))
+	if at.Step == 0 {
+		return start(), nil
+	}
+	return k.read(ctx, at, family, n)
+}
+
+// point reads this range's point of a family; one that nobody has written is the start.
+func (k *task) point(ctx context.Context, family string, back int) ([]float64, error) {
+	return k.own(ctx, family, back, k.job.size(k.Item), func() []float64 { return k.job.start(k.Item) })
+}
+
+// alpha reads the precisions of M1 and M3.
+func (k *task) alpha(ctx context.Context) (hblr.Alpha, error) {
+	j := k.job
+	if j.m2() {
+		return nil, nil
+	}
+	places := k.All(params.XAlpha, 0)
+	if len(places) != 1 {
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d: the precisions are not named", k.Op, k.Item))
+	}
+	logs := j.startAlpha()
+	if places[0].Step != 0 {
+		var err error
+		if logs, err = k.read(ctx, places[0], params.XAlpha, len(logs)); err != nil {
+			return nil, err
+		}
+	}
+	return exp(logs), nil
+}
+
+// value is one that this task writes.
+func (k *task) value(name string, v []float64) store.Value {
+	return store.Value{Key: k.Key(name), Data: codec.Vector(v)}
+}
+
+// above are the parts of a range's point that blocks of leaves need.
+func (k *task) above(x []float64) (values []store.Value) {
+	for b := range k.job.slots {
+		values = append(values, k.value(part(params.Above, b), k.job.aboveOf(x, k.Item, b)))
+	}
+	return values
+}
+
+// aboveOf is a block's part: of each of its slots the mean and, of M2, the precisions.
+func (j *job) aboveOf(x []float64, r, block int) (out []float64) {
+	lo, hi := j.bounds(r)
+	mean, alpha := j.split(x)
+	for _, p := range j.slots[block] {
+		out = append(out, mean[int(p)*(hi-lo):][:hi-lo]...)
+		if j.m2() {
+			out = append(out, alpha[int(p)*(hi-lo):][:hi-lo]...)
+		}
+	}
+	return out
+}
+
+// move runs OpMove.
+func (k *task) move(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	var p params.Move
+	family, to, items := params.G, params.X, j.ranges
+	if k.List == params.Whole {
+		family, to, items = params.GAlpha, params.XAlpha, 1
+	}
+	if err := k.item(k.List, items, &p); err != nil {
+		return nil, err
+	}
+	size := len(j.tree.Parent)
+	if to == params.X {
+		size = j.size(k.Item)
+	}
+	x := make([]float64, size)
+	for back, c := range p.Mix {
+		g, err := k.own(ctx, family, back, size, func() []float64 { return make([]float64, size) })
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range g {
+			x[i] += float64(c * v)
+		}
+	}
+	values := []store.Value{k.value(to, x)}
+	if to == params.X {
+		values = append(values, k.above(x)...)
+	}
+	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
+}
