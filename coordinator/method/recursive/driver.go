@@ -16,15 +16,15 @@ import (
 // priced says whether a sweep passes over all data in float64 and yields a certificate:
 // the first ones often, as their working sets are guesses, then every fourth, and the one
 // that is expected to reach the tolerance.
-func (o *driver) priced(sweep uint32) bool {
+func (d *driver) priced(sweep uint32) bool {
 	switch {
-	case sweep == o.Aim:
+	case sweep == d.Aim:
 		return true
-	case o.WarmStarted:
-		return sweep <= o.p.WarmPriced || regular(sweep)
-	case sweep < o.p.FirstPriced:
+	case d.WarmStarted:
+		return sweep <= d.p.WarmPriced || regular(sweep)
+	case sweep < d.p.FirstPriced:
 		return false
-	case o.p.SparsePricing && o.sampled:
+	case d.p.SparsePricing && d.sampled:
 		return sweep == 2 || sweep%4 == 0
 	}
 	return regular(sweep)
@@ -36,16 +36,16 @@ func regular(sweep uint32) bool {
 }
 
 // band is the width of the working sets that the sweep's pricing draws.
-func (o *driver) band() float64 {
+func (d *driver) band() float64 {
 	switch {
-	case o.Safeguarded:
+	case d.Safeguarded:
 		return math.MaxFloat64
-	case o.WarmStarted && o.Sweep <= o.p.WarmBands:
-		return o.p.WarmBand
-	case o.Sweep <= o.p.FirstBands:
-		return o.p.FirstBand
+	case d.WarmStarted && d.Sweep <= d.p.WarmBands:
+		return d.p.WarmBand
+	case d.Sweep <= d.p.FirstBands:
+		return d.p.FirstBand
 	}
-	return o.p.Band
+	return d.p.Band
 }
 
 // stage is the place of a step within its sweep.
@@ -151,10 +151,10 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 }
 
 // State implements method.Driver.
-func (o *driver) State() method.State { return method.Encode(&o.state) }
+func (d *driver) State() method.State { return method.Encode(&d.state) }
 
 // restore goes to a state that State gave.
-func (o *driver) restore(s method.State) error {
+func (d *driver) restore(s method.State) error {
 	var read state
 	if err := json.Unmarshal(s, &read); err != nil {
 		return err
@@ -162,83 +162,83 @@ func (o *driver) restore(s method.State) error {
 	if read.Stage > stageEnd {
 		return fmt.Errorf("it stands at stage %d, which this version does not know", read.Stage)
 	}
-	o.state = read
+	d.state = read
 	return nil
 }
 
 // Progress implements method.Driver.
-func (o *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: o.Sweep, StoppedBy: o.StoppedBy, Tolerance: o.gap, MaxSweeps: o.maxSweeps, Report: o.report}
-	if o.Certified {
-		last := o.Last
+func (d *driver) Progress() method.Progress {
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps, Report: d.report}
+	if d.Certified {
+		last := d.Last
 		p.Certificate = &last
 	}
 	return p
 }
 
 // twoblock says whether sweeps are a MAP step and a REDUCE step.
-func (o *driver) twoblock() bool { return o.schedule == jobspec.ScheduleTwoblock || o.schedule == "" }
+func (d *driver) twoblock() bool { return d.schedule == jobspec.ScheduleTwoblock || d.schedule == "" }
 
 // openSweep goes to the first step of a sweep.
-func (o *driver) openSweep(sweep uint32) {
-	o.Sweep, o.Set = sweep, 0
-	o.Primal, o.Dual, o.Inner = 0, 0, 0
-	o.Price = o.mustPrice()
-	o.Stage = stageSet
-	if !o.internals || o.twoblock() {
-		o.Stage = stageSolve
+func (d *driver) openSweep(sweep uint32) {
+	d.Sweep, d.Set = sweep, 0
+	d.Primal, d.Dual, d.Inner = 0, 0, 0
+	d.Price = d.mustPrice()
+	d.Stage = stageSet
+	if !d.internals || d.twoblock() {
+		d.Stage = stageSolve
 	}
-	if o.state.TimeUp {
-		o.Stage = stagePrice
+	if d.state.TimeUp {
+		d.Stage = stagePrice
 	}
 }
 
 // WarmStart implements method.Driver. What the terminals of a smooth loss begin with are no
 // duals: such a job goes on as if from nothing.
-func (o *driver) WarmStart(families []string) {
-	o.WarmStarted = !o.smooth && slices.Contains(families, Dual)
-	o.openSweep(1)
+func (d *driver) WarmStart(families []string) {
+	d.WarmStarted = !d.smooth && slices.Contains(families, Dual)
+	d.openSweep(1)
 }
 
 // mustPrice says whether the sweep under way is priced. A job always ends on a priced
 // sweep: the last one allowed is, and so is the one after time ran out.
-func (o *driver) mustPrice() bool {
-	return !o.internals || o.state.TimeUp || o.shows() || o.maxSweeps > 0 && o.Sweep >= o.maxSweeps || o.priced(o.Sweep)
+func (d *driver) mustPrice() bool {
+	return !d.internals || d.state.TimeUp || d.shows() || d.maxSweeps > 0 && d.Sweep >= d.maxSweeps || d.priced(d.Sweep)
 }
 
 // Next implements method.Driver.
-func (o *driver) Next() (method.Step, bool) {
-	o.shorten()
-	return o.Step()
+func (d *driver) Next() (method.Step, bool) {
+	d.shorten()
+	return d.Step()
 }
 
 // Step implements method.Driver.
-func (o *driver) Step() (method.Step, bool) {
-	s := method.Step{Sweep: o.Sweep, Phase: phases[o.Stage]}
-	switch o.Stage {
+func (d *driver) Step() (method.Step, bool) {
+	s := method.Step{Sweep: d.Sweep, Phase: phases[d.Stage]}
+	switch d.Stage {
 	case stageSolve:
-		s.Tasks = []method.Tasks{o.mapTasks(allSets, o.Price)}
+		s.Tasks = []method.Tasks{d.mapTasks(allSets, d.Price)}
 	case stageReduce:
-		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: o.rule(), Certify: o.Price})}
+		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: d.rule(), Certify: d.Price})}
 	case stageSafeguard:
-		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "family"})}
+		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: "family"})}
 	case stageSet:
-		if o.schedule == jobspec.ScheduleJacobi {
-			s.Tasks = []method.Tasks{o.mapTasks(allSets, false), o.reduceTasks(Reduce{Rule: "jacobi", Damping: o.p.JacobiDamping})}
+		if d.schedule == jobspec.ScheduleJacobi {
+			s.Tasks = []method.Tasks{d.mapTasks(allSets, false), d.reduceTasks(Reduce{Rule: "jacobi", Damping: d.p.JacobiDamping})}
 		} else {
-			s.Tasks = []method.Tasks{o.mapTasks(int(o.Set), false), o.reduceTasks(Reduce{Rule: "mean", Set: o.Set})}
+			s.Tasks = []method.Tasks{d.mapTasks(int(d.Set), false), d.reduceTasks(Reduce{Rule: "mean", Set: d.Set})}
 		}
 	case stagePrice:
-		s.Tasks = []method.Tasks{o.tasks(OpMap, allSets, Map{Price: true, Precise: o.Precise, Band: o.band(), Beta: o.Beta})}
+		s.Tasks = []method.Tasks{d.tasks(OpMap, allSets, Map{Price: true, Precise: d.Precise, Band: d.band(), Beta: d.Beta})}
 	case stageCertify:
-		s.Tasks = []method.Tasks{o.reduceTasks(Reduce{Rule: "none", Certify: true})}
+		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: "none", Certify: true})}
 	case stageEvaluate, stageEmit:
-		s.Emit, s.Show = o.Stage == stageEmit, o.Stage == stageEvaluate
-		emit := o.tasks(OpEmitMap, allSets, Emit{Beta: o.Beta})
+		s.Emit, s.Show = d.Stage == stageEmit, d.Stage == stageEvaluate
+		emit := d.tasks(OpEmitMap, allSets, Emit{Beta: d.Beta})
 		emit.Writes = nil
 		s.Tasks = []method.Tasks{emit}
-		if o.internals {
-			s.Tasks = append(s.Tasks, method.Tasks{Op: OpEmitReduce, Items: Ranges, Count: o.ranges(), Params: method.Encode(Emit{Beta: o.Beta}),
+		if d.internals {
+			s.Tasks = append(s.Tasks, method.Tasks{Op: OpEmitReduce, Items: Ranges, Count: d.ranges(), Params: method.Encode(Emit{Beta: d.Beta}),
 				Reads: []method.Read{{Value: X}, {Value: X, Back: 1}}, Timed: true})
 		}
 	default:
@@ -250,39 +250,39 @@ func (o *driver) Step() (method.Step, bool) {
 // allSets stands for the blocks of all independent sets.
 const allSets = -1
 
-func (o *driver) ranges() uint32 { return uint32(len(o.plan.RangeBegin) - 1) }
+func (d *driver) ranges() uint32 { return uint32(len(d.plan.RangeBegin) - 1) }
 
 // tasks are those of an operation on the blocks of a set. They write all that a solved block
 // leaves, and read that and the internals.
-func (o *driver) tasks(op string, set int, params any) method.Tasks {
-	t := method.Tasks{Op: op, Items: Blocks, Count: uint32(len(o.plan.BlockSet)), Params: method.Encode(params),
+func (d *driver) tasks(op string, set int, params any) method.Tasks {
+	t := method.Tasks{Op: op, Items: Blocks, Count: uint32(len(d.plan.BlockSet)), Params: method.Encode(params),
 		Reads: []method.Read{{Value: Dual}, {Value: X, All: true}, {Value: X, Back: 1, All: true}}, Writes: []string{Dual, V}}
 	if set != allSets { // the plan numbers blocks set by set
-		lo, _ := slices.BinarySearch(o.plan.BlockSet, uint32(set))
-		hi, _ := slices.BinarySearch(o.plan.BlockSet, uint32(set)+1)
+		lo, _ := slices.BinarySearch(d.plan.BlockSet, uint32(set))
+		hi, _ := slices.BinarySearch(d.plan.BlockSet, uint32(set)+1)
 		t.First, t.Count = uint32(lo), uint32(hi-lo)
 	}
 	return t
 }
 
 // mapTasks solve the blocks of a set, and price them.
-func (o *driver) mapTasks(set int, price bool) method.Tasks {
-	m := Map{Epochs: o.p.Epochs, MaxEpochs: max(o.MaxInner, o.p.MaxEpochs, o.p.LeastMaxEpochs, o.p.Epochs), InnerGap: o.innerGap(), Price: price,
-		Precise: o.Precise, Band: o.band(), Beta: o.Beta}
+func (d *driver) mapTasks(set int, price bool) method.Tasks {
+	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.LeastMaxEpochs, d.p.Epochs), InnerGap: d.innerGap(), Price: price,
+		Precise: d.Precise, Band: d.band(), Beta: d.Beta}
 	switch {
-	case !o.Certified && o.p.FirstInnerShare:
-		m.InnerShare = float64(o.p.ToleranceShare * o.gap)
-	case !o.Certified && o.p.FirstEpochs > 0:
-		m.MaxEpochs = max(o.p.FirstEpochs, o.p.Epochs)
-	case o.WarmStarted && o.Sweep == 1 && o.p.WarmEpochs > 0:
-		m.MaxEpochs = max(o.p.WarmEpochs, o.p.Epochs)
-	case !o.WarmStarted && o.Sweep <= o.p.RoughSweeps:
-		m.Epochs = cmp.Or(o.p.RoughEpochs, o.p.Epochs)
+	case !d.Certified && d.p.FirstInnerShare:
+		m.InnerShare = float64(d.p.ToleranceShare * d.gap)
+	case !d.Certified && d.p.FirstEpochs > 0:
+		m.MaxEpochs = max(d.p.FirstEpochs, d.p.Epochs)
+	case d.WarmStarted && d.Sweep == 1 && d.p.WarmEpochs > 0:
+		m.MaxEpochs = max(d.p.WarmEpochs, d.p.Epochs)
+	case !d.WarmStarted && d.Sweep <= d.p.RoughSweeps:
+		m.Epochs = cmp.Or(d.p.RoughEpochs, d.p.Epochs)
 		m.MaxEpochs = m.Epochs
 	}
-	t := o.tasks(OpMap, set, m)
+	t := d.tasks(OpMap, set, m)
 	t.Timed = m.Epochs > 0
-	if o.cuts() {
+	if d.cuts() {
 		m.Epochs, m.MaxEpochs, m.InnerGap, m.InnerShare = 0, 0, 0, 0
 		t.Late = method.Encode(m)
 	}
@@ -290,9 +290,9 @@ func (o *driver) mapTasks(set int, price bool) method.Tasks {
 }
 
 // reduceTasks move the internals by a rule, or only add up the certificate.
-func (o *driver) reduceTasks(r Reduce) method.Tasks {
-	r.Beta = o.Beta
-	t := method.Tasks{Op: OpReduce, Items: Ranges, Count: o.ranges(), Params: method.Encode(r), Timed: true,
+func (d *driver) reduceTasks(r Reduce) method.Tasks {
+	r.Beta = d.Beta
+	t := method.Tasks{Op: OpReduce, Items: Ranges, Count: d.ranges(), Params: method.Encode(r), Timed: true,
 		Reads: []method.Read{{Value: V, All: true}, {Value: X}, {Value: X, Back: 1}}}
 	if r.Rule != "none" {
 		t.Writes = []string{X}
@@ -302,11 +302,11 @@ func (o *driver) reduceTasks(r Reduce) method.Tasks {
 
 // Ahead implements method.Lookahead: the exact solve behind the blocks' step does not depend
 // on what they report. A priced one may be done again, with more caution.
-func (o *driver) Ahead() (next method.Step, again, known bool) {
-	if o.Stage != stageSolve || !o.internals {
+func (d *driver) Ahead() (next method.Step, again, known bool) {
+	if d.Stage != stageSolve || !d.internals {
 		return method.Step{}, false, false
 	}
-	after := *o
+	after := *d
 	if _, err := after.Commit(nil); err != nil {
 		return method.Step{}, false, false
 	}
@@ -315,11 +315,11 @@ func (o *driver) Ahead() (next method.Step, again, known bool) {
 }
 
 // rule is the curvature of twoblock's exact solve.
-func (o *driver) rule() string {
+func (d *driver) rule() string {
 	switch {
-	case !o.support || o.Rises >= o.p.FullAfter || o.Safeguarded:
+	case !d.support || d.Rises >= d.p.FullAfter || d.Safeguarded:
 		return "full"
-	case o.Rises >= o.p.FamilyAfter || o.Family:
+	case d.Rises >= d.p.FamilyAfter || d.Family:
 		return "family"
 	}
 	return "support"
@@ -327,65 +327,65 @@ func (o *driver) rule() string {
 
 // innerGap is the absolute gap per terminal that inner solves aim at; 0: none known yet.
 // Below that share of the tolerance itself there is nothing to gain.
-func (o *driver) innerGap() float64 {
-	if !o.Certified || o.terminals == 0 {
+func (d *driver) innerGap() float64 {
+	if !d.Certified || d.terminals == 0 {
 		return 0
 	}
-	if share := o.p.ToleranceShare; share > 0 { // nothing but the inner gaps make up the gap
-		return share * o.gap * o.Last.Objective / float64(o.terminals)
+	if share := d.p.ToleranceShare; share > 0 { // nothing but the inner gaps make up the gap
+		return share * d.gap * d.Last.Objective / float64(d.terminals)
 	}
-	total := max(o.Last.Objective-o.Last.Dual, o.gap*o.Last.Objective)
-	if o.WarmStarted {
-		return o.p.WarmInnerShare * total / float64(o.terminals)
+	total := max(d.Last.Objective-d.Last.Dual, d.gap*d.Last.Objective)
+	if d.WarmStarted {
+		return d.p.WarmInnerShare * total / float64(d.terminals)
 	}
-	return o.p.InnerShare * total / float64(o.terminals)
+	return d.p.InnerShare * total / float64(d.terminals)
 }
 
 // errNotFinite is a training that left the range of numbers.
 var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
 
 // Commit implements method.Driver.
-func (o *driver) Commit(all []method.Sums) (method.Outcome, error) {
-	restart, certifies := 0.0, o.certifies()
+func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
+	restart, certifies := 0.0, d.certifies()
 	for _, s := range all {
 		if s == nil {
 			continue
 		}
 		restart += s[SumRestart]
 		if certifies {
-			o.Primal += s[SumPrimal]
-			o.Dual += s[SumDual]
-			o.Inner += s[SumInnerGap]
+			d.Primal += s[SumPrimal]
+			d.Dual += s[SumDual]
+			d.Inner += s[SumInnerGap]
 		}
 	}
-	switch o.Stage {
+	switch d.Stage {
 	case stageSolve, stagePrice:
-		if o.state.TimeUp && !o.Price {
-			o.priceNow()
+		if d.state.TimeUp && !d.Price {
+			d.priceNow()
 			return method.Outcome{}, nil
 		}
-		if o.shows() && !o.state.TimeUp {
-			o.Stage = stageEvaluate
+		if d.shows() && !d.state.TimeUp {
+			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
-		return o.measured()
+		return d.measured()
 	case stageEvaluate:
-		return o.measured()
+		return d.measured()
 	case stageReduce:
-		return o.commitReduce(restart > 0)
+		return d.commitReduce(restart > 0)
 	case stageSafeguard:
-		if o.state.TimeUp { // the certificate is of what the step began with
-			o.StoppedBy, o.Stage = method.StoppedByMaxTime, stageEmit
+		if d.state.TimeUp { // the certificate is of what the step began with
+			d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 		}
-		o.advance(true)
+		d.advance(true)
 		return method.Outcome{SweepDone: true, Certified: true}, nil
 	case stageSet:
-		return o.commitSet(), nil
+		return d.commitSet(), nil
 	case stageCertify:
-		return o.endPriced()
+		return d.endPriced()
 	case stageEmit:
-		o.Stage = stageEnd
+		d.Stage = stageEnd
 	}
 	return method.Outcome{}, nil
 }
@@ -394,42 +394,42 @@ func (o *driver) Commit(all []method.Sums) (method.Outcome, error) {
 var dropX = []string{X}
 
 // certifies says whether the sums of the step under way are shares of the certificate.
-func (o *driver) certifies() bool {
-	switch o.Stage {
+func (d *driver) certifies() bool {
+	switch d.Stage {
 	case stageSolve, stageReduce:
-		return o.Price
+		return d.Price
 	}
-	return o.Stage == stagePrice || o.Stage == stageCertify
+	return d.Stage == stagePrice || d.Stage == stageCertify
 }
 
 // shows says whether the weights of the sweep under way are wanted for an evaluation.
 // They are written between the terminals' pricing and the internals' step, which is when
 // the vectors at hand are those that the certificate is about.
-func (o *driver) shows() bool { return o.evalEvery > 0 && o.Sweep%o.evalEvery == 0 }
+func (d *driver) shows() bool { return d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 }
 
 // measured goes on from the pricing of the terminals.
-func (o *driver) measured() (method.Outcome, error) {
+func (d *driver) measured() (method.Outcome, error) {
 	switch {
-	case !o.internals:
-		return o.endPriced()
-	case o.twoblock() && o.Stage != stagePrice:
-		o.Stage = stageReduce
+	case !d.internals:
+		return d.endPriced()
+	case d.twoblock() && d.Stage != stagePrice:
+		d.Stage = stageReduce
 	default:
-		o.Stage = stageCertify
+		d.Stage = stageCertify
 	}
 	return method.Outcome{}, nil
 }
 
 // endPriced ends a priced sweep whose step moved no internals.
-func (o *driver) endPriced() (method.Outcome, error) {
-	shown := o.Stage == stageEvaluate
-	if err := o.certify(); err != nil {
+func (d *driver) endPriced() (method.Outcome, error) {
+	shown := d.Stage == stageEvaluate
+	if err := d.certify(); err != nil {
 		return method.Outcome{}, err
 	}
-	if o.stop() {
-		o.Stage = stageEmit
+	if d.stop() {
+		d.Stage = stageEmit
 	} else {
-		o.openSweep(o.Sweep + 1)
+		d.openSweep(d.Sweep + 1)
 	}
 	out := method.Outcome{SweepDone: true, Certified: true}
 	if shown { // without internals: the sweep itself was over before
@@ -443,62 +443,62 @@ func (o *driver) endPriced() (method.Outcome, error) {
 // what EMIT writes. If P rose, the step is done again from the same inputs with the
 // curvature of whole families, and the momentum restarts; if P rises again, full curvature
 // takes over until it has fallen.
-func (o *driver) commitReduce(restart bool) (method.Outcome, error) {
-	if o.state.TimeUp && !o.Price { // the terminals have been solved at the old internals
-		o.priceNow()
+func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
+	if d.state.TimeUp && !d.Price { // the terminals have been solved at the old internals
+		d.priceNow()
 		return method.Outcome{Drop: dropX}, nil
 	}
-	if !o.Price {
-		o.advance(restart)
+	if !d.Price {
+		d.advance(restart)
 		return method.Outcome{SweepDone: true}, nil
 	}
-	support := o.rule() == "support"
-	if err := o.certify(); err != nil {
+	support := d.rule() == "support"
+	if err := d.certify(); err != nil {
 		return method.Outcome{}, err
 	}
-	if o.stop() {
-		o.Stage = stageEmit
+	if d.stop() {
+		d.Stage = stageEmit
 		return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 	}
-	rose := o.judge()
-	o.Family = o.Family || o.stalled()
+	rose := d.judge()
+	d.Family = d.Family || d.stalled()
 	if support && rose {
-		o.Stage = stageSafeguard
+		d.Stage = stageSafeguard
 		return method.Outcome{Drop: dropX}, nil
 	}
-	o.advance(restart || rose)
+	d.advance(restart || rose)
 	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
 // commitSet goes to the next independent set, and behind the last one to the pricing
 // steps or the next sweep.
-func (o *driver) commitSet() method.Outcome {
-	o.Set++
-	if o.Set < max(o.plan.Sets, 1) && o.schedule != jobspec.ScheduleJacobi && !o.state.TimeUp {
+func (d *driver) commitSet() method.Outcome {
+	d.Set++
+	if d.Set < max(d.plan.Sets, 1) && d.schedule != jobspec.ScheduleJacobi && !d.state.TimeUp {
 		return method.Outcome{}
 	}
-	o.Set = 0
-	if o.mustPrice() {
-		o.Price, o.Stage = true, stagePrice
+	d.Set = 0
+	if d.mustPrice() {
+		d.Price, d.Stage = true, stagePrice
 		return method.Outcome{}
 	}
-	o.openSweep(o.Sweep + 1)
+	d.openSweep(d.Sweep + 1)
 	return method.Outcome{SweepDone: true}
 }
 
 // judge says whether P rose against the best accepted one. Unfinished inner solves raise
 // P as well, by at most their gap (rows that the working sets missed, most of all): what
 // they account for is no fault of the internals' step.
-func (o *driver) judge() bool {
-	low := o.Last.Objective - o.Inner
-	if o.Rises == 0 && o.Accepted == 0 || low <= o.Accepted+float64(o.p.RiseTolerance*math.Abs(o.Accepted)) {
-		if o.Accepted == 0 || o.Last.Objective < o.Accepted {
-			o.Accepted = o.Last.Objective
+func (d *driver) judge() bool {
+	low := d.Last.Objective - d.Inner
+	if d.Rises == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
+		if d.Accepted == 0 || d.Last.Objective < d.Accepted {
+			d.Accepted = d.Last.Objective
 		}
-		o.Rises = 0
+		d.Rises = 0
 		return false
 	}
-	o.Rises++
+	d.Rises++
 	return true
 }
 
@@ -506,17 +506,17 @@ func (o *driver) judge() bool {
 //
 // FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+;
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
-func (o *driver) advance(restart bool) {
-	from, unsettled := o.p.MomentumFrom, false
-	if o.WarmStarted {
-		from, unsettled = o.p.WarmMomentumFrom, o.Last.Gap > o.p.WarmSettled
+func (d *driver) advance(restart bool) {
+	from, unsettled := d.p.MomentumFrom, false
+	if d.WarmStarted {
+		from, unsettled = d.p.WarmMomentumFrom, d.Last.Gap > d.p.WarmSettled
 	}
-	if restart || unsettled || !o.momentum || o.Sweep < from {
-		o.T, o.Beta = 1, 0
+	if restart || unsettled || !d.momentum || d.Sweep < from {
+		d.T, d.Beta = 1, 0
 	} else {
-		next := (1 + math.Sqrt(1+4*float64(o.T*o.T))) / 2
-		o.Beta = (o.T - 1) / next
-		o.T = next
+		next := (1 + math.Sqrt(1+4*float64(d.T*d.T))) / 2
+		d.Beta = (d.T - 1) / next
+		d.T = next
 	}
-	o.openSweep(o.Sweep + 1)
+	d.openSweep(d.Sweep + 1)
 }

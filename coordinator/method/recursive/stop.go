@@ -7,100 +7,100 @@ import (
 )
 
 // certify closes the sums of a pricing sweep.
-func (o *driver) certify() error {
-	if o.noBound { // what the inner solves aim at follows from their own gaps
-		o.Dual = o.Primal - max(o.Inner, float64(o.gap*o.Primal))
+func (d *driver) certify() error {
+	if d.noBound { // what the inner solves aim at follows from their own gaps
+		d.Dual = d.Primal - max(d.Inner, float64(d.gap*d.Primal))
 	}
 	gap := 0.0
-	if o.Primal != o.Dual {
+	if d.Primal != d.Dual {
 		// Rounding may put the dual a few units above the primal; a gap is never negative.
-		gap = max((o.Primal-o.Dual)/o.Primal, 0)
+		gap = max((d.Primal-d.Dual)/d.Primal, 0)
 	}
-	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(o.Primal, 0) {
+	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(d.Primal, 0) {
 		return errNotFinite
 	}
-	now := method.Certificate{Objective: o.Primal, Dual: o.Dual, Gap: gap, PrimalOnly: o.noBound}
-	if limit := o.p.StationaryShare * math.Abs(now.Objective); o.Certified &&
-		math.Abs(now.Objective-o.Last.Objective) <= limit && math.Abs(now.Dual-o.Last.Dual) <= limit {
-		o.Stationary++
+	now := method.Certificate{Objective: d.Primal, Dual: d.Dual, Gap: gap, PrimalOnly: d.noBound}
+	if limit := d.p.StationaryShare * math.Abs(now.Objective); d.Certified &&
+		math.Abs(now.Objective-d.Last.Objective) <= limit && math.Abs(now.Dual-d.Last.Dual) <= limit {
+		d.Stationary++
 	} else {
-		o.Stationary = 0
+		d.Stationary = 0
 	}
-	o.aim(gap)
+	d.aim(gap)
 	rise := math.Inf(1)
-	if o.Certified {
-		rise = now.Dual - o.Last.Dual
+	if d.Certified {
+		rise = now.Dual - d.Last.Dual
 	}
-	o.Last, o.LastSweep = now, o.Sweep
-	o.Certified = true
-	o.adapt(rise)
+	d.Last, d.LastSweep = now, d.Sweep
+	d.Certified = true
+	d.adapt(rise)
 	return nil
 }
 
 // aim expects the gap to go on falling as it fell since the last certificate, and notes the
 // sweep, one of the next three, at which it would be below the tolerance. Roots alone, as
 // they are rounded alike everywhere; what fell over three sweeps is taken to have over four.
-func (o *driver) aim(gap float64) {
-	o.Aim = 0
-	if !o.Certified || o.LastSweep == 0 || !(gap < o.Last.Gap) || o.Sweep < o.p.AimFrom {
+func (d *driver) aim(gap float64) {
+	d.Aim = 0
+	if !d.Certified || d.LastSweep == 0 || !(gap < d.Last.Gap) || d.Sweep < d.p.AimFrom {
 		return
 	}
-	ratio := gap / o.Last.Gap
-	for span := o.Sweep - o.LastSweep; span > 1; span = (span + 1) / 2 {
+	ratio := gap / d.Last.Gap
+	for span := d.Sweep - d.LastSweep; span > 1; span = (span + 1) / 2 {
 		ratio = math.Sqrt(ratio)
 	}
 	for n := uint32(1); n <= 3; n++ {
-		if gap *= ratio; gap <= float64(o.p.AimShare*o.gap) {
-			o.Aim = o.Sweep + n
+		if gap *= ratio; gap <= float64(d.p.AimShare*d.gap) {
+			d.Aim = d.Sweep + n
 			return
 		}
 	}
 }
 
 // adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
-func (o *driver) adapt(rise float64) {
-	if o.noBound {
-		o.Precise = o.Precise || o.gap < o.p.PreciseBelow && o.Sweep > o.p.SettleSweeps || o.Stationary > 0
+func (d *driver) adapt(rise float64) {
+	if d.noBound {
+		d.Precise = d.Precise || d.gap < d.p.PreciseBelow && d.Sweep > d.p.SettleSweeps || d.Stationary > 0
 		return
 	}
 	// A warm start prices more sweeps than others: the bound would run away.
-	if o.Inner > o.p.SlowShare*(o.Primal-o.Dual) && o.Sweep > o.p.SlowFrom && (regular(o.Sweep) || !o.WarmStarted) {
-		o.MaxInner = min(2*max(o.MaxInner, o.p.MaxEpochs), o.p.EpochLimit)
+	if d.Inner > d.p.SlowShare*(d.Primal-d.Dual) && d.Sweep > d.p.SlowFrom && (regular(d.Sweep) || !d.WarmStarted) {
+		d.MaxInner = min(2*max(d.MaxInner, d.p.MaxEpochs), d.p.EpochLimit)
 	}
-	if o.Best == 0 || o.Last.Gap < 0.8*o.Best {
-		o.Best, o.BestSweep, o.Worst = o.Last.Gap, o.Sweep, 0
+	if d.Best == 0 || d.Last.Gap < 0.8*d.Best {
+		d.Best, d.BestSweep, d.Worst = d.Last.Gap, d.Sweep, 0
 	}
-	o.Worst = max(o.Worst, o.Last.Gap)
-	since := o.Sweep - o.BestSweep
-	if !o.Safeguarded && (since >= o.p.CycleSweeps && o.Worst > o.p.CycleWorse*o.Best || since >= o.p.Patience) {
-		o.Safeguarded, o.BestSweep = true, o.Sweep
+	d.Worst = max(d.Worst, d.Last.Gap)
+	since := d.Sweep - d.BestSweep
+	if !d.Safeguarded && (since >= d.p.CycleSweeps && d.Worst > d.p.CycleWorse*d.Best || since >= d.p.Patience) {
+		d.Safeguarded, d.BestSweep = true, d.Sweep
 	}
-	wanted := o.gap < o.p.PreciseBelow && o.Last.Gap <= o.p.PreciseFrom && o.Sweep >= o.p.PreciseSweep
-	patience := o.p.StandSweeps
-	if o.Best <= o.p.PreciseFrom {
-		patience = o.p.CloseSweeps
+	wanted := d.gap < d.p.PreciseBelow && d.Last.Gap <= d.p.PreciseFrom && d.Sweep >= d.p.PreciseSweep
+	patience := d.p.StandSweeps
+	if d.Best <= d.p.PreciseFrom {
+		patience = d.p.CloseSweeps
 	}
-	gap := o.Primal - o.Dual
-	stands := o.p.StandRise > 0 && rise < float64(o.p.StandRise*gap)
-	drifted := o.p.DriftBelow > 0 && o.Last.Gap <= o.p.DriftBelow && o.Inner > o.p.DriftShare*gap
-	if wanted || stands || drifted || o.Stationary > 0 || o.Sweep >= o.BestSweep+patience {
-		o.Precise = true
+	gap := d.Primal - d.Dual
+	stands := d.p.StandRise > 0 && rise < float64(d.p.StandRise*gap)
+	drifted := d.p.DriftBelow > 0 && d.Last.Gap <= d.p.DriftBelow && d.Inner > d.p.DriftShare*gap
+	if wanted || stands || drifted || d.Stationary > 0 || d.Sweep >= d.BestSweep+patience {
+		d.Precise = true
 	}
 }
 
 // stop applies the stopping rules to a priced sweep, the tolerance first.
-func (o *driver) stop() bool {
+func (d *driver) stop() bool {
 	switch {
-	case o.noBound && o.primalSettled():
-		o.StoppedBy = method.StoppedByStationary
-	case !o.noBound && o.Last.Gap <= o.gap:
-		o.StoppedBy = method.StoppedByGap
-	case o.maxSweeps > 0 && o.Sweep >= o.maxSweeps:
-		o.StoppedBy = method.StoppedByMaxSweeps
-	case o.state.TimeUp:
-		o.StoppedBy = method.StoppedByMaxTime
-	case o.Stationary >= o.p.StationarySweeps, o.Sweep >= o.BestSweep+o.p.GiveUpSweeps && o.Sweep >= 2*o.BestSweep:
-		o.StoppedBy = method.StoppedByStationary
+	case d.noBound && d.primalSettled():
+		d.StoppedBy = method.StoppedByStationary
+	case !d.noBound && d.Last.Gap <= d.gap:
+		d.StoppedBy = method.StoppedByGap
+	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
+		d.StoppedBy = method.StoppedByMaxSweeps
+	case d.state.TimeUp:
+		d.StoppedBy = method.StoppedByMaxTime
+	case d.Stationary >= d.p.StationarySweeps, d.Sweep >= d.BestSweep+d.p.GiveUpSweeps && d.Sweep >= 2*d.BestSweep:
+		d.StoppedBy = method.StoppedByStationary
 	default:
 		return false
 	}
@@ -108,22 +108,22 @@ func (o *driver) stop() bool {
 }
 
 // primalSettled says, where no bound is known, whether P has all but stopped moving.
-func (o *driver) primalSettled() bool {
-	if o.Sweep < o.MarkSweep+o.p.SettleSweeps {
+func (d *driver) primalSettled() bool {
+	if d.Sweep < d.MarkSweep+d.p.SettleSweeps {
 		return false
 	}
-	moved := math.Abs(o.Mark - o.Last.Objective)
-	o.Mark, o.MarkSweep = o.Last.Objective, o.Sweep
-	return moved < float64(o.p.SettleShare*o.gap*o.Last.Objective)
+	moved := math.Abs(d.Mark - d.Last.Objective)
+	d.Mark, d.MarkSweep = d.Last.Objective, d.Sweep
+	return moved < float64(d.p.SettleShare*d.gap*d.Last.Objective)
 }
 
-// stalled compares the gap with the one that was priced o.p.StallEvery sweeps ago, or a little
+// stalled compares the gap with the one that was priced Policy.StallEvery sweeps ago, or a little
 // earlier: sweeps that are priced for an evaluation do not hasten the verdict.
-func (o *driver) stalled() bool {
-	if o.noBound || o.Sweep < o.MarkSweep+o.p.StallEvery {
+func (d *driver) stalled() bool {
+	if d.noBound || d.Sweep < d.MarkSweep+d.p.StallEvery {
 		return false
 	}
-	mark := o.Mark
-	o.Mark, o.MarkSweep = o.Last.Gap, o.Sweep
-	return mark > 0 && o.Last.Gap > o.p.StallShare*mark && o.Sweep >= o.p.StallFrom
+	mark := d.Mark
+	d.Mark, d.MarkSweep = d.Last.Gap, d.Sweep
+	return mark > 0 && d.Last.Gap > d.p.StallShare*mark && d.Sweep >= d.p.StallFrom
 }

@@ -17,26 +17,26 @@ import "taxon/coordinator/method"
 //	all others                go on: they are what the job ends with
 
 // TimeUp implements method.Driver.
-func (o *driver) TimeUp(up bool) method.Late {
-	o.state.TimeUp = up
+func (d *driver) TimeUp(up bool) method.Late {
+	d.state.TimeUp = up
 	switch {
 	case !up:
-	case o.cuts():
+	case d.cuts():
 		return method.LateShort
-	case o.leaves():
+	case d.leaves():
 		return method.LateLeave
 	}
 	return method.LateRun
 }
 
 // cuts says whether tasks of the step under way can price without solving.
-func (o *driver) cuts() bool { return o.Stage == stageSolve && o.Price }
+func (d *driver) cuts() bool { return d.Stage == stageSolve && d.Price }
 
 // leaves says whether tasks of the step under way can be left out.
-func (o *driver) leaves() bool {
-	switch o.Stage {
+func (d *driver) leaves() bool {
+	switch d.Stage {
 	case stageSolve, stageReduce:
-		return !o.Price
+		return !d.Price
 	case stageSet, stageSafeguard:
 		return true
 	}
@@ -44,44 +44,44 @@ func (o *driver) leaves() bool {
 }
 
 // shorten has a job whose time is up, and that stands between two steps, solve nothing more.
-func (o *driver) shorten() {
+func (d *driver) shorten() {
 	switch {
-	case !o.state.TimeUp:
-	case o.Stage == stageSolve, o.Stage == stageSet, o.Stage == stageReduce && !o.Price:
-		o.priceNow()
+	case !d.state.TimeUp:
+	case d.Stage == stageSolve, d.Stage == stageSet, d.Stage == stageReduce && !d.Price:
+		d.priceNow()
 	}
 }
 
 // priceNow goes to the pricing of the terminals as they are, in a sweep that is not priced so far.
-func (o *driver) priceNow() {
-	o.Stage, o.Price = stagePrice, true
-	o.Primal, o.Dual, o.Inner = 0, 0, 0
+func (d *driver) priceNow() {
+	d.Stage, d.Price = stagePrice, true
+	d.Primal, d.Dual, d.Inner = 0, 0, 0
 }
 
 // Reopen implements method.Driver. A job that stands before a sweep may have to price it, or
 // need not any more.
-func (o *driver) Reopen(retarget bool) {
+func (d *driver) Reopen(retarget bool) {
 	if retarget {
-		o.Aim = 0 // it was another tolerance's
+		d.Aim = 0 // it was another tolerance's
 	}
 	switch {
-	case o.Stage == stageSolve, o.Stage == stageSet && o.Set == 0:
-		o.Price = o.mustPrice()
+	case d.Stage == stageSolve, d.Stage == stageSet && d.Set == 0:
+		d.Price = d.mustPrice()
 		return
-	case o.Stage < stageEmit || !method.ByCriteria(o.StoppedBy):
-		return
-	}
-	if o.StoppedBy = ""; o.stop() {
+	case d.Stage < stageEmit || !method.ByCriteria(d.StoppedBy):
 		return
 	}
-	if !o.internals || !o.twoblock() {
-		o.openSweep(o.Sweep + 1)
+	if d.StoppedBy = ""; d.stop() {
+		return
+	}
+	if !d.internals || !d.twoblock() {
+		d.openSweep(d.Sweep + 1)
 		return
 	}
 	// The internals' step was dropped, so it is done now.
-	if support := o.rule() == "support"; o.judge() && support {
-		o.Stage = stageSafeguard
+	if support := d.rule() == "support"; d.judge() && support {
+		d.Stage = stageSafeguard
 		return
 	}
-	o.Stage, o.Price = stageReduce, false
+	d.Stage, d.Price = stageReduce, false
 }
