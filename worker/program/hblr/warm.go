@@ -12,7 +12,7 @@ import (
 
 // WarmStart makes the first point of given means: the precisions begin at their priors. Memory:
 // all means in float64, twice.
-func (j *job) WarmStart(ctx context.Context, from program.Weights0) (values []store.Value, families []string, err error) {
+func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	mean := make([][]float64, len(j.tree.Parent))
 	for n, p := range j.tree.Parent {
 		mean[n] = make([]float64, j.columns)
