@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // heldLease is a task under way, or one of its batch that waits for its turn. stop ends
@@ -179,4 +180,151 @@ func (a *Agent) release(b *batch) {
 		h.stop(nil)
 	}
 	b.stop(nil)
+}
+
+// slot leases and runs one batch of tasks after the other. With Overlap a batch is
+// delivered (written and reported) while the next one is worked on, one at a time, so at
+// most two are held: one to be delivered, and one that is worked on or came ahead of need.
+type slot struct {
+	*Agent
+	ctx     context.Context // ends when the worker is to leave
+	leasing context.Context // ends when nothing more is to be leased
+	tasks   context.Context // ends when tasks are to be given back
+	busy    atomic.Bool     // there is work while a batch is delivered
+}
+
+// run works until leasing ends. No goroutine of it is left behind.
+func (s *slot) run() {
+	var deliveries sync.WaitGroup
+	defer deliveries.Wait()
+	var next *batch
+	var ahead chan *batch // gets what the delivery under way brings; nil: there is none
+	for {
+		if next == nil {
+			next = s.lease()
+		}
+		if next == nil && ahead != nil { // leasing is over, but for what was asked for before
+			next, ahead = <-ahead, nil
+		}
+		if next == nil {
+			return
+		}
+		if !s.Overlap {
+			s.work(next)
+			next = s.deliver(next)
+			continue
+		}
+		s.busy.Store(true)
+		s.work(next)
+		done := next
+		if next = nil; ahead != nil {
+			next = <-ahead
+		}
+		s.busy.Store(next != nil)
+		brought := make(chan *batch, 1)
+		deliveries.Go(func() { brought <- s.deliver(done) })
+		ahead = brought
+	}
+}
+
+// lease waits for tasks; nil: leasing ended.
+func (s *slot) lease() *batch {
+	ctx, wait := s.leasing, firstWait
+	for ctx.Err() == nil {
+		me, err := s.register(ctx)
+		if err == nil {
+			var r *taxonv1.LeaseResult
+			call, done := context.WithTimeout(ctx, leaseTimeout)
+			r, err = s.Tasks.Lease(call, &taxonv1.LeaseRequest{Worker: me.worker, Most: s.Batch})
+			done()
+			if err == nil && r.GetDrain() {
+				s.end(ErrDrained)
+				return nil
+			}
+			if err == nil && r.GetLease() != nil {
+				return s.hold(s.tasks, me.worker, r.GetLease(), r.GetMore())
+			}
+			s.forgetIfUnknown(me, err)
+		}
+		if err == nil {
+			wait = firstWait
+			continue
+		}
+		if me == nil && denied(err) && !s.wasKnown() {
+			s.end(err)
+			return nil
+		}
+		s.tell(ctx, fmt.Errorf("lease: %w", err))
+		if pause.For(ctx, wait) != nil {
+			return nil
+		}
+		wait = min(2*wait, maxWait)
+	}
+	return nil
+}
+
+// wants says what to ask for with a report: more tasks, and whether for later only. A slot
+// that waits in lease meanwhile wants none: it would not see them.
+func (s *slot) wants() (next, ahead bool) {
+	return s.leasing.Err() == nil && (!s.Overlap || s.busy.Load()), s.Overlap
+}
+
+// outboxBytes is how much an outbox holds before it writes.
+const outboxBytes = 8 << 20
+
+// outbox collects what the tasks of a batch write, so that it goes to the store in one
+// call. Once that has failed no task of the batch can be reported done.
+type outbox struct {
+	batch   context.Context // ends with the last of the leases: one that is lost must not fail the others
+	store   Store
+	values  []store.Value
+	bytes   int
+	written []func() // to be called once the values are in the store
+	err     error
+}
+
+type outboxKey struct{}
+
+// withOutbox is a context in which tasks write to an outbox.
+func withOutbox(ctx context.Context, o *outbox) context.Context {
+	return context.WithValue(ctx, outboxKey{}, o)
+}
+
+// write puts values into the store, or into the context's outbox, and calls written, unless
+// it is nil, when they are there.
+func write(ctx context.Context, s Store, values []store.Value, written func()) error {
+	o, ok := ctx.Value(outboxKey{}).(*outbox)
+	if !ok {
+		o = &outbox{batch: ctx}
+	}
+	bytes := 0
+	for _, v := range values {
+		bytes += len(v.Data)
+	}
+	if o.bytes+bytes > outboxBytes { // so that the store's limits are a task's, not a batch's
+		_ = o.flush() // its error is that of the next flush, too
+	}
+	o.store = s // the tasks of a batch are one job's
+	o.values, o.bytes = append(o.values, values...), o.bytes+bytes
+	if written != nil {
+		o.written = append(o.written, written)
+	}
+	if !ok || o.bytes > outboxBytes {
+		return o.flush()
+	}
+	return o.err
+}
+
+// flush writes what is collected.
+func (o *outbox) flush() error {
+	if len(o.values) > 0 && o.err == nil {
+		o.err = o.store.Put(o.batch, o.values)
+	}
+	if o.err == nil {
+		for _, f := range o.written {
+			f()
+		}
+	}
+	o.values, o.written, o.bytes = nil, nil, 0
+	return o.err
 }

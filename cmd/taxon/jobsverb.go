@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"taxon/internal/cluster/client"
+	"taxon/internal/exit"
 	"taxon/internal/human"
 	"taxon/internal/jobs"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -240,4 +246,82 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 	at := time.UnixMilli(l.GetUnixMs()).UTC()
 	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), human.OneLine(l.GetText()), where)
 	return err
+}
+
+// restoreOptions are the flags of restore.
+type restoreOptions struct {
+	clientOptions
+	from     string
+	job      string
+	replicas int
+}
+
+func newRestoreCmd(a *app) *cobra.Command {
+	var o restoreOptions
+	cmd := &cobra.Command{
+		Use:     "restore --from DIR",
+		GroupID: groupCluster,
+		Short:   "put a job from its snapshot onto a cluster",
+		Long: "Takes a job from a snapshot, as a coordinator's --snapshots makes them, to a cluster: its data, its values and the job itself. The cluster goes on with it, to the same weights byte for byte. " +
+			"It may be a new cluster, with any number of shards, or the job's own, if the job has failed there, been cancelled or lost its weights; then the shards that are up take the place of those that are lost.",
+		Example: "taxon restore --from snapshots --coordinator 127.0.0.1:7070\n" +
+			"taxon restore --from /mnt/backup/snapshots --job nightly --replicas 2",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := o.dial(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			r, err := c.Restore(cmd.Context(), o.from, o.job, o.replicas)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(jobs.StatusOf(r.Status))
+			}
+			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, human.Counted(int64(r.Shards), "shard", "shards"))
+			_, err = fmt.Fprintln(a.stdout, r.Job)
+			return err
+		},
+	}
+	flagGroup(cmd, "Snapshot", func(f *pflag.FlagSet) {
+		f.StringVar(&o.from, "from", "", "the `DIR` of snapshots, or of one")
+		f.StringVar(&o.job, "job", "", "`ID` of the job (default: the only one there)")
+		intFlag(f, &o.replicas, "replicas", 0, 0, 8, "`N` copies of each value (default: as many as it had)")
+	})
+	o.flags(cmd)
+	require(cmd, "from")
+	return cmd
+}
+
+// onTerminal says whether somebody at a terminal can be asked: both ends are one.
+func onTerminal(in io.Reader, out io.Writer) bool {
+	from, ok := in.(*os.File)
+	to, too := out.(*os.File)
+	return ok && too && term.IsTerminal(int(from.Fd())) && term.IsTerminal(int(to.Fd()))
+}
+
+// confirm asks before something that can't be undone: why says what is at stake. Without a
+// terminal it needs --yes. The error is of a command that is not to go on.
+func (a *app) confirm(yes bool, why, question string) error {
+	if yes {
+		return nil
+	}
+	if !a.terminal {
+		return exit.Usagef("%s: give --yes if that is meant", why)
+	}
+	fmt.Fprintf(a.stderr, "%s. %s [y/N] ", why, question)
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil && answer == "" {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return exit.Usagef("%s: nothing was done", why)
+	}
+	return nil
+}
+
+// confirmer asks before what can't be undone, unless it was said to be meant.
+func (a *app) confirmer(yes bool) client.Confirm {
+	return func(why, question string) error { return a.confirm(yes, why, question) }
 }

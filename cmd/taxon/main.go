@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"taxon/internal/console"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
@@ -137,5 +139,42 @@ func panicPlace() string {
 		if !more {
 			return ""
 		}
+	}
+}
+
+// verb builds the command of one verb over the app.
+type verb = func(*app) *cobra.Command
+
+// verbs lists the verbs in the order of the help: one line for each file.
+func verbs() []verb {
+	return []verb{
+		newDemoVerb,
+		newTrainVerb,
+		newTuneCmd,
+		newPredictCmd,
+		newEvalCmd,
+		newExportCmd,
+		newExplainCmd,
+		newIngestCmd,
+		newInfoCmd,
+		newGenerateCmd,
+		newCertsCmd,
+		newSubmitCmd,
+		newJobsCmd,
+		newStatusCmd,
+		newLogsCmd,
+		newCancelCmd,
+		newResumeCmd,
+		newRestoreCmd,
+		newWorkersCmd,
+		newDrainCmd,
+		newStoresCmd,
+		newClusterCmd,
+		newYarnCmd,
+		newCoordinatorCmd,
+		newStoreCmd,
+		newWorkerCmd,
+		newMapReduceTaskCmd,
+		newVersionCmd,
 	}
 }

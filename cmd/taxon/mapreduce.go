@@ -1,12 +1,27 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/console"
+	"taxon/internal/dataset"
 	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/jobs"
 	"taxon/internal/mapreduce"
 	"taxon/internal/mapreduce/driver"
+	"taxon/internal/model"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Engines of --engine.
@@ -63,4 +78,174 @@ func (o *mapReduceOptions) check(verb string) error {
 		return exit.Usagef("%s: --%s: is for --engine mapreduce: add that, or leave this out", verb, name)
 	}
 	return nil
+}
+
+// engineCluster is submit's other engine: coordinator, stores and workers.
+const engineCluster = "cluster"
+
+// notForMapReduce are flags of submit that mean something on a cluster of taxon's alone.
+var notForMapReduce = []string{"coordinator", "replicas", "in-place", "name"}
+
+// submitMapReduce starts a driver that outlives this process, and tells where it answers;
+// with --wait the driver is this process.
+func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
+	for _, name := range notForMapReduce {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return exit.Usagef("submit: --%s: leave it out with --engine mapreduce, which needs no coordinator", name)
+		}
+	}
+	t := &o.train
+	if len(t.Data) == 0 || t.Out == "" {
+		return exit.Usagef("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
+	}
+	t.mr.engine, t.Stores, t.Cutoff = engineMapReduce, 1, "none"
+	if o.wait {
+		return runTrain(cmd.Context(), a, t)
+	}
+	if err := exit.Join(t.Validate("submit"), t.checkMapReduce("submit")); err != nil {
+		return err
+	}
+	if err := model.Replaceable(t.Out); err != nil {
+		return err
+	}
+	if oneStdin("submit", "--data", append([]string{fs.Stdin}, t.Data...)...) != nil {
+		return exit.Usagef("submit: standard input ends with this command: give files, or add --wait")
+	}
+	return startDriver(cmd, a, o)
+}
+
+// startDriver starts the driver and waits until Hadoop has taken its first job.
+func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
+	dir, err := driver.Dir(o.train.Out)
+	if err != nil {
+		return err
+	}
+	if o.id == "" {
+		o.id = "job-" + strings.ToLower(rand.Text()[:8])
+	}
+	args := append([]string{"train", "--quiet", "--drive", dir, "--drive-id", o.id}, trainArguments(cmd)...)
+	d, err := driver.Start(cmd.Context(), dir, args)
+	var early *driver.EarlyEnd
+	switch {
+	case errors.As(err, &early) && early.Status == exit.Usage:
+		_ = fs.RemoveOwn(dir)
+		return exit.Usagef("%s", early.Line)
+	case early != nil:
+		return exit.Errorf(exit.Failed, "submit: %w", err)
+	case err != nil:
+		return err
+	}
+	log, _ := os.ReadFile(d.Log) // the driver has read the data by now
+	for line := range strings.Lines(string(log)) {
+		if w, ok := strings.CutPrefix(line, console.WarningLead); ok {
+			a.ui.Warn("%s", w)
+		}
+	}
+	if a.json {
+		return a.printJSON(d)
+	}
+	_, err = fmt.Fprintln(a.stdout, d.Job)
+	a.ui.Note("its driver is process %d, its log %s; `taxon status %s --coordinator %s` asks it", d.PID, d.Log, d.Job, d.Coordinator)
+	return err
+}
+
+// trainArguments are the flags given that train has as well, and those that are only submit's
+// by their other meaning there.
+func trainArguments(cmd *cobra.Command) (out []string) {
+	train := newTrainCmd(&app{})
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if train.Flags().Lookup(f.Name) == nil || f.Name == "engine" {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			out = append(out, "--"+f.Name+"="+v)
+		}
+	})
+	return append(out, "--engine="+engineMapReduce, "--cutoff=none")
+}
+
+// driverGone is the error of asking the driver at an address when it has ended; nil: there
+// was none, or it lives.
+func driverGone(ctx context.Context, verb, addr string) error {
+	e, err := driver.Gone(ctx, addr)
+	switch {
+	case e == nil:
+		return err
+	case e.Document == nil:
+		return exit.Errorf(exit.Failed, "%s: %w", verb, e)
+	}
+	return exit.Usagef("%s: %w", verb, e)
+}
+
+// showEnded shows how a job has ended whose driver is asked for it and has ended in order;
+// any other error stays.
+func showEnded(a *app, job string, err error) error {
+	var e *driver.Ended
+	var doc jobs.Status
+	if !errors.As(err, &e) || e.Job != job || json.Unmarshal(e.Document, &doc) != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(doc)
+	}
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(a.stdout, a.style.Bold(job))
+	row("state", "%s; its driver has ended", doc.State)
+	row("sweep", "%d", doc.Sweep)
+	if r := doc.Report; r != nil {
+		row("stopped by", "%s", r.StoppedBy)
+		row("weights", "sha256 %s", r.WeightsSHA256)
+	}
+	if doc.State == "done" {
+		row("model", "%s", e.Out)
+	} else {
+		row("go on", "the same `taxon submit` goes on from the last whole sweep")
+	}
+	row("log", "%s", e.Log)
+	if doc.Error != "" {
+		row("error", "%s", human.OneLine(doc.Error))
+	}
+	return nil
+}
+
+// newMapReduceTaskCmd is what a map or reduce task starts.
+func newMapReduceTaskCmd(a *app) *cobra.Command {
+	var t mapreduce.Task
+	data := ""
+	cmd := &cobra.Command{
+		Use:     "mapreduce-task KIND --state DIR --run ID --data DIR",
+		GroupID: groupOther,
+		Short:   "what a map or reduce task of `train --engine mapreduce` runs",
+		Long:    "Runs a map or reduce task: input on standard input, output for the shuffle on standard output, the rest in the state folder. `train --engine mapreduce` has Hadoop start it.",
+		Example: "taxon mapreduce-task map --state model.train/mapreduce --run s1-0a1b2c3d4e --data data < lines > records\n" +
+			"taxon mapreduce-task reduce --state model.train/mapreduce --run s1-0a1b2c3d4e --data data < records",
+		Hidden: true,
+		Args:   oneArg("KIND"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t.Attempt = mapreduce.AttemptName()
+			t.Stdin, t.Stdout, t.Stderr = a.stdin, a.stdout, a.stderr
+			t.Open = func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return dataset.Open(data) }
+			switch args[0] {
+			case "map":
+				return t.Tell(t.Map(cmd.Context()))
+			case "reduce":
+				return t.Tell(t.Reduce(cmd.Context()))
+			}
+			return exit.Usagef("mapreduce-task: %q: give map or reduce", args[0])
+		},
+	}
+	flagGroup(cmd, "Task", func(f *pflag.FlagSet) {
+		f.StringVar(&t.State, "state", "", "the state folder: a `DIR`")
+		f.StringVar(&t.Run, "run", "", "`ID` of the job's folder in it")
+		f.StringVar(&data, "data", "", "`DIR` of the ingested data")
+		intFlag(f, &t.Cores, "cores", 1, 1, 1024, "`N` tasks of the coordinator's at a time")
+	})
+	require(cmd, "state", "run", "data")
+	return cmd
 }

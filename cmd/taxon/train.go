@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,7 +14,10 @@ import (
 	"taxon/internal/evaluate"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/mapreduce/driver"
+	"taxon/internal/model"
+	"taxon/internal/predict"
 	"taxon/internal/tell"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -152,4 +157,157 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 		return exit.Gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
 	}
 	return nil
+}
+
+// capsThen says until when a training had which caps.
+func capsThen(c model.PastCaps) string {
+	s := fmt.Sprintf("--gap %g", c.Gap)
+	if c.MaxSweeps > 0 {
+		s += fmt.Sprintf(" --max-sweeps %d", c.MaxSweeps)
+	}
+	if c.MaxSeconds > 0 {
+		s += fmt.Sprintf(" --max-time %g", c.MaxSeconds)
+	}
+	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
+}
+
+// midst says how an earlier sweep can have been better.
+const midst = "the time was up in the midst of a later one"
+
+// aboveGap says why a training ended above the gap asked for, and what to do: more says how
+// to raise a flag and go on.
+func aboveGap(r *model.Report, gap float64, more func(flag string) string) string {
+	what := ""
+	switch r.StoppedBy {
+	case "max_sweeps":
+		what = more("--max-sweeps")
+	case "max_time":
+		what = more("--max-time")
+	case "stationary":
+		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C, unit-length instances, or --schedule parity may reach a lower one"
+	}
+	if r.Gap == nil {
+		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
+	}
+	if b := r.Better; b != nil {
+		what = fmt.Sprintf("sweep %d had %.3g, and %s, so a little more time does better: %s", b.Sweep, b.Gap, midst, what)
+	}
+	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
+}
+
+// moreOf says how to go on with a finished model: the duals that it had reached are gone.
+func (o *trainOptions) moreOf(flag string) string {
+	if o.Threshold > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
+		return "to train anew raise " + flag + " and add --force"
+	}
+	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.Out)
+}
+
+// fromJobFile marks a flag that is required unless there is a file of --job, which may give it.
+const fromJobFile = "taxon_from_job_file"
+
+// newTrainVerb is train with --job: its flags may come from a file, as submit's.
+func newTrainVerb(a *app) *cobra.Command {
+	cmd := newTrainCmd(a)
+	file := ""
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; flags of the command line override them")
+	})
+	marks := cmd.Flags().Lookup("data").Annotations
+	delete(marks, cobra.BashCompOneRequiredFlag)
+	marks[fromJobFile] = nil
+	train := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := readJobFile(cmd, file); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("data") {
+			return exit.Usagef("train: flag --data is required: see `taxon help train`")
+		}
+		return train(cmd, args)
+	}
+	return cmd
+}
+
+// warmFlags are train's alone: a cluster does not see the model.
+func (o *trainOptions) warmFlags(cmd *cobra.Command) {
+	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
+			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
+	})
+}
+
+// trainedDocument is `taxon train --json`: the report, and with --test the figures.
+type trainedDocument struct {
+	*model.Report
+	Test *eval.Result // nil: there was no --test
+}
+
+// MarshalJSON writes both as one object.
+func (d trainedDocument) MarshalJSON() ([]byte, error) {
+	return model.JoinObjects(d.Report, struct {
+		Test *eval.Result `json:"test,omitempty"`
+	}{d.Test})
+}
+
+// printTrained evaluates on --test and prints what was reached.
+func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report) error {
+	d := trainedDocument{Report: r}
+	if o.Test != "" {
+		var err error
+		if d.Test, err = evaluate.Run(ctx, testOptions(a, o), a.ui); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.printJSON(d)
+	}
+	printReport(a, o.Out, r)
+	if d.Test != nil {
+		printEval(a, testOptions(a, o), o.Out, d.Test)
+	}
+	return nil
+}
+
+func testOptions(a *app, o *trainOptions) evaluate.Options {
+	return evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
+		Path: o.Test, AsTrained: true, ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
+	}}
+}
+
+func printReport(a *app, out string, r *model.Report) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
+	row("method", "%s", registry.Words(r.Method, r.Own))
+	row("data", "%s, %s, %s", human.Counted(int64(r.Instances), "instance", "instances"), human.Counted(int64(r.Features), "feature", "features"),
+		human.Counted(int64(r.Terminals), "class", "classes"))
+	reached, stationary := r.Own["tolerance_reached"]
+	switch {
+	case r.Gap != nil:
+		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
+	case stationary:
+		row("objective", "%.9g (%s)", r.Objective, told(reached))
+	default:
+		row("objective", "%.9g (without an anchor there is no gap)", r.Objective)
+	}
+	if n, ok := r.Own["colours"]; ok {
+		row("colours", "%s", n)
+	}
+	for _, c := range r.CapsBefore {
+		row("before", "%s", capsThen(c))
+	}
+	row("stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
+	row("time", "%s, %s of CPU, %s at most", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds), human.Bytes(r.PeakRSSBytes))
+	row("weights", "sha256 %s", r.WeightsSHA256)
+}
+
+// told says how far a training without a bound is from where it goes, from its report.
+func told(number json.RawMessage) string {
+	var x *float64
+	if json.Unmarshal(number, &x) != nil || x == nil {
+		return "how far from a fixed point, too few sweeps have shown"
+	}
+	return fmt.Sprintf("within %.2g of a fixed point", *x)
 }

@@ -8,16 +8,13 @@
 //   - machine.go, events.go: Step, its events and actions
 //   - record.go, snapshot.go: every lasting change is a Record, which the journal keeps; records
 //     and snapshots rebuild a machine
-//   - job.go, step.go, lookahead.go, criteria.go: one job: what was committed, and what the tasks
-//     of a step read
-//   - queue.go, schedule.go, speculate.go, batch.go: which job runs, who gets which task, second
-//     attempts at stragglers
+//   - job.go, step.go, criteria.go: one job: what was committed, and what the tasks of a step read
+//   - queue.go, schedule.go: which job runs, who gets which task, second attempts at stragglers
 //   - fits.go: which workers and stores a job fits
 //   - silence.go: who counts as lost
-//   - recompute.go, rollback.go, weights.go: values that the store has lost, and stores that are away
-//   - status.go, views.go, shards.go, joblog.go, failed.go, retire.go: what users ask about, and
-//     how long it is kept
-//   - branch.go, restore.go: states of jobs that begin where another one stood
+//   - recompute.go, weights.go: values that the store has lost, and stores that are away
+//   - status.go, shards.go, joblog.go, retire.go: what users ask about, and how long it is kept
+//   - branch.go: states of jobs that begin where another one stood
 //   - mutant.go: bugs that are planted, in a build of its own, to test the simulation (test/sim)
 //
 // # Words

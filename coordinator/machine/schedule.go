@@ -160,3 +160,165 @@ func (m *Machine) checkLosses(j *job) {
 		}
 	}
 }
+
+// What the tasks of a batch should take together. The calls around a task (report, lease,
+// writes to the store) cost some milliseconds of CPU; a batch makes them once.
+const (
+	batchSeconds = 0.1  // at most: a worker that is killed loses so much, and other slots may wait so long
+	leastSeconds = 0.01 // at least, near the end of a step: slots may end so far apart
+)
+
+// handOutMore gives a worker more tasks with the first one, while tasks are short and enough
+// are left for the other slots. Results do not depend on it: each task is computed and committed
+// on its own.
+func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) {
+	s, batch := j.step, m.lastEpoch
+	part, _ := s.part(first)
+	op := part.Op
+	for n := min(most, s.batch(first, m.slots())); n > 1; n-- {
+		t, ok := s.queue.popFresh(worker, s.fresh)
+		if !ok {
+			return
+		}
+		m.handOut(j, s.number, t, worker, batch)
+		if p, _ := s.part(t); p.Op != op {
+			return
+		}
+	}
+}
+
+// batch is how many tasks like the first one a slot should take together: half a slot's share of
+// those that wait, so batches become smaller towards the step's end. It is at least leastSeconds
+// of work, if a slot's share is so much, and at most batchSeconds. It is 1 while no times are
+// known.
+func (s *step) batch(first uint32, slots int) uint32 {
+	each, known := s.expects(first)
+	if !known {
+		return 1
+	}
+	share := float64(len(s.tasks)-s.done-s.live) / float64(max(slots, 1))
+	n := share / 2
+	if each > 0 {
+		n = min(max(n, min(share, leastSeconds/each)), batchSeconds/each)
+	}
+	return uint32(max(n, 1))
+}
+
+// expects is how many CPU seconds a task should take, by what the step's finished ones
+// took, or by its own last time.
+func (s *step) expects(n uint32) (seconds float64, known bool) {
+	p, _ := s.part(n)
+	if p.pace.units > 0 {
+		return p.pace.cpu / p.pace.units * s.unit(n), true
+	}
+	return s.cost[n], p.timed
+}
+
+// spare says whether tasks of a step may go to a slot that has work still: they are short, and
+// so many wait that each slot can have two. So no slot idles while another one holds tasks that
+// it has not begun.
+func (s *step) spare(slots int) bool {
+	if len(s.tasks)-s.done-s.live < 2*slots {
+		return false
+	}
+	finished, seconds := 0, 0.0
+	for k := range s.parts {
+		finished += len(s.parts[k].pace.times)
+		seconds += s.parts[k].pace.cpu
+	}
+	return finished > 0 && seconds <= batchSeconds*float64(finished)
+}
+
+// stragglerFactor: a task that takes so many times what its step's finished tasks took,
+// scaled by its cost, gets a second attempt when a slot idles. Three is MapReduce's habit
+// of waiting until the rest is done, and far from the spread of equal blocks (below two).
+const stragglerFactor = 3
+
+// pace is how long the finished tasks of a part of a step took, a unit of cost.
+type pace struct {
+	times  []float64 // seconds a unit, in order of ending
+	median float64
+	known  int     // length of times that median is of
+	cpu    float64 // seconds of the finished ones
+	units  float64 // and their costs
+}
+
+// unit is the cost that a task's time is divided by; costs that are not known are equal.
+func (s *step) unit(n uint32) float64 {
+	if c := s.cost[n]; c > 0 {
+		return c
+	}
+	return 1
+}
+
+// finished notes the time of a finished task, and the CPU's share of it.
+func (s *step) finished(n uint32, seconds, cpu float64) {
+	part, _ := s.part(n)
+	p := &part.pace
+	p.cpu += cpu
+	p.units += s.unit(n)
+	p.times = append(p.times, seconds/s.unit(n))
+}
+
+// patience is how long an attempt may run before a second one is worth a slot; ok is false
+// while no task of its part has finished.
+func (s *step) patience(n uint32, floor Tick) (limit Tick, ok bool) {
+	part, _ := s.part(n)
+	p := &part.pace
+	if len(p.times) == 0 {
+		return 0, false
+	}
+	if p.known != len(p.times) {
+		sorted := slices.Clone(p.times)
+		slices.Sort(sorted)
+		p.median, p.known = sorted[len(sorted)/2], len(sorted)
+	}
+	return max(Tick(float64(stragglerFactor*float64(p.median*s.unit(n)))*float64(second)), floor), true
+}
+
+// straggles says whether a lease's task may have a second attempt, by another worker.
+func (m *Machine) straggles(l *lease) bool {
+	s := l.job.step
+	if s == nil || !l.job.running() || l.step != s.number || s.tasks[l.task].live != 1 {
+		return false
+	}
+	limit, ok := s.patience(l.task, m.limits.Straggler)
+	// A second attempt would wait for a shard that is away just as long.
+	return ok && m.now-l.granted > limit && len(m.away(l.job)) == 0
+}
+
+// speculate gives a worker for which nothing waits a second attempt at the task that is
+// longest overdue. First to commit wins; the other is told that it lost at its renewal.
+func (m *Machine) speculate(worker string) {
+	var best *lease
+	for _, l := range m.leases { // the choice does not depend on the order
+		if l.worker != worker && (best == nil || l.granted < best.granted || l.granted == best.granted && l.epoch < best.epoch) && m.straggles(l) {
+			best = l
+		}
+	}
+	if best != nil && m.suits(best.job, m.worker(worker)) {
+		m.handOut(best.job, best.step, best.task, worker, 0)
+	}
+}
+
+// wakeIdle wakes idle workers once for each task that straggles.
+func (m *Machine) wakeIdle() {
+	if len(m.workers) < 2 {
+		return
+	}
+	for _, l := range m.leases {
+		if !l.woken && m.straggles(l) {
+			l.woken = true
+			m.out = append(m.out, Wake{})
+		}
+	}
+}
+
+// revokeDuplicates takes away the other attempts at a task that is done.
+func (m *Machine) revokeDuplicates(j *job, step, task uint32) {
+	for _, l := range m.leases {
+		if l.job == j && l.step == step && l.task == task {
+			m.endLease(l, m.now)
+		}
+	}
+}

@@ -13,7 +13,7 @@ type taskState uint8
 
 const (
 	taskWaiting   taskState = iota // no live attempt; may be handed out from notBefore on
-	taskRunning                    // one attempt holds a lease, or two: see speculate.go
+	taskRunning                    // one attempt holds a lease, or two: see speculate
 	taskDone                       // one attempt is committed; nothing changes any more
 	taskAbandoned                  // the time was up before anybody had it: nobody will
 )
@@ -265,4 +265,112 @@ func listSeed(job uint64, list int) uint64 {
 // attempt enters: a task that runs again draws the same numbers, whoever runs it and whenever.
 func taskSeed(job uint64, item, sweep uint32) uint64 {
 	return mix(mix(job) ^ uint64(item)<<32 ^ uint64(sweep))
+}
+
+// Lookahead is how a job's step under way stands, and what follows it.
+type Lookahead struct {
+	Step    uint32 // number of the step under way; 0: none is
+	Waiting int    // its tasks that nobody has
+	Running int    // its tasks that somebody has
+	// Next are the leases of the step after it, if its parameters do not depend on the step under
+	// way. They assume that each task is committed under its present attempt, and have no epoch.
+	Next []*taxonv1.Lease
+	// Again: the step after it may be run a second time, from the same values.
+	Again bool
+}
+
+// Lookahead tells how a job's step under way stands. It changes nothing.
+func (m *Machine) Lookahead(id string) (Lookahead, error) {
+	j, err := m.known(id)
+	if err != nil || !j.running() || j.step == nil {
+		return Lookahead{}, err
+	}
+	s := j.step
+	a := Lookahead{Step: s.number, Waiting: len(s.tasks) - s.done - s.live, Running: s.live}
+	a.Next, a.Again = j.lookahead()
+	return a, nil
+}
+
+// lookahead lays out the step behind the one under way as closeStep will, on copies.
+func (j *job) lookahead() (next []*taxonv1.Lease, again bool) {
+	d, ok := j.driver.(method.Lookahead)
+	if !ok {
+		return nil, false
+	}
+	after, again, known := d.Ahead()
+	if !known {
+		return nil, false
+	}
+	s := layOut(after, j.StepNo+1, j.published(j.step, method.Outcome{}, func(n uint32) taxonv1.Place {
+		t := &j.step.tasks[n]
+		return taxonv1.Place{Step: j.step.number, Task: n, Attempt: max(t.committed, t.attempt)}
+	}))
+	for n := range s.tasks {
+		s.tasks[n].attempt = 1
+		next = append(next, s.lease(j, uint32(n)))
+	}
+	return next, again
+}
+
+// A job's time (max_seconds) is up in the midst of a step. Which tasks wait then depends on the
+// clock, so one record says when it was: a replay finds the same tasks waiting.
+
+// applyTimeUp shortens the step under way, and closes it if no task of it is left to wait for.
+func (m *Machine) applyTimeUp(j *job, r *Record) {
+	j.note(r.At, levelInfo, "the time is up: what is there is priced, and the job ends")
+	j.TimeUp = true
+	late := j.driver.TimeUp(true)
+	s := j.step
+	if s == nil { // of a foreign journal: it is decided while a step is under way
+		return
+	}
+	for n := range s.tasks {
+		t := &s.tasks[n]
+		switch {
+		case t.state != taskWaiting:
+		case late == method.LateShort:
+			p, _ := s.part(uint32(n))
+			t.late = p.Late != nil
+		case late == method.LateLeave:
+			t.state = taskAbandoned
+			s.done++
+			s.abandoned++
+		}
+	}
+	m.out = append(m.out, Changed{})
+	if s.done == len(s.tasks) {
+		m.commitStep(j, r.At)
+	}
+}
+
+// betterShare is the share of the last gap below which an earlier gap is worth telling:
+// certificates go up and down a little.
+const betterShare = 0.9
+
+// betterSweep is the sweep with the least gap of a job whose time was up, if the final weights
+// have a larger one; nil: there is none. The sweep that was cut short has moved the weights, and
+// the sweeps that would have followed are missing.
+func (j *job) betterSweep() *traceRecord {
+	p := j.progress()
+	if p.StoppedBy != method.StoppedByMaxTime || p.Certificate == nil {
+		return nil
+	}
+	var best *traceRecord
+	least := float64(betterShare * p.Certificate.Gap)
+	for n := range j.Trace {
+		if c := j.Trace[n].Certificate; c != nil && !c.PrimalOnly && c.Gap < least {
+			best, least = &j.Trace[n], c.Gap
+		}
+	}
+	return best
+}
+
+// lateTasks lists, ascending, the tasks of a step that were late.
+func (s *step) lateTasks() (out []uint32) {
+	for n := range s.tasks {
+		if s.tasks[n].late {
+			out = append(out, uint32(n))
+		}
+	}
+	return out
 }

@@ -48,7 +48,7 @@ func (e Estimate) Worker(slots uint32) uint64 {
 const FirstSweeps = 2
 
 // Figures of a process. Values wait in the outboxes of a slot's two batches, 8 MiB each
-// (worker/outbox.go), and once more as messages; a store may have one of each slot's on its
+// (worker/agent_work.go), and once more as messages; a store may have one of each slot's on its
 // way to the disk, few at a time of many. A Go heap grows to twice of what is live. Measured, in MiB, with 1, 2 and 4 slots
 // of one worker, are 477, 541, 812 on WordNet's frequent classes, and 465, 541, 745 on
 // generated data like LWIKI's (scale 0.003).

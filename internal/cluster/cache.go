@@ -138,7 +138,7 @@ func (c *Cache) makeRoom(need int64, except string) error {
 			continue
 		}
 		s := held{path: filepath.Join(c.Dir, e.Name()), used: info.ModTime()}
-		s.bytes = FolderBytes(s.path)
+		s.bytes = fs.FolderBytes(s.path)
 		if s.path != except {
 			sets = append(sets, s)
 			total += s.bytes
@@ -155,21 +155,6 @@ func (c *Cache) makeRoom(need int64, except string) error {
 		total -= s.bytes
 	}
 	return nil
-}
-
-// FolderBytes is the size of the files in a folder; 0 if it is not there.
-func FolderBytes(dir string) int64 {
-	n := int64(0)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return 0 // another process has removed it
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
-			n += info.Size()
-		}
-	}
-	return n
 }
 
 // openInPlace opens data where it lies.
@@ -195,4 +180,27 @@ func refusef(format string, args ...any) error { return &refusal{fmt.Errorf(form
 func Refused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r)
+}
+
+// remoteList reads the manifest of data that lies in HDFS. What is there may be another set
+// by now than the job was submitted with.
+func remoteList(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) {
+	file := fs.Join(d.GetPath(), dataset.ManifestName)
+	doc, err := fs.ReadFile(ctx, file)
+	if err != nil {
+		return nil, fs.Explain(file, err)
+	}
+	l, err := dataset.ParseManifest(doc)
+	if err != nil {
+		return nil, refusef("%s: %w", file, err)
+	}
+	if l.Fingerprint != d.GetFingerprint() {
+		return nil, refusef("%s: is another data set (%.12s) than the job was submitted with (%.12s)", d.GetPath(), l.Fingerprint, d.GetFingerprint())
+	}
+	return l, nil
+}
+
+// remoteFiles copies it; opening the copy compares its checksums.
+func remoteFiles(ctx context.Context, d *taxonv1.Data, _ *dataset.Listing, dir string) error {
+	return fs.FetchInto(ctx, d.GetPath(), dir)
 }

@@ -184,7 +184,7 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		sets = append(sets, &taxonv1.Data{Path: path, Fingerprint: fingerprint(t, dir)})
-		c.Bytes = FolderBytes(dir)*2 + 1000
+		c.Bytes = fs.FolderBytes(dir)*2 + 1000
 	}
 	open := func(i int) {
 		t.Helper()

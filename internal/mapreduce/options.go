@@ -187,3 +187,62 @@ func (s *Streaming) fits(ctx context.Context) error {
 	}
 	return checkContainer(s.ContainerMB(), max(s.Cores, 1), k.MaxMiB, k.MaxCores)
 }
+
+// Property reads a property of one of Hadoop's configuration files; "": it is not set, or
+// there is no such file.
+func Property(path, name string) (string, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fs.Explain(path, err)
+	}
+	conf := yarn.Conf{}
+	if err := conf.Parse(b); err != nil {
+		return "", fs.Inputf(path, 0, "is no Hadoop configuration: %w", err)
+	}
+	return conf[name], nil
+}
+
+// CheckBinary refuses a program that other machines may lack the libraries of.
+func CheckBinary(path string) error {
+	if static, err := yarn.IsStatic(path); err != nil || static { // of another system: what it needs is not known here
+		return nil
+	}
+	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may lack: build it with CGO_ENABLED=0")
+}
+
+// Runner runs MapReduce jobs.
+type Runner interface {
+	// Run runs a job to its end. It returns soon after ctx has ended, with nothing of the job
+	// left running. An error marked by fs.InputError is the user's to mend.
+	Run(ctx context.Context, j *Job) error
+	// Slots is about how many tasks run side by side.
+	Slots() int
+	// Fixed is about what a task costs before it begins to work, in seconds: jobs are cut
+	// into tasks that take some times as long.
+	Fixed() float64
+}
+
+// Killer is a Runner whose jobs outlive the process that runs them.
+type Killer interface {
+	// Kill ends a job of an id that Job.Started was told, if it still runs.
+	Kill(ctx context.Context, id string)
+}
+
+// Job is a MapReduce job: a map task for each line of a file, and reducers.
+type Job struct {
+	Name  string
+	State string // the state folder
+	Run   string // its folder there is "runs/" and this name
+	Lines []string
+	// Keys are the shuffle keys, one for each task of the next step; none: map tasks alone.
+	Keys     [][]byte
+	Reducers int
+	// Started is told the id under which the job runs elsewhere.
+	Started func(id string)
+}
+
+// Input is the path of the file of lines.
+func (j *Job) Input() string { return folder(j.State).join("runs", j.Run, linesFile) }

@@ -2,12 +2,12 @@
 // folder, and a later run goes on with it.
 //
 // Its parts know little of each other:
-//   - grid.go: the points, and the paths that they form; score.go: which point is better
+//   - grid.go: the points, and the paths that they form; measure.go: which point is better
 //   - race.go: the strategy, which decides what is trained next and what is dropped;
 //     jackknife.go: its statistics
 //   - folds.go: which rows are held out; trial.go: the trainings without them; measure.go: what
 //     their predictions of the held-out rows are worth
-//   - record.go: the folder; table.go, picture.go, sketch.go: the outcome
+//   - record.go: the folder; table.go, sketch.go: the outcome
 //
 // Errors that the user can mend, and the clean end of a cancelled context, carry the exit
 // status of package exit, or are fs.InputErrors. They use the names of `taxon tune`'s flags.

@@ -84,7 +84,7 @@ func (s *Snapshot) damaged(file string) error {
 // Restore checks all parts and only then puts their values into dst, which may have any
 // number of shards and other values. It may be broken off and called again.
 func (s *Snapshot) Restore(ctx context.Context, dst store.Store) error {
-	if err := s.each(ctx, func(context.Context, []store.Value) error { return nil }); err != nil {
+	if err := s.Verify(ctx); err != nil {
 		return err
 	}
 	return s.each(ctx, dst.Put)

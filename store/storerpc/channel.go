@@ -2,6 +2,7 @@ package storerpc
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -10,6 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
 )
 
 // Channel is an in-process transport for any gRPC services: servers register with it
@@ -232,4 +237,185 @@ func (s *serverStream) RecvMsg(out any) error {
 	case <-s.ctx.Done():
 		return status.FromContextError(s.ctx.Err()).Err()
 	}
+}
+
+// callContext is what a handler that runs in its caller's goroutine sees of the caller's
+// context: its end, and the metadata, but not its values.
+type callContext struct {
+	context.Context
+	incoming context.Context // has the metadata alone
+}
+
+func inlineContext(caller context.Context) context.Context {
+	c := &callContext{Context: caller, incoming: context.Background()}
+	if md, ok := metadata.FromOutgoingContext(caller); ok {
+		c.incoming = metadata.NewIncomingContext(c.incoming, md)
+	}
+	return c
+}
+
+func (c *callContext) Value(key any) any { return c.incoming.Value(key) }
+
+// collectedStream is a client's stream with one answer: both ends of it, for the handler
+// runs in the client's RecvMsg. A handler that refuses early is heard there only.
+type collectedStream struct {
+	ctx      context.Context
+	handle   func(grpc.ServerStream) error
+	requests []any
+	answered bool
+}
+
+func (s *collectedStream) Header() (metadata.MD, error) { return nil, nil }
+func (s *collectedStream) Trailer() metadata.MD         { return nil }
+func (s *collectedStream) Context() context.Context     { return s.ctx }
+func (s *collectedStream) CloseSend() error             { return nil }
+
+func (s *collectedStream) SendMsg(m any) error {
+	if err := s.ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	m, err := cloneMessage(m)
+	if err == nil {
+		s.requests = append(s.requests, m)
+	}
+	return err
+}
+
+// RecvMsg runs the handler; its answer counts only with the status behind it.
+func (s *collectedStream) RecvMsg(out any) error {
+	if s.answered {
+		return io.EOF
+	}
+	s.answered = true
+	if err := s.ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	h := &collectedHandler{ctx: inlineContext(s.ctx), requests: s.requests}
+	if err := statusError(s.handle(h)); err != nil {
+		return err
+	}
+	if h.answer == nil {
+		return status.Error(codes.Internal, "in-process call: the handler gave no answer")
+	}
+	return copyMessage(out, h.answer)
+}
+
+// collectedHandler is the handler's end.
+type collectedHandler struct {
+	ctx      context.Context
+	requests []any
+	answer   any
+}
+
+func (h *collectedHandler) SetHeader(metadata.MD) error  { return nil }
+func (h *collectedHandler) SendHeader(metadata.MD) error { return nil }
+func (h *collectedHandler) SetTrailer(metadata.MD)       {}
+func (h *collectedHandler) Context() context.Context     { return h.ctx }
+
+func (h *collectedHandler) SendMsg(m any) (err error) {
+	h.answer, err = cloneMessage(m)
+	return err
+}
+
+func (h *collectedHandler) RecvMsg(out any) error {
+	if err := h.ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	if len(h.requests) == 0 {
+		return io.EOF
+	}
+	m := h.requests[0]
+	h.requests = h.requests[1:]
+	return copyMessage(out, m)
+}
+
+// Embedded serves shards in this process and returns their client. Shard i is named
+// "shard-i". Values of memory shards are shared with the client, not copied. The
+// caller closes the shards after the last call.
+func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
+	ends := make([]Endpoint, len(shards))
+	for i, shard := range shards {
+		server := NewServer(shard)
+		server.local = true
+		channel := NewChannel()
+		server.Register(channel)
+		ends[i] = Endpoint{Name: fmt.Sprintf("shard-%d", i), Conn: channel}
+	}
+	c, err := NewClient(ends, limits)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range c.shards {
+		s.local = true
+	}
+	return c, nil
+}
+
+// cloneMessage makes what a sender's message is on its way. Bulk messages and tasks'
+// reports are not copied: nobody writes to one again after sending it.
+func cloneMessage(in any) (any, error) {
+	switch in := in.(type) {
+	case *taxonv1.PutChunks, *taxonv1.PutResult, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest,
+		*taxonv1.ReportRequest, *taxonv1.ReportResult:
+		return in, nil
+	case proto.Message:
+		return proto.Clone(in), nil
+	default:
+		return nil, status.Errorf(codes.Internal, "in-process call: %T is no message", in)
+	}
+}
+
+// copyMessage fills a receiver's message.
+func copyMessage(out, in any) error {
+	switch in := in.(type) {
+	case *taxonv1.PutChunks:
+		if out, ok := out.(*taxonv1.PutChunks); ok {
+			out.Chunks = in.Chunks
+			return nil
+		}
+	case *taxonv1.GetChunks:
+		if out, ok := out.(*taxonv1.GetChunks); ok {
+			out.Chunks = in.Chunks
+			return nil
+		}
+	case *taxonv1.GetRequest:
+		if out, ok := out.(*taxonv1.GetRequest); ok {
+			out.Keys = in.Keys
+			return nil
+		}
+	case *taxonv1.KeyInfos:
+		if out, ok := out.(*taxonv1.KeyInfos); ok {
+			out.Infos = in.Infos
+			return nil
+		}
+	case *taxonv1.PutResult:
+		if out, ok := out.(*taxonv1.PutResult); ok {
+			out.Values, out.Bytes = in.Values, in.Bytes
+			return nil
+		}
+	case *taxonv1.ReportRequest:
+		if out, ok := out.(*taxonv1.ReportRequest); ok {
+			handReport(out, in)
+			return nil
+		}
+	case *taxonv1.ReportResult:
+		if out, ok := out.(*taxonv1.ReportResult); ok {
+			out.Accepted, out.Lease, out.More = in.Accepted, in.Lease, in.More
+			return nil
+		}
+	case proto.Message:
+		if out, ok := out.(proto.Message); ok && out.ProtoReflect().Descriptor() == in.ProtoReflect().Descriptor() {
+			proto.Reset(out)
+			proto.Merge(out, in)
+			return nil
+		}
+	}
+	return status.Errorf(codes.Internal, "in-process call: cannot copy %T to %T", in, out)
+}
+
+// handReport makes out, which is empty, the report in.
+func handReport(out, in *taxonv1.ReportRequest) {
+	out.Worker, out.Lease, out.Returned, out.Next, out.Ahead, out.Most, out.More = in.Worker, in.Lease, in.Returned, in.Next, in.Ahead, in.Most, in.More
+	out.Sums, out.CpuSeconds, out.BytesRead, out.BytesWritten = in.Sums, in.CpuSeconds, in.BytesRead, in.BytesWritten
+	out.Error, out.Deterministic, out.Unavailable, out.Unfit, out.Lost = in.Error, in.Deterministic, in.Unavailable, in.Unfit, in.Lost
 }

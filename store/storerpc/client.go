@@ -3,14 +3,17 @@ package storerpc
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -241,3 +244,76 @@ func (c *Client) Close() error { return nil }
 
 // ShardOf gives the place in Shards of the shard that holds a key's first copy.
 func (c *Client) ShardOf(k store.Key) int { return c.place.of(k) }
+
+// node is a shard as a client knows it: its id for good, and the way to it.
+type node struct {
+	name string
+	rpc  taxonv1.StoreClient
+	down func() bool // said to be down: not read from where a copy elsewhere will do
+	// failing: the last write gave up on it. Until one succeeds, others don't wait for
+	// it if a copy elsewhere will do.
+	failing atomic.Bool
+	files   atomic.Pointer[attachment] // nil: not asked for
+	scratch atomic.Pointer[scratch]    // that waits to be written over; nil: none does
+}
+
+func newNode(e Endpoint) *node {
+	n := &node{name: e.Name, rpc: taxonv1.NewStoreClient(e.Conn), down: e.Down}
+	if n.down == nil {
+		n.down = func() bool { return false }
+	}
+	return n
+}
+
+const (
+	// defaultPatience is how long an unavailable shard is tried again: a supervisor
+	// starts it anew within seconds, and reading its log back takes a few more.
+	defaultPatience = 20 * time.Second
+
+	firstWait = 25 * time.Millisecond
+	lastWait  = time.Second
+)
+
+// patience is the time that one call has for shards that are away. Tries are apart by
+// waits that double up to a second.
+type patience struct {
+	total time.Duration
+	start time.Time
+	wait  time.Duration
+}
+
+func newPatience(total time.Duration) patience {
+	return patience{total: total, start: time.Now(), wait: firstWait}
+}
+
+// spent tells whether a share (0 to 1) of the patience is over.
+func (p *patience) spent(share float64) bool {
+	return time.Since(p.start) >= time.Duration(share*float64(p.total))
+}
+
+// pause waits before the next try; the context's error if that ends first.
+func (p *patience) pause(ctx context.Context) error {
+	d := p.wait
+	p.wait = min(2*d, lastWait)
+	return pause.For(ctx, d)
+}
+
+// away tells whether an error is of a shard that is away for a while: it can't be
+// reached, or it is closing (which comes as both errors).
+func away(err error) bool {
+	return errors.Is(err, store.ErrUnavailable)
+}
+
+// insist repeats a call to one shard for as long as it is away and patience lasts.
+func (c *Client) insist(ctx context.Context, call func() error) error {
+	p := newPatience(c.patience)
+	for {
+		err := call()
+		if err == nil || !away(err) || p.spent(1) {
+			return err
+		}
+		if err := p.pause(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -2,10 +2,15 @@ package storerpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -131,4 +136,293 @@ func (s *Server) List(req *taxonv1.ListRequest, stream grpc.ServerStreamingServe
 		err = out.flush()
 	}
 	return toStatus(err)
+}
+
+// Get streams values in the order asked for. Its memory is that of one value and
+// one message. A damaged copy is told as such in its place: the client may find the
+// value elsewhere.
+func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks]) error {
+	return s.watch(func(t *turns) error { return s.get(req, stream, t) })
+}
+
+func (s *Server) get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks], t *turns) error {
+	if err := s.limits.CheckBatch("get", len(req.Keys), 0); err != nil {
+		return toStatus(err)
+	}
+	ctx := stream.Context()
+	if err := acquire(ctx, s.slots); err != nil {
+		return toStatus(err)
+	}
+	defer func() { <-s.slots }()
+	out := getAnswer{
+		chunks: newSlab[taxonv1.GetChunk](min(len(req.Keys), messageChunks)),
+		packer: packer[*taxonv1.GetChunk]{
+			chunkBytes: chunkBytes(s.local),
+			send: func(chunks []*taxonv1.GetChunk) error {
+				return t.other(func() error { return stream.Send(&taxonv1.GetChunks{Chunks: chunks}) })
+			},
+		},
+	}
+	keys := make([]store.Key, len(req.Keys))
+	for i, k := range req.Keys {
+		keys[i] = keyFromProto(k)
+	}
+	if err := s.limits.CheckGet(keys); err != nil {
+		return toStatus(err)
+	}
+	for from := 0; from < len(keys) || from == 0; {
+		next := from
+		err := s.shard.Read(ctx, keys[from:], func(i int, v store.Summed) error {
+			next = from + i + 1
+			return out.add(from+i, v)
+		})
+		if err == nil {
+			break
+		}
+		var ke *store.KeyError
+		if !errors.Is(err, store.ErrCorrupt) || !errors.As(err, &ke) || next == len(keys) || ke.Key != keys[next] {
+			return toStatus(err)
+		}
+		if err := out.corrupt(next); err != nil {
+			return toStatus(err)
+		}
+		from = next + 1
+	}
+	return toStatus(out.packer.flush())
+}
+
+// getAnswer packs the answers to one Get.
+type getAnswer struct {
+	chunks slab[taxonv1.GetChunk]
+	packer packer[*taxonv1.GetChunk]
+}
+
+// add answers with a value, or with its absence.
+func (a *getAnswer) add(i int, v store.Summed) error {
+	if v.Data == nil {
+		c := a.chunks.next()
+		c.Index, c.Last, c.Missing = uint32(i), true, true
+		return a.packer.add(c, 0)
+	}
+	return a.packer.value(v.Data, func(part []byte, first, last bool) *taxonv1.GetChunk {
+		c := a.chunks.next()
+		c.Index, c.Data, c.Last = uint32(i), part, last
+		if first {
+			c.Size = uint64(len(v.Data))
+		}
+		if last {
+			c.Crc32C = v.CRC32C
+		}
+		return c
+	})
+}
+
+// corrupt answers that the shard's copy is damaged.
+func (a *getAnswer) corrupt(i int) error {
+	c := a.chunks.next()
+	c.Index, c.Last, c.Corrupt = uint32(i), true, true
+	return a.packer.add(c, 0)
+}
+
+// Put stores a stream of values and acknowledges the last one.
+func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult]) error {
+	return s.watch(func(t *turns) error { return s.put(stream, t) })
+}
+
+func (s *Server) put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult], t *turns) error {
+	if err := acquire(stream.Context(), s.slots); err != nil {
+		return toStatus(err)
+	}
+	defer func() { <-s.slots }()
+	in := putStream{server: s, ctx: stream.Context()}
+	defer in.release()
+	for {
+		var message *taxonv1.PutChunks
+		err := t.other(func() (err error) { message, err = stream.Recv(); return err })
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if in.group == nil {
+			in.group = make([]store.Summed, 0, min(len(message.Chunks), messageChunks))
+		}
+		for _, c := range message.Chunks {
+			if err := in.add(c); err != nil {
+				return toStatus(err)
+			}
+		}
+	}
+	if err := in.end(); err != nil {
+		return toStatus(err)
+	}
+	return stream.SendAndClose(&taxonv1.PutResult{Values: in.values, Bytes: in.bytes})
+}
+
+// putStream is the state of one Put call.
+type putStream struct {
+	server *Server
+	ctx    context.Context
+
+	key   store.Key // of the value under way
+	value assembler
+	large bool // the stream has the token for a value over a group's size
+
+	group         []store.Summed // whole values not yet in the shard
+	pending       uint64         // their bytes
+	values, bytes uint64         // of the whole stream
+}
+
+func (p *putStream) add(c *taxonv1.PutChunk) error {
+	if c == nil {
+		return fmt.Errorf("put: %w: empty chunk", store.ErrInvalid)
+	}
+	if c.Key != nil {
+		if err := p.begin(c); err != nil {
+			return err
+		}
+	} else if !p.value.begun {
+		return fmt.Errorf("put: %w: a value's first chunk has no key", store.ErrInvalid)
+	}
+	if err := p.value.add(c.Data, c.Size); err != nil {
+		return &store.KeyError{Op: "put", Key: p.key, Err: err}
+	}
+	if !c.Last {
+		return nil
+	}
+	data, err := p.value.finish()
+	if err != nil {
+		return &store.KeyError{Op: "put", Key: p.key, Err: err}
+	}
+	// Within this process the sender has just made the sum from this very slice.
+	p.group = append(p.group, store.Summed{Key: p.key, Data: data, CRC32C: c.Crc32C, Checked: p.server.local})
+	p.pending += uint64(len(data))
+	if p.pending >= groupBytes {
+		return p.flush()
+	}
+	return nil
+}
+
+// begin checks a value before its bytes are taken in.
+func (p *putStream) begin(c *taxonv1.PutChunk) error {
+	key := keyFromProto(c.Key)
+	if p.value.begun {
+		return &store.KeyError{Op: "put", Key: p.key, Err: fmt.Errorf("%w: value has no last chunk", store.ErrInvalid)}
+	}
+	if err := key.Validate(); err != nil {
+		return fmt.Errorf("put: %w", err)
+	}
+	l := p.server.limits
+	if err := l.CheckValue("put", key, c.Size); err != nil {
+		return err
+	}
+	p.key = key
+	p.values++
+	p.bytes += c.Size
+	if err := l.CheckBatch("put", int(min(p.values, 1<<31-1)), p.bytes); err != nil {
+		return err
+	}
+	if c.Size <= groupBytes || p.server.local {
+		return nil
+	}
+	if err := p.flush(); err != nil { // other streams' large values wait for this one's
+		return err
+	}
+	p.large = true
+	if err := acquire(p.ctx, p.server.large); err != nil {
+		p.large = false
+		return err
+	}
+	return nil
+}
+
+// flush hands the whole values to the shard.
+func (p *putStream) flush() error {
+	err := p.server.store(p.ctx, p.group)
+	p.group, p.pending = nil, 0
+	p.release()
+	return err
+}
+
+// release gives the token for large values back.
+func (p *putStream) release() {
+	if p.large {
+		p.large = false
+		<-p.server.large
+	}
+}
+
+func (p *putStream) end() error {
+	if p.value.begun {
+		return &store.KeyError{Op: "put", Key: p.key, Err: fmt.Errorf("%w: stream ends within the value", store.ErrInvalid)}
+	}
+	return p.flush()
+}
+
+// defaultStall is how long a stream's other side may do nothing. A process that is
+// stopped or cut off is found out sooner, by gRPC's pings.
+const defaultStall = time.Minute
+
+// turns tells whose turn it is in a stream: odd while its other side must do something.
+type turns struct{ atomic.Uint64 }
+
+// other makes a call that waits for the other side.
+func (t *turns) other(call func() error) error {
+	t.Add(1)
+	defer t.Add(1)
+	return call()
+}
+
+// watch runs the work of a stream, and ends the stream if its other side does nothing
+// for as long as stall: else a few such streams could hold all slots. Ending the stream
+// is what ends the work.
+func (s *Server) watch(work func(t *turns) error) error {
+	var t turns
+	if s.local {
+		return work(&t)
+	}
+	done := make(chan error, 1)
+	go func() { done <- work(&t) }()
+	tick := time.NewTicker(s.stall)
+	defer tick.Stop()
+	for last := t.Load(); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			now := t.Load()
+			if now == last && now%2 == 1 {
+				return status.Errorf(codes.Unavailable, "the stream's other side did nothing for %s", s.stall)
+			}
+			last = now
+		}
+	}
+}
+
+// keyToProto fills a message with a key.
+func keyToProto(to *taxonv1.Key, k store.Key) *taxonv1.Key {
+	to.Job, to.Step, to.Task, to.Attempt, to.Name = k.Job, k.Step, k.Task, k.Attempt, k.Name
+	return to
+}
+
+// keyFromProto accepts nil, which gives a key that does not validate.
+func keyFromProto(k *taxonv1.Key) store.Key {
+	return store.Key{Job: k.GetJob(), Step: k.GetStep(), Task: k.GetTask(), Attempt: k.GetAttempt(), Name: k.GetName()}
+}
+
+// slab hands out messages that were allocated together: batches hold thousands of
+// small ones.
+type slab[M any] []M
+
+func newSlab[M any](n int) slab[M] { return make(slab[M], n) }
+
+// next gives a zero message; beyond the slab's size one of its own.
+func (s *slab[M]) next() *M {
+	if len(*s) == 0 {
+		return new(M)
+	}
+	m := &(*s)[0]
+	*s = (*s)[1:]
+	return m
 }

@@ -119,8 +119,13 @@ func TestSoftmaxRefuses(t *testing.T) {
 	if n == 0 {
 		t.Fatal("no row has several labels")
 	}
-	err := failed(t, several, several.Spec(mlrOptions(func(*taxonv1.Options) {})))
-	if want := fmt.Sprintf("of 60, %d have several and 0 none", n); !strings.Contains(err, want) {
+	spec := several.Spec(mlrOptions(func(*taxonv1.Options) {}))
+	want := fmt.Sprintf("of 60, %d have several and 0 none", n)
+	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v", want, err)
+	}
+	spec.Data.SeveralLabels = 0 // as descriptions of before, which did not say so
+	if err := failed(t, several, spec); !strings.Contains(err, want) {
 		t.Errorf("%s: %s", want, err)
 	}
 }

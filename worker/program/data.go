@@ -17,6 +17,15 @@ func DescribeData(s *dataset.Set) *taxonv1.Data {
 	for l := range s.Labels {
 		d.LabelInstances = append(d.LabelInstances, uint32(s.PosBegin[l+1]-s.PosBegin[l]))
 	}
+	for i := range s.Matrix.Rows {
+		switch s.LabelBegin[i+1] - s.LabelBegin[i] {
+		case 0:
+			d.NoLabel++
+		case 1:
+		default:
+			d.SeveralLabels++
+		}
+	}
 	cells := min(loadCells, max(len(s.FeatureRows), 1))
 	width := max((len(s.FeatureRows)+cells-1)/cells, 1)
 	sum := uint64(0)

@@ -58,12 +58,22 @@ func (Method) Options() []method.Option {
 	return []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift, method.WarmStart}
 }
 
-// Check implements method.Method. Instances without exactly one label are the worker's to refuse, which sees them.
+// Check implements method.Method.
 func (Method) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() || len(p.Tree.Internals()) > 0 {
 		return fmt.Errorf("the job has a structure, and method %s is trained without one: leave it out", Name)
 	}
-	return nil
+	return OneLabelEach(p.Spec.GetData())
+}
+
+// OneLabelEach refuses data whose instances do not all have exactly one label. Descriptions of
+// before do not say so; workers therefore ask once more, of the data that they see.
+func OneLabelEach(d *taxonv1.Data) error {
+	if d.GetSeveralLabels() == 0 && d.GetNoLabel() == 0 {
+		return nil
+	}
+	return fmt.Errorf("method %s takes instances of exactly one label; of %d, %d have several and %d none: leave those out, or use rr-svm, rr-lr, bsvm or blr",
+		Name, d.GetInstances(), d.GetSeveralLabels(), d.GetNoLabel())
 }
 
 const (

@@ -11,9 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"taxon/coordinator"
+	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
+	"taxon/internal/cluster/folderjournal"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
@@ -191,4 +195,36 @@ func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
 		return nil, err
 	}
 	return c.stores.Of(job, shards, replicas)
+}
+
+// openJournal opens the journal in its folder, or in dir.
+func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Journal, snapshot []byte, records [][]byte, err error) {
+	if o.Journal == "" {
+		return journal.Open(dir)
+	}
+	j, snapshot, records, err = folderjournal.Open(ctx, o.Journal)
+	return j, snapshot, records, err
+}
+
+// announced says where the coordinator is and does its work until that ends, or another
+// one has taken over.
+func (o *Coordinator) announced(ctx context.Context, addr string, j journal.Journal, work func(context.Context) error) error {
+	if o.Announce == "" {
+		return work(ctx)
+	}
+	a := &cluster.Announcer{Path: o.Announce, Addr: addr}
+	if f, ok := j.(*folderjournal.Folder); ok {
+		a.Epoch = f.Epoch()
+	}
+	if err := a.Announce(ctx); err != nil {
+		return err
+	}
+	both, ctx := errgroup.WithContext(ctx)
+	watching, stop := context.WithCancel(ctx)
+	both.Go(func() error { return a.Watch(watching) })
+	both.Go(func() error {
+		defer stop()
+		return work(ctx)
+	})
+	return both.Wait()
 }

@@ -4,15 +4,26 @@
 package driver
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
+	"taxon/internal/cluster/supervise"
 	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -103,4 +114,170 @@ func (d *Driver) End(document func(job string, last *taxonv1.JobStatus) any) {
 	if d.server != nil {
 		d.server.Stop()
 	}
+}
+
+// Dir is the folder of the log and address of the driver that makes the model out.
+func Dir(out string) (string, error) {
+	if !fs.IsRemote(out) {
+		return filepath.Abs(fs.Clean(out) + ".driver")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(fs.Clean(out)))
+	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".driver"), nil
+}
+
+// EarlyEnd is the error of a driver that has ended before Hadoop took a job.
+type EarlyEnd struct {
+	Line   string // the last one of its log
+	Status int    // that it ended with
+	Err    error  // nil: the model was there already, or was made at once
+}
+
+func (e *EarlyEnd) Error() string {
+	if e.Err == nil {
+		return "the driver ended: " + e.Line
+	}
+	return fmt.Sprintf("the driver ended (%v): %s", e.Err, e.Line)
+}
+
+// pollEvery is how often the driver's word is looked for.
+const pollEvery = 50 * time.Millisecond
+
+// Start starts this program as a driver with a folder, which is emptied, and waits until Hadoop
+// has taken its first job. When ctx ends the driver goes on.
+func Start(ctx context.Context, dir string, args []string) (*Info, error) {
+	if err := renew(dir); err != nil {
+		return nil, fs.Explain(dir, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	process, err := supervise.Detach(self, dir, args...)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait() }()
+	for {
+		var d Info
+		if readJSON(infoFile(dir), &d) == nil {
+			return &d, nil
+		}
+		select {
+		case err := <-ended:
+			e := &EarlyEnd{Line: strings.TrimPrefix(supervise.LastLine(logFile(dir)), "taxon: "), Err: err}
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				e.Status = exit.ExitCode()
+			}
+			return nil, e
+		default:
+		}
+		if err := pause.For(ctx, pollEvery); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// renew makes the folder of a driver empty, with the mark that says whose it is.
+func renew(dir string) error {
+	if err := fs.RemoveOwn(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return fs.Mark(dir)
+}
+
+// Ended is the error of asking a driver that has ended.
+type Ended struct {
+	Info
+	State    string          // of the job; "": the driver was killed
+	Why      string          // the job failed
+	Document json.RawMessage // that End was given; nil: the driver was killed
+}
+
+func (e *Ended) Error() string {
+	switch e.State {
+	case "":
+		return fmt.Sprintf("the driver of %s, process %d, has been killed: the same `taxon submit` goes on from the job's last whole sweep; its log is %s", e.Job, e.PID, e.Log)
+	case "done":
+		return fmt.Sprintf("the driver of %s has ended: the job is done, its model is %s", e.Job, e.Out)
+	case "cancelled":
+		return fmt.Sprintf("the driver of %s has ended: the job was cancelled; the same `taxon submit` goes on from its last whole sweep", e.Job)
+	}
+	return fmt.Sprintf("the driver of %s has ended: the job failed: %s; its log is %s", e.Job, human.OneLine(e.Why), e.Log)
+}
+
+// infoFile is where a driver says where it answers, endFile how its job ended.
+func infoFile(dir string) string { return filepath.Join(dir, "driver.json") }
+func endFile(dir string) string  { return filepath.Join(dir, "ended.json") }
+func logFile(dir string) string  { return filepath.Join(supervise.LogDir(dir), "supervisor.log") }
+
+// indexDir is where drivers' folders are found by their addresses.
+func indexDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "taxon", "drivers"), err
+}
+
+// keep keeps the folder of the driver at an address, and forgets those whose folders
+// are gone. Without it a driver that has ended just does not answer.
+func keep(addr, dir string) {
+	index, err := indexDir()
+	if err != nil || os.MkdirAll(index, 0o755) != nil {
+		return
+	}
+	names, _ := fs.ReadDirNames(index) // nothing to forget
+	for _, name := range names {
+		if at, err := os.ReadFile(filepath.Join(index, name)); err == nil && !fs.Exists(string(at)) {
+			_ = os.Remove(filepath.Join(index, name))
+		}
+	}
+	_ = fs.WriteFile(filepath.Join(index, addr), []byte(dir))
+}
+
+// dialLimit bounds asking whether anybody listens on this machine.
+const dialLimit = time.Second
+
+// Gone tells how the driver at an address has ended; nil: there was none, or it lives. The
+// error is the context's.
+func Gone(ctx context.Context, addr string) (*Ended, error) {
+	index, err := indexDir()
+	if err != nil || addr == "" || filepath.Base(addr) != addr {
+		return nil, nil
+	}
+	dir, err := os.ReadFile(filepath.Join(index, addr))
+	if err != nil {
+		return nil, nil
+	}
+	e := &Ended{}
+	if readJSON(infoFile(string(dir)), &e.Info) != nil || e.Coordinator != addr {
+		return nil, nil // another driver's by now
+	}
+	conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", addr)
+	if err == nil { // it lives, or another process has its port by now
+		return nil, conn.Close()
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var end struct{ State, Error string }
+	if readJSON(endFile(string(dir)), &end) == nil && readJSON(endFile(string(dir)), &e.Document) == nil {
+		e.State, e.Why = end.State, end.Error
+	}
+	return e, nil
+}
+
+// readJSON reads a small JSON file of this machine.
+func readJSON(path string, into any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
 }

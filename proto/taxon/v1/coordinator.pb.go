@@ -406,6 +406,8 @@ type Data struct {
 	LabelInstances   []uint32               `protobuf:"varint,7,rep,packed,name=label_instances,json=labelInstances,proto3" json:"label_instances,omitempty"`         // label id -> number of positives
 	FeatureCountsLog []uint32               `protobuf:"varint,8,rep,packed,name=feature_counts_log,json=featureCountsLog,proto3" json:"feature_counts_log,omitempty"` // feature_counts_log[k]: cumulative nonzeros of features < (k+1)*ceil(features/len)
 	Names            string                 `protobuf:"bytes,9,opt,name=names,proto3" json:"names,omitempty"`                                                         // where the names of its labels and features lie, as path; empty: there
+	SeveralLabels    uint64                 `protobuf:"varint,10,opt,name=several_labels,json=severalLabels,proto3" json:"several_labels,omitempty"`                  // instances of more than one label
+	NoLabel          uint64                 `protobuf:"varint,11,opt,name=no_label,json=noLabel,proto3" json:"no_label,omitempty"`                                    // instances without any
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -501,6 +503,20 @@ func (x *Data) GetNames() string {
 		return x.Names
 	}
 	return ""
+}
+
+func (x *Data) GetSeveralLabels() uint64 {
+	if x != nil {
+		return x.SeveralLabels
+	}
+	return 0
+}
+
+func (x *Data) GetNoLabel() uint64 {
+	if x != nil {
+		return x.NoLabel
+	}
+	return 0
 }
 
 // Structure is the class hierarchy as read from the file, edges in file order.
@@ -4511,7 +4527,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x03own\x18\x14 \x03(\v2\x15.taxon.v1.OptionValueR\x03own\"7\n" +
 	"\vOptionValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x97\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xd9\x02\n" +
 	"\x04Data\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -4521,7 +4537,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06labels\x18\x06 \x03(\tR\x06labels\x12'\n" +
 	"\x0flabel_instances\x18\a \x03(\rR\x0elabelInstances\x12,\n" +
 	"\x12feature_counts_log\x18\b \x03(\rR\x10featureCountsLog\x12\x14\n" +
-	"\x05names\x18\t \x01(\tR\x05names\"m\n" +
+	"\x05names\x18\t \x01(\tR\x05names\x12%\n" +
+	"\x0eseveral_labels\x18\n" +
+	" \x01(\x04R\rseveralLabels\x12\x19\n" +
+	"\bno_label\x18\v \x01(\x04R\anoLabel\"m\n" +
 	"\tStructure\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\aparents\x18\x02 \x03(\rR\aparents\x12\x1a\n" +

@@ -10,7 +10,6 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/mlr"
-	"taxon/internal/dataset"
 	"taxon/worker/program"
 )
 
@@ -51,7 +50,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 			j.nodes = append(j.nodes, uint32(n))
 		}
 	}
-	if err := oneLabelEach(p.Set); err != nil {
+	if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
 		return nil, err
 	}
 	class := make([]int32, p.Set.Matrix.Rows)
@@ -65,24 +64,6 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	j.shards = j.problem.shards(int(p.Plan.GetItems()[params.Rows].GetCount()))
 	j.metric = sync.OnceValue(j.problem.metric)
 	return j, nil
-}
-
-// oneLabelEach refuses data whose instances do not all have exactly one label.
-func oneLabelEach(s *dataset.Set) error {
-	several, none := 0, 0
-	for i := range s.Matrix.Rows {
-		switch s.LabelBegin[i+1] - s.LabelBegin[i] {
-		case 0:
-			none++
-		case 1:
-		default:
-			several++
-		}
-	}
-	if several > 0 || none > 0 {
-		return fmt.Errorf("method %s takes instances of exactly one label; of %d, %d have several and %d none: leave those out, or use rr-svm, rr-lr, bsvm or blr", params.Name, s.Matrix.Rows, several, none)
-	}
-	return nil
 }
 
 // bounds are the columns of a range.

@@ -1,0 +1,173 @@
+// Package jobspec derives from a job's specification the tree that it trains and the independent
+// sets of the tree's nodes. It is pure: coordinator, workers and clients derive the same from
+// the same specification.
+package jobspec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"taxon/internal/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Tree builds the tree, or the graph, that a job trains. Coordinator and workers call it on the same
+// specification and so agree on node numbers. The warnings are for the user.
+func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
+	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
+	if err != nil {
+		return nil, nil, err
+	}
+	data := spec.GetData()
+	if len(data.GetLabels()) != len(data.GetLabelInstances()) {
+		return nil, nil, fmt.Errorf("%d labels with %d instance counts: the data set's description is broken, ingest it again",
+			len(data.GetLabels()), len(data.GetLabelInstances()))
+	}
+	counts := make([]int, len(data.GetLabelInstances()))
+	for l, n := range data.GetLabelInstances() {
+		counts[l] = int(n)
+	}
+	var structure *taxonomy.Structure
+	if s := spec.GetStructure(); s != nil {
+		structure = &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
+	}
+	if structure == nil && rooted(spec.GetOptions()) {
+		tree, _, err := taxonomy.Build(&taxonomy.Structure{}, data.GetLabels(), counts, prune)
+		return tree, nil, err
+	}
+	if spec.GetStructure().GetGraph() {
+		return taxonomy.BuildGraph(structure, data.GetLabels(), counts)
+	}
+	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
+}
+
+// rooted says that without a structure the classes hang below a root all the same: it has a
+// vector of its own (the papers' "flat" columns of hierarchical Bayesian logistic regression).
+func rooted(o *taxonv1.Options) bool { return strings.HasPrefix(o.GetMethod(), "hblr-") }
+
+// Names of the schedules (Options.schedule).
+const (
+	ScheduleTwoblock = "twoblock"
+	ScheduleParity   = "parity"
+	ScheduleColour   = "colour"
+	ScheduleJacobi   = "jacobi"
+)
+
+// NodeSets returns the independent set of every node and the number of sets: parity
+// sweeps over odd and even depths, colour over the classes of a proper colouring; the
+// other schedules and the flat problem take all nodes of a kind at once (one set, which
+// is not independent as a set of nodes).
+func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets uint32) {
+	set = make([]uint32, tree.Len())
+	if len(tree.Internals()) == 0 {
+		return set, 1
+	}
+	var classes [][]int32
+	switch options.GetSchedule() {
+	case ScheduleParity:
+		parity := tree.ParitySets()
+		classes = parity[:]
+	case ScheduleColour:
+		by, _ := taxonomy.ParseColouring(options.GetColouring()) // checked by Check
+		classes = tree.Colours(by)
+	default:
+		return set, 1
+	}
+	for c, nodes := range classes {
+		for _, n := range nodes {
+			set[n] = uint32(c)
+		}
+	}
+	return set, uint32(len(classes))
+}
+
+// Balanced is the value of Options.positive_weight that weighs every class's positives
+// by how rare they are.
+const Balanced = "balanced"
+
+// balancedCap bounds the weight that Balanced gives: a class with one instance among
+// 10^5 would else have a box that no solver fills.
+const balancedCap = 100
+
+// ParsePositiveWeight reads Options.positive_weight: 0 stands for Balanced.
+func ParsePositiveWeight(s string) (float64, error) {
+	switch s {
+	case "":
+		return 1, nil
+	case Balanced:
+		return 0, nil
+	}
+	w, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(w > 0) || math.IsInf(w, 0) {
+		return 0, fmt.Errorf("positive-weight %s: give a number above 0, or balanced", strconv.Quote(s))
+	}
+	return w, nil
+}
+
+// PositiveWeight is the factor of C for a class's positives, given how many of the
+// instances they are, each counted by its weight. The option must be what it is declared to be.
+func PositiveWeight(o *taxonv1.Options, positives, instances float64) float64 {
+	w, _ := ParsePositiveWeight(o.GetPositiveWeight())
+	if w > 0 {
+		return w
+	}
+	if positives <= 0 || 2*positives >= instances {
+		return 1 // balanced never takes weight from the positives
+	}
+	return min((instances-positives)/positives, balancedCap)
+}
+
+// InternalWeight is the weight of an edge between two internal nodes.
+func InternalWeight(o *taxonv1.Options) float64 {
+	if b := o.GetInternalWeight(); b > 0 {
+		return b
+	}
+	return 1
+}
+
+// Uncertified says whether a job's objective has no certificate: a graph whose
+// components may shift freely, as no anchor holds them.
+func Uncertified(spec *taxonv1.JobSpec) bool {
+	return spec.GetStructure().GetGraph() && spec.GetOptions().GetAnchor() == 0
+}
+
+// Pull is S_n + lambda0 of terminal n: the sum of its edges' weights (each 1) and the
+// anchor. The zero vector is the one neighbour of a terminal without edges.
+func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
+	if !tree.IsGraph() || len(tree.Adjacent.Of(int32(n))) == 0 {
+		return 1
+	}
+	return float64(len(tree.Adjacent.Of(int32(n)))) + anchor
+}
+
+// Learnable says why a training on the data would tell no two instances apart, or nil: they
+// have no feature, or every instance bears every class. One class is fine where instances
+// without it are its negatives. Data without any label are left to Tree, which refuses them.
+func Learnable(d *taxonv1.Data, text bool) error {
+	switch {
+	case d.GetFeatures() == 0 && text:
+		return errors.New("no word stands in two instances or more and not in all: there is nothing to learn from; give more text")
+	case d.GetFeatures() == 0:
+		return errors.New("no instance has a feature: there is nothing to learn from; lines are LABEL[,LABEL...] INDEX:VALUE ... (for LABEL<TAB>text add --text)")
+	}
+	classes, one := 0, ""
+	for l, n := range d.GetLabelInstances() {
+		if n == 0 {
+			continue
+		}
+		if uint64(n) < d.GetInstances() {
+			return nil
+		}
+		classes, one = classes+1, d.GetLabels()[l]
+	}
+	switch classes {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("every instance has the one label %s: there is nothing to tell apart; add instances of other classes, or some without a label", strconv.Quote(one))
+	}
+	return fmt.Errorf("every instance has all %d labels: there is nothing to tell apart; add instances that lack some of them", classes)
+}
