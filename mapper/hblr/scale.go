@@ -83,6 +83,23 @@ func (r Rows) FullScales() ([]float64, bool) {
 	return scale, true
 }
 
+// Frequencies count, by column, the rows that have it, by their weights.
+func (r Rows) Frequencies() []float64 {
+	out := make([]float64, r.Columns())
+	for i := range r.X.Rows {
+		index, value := r.X.Row(i)
+		for n, f := range index {
+			if value[n] != 0 {
+				out[f] += r.weight(i)
+			}
+		}
+	}
+	if r.Bias > 0 {
+		out[r.X.Cols] = r.Total()
+	}
+	return out
+}
+
 // singular is the share of a feature's squares that must be left when the features before it
 // have explained theirs.
 const singular = 1e-12

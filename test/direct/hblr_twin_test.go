@@ -135,9 +135,9 @@ func (w *hblrTwin) prior(j *jobs.Job, scale []float64, how string) {
 			weight := 1.0
 			if how == "df" {
 				weight = 0
-				for _, row := range w.x {
+				for r, row := range w.x {
 					if row[i] != 0 {
-						weight++
+						weight += w.weight[r]
 					}
 				}
 			}

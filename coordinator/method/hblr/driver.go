@@ -31,8 +31,8 @@ var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", 
 
 const (
 	// leafShare of the last change is the accuracy of the leaves' solves, within bounds.
-	leafShare           = 1e-3
-	loosest, tightest   = 1e-3, 1e-14
+	leafShare           = 1e-2
+	loosest, tightest   = 5e-2, 1e-14
 	settled             = 2 // sweeps in a row that must be within the tolerance
 	restChange, restFor = 1e-13, 20
 )

@@ -9,7 +9,6 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/hblr"
-	"taxon/internal/dataset"
 	"taxon/internal/taxonomy"
 	"taxon/mapper/hblr"
 	"taxon/worker/program"
@@ -71,7 +70,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 			j.positive[n] = p.Set.PosRows[p.Set.PosBegin[l]:p.Set.PosBegin[l+1]]
 		}
 	}
-	if err := j.setPrior(p.Tree, settings, p.Set); err != nil {
+	if err := j.setPrior(p.Tree, settings); err != nil {
 		return nil, err
 	}
 	for b := range len(plan.Begin) - 1 {
@@ -90,8 +89,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 }
 
 // setPrior finds the features that occur, and the priors of the precisions.
-func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings, set *dataset.Set) error {
-	if err := j.setScale(settings, set); err != nil {
+func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings) error {
+	if err := j.setScale(settings); err != nil {
 		return err
 	}
 	weights, total := make([]float64, len(j.positive)), j.rows.Total()
@@ -108,7 +107,7 @@ func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings, set *datas
 }
 
 // setScale finds the scales of the priors' rates, by feature and for all.
-func (j *job) setScale(s params.Settings, set *dataset.Set) error {
+func (j *job) setScale(s params.Settings) error {
 	j.scale = j.rows.DiagonalScales()
 	if s.Inverse == params.Full {
 		var ok bool
@@ -118,13 +117,7 @@ func (j *job) setScale(s params.Settings, set *dataset.Set) error {
 	}
 	var weight []float64
 	if s.Scale == params.ScaleDF {
-		weight = make([]float64, j.columns)
-		for f := range weight {
-			weight[f] = float64(j.rows.X.Rows)
-			if f < len(set.FeatureRows) {
-				weight[f] = float64(set.FeatureRows[f])
-			}
-		}
+		weight = j.rows.Frequencies()
 	}
 	if j.occur, j.mean = hblr.Occurring(j.scale, weight); j.occur == 0 {
 		return fmt.Errorf("no instance has a feature: there is nothing to train")
