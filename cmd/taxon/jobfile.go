@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
 )
@@ -17,7 +19,8 @@ import (
 func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 	typed := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
-	key := ""
+	key, given, errs := "", map[string]int64{}, []error(nil)
+	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
 	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
 		at := int64(number) + 1
 		line = strings.TrimRight(line, " \t\r")
@@ -42,22 +45,36 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 			if values, err = yamlValues(strings.TrimSpace(rest)); err != "" {
 				return fs.Inputf(path, at, "%s", err)
 			}
+			if first, twice := given[key]; twice {
+				wrong(at, "%s stands in line %d already: leave one out", key, first)
+			}
+			given[key] = at
 		}
 		f := cmd.Flags().Lookup(key)
 		switch {
-		case f == nil || key == "job":
+		case (f == nil || key == "job") && given[key] != at: // it has been told of
+			continue
+		case key == "job":
+			wrong(at, "a job file can't name another: leave out job")
+			continue
+		case f == nil:
+			meant := fmt.Sprintf("they are those of `taxon help %s`", cmd.Name())
 			if s := human.Nearest(key, flagNames(cmd)); s != "" {
-				return fs.Inputf(path, at, "unknown flag %q: did you mean %s?", key, s)
+				meant = "did you mean " + s + "?"
 			}
-			return fs.Inputf(path, at, "unknown flag %q: they are those of `taxon help %s`", key, cmd.Name())
+			wrong(at, "unknown flag %q: %s", key, meant)
+			continue
 		case typed[key]:
 			continue
 		}
 		for _, v := range values {
 			if err := cmd.Flags().Set(key, v); err != nil {
-				return fs.Inputf(path, at, "%w", flagError(cmd, err))
+				wrong(at, "%w", flagError(cmd, err))
 			}
 		}
+	}
+	if errs != nil {
+		return exit.Join(errs...)
 	}
 	return canonicalPaths(cmd)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/exit"
 	"taxon/internal/human"
 )
 
@@ -33,7 +35,8 @@ func TestJobFile(t *testing.T) {
 		"data: it''s":   "it''s|1|false",
 		"data: 'it''s'": "it's|1|false",
 		"datas: x":      "did you mean data?",
-		"job: x":        "unknown flag",
+		"job: x":        "can't name another",
+		"C: 1\nC: 2":    "job.yaml:2: C stands in line 1 already",
 		"C: -1":         "must be above 0",
 		"C: {a: b}":     "quote it",
 		"data: [a":      "end with ]",
@@ -54,6 +57,12 @@ func TestJobFile(t *testing.T) {
 		if got != want && (err == nil || !strings.Contains(got, want)) {
 			t.Errorf("%q: %q, want %q", file, got, want)
 		}
+	}
+	cmd, _, _, _ := jobFlags()
+	err := parseJobFile(cmd, "job.yaml", []byte("datas: x\nC: -1\nfoo:\n- a\ntext: maybe\n"))
+	var all *exit.Error
+	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: --C -1") {
+		t.Errorf("all that is wrong: %v", err)
 	}
 	cmd, data, c, _ := jobFlags()
 	if err := cmd.ParseFlags([]string{"--C", "7", "--data", "mine"}); err != nil {

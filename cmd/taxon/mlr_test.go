@@ -94,7 +94,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method mlr",
 		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x":   "--schedule means nothing to --method mlr",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || strings.Count(stderr, want) != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || strings.Count(stderr, want) != 1 {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "x*")); err != nil || left != nil {

@@ -159,7 +159,7 @@ func TestTopDownRefused(t *testing.T) {
 		train + "--hierarchy $d/dag.txt":                    "--dag first-parent",
 		train + "--graph $d/tree.txt":                       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}

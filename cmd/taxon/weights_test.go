@@ -76,11 +76,12 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"train --data $d/train.svm --instance-weights $d/bad.txt --out $d/x":   "bad.txt:3: weight -1 is below 0",
-		"train --data $d/train.svm --instance-weights $d/short.txt --out $d/x": "short.txt:2: the weights end here",
-		"ingest --data $d/train.svm --instance-weights $d/none.txt --out $d/x": "none.txt",
-		"train --data $d/train.svm --instance-weights - --out $d/x":            "--instance-weights -: give a file",
-		"train --data $d/set --instance-weights $d/w.txt --out $d/x":           "is ingested already: give them to `taxon ingest`",
+		"train --data $d/train.svm --instance-weights $d/bad.txt --out $d/x":    "bad.txt:3: weight -1 is below 0",
+		"train --data $d/train.svm --instance-weights $d/short.txt --out $d/x":  "short.txt:2: the weights end here",
+		"ingest --data $d/train.svm --instance-weights $d/none.txt --out $d/x":  "none.txt",
+		"train --data $d/train.svm --instance-weights - --out $d/x":             "--instance-weights -: give a file",
+		"train --data $d/set --instance-weights $d/w.txt --out $d/x":            "is ingested already: give them to `taxon ingest`",
+		"train --data $d/bad.txt --data $d/set --instance-weights w --out $d/x": "/set is ingested already",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)

@@ -65,7 +65,7 @@ func (w *weighing) next() (float64, error) {
 	switch {
 	case math.IsInf(x, 0) || math.IsNaN(x):
 		return 0, w.lines.Errorf("weight %s is not finite: want a number of 0 or more", text)
-	case err != nil:
+	case err != nil || strings.ContainsAny(text, "_xX"): // numbers are decimal, as in the data
 		return 0, w.lines.Errorf("%s is not a number: want one weight a line, 0 or more", strconv.Quote(text))
 	case x < 0:
 		return 0, w.lines.Errorf("weight %s is below 0: want a number of 0 or more", text)

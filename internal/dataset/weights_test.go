@@ -91,6 +91,8 @@ func TestWeightsRefused(t *testing.T) {
 		"+Inf\n2\n3\n":  "w.txt:1: weight +Inf is not finite",
 		"1e999\n2\n3\n": "w.txt:1: weight 1e999 is not finite",
 		"1\nmuch\n3\n":  `w.txt:2: "much" is not a number`,
+		"1\n0x1p3\n3\n": `w.txt:2: "0x1p3" is not a number`,
+		"1\n1_0\n3\n":   `w.txt:2: "1_0" is not a number`,
 		"1\n\n3\n":      `w.txt:2: "" is not a number`,
 		"1 2\n3\n4\n":   `w.txt:1: "1 2" is not a number`,
 		"1e-20\n3\n4\n": "w.txt:1: weight 1e-20: want 0, or a number from 1e-15 to 1e+15",

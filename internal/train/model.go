@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -48,7 +49,7 @@ func optionsDiffer(a, b model.Options, caps bool) string {
 	var diffs []string
 	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG}} {
 		if o[1] != o[2] {
-			diffs = append(diffs, fmt.Sprintf("%s %s, not %s", o[0], o[1], o[2]))
+			diffs = append(diffs, fmt.Sprintf("%s %s, not %s", o[0], cmp.Or(o[1], "none"), cmp.Or(o[2], "none")))
 		}
 	}
 	return strings.Join(append(diffs, registry.Differ(b.Method, stored(a), stored(b), caps)...), ", ")

@@ -94,7 +94,7 @@ func (o *Options) Validate(verb string) error {
 			check(said && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
 		}
 	}
-	ingested, stdin := Ingested(o.Data), 0
+	set, stdin := ingested(o.Data), 0
 	for _, path := range append([]string{o.Hierarchy, o.Graph, o.Test}, o.Data...) {
 		if path == fs.Stdin {
 			stdin++
@@ -102,11 +102,11 @@ func (o *Options) Validate(verb string) error {
 	}
 	check(stdin > 1, "standard input can be read but once: name files for all but one of --data, --hierarchy, --graph and --test")
 	check(slices.Contains(o.Data, ""), "--data \"\": name a file, or - for standard input")
-	check(len(o.Data) > 1 && ingested, "a folder made by ingest can't be joined with other --data")
-	check(ingested && o.Text, "--text: %s is ingested already: leave it out", first(o.Data))
-	check(ingested && o.ZeroBased, "--zero-based: %s is ingested already: leave it out", first(o.Data))
+	check(len(o.Data) > 1 && set != "", "a folder made by ingest can't be joined with other --data")
+	check(set != "" && o.Text, "--text: %s is ingested already: leave it out", set)
+	check(set != "" && o.ZeroBased, "--zero-based: %s is ingested already: leave it out", set)
 	check(o.Weights == fs.Stdin, "--instance-weights -: give a file")
-	check(o.Weights != "" && ingested, "--instance-weights: %s is ingested already: give them to `taxon ingest`", first(o.Data))
+	check(set != "" && o.Weights != "", "--instance-weights: %s is ingested already: give them to `taxon ingest`", set)
 	check(o.Text && o.ZeroBased, "--text has no indices: leave out --zero-based")
 	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")
 	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
@@ -116,9 +116,6 @@ func (o *Options) Validate(verb string) error {
 	check(o.Out == fs.Stdin, "--out %q: a model is a folder, give its path", o.Out)
 	return exit.Join(errs...)
 }
-
-// first of a list; "": it is empty.
-func first(list []string) string { return slices.Concat(list, []string{""})[0] }
 
 // slots is the number of tasks at a time.
 func (o *Options) slots() int { return model.Threads(o.Threads) }
@@ -132,13 +129,16 @@ func oneVersusRest(method string) bool { return method == "bsvm" || method == "b
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
 
 // Ingested says whether a folder of shards is among the data.
-func Ingested(data []string) bool {
+func Ingested(data []string) bool { return ingested(data) != "" }
+
+// ingested is the first folder of shards among the data; "": there is none.
+func ingested(data []string) string {
 	for _, d := range data {
 		if d != fs.Stdin && dataset.LooksIngested(d) {
-			return true
+			return d
 		}
 	}
-	return false
+	return ""
 }
 
 // Elsewhere runs a training's tasks in other processes than this one. Its methods are called

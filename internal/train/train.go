@@ -236,6 +236,13 @@ func (t *Training) specify() error {
 	if err != nil {
 		return fs.Inputf(t.o.Data[0], 0, "%w", err)
 	}
+	m, err := registry.Lookup(t.o.Job.Method)
+	if err == nil {
+		err = method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: tree}))
+	}
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
 	for _, p := range registry.Of(t.o.Job.Method) {
 		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !t.o.flat() && !tree.IsGraph() {
 			return exit.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)

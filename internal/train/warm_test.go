@@ -144,3 +144,11 @@ func TestOfLeavesOutDefaults(t *testing.T) {
 		t.Errorf("an internal weight of 2 is told as %s", w)
 	}
 }
+
+// What an option is not is told by a word, also where it has no value.
+func TestOptionsDifferNamesNone(t *testing.T) {
+	a, b := model.Options{Method: "td"}, model.Options{Method: "td", DAG: "graph"}
+	if diff := optionsDiffer(a, b, true); diff != "dag none, not graph" {
+		t.Errorf("%q", diff)
+	}
+}
