@@ -171,10 +171,11 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		return err
 	}
 	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
-	if d.Report.StoppedBy != "gap" {
-		a.ui.Warn("%s", aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
-			return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
-		}))
+	why := aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
+		return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
+	})
+	if why != "" {
+		a.ui.Warn("%s", why)
 	}
 	if o.train.Test != "" {
 		if d.Test, err = evaluate.Run(ctx, testOptions(a, &o.train), a.ui); err != nil {

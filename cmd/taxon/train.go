@@ -139,8 +139,8 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if report.StoppedBy != "gap" && !(report.Gap == nil && report.StoppedBy == "stationary") {
-		a.ui.Warn("%s", aboveGap(report, o.Job.Gap, o.moreOf))
+	if why := aboveGap(report, o.Job.Gap, o.moreOf); why != "" {
+		a.ui.Warn("%s", why)
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {
 		return err
@@ -175,8 +175,11 @@ func capsThen(c model.PastCaps) string {
 const midst = "the time was up in the midst of a later one"
 
 // aboveGap says why a training ended above the gap asked for, and what to do: more says how
-// to raise a flag and go on.
+// to raise a flag and go on. "": it ended as it should.
 func aboveGap(r *model.Report, gap float64, more func(flag string) string) string {
+	if r.StoppedBy == "gap" || r.Gap == nil && r.StoppedBy == "stationary" {
+		return ""
+	}
 	what := ""
 	switch r.StoppedBy {
 	case "max_sweeps":
@@ -184,7 +187,10 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	case "max_time":
 		what = more("--max-time")
 	case "stationary":
-		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C, unit-length instances, or --schedule parity may reach a lower one"
+		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C or unit-length instances may reach a lower one"
+		if string(r.Own["schedule"]) == `"twoblock"` && r.Own["anchor"] == nil && r.Nodes > r.Terminals { // a tree
+			what += ", or --schedule parity"
+		}
 	}
 	if r.Gap == nil {
 		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
@@ -289,8 +295,10 @@ func printReport(a *app, out string, r *model.Report) {
 		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
 	case stationary:
 		row("objective", "%.9g (%s)", r.Objective, told(reached))
-	default:
+	case r.Own["anchor"] != nil:
 		row("objective", "%.9g (without an anchor there is no gap)", r.Objective)
+	default:
+		row("objective", "%.9g (method %s certifies no gap)", r.Objective, r.Method)
 	}
 	if n, ok := r.Own["colours"]; ok {
 		row("colours", "%s", n)
