@@ -42,7 +42,7 @@ type executor struct {
 	waiting  []*waiter
 	arrived  time.Time // of the last one
 	busy     bool      // the collecting goroutine runs
-	foretold map[taskID]*foretold
+	predicted map[taskID]*predicted
 	refused  error
 	worked   bool // a job has ended well
 }
@@ -60,14 +60,14 @@ type waiter struct {
 	err    error
 }
 
-// foretold is a task that ran before the coordinator asked for it.
-type foretold struct {
+// predicted is a task that ran before the coordinator asked for it.
+type predicted struct {
 	lease  *taxonv1.Lease
 	result *taxonv1.ReportRequest
 }
 
 func newExecutor(b *Backend, ahead func(job string) (machine.Lookahead, error)) *executor {
-	return &executor{backend: b, ahead: ahead, foretold: map[taskID]*foretold{}}
+	return &executor{backend: b, ahead: ahead, predicted: map[taskID]*predicted{}}
 }
 
 // Run implements worker.Executor.
@@ -101,16 +101,16 @@ func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
 	return r.GetSums(), stats, resultError(r)
 }
 
-// take gives the result of a task that was foretold just as it is asked for now.
+// take gives the result of a task that was predicted just as it is asked for now.
 func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	id := taskID{l.GetStep(), l.GetTask()}
-	f := e.foretold[id]
+	f := e.predicted[id]
 	if f == nil || f.lease.GetJob() != l.GetJob() {
 		return nil
 	}
-	delete(e.foretold, id)
+	delete(e.predicted, id)
 	same := proto.Clone(l).(*taxonv1.Lease)
 	same.Epoch = f.lease.GetEpoch()
 	if !proto.Equal(same, f.lease) {

@@ -188,8 +188,8 @@ func hostName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// plainly words what a process's calls to the coordinator fail on, before warn logs it.
-func plainly(warn func(error), coordinator string) func(error) {
+// explained words what a process's calls to the coordinator fail on, before warn logs it.
+func explained(warn func(error), coordinator string) func(error) {
 	return func(err error) {
 		if plain := cluster.Explain(coordinator, err); plain != err {
 			err = fmt.Errorf("%w: it is called again and again", plain)

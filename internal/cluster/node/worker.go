@@ -85,7 +85,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
 		Name: o.Name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
-		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
+		Executor: p.figure.Executor(trainer, slots), Failed: explained(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
 	}
 	life, err := cluster.TakeLife(o.Dir, o.Name)
 	if err != nil {
