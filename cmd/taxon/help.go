@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -53,10 +54,7 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 		writeRootHelp(w, s, cmd)
 		return
 	}
-	about := cmd.Long
-	if about == "" {
-		about = cmd.Short
-	}
+	about := cmp.Or(cmd.Long, cmd.Short)
 	if !strings.Contains(about, "\n") {
 		about = console.Fold(about, console.Width, 0)
 	}
@@ -94,12 +92,7 @@ func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
 }
 
 func anyVerb(cmds []*cobra.Command, in func(*cobra.Command) bool) bool {
-	for _, c := range cmds {
-		if shown(c) && in(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cmds, func(c *cobra.Command) bool { return shown(c) && in(c) })
 }
 
 // shown reports whether the help lists c; cobra hides the help command itself.

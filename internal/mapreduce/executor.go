@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,13 +39,13 @@ type executor struct {
 	ahead   func(job string) (machine.Lookahead, error)
 	running sync.WaitGroup // the collecting goroutine, while tasks wait
 
-	mu       sync.Mutex
-	waiting  []*waiter
-	arrived  time.Time // of the last one
-	busy     bool      // the collecting goroutine runs
+	mu        sync.Mutex
+	waiting   []*waiter
+	arrived   time.Time // of the last one
+	busy      bool      // the collecting goroutine runs
 	predicted map[taskID]*predicted
-	refused  error
-	worked   bool // a job has ended well
+	refused   error
+	worked    bool // a job has ended well
 }
 
 // taskID names a task of a job.
@@ -166,13 +167,7 @@ func (e *executor) allHere(a machine.Lookahead) bool {
 
 // dropGone forgets tasks that nobody waits for any more; the caller holds mu.
 func (e *executor) dropGone() {
-	kept := e.waiting[:0]
-	for _, w := range e.waiting {
-		if w.ctx.Err() == nil {
-			kept = append(kept, w)
-		}
-	}
-	e.waiting = kept
+	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil })
 }
 
 // takeBatch takes the tasks of one step that wait.

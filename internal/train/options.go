@@ -133,12 +133,7 @@ func (o *Options) flat() bool { return Flat(o.Job.Method) }
 
 // Ingested says whether a folder of shards is among the data.
 func Ingested(data []string) bool {
-	for _, d := range data {
-		if d != fs.Stdin && dataset.LooksIngested(d) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(data, func(d string) bool { return d != fs.Stdin && dataset.LooksIngested(d) })
 }
 
 // Elsewhere runs a training's tasks in other processes than this one. Its methods are called

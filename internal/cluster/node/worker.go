@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ type Worker struct {
 
 // Run runs the worker until ctx ends.
 func (o *Worker) Run(ctx context.Context) (err error) {
-	if o.Name == "" {
-		o.Name = hostName()
-	}
+	o.Name = cmp.Or(o.Name, hostName())
 	if len(o.Name) > maxWorkerName {
 		return exit.Usagef("worker: --name has %d bytes: give at most %d", len(o.Name), maxWorkerName)
 	}
