@@ -135,7 +135,7 @@ func (e *executor) work() {
 func (e *executor) collect() []*waiter {
 	for {
 		e.mu.Lock()
-		e.dropGone()
+		e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil }) // nobody waits for these any more
 		if len(e.waiting) == 0 {
 			e.busy = false
 			e.mu.Unlock()
@@ -163,11 +163,6 @@ func (e *executor) allHere(a machine.Lookahead) bool {
 		}
 	}
 	return n == a.Running
-}
-
-// dropGone forgets tasks that nobody waits for any more; the caller holds mu.
-func (e *executor) dropGone() {
-	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil })
 }
 
 // takeBatch takes the tasks of one step that wait.
