@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits bound a single request. The zero value means the defaults.
 type Limits struct {
@@ -19,12 +22,8 @@ const (
 
 // WithDefaults fills in what is zero.
 func (l Limits) WithDefaults() Limits {
-	if l.ValueBytes == 0 {
-		l.ValueBytes = defaultValueBytes
-	}
-	if l.BatchBytes == 0 {
-		l.BatchBytes = max(defaultBatchBytes, l.ValueBytes)
-	}
+	l.ValueBytes = cmp.Or(l.ValueBytes, defaultValueBytes)
+	l.BatchBytes = cmp.Or(l.BatchBytes, max(defaultBatchBytes, l.ValueBytes))
 	if l.BatchValues <= 0 {
 		l.BatchValues = defaultBatchValues
 	}

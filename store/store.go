@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Store is one shard, or several behind one client. All methods may be called
@@ -91,12 +92,7 @@ func (d DropSpec) Drops(step uint32) bool {
 	if step >= d.Before {
 		return false
 	}
-	for _, k := range d.Keep {
-		if k == step {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(d.Keep, step)
 }
 
 // Counts tells whether an attempt is the one that a Commit names for its task.

@@ -23,7 +23,7 @@ var longFiles = map[string]int{}
 
 // cmdLines bounds the lines of cmd/taxon without its tests: verbs parse, call and print. The
 // number only ever falls.
-const cmdLines = 5700
+const cmdLines = 5200
 
 func TestVerbsAreThin(t *testing.T) {
 	n := 0

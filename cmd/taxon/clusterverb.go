@@ -53,15 +53,11 @@ func clusterDocumentOf(s *supervise.State) clusterDocument {
 // printCluster shows what runs.
 func (a *app) printCluster(s *supervise.State) error {
 	d := clusterDocumentOf(s)
-	if a.json {
-		return a.printJSON(d)
-	}
 	rows := [][]string{{"ROLE", "ID", "PID", "ADDRESS", "RESTARTS"}}
 	for _, p := range d.Processes {
 		rows = append(rows, []string{p.Role, p.ID, fmt.Sprint(p.PID), cmp.Or(p.Addr, "-"), fmt.Sprint(p.Restarts)})
 	}
-	a.table(rows)
-	return nil
+	return a.printTable(d, rows, "no processes")
 }
 
 func clusterDirFlag(cmd *cobra.Command, dir *string) {

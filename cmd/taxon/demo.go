@@ -49,11 +49,7 @@ func newDemoCmd(a *app, train func(context.Context, demo.Training) (*model.Repor
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(r)
-			}
-			r.Print(a.stdout, a.style)
-			return nil
+			return a.print(r, func() { r.Print(a.stdout, a.style) })
 		},
 	}
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {

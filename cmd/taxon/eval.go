@@ -39,11 +39,7 @@ func newEvalCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(r)
-			}
-			printEval(a, o, cmp.Or(o.Model, o.Predictions), r)
-			return nil
+			return a.print(r, func() { printEval(a, o, cmp.Or(o.Model, o.Predictions), r) })
 		},
 	}
 	flagGroup(cmd, "What is measured", func(f *pflag.FlagSet) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -53,10 +54,7 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 		writeRootHelp(w, s, cmd)
 		return
 	}
-	about := cmd.Long
-	if about == "" {
-		about = cmd.Short
-	}
+	about := cmp.Or(cmd.Long, cmd.Short)
 	if !strings.Contains(about, "\n") {
 		about = console.Fold(about, console.Width, 0)
 	}
@@ -82,7 +80,7 @@ func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
 	fmt.Fprintf(w, "%s\n\n%s\n  taxon VERB [flags]\n", console.Fold("taxon: "+root.Short, console.Width, 0), s.Bold("Usage"))
 	for _, g := range root.Groups() {
 		in := func(c *cobra.Command) bool { return c.GroupID == g.ID }
-		if !anyVerb(root.Commands(), in) {
+		if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return shown(c) && in(c) }) {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s\n", s.Bold(g.Title))
@@ -91,15 +89,6 @@ func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
 	fmt.Fprintf(w, "\n%s\n", s.Bold(otherFlags))
 	writeFlags(w, root, otherFlags)
 	fmt.Fprintf(w, "\n`taxon help VERB` tells more.\n")
-}
-
-func anyVerb(cmds []*cobra.Command, in func(*cobra.Command) bool) bool {
-	for _, c := range cmds {
-		if shown(c) && in(c) {
-			return true
-		}
-	}
-	return false
 }
 
 // shown reports whether the help lists c; cobra hides the help command itself.

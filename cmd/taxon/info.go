@@ -88,11 +88,7 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(i)
-	}
-	printInfo(a, i)
-	return nil
+	return a.print(i, func() { printInfo(a, i) })
 }
 
 // look tells of data that need not exist, or of what lies at the path.

@@ -110,11 +110,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	for _, w := range rep.Warnings {
 		a.ui.Warn("%s", w)
 	}
-	if a.json {
-		return a.printJSON(r)
-	}
-	printIngest(a, r)
-	return nil
+	return a.print(r, func() { printIngest(a, r) })
 }
 
 func printIngest(a *app, r ingestReport) {

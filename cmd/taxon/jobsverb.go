@@ -81,15 +81,7 @@ func newJobsCmd(a *app) *cobra.Command {
 			lines = append(lines, l)
 			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.KeptText(j.GetKept()), l.Name})
 		}
-		if a.json {
-			return a.printJSON(lines)
-		}
-		if len(lines) == 0 {
-			a.ui.Note("no jobs")
-			return nil
-		}
-		a.table(rows)
-		return nil
+		return a.printTable(lines, rows, "no jobs")
 	})
 }
 
@@ -115,15 +107,7 @@ func newWorkersCmd(a *app) *cobra.Command {
 			lines = append(lines, l)
 			rows = append(rows, []string{l.Worker, l.Name, l.State, fmt.Sprint(l.Slots), fmt.Sprint(l.Running), fmt.Sprint(l.TasksDone)})
 		}
-		if a.json {
-			return a.printJSON(lines)
-		}
-		if len(lines) == 0 {
-			a.ui.Note("no workers")
-			return nil
-		}
-		a.table(rows)
-		return nil
+		return a.printTable(lines, rows, "no workers")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&all, "all", false, "also the last workers that left or were lost")
@@ -144,11 +128,7 @@ func newCancelCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(jobs.StatusOf(st))
-		}
-		a.ui.Note("%s: %s", st.GetJob(), what)
-		return nil
+		return a.printNote(jobs.StatusOf(st), "%s: %s", st.GetJob(), what)
 	})
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
@@ -184,11 +164,7 @@ func newResumeCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(jobs.StatusOf(st))
-		}
-		a.ui.Note("%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
-		return nil
+		return a.printNote(jobs.StatusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		floatFlag(f, &gap, "gap", 0, "stop at this certified relative gap from now on (default: as before)", above0to1)
@@ -210,11 +186,7 @@ func newDrainCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(jobs.WorkerOf(w))
-		}
-		a.ui.Note("%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), human.Counted(int64(w.GetRunning()), "task", "tasks"))
-		return nil
+		return a.printNote(jobs.WorkerOf(w), "%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), human.Counted(int64(w.GetRunning()), "task", "tasks"))
 	})
 }
 

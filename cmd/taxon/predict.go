@@ -32,11 +32,7 @@ func newPredictCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(r)
-			}
-			a.ui.Note("%s labelled in %s", human.Counted(r.Instances, "instance", "instances"), human.Seconds(r.Seconds))
-			return nil
+			return a.printNote(r, "%s labelled in %s", human.Counted(r.Instances, "instance", "instances"), human.Seconds(r.Seconds))
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {

@@ -65,6 +65,31 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// print prints a verb's result: a document with --json, else what text prints.
+func (a *app) print(document any, text func()) error {
+	if a.json {
+		return a.printJSON(document)
+	}
+	text()
+	return nil
+}
+
+// printNote is print for a result that is a line to tell.
+func (a *app) printNote(document any, format string, args ...any) error {
+	return a.print(document, func() { a.ui.Note(format, args...) })
+}
+
+// printTable is print for rows in columns below their head; none is told where there are no rows.
+func (a *app) printTable(document any, rows [][]string, none string) error {
+	return a.print(document, func() {
+		if len(rows) == 1 {
+			a.ui.Note("%s", none)
+			return
+		}
+		a.table(rows)
+	})
+}
+
 // Groups of verbs, as `taxon help` shows them.
 const (
 	groupStart   = "start"

@@ -54,11 +54,7 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(jobs.StatusOf(st))
-		}
-		printStatus(a, st)
-		return nil
+		return a.print(jobs.StatusOf(st), func() { printStatus(a, st) })
 	}
 	last := ""
 	st, err := c.Watch(ctx, job, func(st *taxonv1.JobStatus) error {

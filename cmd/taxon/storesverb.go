@@ -70,15 +70,7 @@ func newStoresCmd(a *app) *cobra.Command {
 			lines = append(lines, storeLineOf(s))
 			rows = append(rows, lines[len(lines)-1].row())
 		}
-		if a.json {
-			return a.printJSON(lines)
-		}
-		if len(lines) == 0 {
-			a.ui.Note("no stores")
-			return nil
-		}
-		a.table(rows)
-		return nil
+		return a.printTable(lines, rows, "no stores")
 	})
 	cmd.AddCommand(newStoresForget(a))
 	return cmd
@@ -98,11 +90,7 @@ func newStoresForget(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(storeLineOf(s))
-		}
-		a.ui.Note("%s: forgotten", s.GetId())
-		return nil
+		return a.printNote(storeLineOf(s), "%s: forgotten", s.GetId())
 	})
 	cmd.GroupID = "" // of a verb's verb
 	yesFlag(cmd, &yes)

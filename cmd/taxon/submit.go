@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -185,10 +186,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	if a.json {
 		err = a.printJSON(d)
 	} else {
-		title := o.train.Out
-		if title == "" {
-			title = job
-		}
+		title := cmp.Or(o.train.Out, job)
 		printReport(a, title, d.Report)
 		if d.Test != nil {
 			printEval(a, testOptions(a, &o.train), o.train.Out, d.Test)

@@ -91,11 +91,7 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(r)
-	}
-	printTuned(a, t.Out, r)
-	return nil
+	return a.print(r, func() { printTuned(a, t.Out, r) })
 }
 
 // floatsValue is a list of numbers, separated by commas.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,11 +78,7 @@ func onYarn(a *app, show bool, act func(ctx context.Context) (*yarn.Deployment, 
 		if err != nil || !show {
 			return yarnError(verbPath(cmd), err)
 		}
-		if a.json {
-			return a.printJSON(r)
-		}
-		a.printReport(r)
-		return nil
+		return a.print(r, func() { a.printReport(r) })
 	}
 }
 
@@ -205,10 +202,7 @@ func (a *app) printReport(r *yarn.Report) {
 	if r.Answers {
 		answers = "knows " + human.Counted(int64(r.Workers), "worker", "workers") + " and " + human.Counted(int64(r.Stores), "store", "stores")
 	}
-	where := r.Address
-	if where == "" {
-		where = "nowhere yet"
-	}
+	where := cmp.Or(r.Address, "nowhere yet")
 	fmt.Fprintf(a.stdout, "%s  %s  %s  queue %s\n", r.Name, strings.ToLower(r.State), r.Application, r.Queue)
 	fmt.Fprintf(a.stdout, "coordinator at %s (epoch %d) %s\n--coordinator %s\n", where, r.Epoch, answers, r.Coordinator)
 	if r.Diagnostics != "" {

@@ -147,7 +147,7 @@ func (j *job) driverUnder(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, 
 	limit := spec.GetOptions().GetMaxSeconds()
 	timeUp = j.TimeUp && limit > 0 && j.Spent.Seconds() >= limit
 	d.TimeUp(timeUp)
-	d.Reopen(spec.GetOptions().GetGap() != j.spec.GetOptions().GetGap())
+	d.Resume(spec.GetOptions().GetGap() != j.spec.GetOptions().GetGap())
 	return d, timeUp, nil
 }
 
@@ -160,7 +160,7 @@ func (j *job) applyResume(r *Record) error {
 			return err
 		}
 	}
-	j.driver.Reopen(false)
+	j.driver.Resume(false)
 	j.State, j.Error, j.Ended, j.Failed, j.Futile = taxonv1.JobState_JOB_STATE_QUEUED, "", 0, nil, 0
 	if changed != "" {
 		changed = ", " + changed

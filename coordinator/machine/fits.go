@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"taxon/internal/human"
 )
@@ -91,12 +92,7 @@ func (m *Machine) unfit(l *lease, e Report) {
 
 // anyFit says whether some worker may do a job's tasks.
 func (m *Machine) anyFit(j *job) bool {
-	for _, w := range m.workers {
-		if !w.draining && m.suits(j, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.workers, func(w *workerState) bool { return !w.draining && m.suits(j, w) })
 }
 
 // suits says whether a worker may get tasks of a job.

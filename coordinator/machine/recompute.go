@@ -277,7 +277,7 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 		return err
 	}
 	j.driver.TimeUp(j.TimeUp)
-	j.driver.Reopen(false)
+	j.driver.Resume(false)
 	j.Values, j.Past, j.CriteriaBefore = back.Values, back.Past, j.rolledCriteria(back)
 	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
 		j.StepNo = back.StepNo

@@ -140,9 +140,7 @@ func (m *Machine) apply(r *Record) error {
 	switch r.Kind {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
-		if j.Started == 0 {
-			j.Started = r.At
-		}
+		j.Started = cmp.Or(j.Started, r.At)
 		j.used, j.Digest = m.leastUsed(j), nil
 		j.note(r.At, levelInfo, "started")
 		m.startSteps(j, r.At)

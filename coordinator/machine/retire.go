@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -84,10 +85,5 @@ func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
 // forget removes a job for good.
 func (m *Machine) forget(id string) {
 	delete(m.byID, id)
-	for i, j := range m.jobs {
-		if j.ID == id {
-			m.jobs = append(m.jobs[:i:i], m.jobs[i+1:]...)
-			return
-		}
-	}
+	m.jobs = slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ID == id }) // who lists them may forget some
 }

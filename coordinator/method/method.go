@@ -166,9 +166,9 @@ type Driver interface {
 	// can, with a certificate of what it has. It returns what becomes of the tasks of the step
 	// under way that nobody has yet.
 	TimeUp(up bool) Late
-	// Reopen has a job go on that its stopping criteria had ended, if those of the driver's
+	// Resume has a job go on that its stopping criteria had ended, if those of the driver's
 	// options, which may be others by now, let it. retarget: the tolerance is another one.
-	Reopen(retarget bool)
+	Resume(retarget bool)
 	// WarmStart tells, before the first step, which families begin at values that are given.
 	WarmStart(families []string)
 	// Progress tells where the iteration stands.

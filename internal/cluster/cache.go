@@ -77,11 +77,13 @@ func (c *Cache) use(dir string) (*dataset.Set, error) {
 
 // fetch brings a set from the store or HDFS; the caller holds its lock.
 func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
-	list, files := c.list, c.files
-	if fs.IsRemote(d.GetPath()) {
-		list, files = remoteList, remoteFiles
+	var l *dataset.Listing
+	remote := fs.IsRemote(d.GetPath())
+	if remote {
+		l, err = remoteList(ctx, d)
+	} else {
+		l, err = listing(ctx, c.Store, d)
 	}
-	l, err := list(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -104,19 +106,15 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 			_ = os.RemoveAll(part)
 		}
 	}()
-	if err := files(ctx, d, l, part); err != nil {
+	if remote {
+		err = fs.FetchInto(ctx, d.GetPath(), part)
+	} else {
+		err = fetchFiles(ctx, c.Store, l, part, func(string) bool { return true })
+	}
+	if err != nil {
 		return err
 	}
 	return fs.Explain(c.Dir, os.Rename(part, dir))
-}
-
-// list and files read data that lies in the store.
-func (c *Cache) list(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) {
-	return listing(ctx, c.Store, d)
-}
-
-func (c *Cache) files(ctx context.Context, _ *taxonv1.Data, l *dataset.Listing, dir string) error {
-	return fetchFiles(ctx, c.Store, l, dir, func(string) bool { return true })
 }
 
 // makeRoom removes the sets used longest ago until need more bytes fit.
@@ -198,9 +196,4 @@ func remoteList(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) 
 		return nil, refusef("%s: is another data set (%.12s) than the job was submitted with (%.12s)", d.GetPath(), l.Fingerprint, d.GetFingerprint())
 	}
 	return l, nil
-}
-
-// remoteFiles copies it; opening the copy compares its checksums.
-func remoteFiles(ctx context.Context, d *taxonv1.Data, _ *dataset.Listing, dir string) error {
-	return fs.FetchInto(ctx, d.GetPath(), dir)
 }

@@ -202,10 +202,7 @@ func (r Roots) Check(path string) error {
 
 // hold says whether a resolved path lies below one of the roots, or is one.
 func (r Roots) hold(real string) bool {
-	for _, root := range r {
-		if real == root || strings.HasPrefix(real, strings.TrimSuffix(root, "/")+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r, func(root string) bool {
+		return real == root || strings.HasPrefix(real, strings.TrimSuffix(root, "/")+"/")
+	})
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,10 +95,7 @@ const watchEvery = 5 * time.Second
 // Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx
 // ends. A file that can't be read just now says nothing.
 func (a *Announcer) Watch(ctx context.Context) error {
-	every := a.Every
-	if every == 0 {
-		every = watchEvery
-	}
+	every := cmp.Or(a.Every, watchEvery)
 	for pause.For(ctx, every) == nil {
 		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
 			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)

@@ -71,20 +71,15 @@ func IsCancelled(err error) bool {
 }
 
 // StateName is a job's state as the user reads it.
-func StateName(s taxonv1.JobState) string {
-	switch s {
-	case taxonv1.JobState_JOB_STATE_QUEUED:
-		return "queued"
-	case taxonv1.JobState_JOB_STATE_RUNNING:
-		return "running"
-	case taxonv1.JobState_JOB_STATE_DONE:
-		return "done"
-	case taxonv1.JobState_JOB_STATE_FAILED:
-		return "failed"
-	case taxonv1.JobState_JOB_STATE_CANCELLED:
-		return "cancelled"
+func StateName(s taxonv1.JobState) string { return word(s, "JOB_STATE_") }
+
+// word is the lower-case name of an enumeration's value without its prefix.
+func word(value fmt.Stringer, prefix string) string {
+	name, known := strings.CutPrefix(value.String(), prefix)
+	if !known || name == "UNSPECIFIED" {
+		return "unknown"
 	}
-	return "unknown"
+	return strings.ToLower(name)
 }
 
 // StateOf is a job's state as the user reads it: discarded, whatever it was before.
@@ -96,21 +91,7 @@ func StateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
 }
 
 // MemberState is the state of a worker or a shard as the user reads it.
-func MemberState(s taxonv1.MemberState) string {
-	switch s {
-	case taxonv1.MemberState_MEMBER_STATE_UP:
-		return "up"
-	case taxonv1.MemberState_MEMBER_STATE_DRAINING:
-		return "draining"
-	case taxonv1.MemberState_MEMBER_STATE_LOST:
-		return "lost"
-	case taxonv1.MemberState_MEMBER_STATE_DOWN:
-		return "down"
-	case taxonv1.MemberState_MEMBER_STATE_LEFT:
-		return "left"
-	}
-	return "unknown"
-}
+func MemberState(s taxonv1.MemberState) string { return word(s, "MEMBER_STATE_") }
 
 // StatusLine is a job's state in one line.
 func StatusLine(st *taxonv1.JobStatus) string {

@@ -1,31 +1,28 @@
 package jobs
 
 import (
-	"strings"
+	"maps"
 	"testing"
 
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// A job that failed names the classes that it failed at.
-func TestFailedAt(t *testing.T) {
-	f := &taxonv1.FailedTask{Sweep: 3, Step: 7, Task: 2, Attempt: 1, Worker: "w\n", Phase: "map", Nodes: []string{"dog", "cat"}}
-	if got := FailedAt(f); !strings.Contains(got, "sweep 3 (map), step 7, task 2") || !strings.HasSuffix(got, "classes dog, cat") || strings.Contains(got, "\n") {
-		t.Errorf("%q", got)
+// TestWords: the words of the command line's documents, which scripts rely on.
+func TestWords(t *testing.T) {
+	states := map[taxonv1.JobState]string{0: "unknown", 1: "queued", 2: "running", 3: "done", 4: "failed", 5: "cancelled", 99: "unknown"}
+	got := map[taxonv1.JobState]string{}
+	for s := range states {
+		got[s] = StateName(s)
 	}
-	f.Nodes, f.Range = nil, 5
-	if got := FailedAt(f); !strings.HasSuffix(got, "feature range 5") {
-		t.Errorf("%q", got)
+	if !maps.Equal(got, states) {
+		t.Errorf("jobs: %v", got)
 	}
-}
-
-func TestStatusLineReads(t *testing.T) {
-	st := &taxonv1.JobStatus{Job: "j1", EtaSeconds: 37962, Certificate: &taxonv1.Certificate{Gap: 1234}}
-	if got := StatusLine(st); !strings.HasSuffix(got, "  gap 1,234  ETA 10 h 32 m") {
-		t.Errorf("got %q", got)
+	members := map[taxonv1.MemberState]string{0: "unknown", 1: "up", 2: "draining", 3: "lost", 4: "down", 5: "left", 99: "unknown"}
+	have := map[taxonv1.MemberState]string{}
+	for s := range members {
+		have[s] = MemberState(s)
 	}
-	st.EtaSeconds = 241795777815
-	if got := StatusLine(st); strings.Contains(got, "ETA") {
-		t.Errorf("got %q", got)
+	if !maps.Equal(have, members) {
+		t.Errorf("members: %v", have)
 	}
 }

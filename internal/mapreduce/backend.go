@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -56,9 +57,7 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Note == nil {
 		c.Note = func(string, ...any) {}
 	}
-	if c.Pause == 0 {
-		c.Pause = defaultPause
-	}
+	c.Pause = cmp.Or(c.Pause, defaultPause)
 	if c.Accepted == nil {
 		c.Accepted = func() {}
 	}

@@ -57,7 +57,7 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 		return nil, err
 	}
 	b.measure(batch, found)
-	e.keepForetold(run, found)
+	e.keepPredicted(run, found)
 	return found, nil
 }
 
@@ -124,15 +124,15 @@ func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
 	return family
 }
 
-// keepForetold keeps the results of the next step's tasks for when they are asked for.
-func (e *executor) keepForetold(run *taxonv1.MapReduceRun, found map[taskID]*taxonv1.ReportRequest) {
+// keepPredicted keeps the results of the next step's tasks for when they are asked for.
+func (e *executor) keepPredicted(run *taxonv1.MapReduceRun, found map[taskID]*taxonv1.ReportRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	clear(e.foretold)
+	clear(e.predicted)
 	for _, l := range run.GetReduces() {
 		id := taskID{l.GetStep(), l.GetTask()}
 		if r := found[id]; r != nil && r.GetError() == "" {
-			e.foretold[id] = &foretold{l, r}
+			e.predicted[id] = &predicted{l, r}
 		}
 	}
 }

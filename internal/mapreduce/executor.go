@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,13 +39,13 @@ type executor struct {
 	ahead   func(job string) (machine.Lookahead, error)
 	running sync.WaitGroup // the collecting goroutine, while tasks wait
 
-	mu       sync.Mutex
-	waiting  []*waiter
-	arrived  time.Time // of the last one
-	busy     bool      // the collecting goroutine runs
-	foretold map[taskID]*foretold
-	refused  error
-	worked   bool // a job has ended well
+	mu        sync.Mutex
+	waiting   []*waiter
+	arrived   time.Time // of the last one
+	busy      bool      // the collecting goroutine runs
+	predicted map[taskID]*predicted
+	refused   error
+	worked    bool // a job has ended well
 }
 
 // taskID names a task of a job.
@@ -60,14 +61,14 @@ type waiter struct {
 	err    error
 }
 
-// foretold is a task that ran before the coordinator asked for it.
-type foretold struct {
+// predicted is a task that ran before the coordinator asked for it.
+type predicted struct {
 	lease  *taxonv1.Lease
 	result *taxonv1.ReportRequest
 }
 
 func newExecutor(b *Backend, ahead func(job string) (machine.Lookahead, error)) *executor {
-	return &executor{backend: b, ahead: ahead, foretold: map[taskID]*foretold{}}
+	return &executor{backend: b, ahead: ahead, predicted: map[taskID]*predicted{}}
 }
 
 // Run implements worker.Executor.
@@ -101,16 +102,16 @@ func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
 	return r.GetSums(), stats, resultError(r)
 }
 
-// take gives the result of a task that was foretold just as it is asked for now.
+// take gives the result of a task that was predicted just as it is asked for now.
 func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	id := taskID{l.GetStep(), l.GetTask()}
-	f := e.foretold[id]
+	f := e.predicted[id]
 	if f == nil || f.lease.GetJob() != l.GetJob() {
 		return nil
 	}
-	delete(e.foretold, id)
+	delete(e.predicted, id)
 	same := proto.Clone(l).(*taxonv1.Lease)
 	same.Epoch = f.lease.GetEpoch()
 	if !proto.Equal(same, f.lease) {
@@ -134,7 +135,7 @@ func (e *executor) work() {
 func (e *executor) collect() []*waiter {
 	for {
 		e.mu.Lock()
-		e.dropGone()
+		e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil }) // nobody waits for these any more
 		if len(e.waiting) == 0 {
 			e.busy = false
 			e.mu.Unlock()
@@ -162,17 +163,6 @@ func (e *executor) allHere(a machine.Lookahead) bool {
 		}
 	}
 	return n == a.Running
-}
-
-// dropGone forgets tasks that nobody waits for any more; the caller holds mu.
-func (e *executor) dropGone() {
-	kept := e.waiting[:0]
-	for _, w := range e.waiting {
-		if w.ctx.Err() == nil {
-			kept = append(kept, w)
-		}
-	}
-	e.waiting = kept
 }
 
 // takeBatch takes the tasks of one step that wait.

@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -82,10 +83,7 @@ func (o *Options) Check() error {
 
 // StateDir is the state folder of a training whose working folder is keep.
 func (o *Options) StateDir(keep string) (string, error) {
-	dir := o.State
-	if dir == "" {
-		dir = fs.Join(keep, "mapreduce")
-	}
+	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
 	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
 		return "", fs.Inputf("", 0, "--runner yarn: the cluster's machines do not see %s: add --state hdfs://host:port/folder, or give --out there", dir)
 	}

@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,12 +96,8 @@ func (o *UpOptions) size(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.WorkerMemory == 0 {
-		o.WorkerMemory = worker
-	}
-	if o.StoreMemory == 0 {
-		o.StoreMemory = store
-	}
+	o.WorkerMemory = cmp.Or(o.WorkerMemory, worker)
+	o.StoreMemory = cmp.Or(o.StoreMemory, store)
 	return nil
 }
 

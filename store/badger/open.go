@@ -2,6 +2,7 @@ package badger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -72,9 +73,7 @@ func Open(o Options) (*Store, error) {
 	if o.Dir == "" {
 		return nil, fmt.Errorf("open store: %w: no directory", store.ErrInvalid)
 	}
-	if o.Memory == 0 {
-		o.Memory = defaultMemory
-	}
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	if o.Memory < minMemory {
 		return nil, fmt.Errorf("open store %s: %w: %d MiB of memory, at least %d", o.Dir, store.ErrInvalid, o.Memory>>20, minMemory>>20)
 	}

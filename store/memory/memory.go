@@ -55,9 +55,7 @@ type step map[item]entry
 
 // New makes an empty shard.
 func New(o Options) *Store {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	return &Store{maxBytes: o.MaxBytes, limits: o.Limits.WithDefaults(), jobs: map[string]map[uint32]step{}}
 }
 

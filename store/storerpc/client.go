@@ -93,9 +93,7 @@ func newClient(nodes []*node, o Options) (*Client, error) {
 		return nil, fmt.Errorf("store client: %w: %d replicas on %d shards: at most one a shard and %d in all", store.ErrInvalid, copies, len(nodes), maxReplicas)
 	}
 	c := &Client{limits: o.Limits.WithDefaults(), copies: copies, patience: o.Patience, behind: map[string]uint64{}}
-	if c.patience == 0 {
-		c.patience = defaultPatience
-	}
+	c.patience = cmp.Or(c.patience, defaultPatience)
 	sorted := slices.Clone(nodes)
 	slices.SortFunc(sorted, func(a, b *node) int { return cmp.Compare(a.name, b.name) })
 	names := make([]string, len(sorted))

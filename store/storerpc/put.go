@@ -2,6 +2,7 @@ package storerpc
 
 import (
 	"context"
+	"slices"
 
 	"taxon/store"
 )
@@ -126,10 +127,5 @@ func (c *putCall) covered() bool {
 
 // hopeless tells whether all shards that are left are not worth waiting for.
 func (c *putCall) hopeless() bool {
-	for _, s := range c.left {
-		if !c.shards[s].failing.Load() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.left, func(s int) bool { return !c.shards[s].failing.Load() })
 }

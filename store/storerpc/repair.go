@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"taxon/internal/pause"
@@ -111,12 +112,7 @@ func (r *repair) run(ctx context.Context) error {
 // belongs tells whether the shard is one of the key's.
 func (r *repair) belongs(k store.Key) bool {
 	ranks := r.place.rank(k, r.copies)
-	for _, s := range ranks[:r.copies] {
-		if int(s) == r.target {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ranks[:r.copies], func(s uint16) bool { return int(s) == r.target })
 }
 
 func (r *repair) add(ctx context.Context, in store.Info) error {

@@ -348,7 +348,7 @@ func TestTimeUp(t *testing.T) {
 			t.Errorf("after %d steps: %s in sweep %d", steps, d.StoppedBy, d.Sweep)
 		}
 		d.TimeUp(false)
-		d.Reopen(false)
+		d.Resume(false)
 		if s, more := d.Next(); !more || s.Tasks[0].Op != OpMove || s.Sweep != 2 {
 			t.Errorf("goes on with %s of sweep %d, %v", s.Phase, s.Sweep, more)
 		}
@@ -375,7 +375,7 @@ func TestStops(t *testing.T) {
 		t.Errorf("%s, %d shown", d.StoppedBy, shown)
 	}
 	d.maxSweeps = 0
-	d.Reopen(false)
+	d.Resume(false)
 	for {
 		if _, _, more := p.step(t, d); !more {
 			break

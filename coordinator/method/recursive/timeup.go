@@ -58,9 +58,9 @@ func (d *driver) priceNow() {
 	d.Primal, d.Dual, d.Inner = 0, 0, 0
 }
 
-// Reopen implements method.Driver. A job that stands before a sweep may have to price it, or
+// Resume implements method.Driver. A job that stands before a sweep may have to price it, or
 // need not any more.
-func (d *driver) Reopen(retarget bool) {
+func (d *driver) Resume(retarget bool) {
 	if retarget {
 		d.Aim = 0 // it was another tolerance's
 	}

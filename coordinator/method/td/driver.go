@@ -156,8 +156,8 @@ func (d *driver) TimeUp(up bool) method.Late {
 	return method.LateRun
 }
 
-// Reopen implements method.Driver.
-func (d *driver) Reopen(bool) {
+// Resume implements method.Driver.
+func (d *driver) Resume(bool) {
 	if d.Stage == stageSolve || !method.ByCriteria(d.StoppedBy) {
 		return
 	}

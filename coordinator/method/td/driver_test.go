@@ -100,8 +100,8 @@ func TestTimeUp(t *testing.T) {
 	}
 }
 
-// TestReopen: a finished job is solved anew where its criteria now ask for more, and only there.
-func TestReopen(t *testing.T) {
+// TestResume: a finished job is solved anew where its criteria now ask for more, and only there.
+func TestResume(t *testing.T) {
 	for _, c := range []struct {
 		before, now *taxonv1.Options
 		share       float64
@@ -122,7 +122,7 @@ func TestReopen(t *testing.T) {
 			t.Errorf("%+v: stopped by %s", c, first.StoppedBy)
 		}
 		d := driverOf(t, c.now, first.State())
-		d.Reopen(true)
+		d.Resume(true)
 		s, _ := d.Next()
 		if d.StoppedBy != c.then || s.Emit != (c.then != "") {
 			t.Errorf("%+v: %q, emits %v", c, d.StoppedBy, s.Emit)

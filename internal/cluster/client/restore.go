@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,7 @@ func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, sa
 	if err := c.wantRestored(ctx, saved.Job); err != nil {
 		return nil, err
 	}
-	if replicas == 0 {
-		replicas = max(int(state.Replicas), 1)
-	}
+	replicas = cmp.Or(replicas, max(int(state.Replicas), 1))
 	ids, ends, err := c.upShards(ctx, replicas)
 	if err != nil {
 		return nil, err

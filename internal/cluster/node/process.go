@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,10 +141,7 @@ func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx
 
 // ready prints the one line that says that the process can be used.
 func (p *process) ready(extra string) {
-	where := p.addr
-	if where == "" {
-		where = p.o.Name
-	}
+	where := cmp.Or(p.addr, p.o.Name)
 	line := fmt.Sprintf("taxon %s: ready on %s", p.role, where)
 	if p.page != nil {
 		extra += ", metrics on " + p.page.URL
@@ -188,8 +186,8 @@ func hostName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// plainly words what a process's calls to the coordinator fail on, before warn logs it.
-func plainly(warn func(error), coordinator string) func(error) {
+// explained words what a process's calls to the coordinator fail on, before warn logs it.
+func explained(warn func(error), coordinator string) func(error) {
 	return func(err error) {
 		if plain := cluster.Explain(coordinator, err); plain != err {
 			err = fmt.Errorf("%w: it is called again and again", plain)

@@ -67,7 +67,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	}
 	warn := metrics.Warner(p.log, "failed")
 	m := &cluster.Member{ID: o.Name, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
-		Failed: plainly(warn, o.Coordinator), Away: make(chan struct{}, 1)}
+		Failed: explained(warn, o.Coordinator), Away: make(chan struct{}, 1)}
 	m.Holding = &cluster.Holding{Shard: shard}
 	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ type Worker struct {
 
 // Run runs the worker until ctx ends.
 func (o *Worker) Run(ctx context.Context) (err error) {
-	if o.Name == "" {
-		o.Name = hostName()
-	}
+	o.Name = cmp.Or(o.Name, hostName())
 	if len(o.Name) > maxWorkerName {
 		return exit.Usagef("worker: --name has %d bytes: give at most %d", len(o.Name), maxWorkerName)
 	}
@@ -85,7 +84,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
 		Name: o.Name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
-		Executor: p.figure.Executor(trainer, slots), Failed: plainly(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
+		Executor: p.figure.Executor(trainer, slots), Failed: explained(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
 	}
 	life, err := cluster.TakeLife(o.Dir, o.Name)
 	if err != nil {

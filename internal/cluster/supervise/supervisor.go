@@ -268,7 +268,7 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := s.once(ctx, c)
+		err := s.runOnce(ctx, c)
 		if errors.Is(err, errDrained) {
 			s.retire(c)
 			break
@@ -298,8 +298,8 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 	s.publish()
 }
 
-// once runs a process to its end.
-func (s *Supervisor) once(ctx context.Context, c *child) error {
+// runOnce runs a process to its end.
+func (s *Supervisor) runOnce(ctx context.Context, c *child) error {
 	log, err := os.OpenFile(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err

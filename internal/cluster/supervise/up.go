@@ -34,7 +34,7 @@ func Up(ctx context.Context, dir string, o Settings, given func(flag string) boo
 	if _, err := cluster.MakeRoots(o.Roots); err != nil {
 		return nil, exit.Usagef("cluster up: %w", err)
 	}
-	if err := claim(ctx, dir, ui); err != nil {
+	if err := takeFolder(ctx, dir, ui); err != nil {
 		return nil, err
 	}
 	w, err := o.wanted()
@@ -172,8 +172,8 @@ func running(dir, verb string) (string, error) {
 // lockWait is how long a supervisor that was killed may take to be gone.
 const lockWait = 300 * time.Millisecond
 
-// claim refuses a folder where a cluster runs, and ends what a killed one has left.
-func claim(ctx context.Context, dir string, ui tell.Teller) error {
+// takeFolder refuses a folder where a cluster runs, and ends what a killed one has left.
+func takeFolder(ctx context.Context, dir string, ui tell.Teller) error {
 	var lock *os.File
 	err := pause.Insist(ctx, lockWait, func() (err error) {
 		lock, err = Lock(dir)
