@@ -61,21 +61,6 @@ func (t *Tree) where(leaf bool) []int32 {
 	return nodes
 }
 
-// TerminalOf gives the terminal of each of the data's labels (there are labels of them),
-// -1 for a label without one. A label at an internal node has its spawned leaf here.
-func (t *Tree) TerminalOf(labels int) []int32 {
-	at := make([]int32, labels)
-	for l := range at {
-		at[l] = -1
-	}
-	for n, l := range t.Label {
-		if t.Leaf[n] && l >= 0 && int(l) < labels {
-			at[l] = int32(n)
-		}
-	}
-	return at
-}
-
 // Path lists the nodes from the root down to n, both included.
 func (t *Tree) Path(n int32) []int32 {
 	path := make([]int32, t.Depth[n]+1)
