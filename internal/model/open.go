@@ -312,13 +312,13 @@ func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
 // Vector returns the effective weights of node n, a new slice of Columns() entries.
 // Walking all nodes costs less with WalkVectors.
 func (m *Model) Vector(n int) []float32 {
-	w := newPath(m.columns())
+	w := newPath[float32](m.columns())
 	m.seek(w, int32(n))
 	return w.current
 }
 
 // seek enters the ancestors of n and n itself.
-func (m *Model) seek(w *path, n int32) {
+func (m *Model) seek(w *path[float32], n int32) {
 	var up []int32
 	for ; n >= 0; n = m.above(n) {
 		up = append(up, n)
@@ -326,7 +326,7 @@ func (m *Model) seek(w *path, n int32) {
 	w.leaveTo(-1)
 	records := m.overrides()
 	for i := len(up) - 1; i >= 0; i-- {
-		w.enter(up[i], records[up[i]])
+		w.override(up[i], records[up[i]].columns, records[up[i]].values)
 	}
 }
 
@@ -336,14 +336,14 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 	if first >= last {
 		return nil
 	}
-	w := newPath(m.columns())
+	w := newPath[float32](m.columns())
 	if p := m.above(int32(first)); p >= 0 {
 		m.seek(w, p)
 	}
 	records := m.overrides()
 	for n := first; n < last; n++ {
 		w.leaveTo(m.above(int32(n)))
-		w.enter(int32(n), records[n])
+		w.override(int32(n), records[n].columns, records[n].values)
 		if err := visit(n, w.current); err != nil {
 			return err
 		}

@@ -36,30 +36,13 @@ func (m *Model) nodeRecords() []record {
 
 // sumDifferences replaces the differences in records by the values they lead to.
 func (m *Model) sumDifferences(records []record) {
-	type frame struct {
-		node int32
-		old  []float64
-	}
-	current := make([]float64, m.columns())
-	var frames []frame
+	sums := newPath[float64](m.columns())
 	for n, r := range records {
-		for k := len(frames) - 1; k >= 0 && frames[k].node != m.above(int32(n)); k-- {
-			for i, c := range records[frames[k].node].columns {
-				current[c] = frames[k].old[i]
-			}
-			frames = frames[:k]
-		}
-		f := frame{node: int32(n)}
+		sums.leaveTo(m.above(int32(n)))
+		sums.enter(int32(n), r.columns)
 		for i, c := range r.columns {
-			sum := current[c] + float64(r.values[i])
-			r.values[i] = float32(sum)
-			if !m.Tree.Leaf[n] {
-				f.old = append(f.old, current[c])
-				current[c] = sum
-			}
-		}
-		if !m.Tree.Leaf[n] {
-			frames = append(frames, f)
+			sums.current[c] += float64(r.values[i])
+			r.values[i] = float32(sums.current[c])
 		}
 	}
 }

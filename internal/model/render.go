@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // renderChunk is how many nodes a goroutine renders at once: enough that finding the
@@ -24,59 +22,24 @@ func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads in
 	type chunk struct {
 		first, last int
 		bytes       []byte
-		done        chan struct{}
 	}
-	free := make(chan *chunk, 2*threads)
-	for range cap(free) {
-		free <- &chunk{}
-	}
-	work, order := make(chan *chunk, cap(free)), make(chan *chunk, cap(free))
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(work)
-		defer close(order)
-		for at := first; at < last; at += renderChunk {
-			select {
-			case c := <-free:
-				c.first, c.last, c.done = at, min(at+renderChunk, last), make(chan struct{})
-				work <- c // both have room for every chunk there is
-				order <- c
-			case <-ctx.Done():
+	at := first
+	return inOrder(ctx, threads, func(c *chunk) (bool, error) {
+		c.first, c.last = at, min(at+renderChunk, last)
+		at = c.last
+		return c.first < c.last, nil
+	}, func() func(context.Context, *chunk) error {
+		return func(ctx context.Context, c *chunk) error {
+			c.bytes = c.bytes[:0]
+			return m.WalkVectors(c.first, c.last, func(n int, vector []float32) error {
+				c.bytes = render(c.bytes, n, vector)
 				return ctx.Err()
-			}
+			})
 		}
-		return nil
+	}, func(c *chunk) error {
+		_, err := w.Write(c.bytes)
+		return err
 	})
-	for range threads {
-		g.Go(func() error {
-			for c := range work {
-				c.bytes = c.bytes[:0]
-				if err := m.WalkVectors(c.first, c.last, func(n int, vector []float32) error {
-					c.bytes = render(c.bytes, n, vector)
-					return ctx.Err()
-				}); err != nil {
-					return err
-				}
-				close(c.done)
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		for c := range order {
-			select {
-			case <-c.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if _, err := w.Write(c.bytes); err != nil {
-				return err
-			}
-			free <- c
-		}
-		return nil
-	})
-	return g.Wait()
 }
 
 // Parts cuts the nodes into ranges for an export in parts: its weight shards, or about

@@ -60,13 +60,3 @@ func (t *Tree) where(leaf bool) []int32 {
 	}
 	return nodes
 }
-
-// Path lists the nodes from the root down to n, both included.
-func (t *Tree) Path(n int32) []int32 {
-	path := make([]int32, t.Depth[n]+1)
-	for i := len(path) - 1; i >= 0; i-- {
-		path[i] = n
-		n = t.Parent[n]
-	}
-	return path
-}
