@@ -97,8 +97,7 @@ hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, 
 ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short hadoop-short ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
-	go -C internal/tools/deploycheck test .
-	go -C internal/tools/deploycheck run . -root ../../..
+	go -C test/deploy test -count=1 .
 
 bench-go: ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

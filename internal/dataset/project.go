@@ -35,9 +35,6 @@ func NewProjection(feature []uint32, vocabulary []string, idf []float64) (*Proje
 	return p, nil
 }
 
-// Text reports whether the projection takes text rows.
-func (p *Projection) Text() bool { return p.words != nil }
-
 // Vector is a projected row with its scratch memory; the zero value is ready.
 type Vector struct {
 	Index []uint32  // columns, strictly ascending

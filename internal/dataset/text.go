@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -66,4 +68,99 @@ func eachWord(text, scratch []byte, f func(word []byte)) []byte {
 		f(word)
 	}
 	return word
+}
+
+// words numbers the words of text by first appearance, from 1, for the first pass.
+type words struct {
+	ids   map[string]uint32
+	list  []string // list[id-1]
+	index []uint32
+	tf    []uint32
+	seen  map[uint32]uint32 // id -> count within the row
+	word  []byte
+}
+
+func newWords() *words {
+	return &words{ids: map[string]uint32{}, seen: map[uint32]uint32{}}
+}
+
+// count returns the distinct words of a text, ascending by id, with their counts.
+func (w *words) count(text []byte) (index, tf []uint32) {
+	clear(w.seen)
+	w.index, w.tf = w.index[:0], w.tf[:0]
+	w.word = eachWord(text, w.word, func(word []byte) {
+		id, ok := w.ids[string(word)]
+		if !ok {
+			own := string(word)
+			w.list = append(w.list, own)
+			id = uint32(len(w.list))
+			w.ids[own] = id
+		}
+		if w.seen[id]++; w.seen[id] == 1 {
+			w.index = append(w.index, id)
+		}
+	})
+	slices.Sort(w.index)
+	for _, id := range w.index {
+		w.tf = append(w.tf, w.seen[id])
+	}
+	return w.index, w.tf
+}
+
+// minDocs is how many rows must hold a word for it to become a feature.
+const minDocs = 2
+
+// inverseFrequency is ln(N/df). It is 0, and the word no feature, where every row has it.
+func inverseFrequency(rows, df int64) float64 {
+	if df >= rows {
+		return 0
+	}
+	return ln(float64(rows) / float64(df))
+}
+
+// weigh turns counts into weights (1+ln tf) idf of a unit row. pairs hold (column, tf)
+// as column<<32 | tf, ascending; the sum of squares runs in that order, so it does not
+// depend on the words' order in the text. The weights are put in tf's place.
+func weigh(pairs []uint64, idf []float64) {
+	var sum float64
+	for _, p := range pairs {
+		w := termWeight(uint32(p), idf[p>>32])
+		sum = float64(w*w) + sum
+	}
+	norm := math.Sqrt(sum)
+	for i, p := range pairs {
+		w := termWeight(uint32(p), idf[p>>32])
+		pairs[i] = p&^(1<<32-1) | uint64(floatBits(float32(w/norm)))
+	}
+}
+
+func termWeight(tf uint32, idf float64) float64 {
+	if tf == 1 {
+		return idf
+	}
+	return (1 + ln(float64(tf))) * idf
+}
+
+// ln is the natural logarithm of x >= 1, with the same bits on every CPU: math.Log is
+// assembly on some and fused on others, and its last bit would move fingerprints.
+//
+//	x = m 2^e, m in [sqrt(1/2), sqrt(2)); s = (m-1)/(m+1)
+//	ln x = e ln 2 + 2 (s + s^3/3 + s^5/5 + ...)
+//
+// |s| < 0.1716, so 12 terms leave less than 1e-18. The conversions stop fusing.
+func ln(x float64) float64 {
+	const ln2Hi, ln2Lo = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+	m, exp := math.Frexp(x)
+	if m < math.Sqrt2/2 {
+		m, exp = 2*m, exp-1
+	}
+	e := float64(exp)
+	s := (m - 1) / (m + 1)
+	square := float64(s * s)
+	series := 0.0
+	for k := 23; k >= 3; k -= 2 {
+		series = float64((series + 1/float64(k)) * square)
+	}
+	rest := 2*s + (float64(2*s*series) + float64(e*ln2Lo))
+	return float64(e*ln2Hi) + rest
 }

@@ -160,9 +160,6 @@ func (f *File) Size() int64 { return f.size }
 // BytesRead is how many of them were read so far; safe while another goroutine reads.
 func (f *File) BytesRead() int64 { return f.count.n.Load() }
 
-// Compression is "none", "gzip", "zstd" or "xz".
-func (f *File) Compression() string { return f.compression }
-
 // Waits reports whether a Read may wait for another process: standard input, a pipe.
 func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 

@@ -53,7 +53,7 @@ func read(packed []byte) (content []byte, compression string, err error) {
 	}
 	defer f.Close()
 	content, err = io.ReadAll(f)
-	return content, f.Compression(), err
+	return content, f.compression, err
 }
 
 var kinds = []string{"none", "gzip", "zstd", "xz"}

@@ -2,7 +2,9 @@ package generate
 
 import (
 	"math"
+	"math/bits"
 	"slices"
+	"sort"
 	"strconv"
 )
 
@@ -184,4 +186,138 @@ func (m *maker) weigh() {
 		m.pairs[k].value /= norm
 	}
 	slices.SortFunc(m.pairs, func(a, b pair) int { return int(a.index) - int(b.index) })
+}
+
+// law is the relative size of the class of rank r, from 0: (r+11)^-3/4. Square roots are
+// the same on every CPU, powers are not.
+func law(r int) float64 {
+	root := math.Sqrt(float64(r + 11))
+	return 1 / float64(root*math.Sqrt(root))
+}
+
+// vocabulary draws words by their frequency. Words are ranks, from 0 for the commonest.
+type vocabulary struct {
+	upto []float64 // upto[r] is the sum of 1/(k+4) for k <= r: p_r ~ 1/(r+1+3)
+	mean float64   // words of a document, for the inverse frequency
+}
+
+func newVocabulary(features int, mean float64) *vocabulary {
+	v := &vocabulary{upto: make([]float64, features), mean: mean}
+	sum := 0.0
+	for r := range v.upto {
+		sum += 1 / float64(r+4)
+		v.upto[r] = sum
+	}
+	return v
+}
+
+func (v *vocabulary) word(random uint64) uint32 {
+	u := unit(random) * v.upto[len(v.upto)-1]
+	return uint32(sort.SearchFloat64s(v.upto, u))
+}
+
+// inverse is about log2 of the documents a word's documents, at least 0.1: the logarithm
+// is taken straight between powers of two, which is exact on every CPU.
+func (v *vocabulary) inverse(rank uint32) float64 {
+	p := 1 / float64(float64(rank+4)*v.upto[len(v.upto)-1]) * v.mean
+	m, e := math.Frexp(1 / p)
+	return max(0.1, float64(e-2)+2*m)
+}
+
+// topics gives every node the words of its subject. Nothing is stored: a slot's word is
+// found by walking up to the ancestor that drew it.
+type topics struct {
+	tree  *Tree
+	words *vocabulary
+	seed  uint64
+}
+
+const (
+	slots = 64 // words of a topic
+	// kept is how many slots in a thousand a node takes over from its parent.
+	kept = 800
+	// common is the share of the vocabulary, its most frequent words, that no topic has.
+	common = 50
+)
+
+func (t *topics) word(node int32, slot int) uint32 {
+	for {
+		h := mix(t.seed, uint64(node), uint64(slot))
+		if node == 0 || below(h, 1000) >= kept {
+			return t.fresh(mix(h))
+		}
+		node = t.tree.parent(node, mix(h, 1))
+	}
+}
+
+// fresh draws a word that is not among the commonest, if a few tries find one.
+func (t *topics) fresh(random uint64) (w uint32) {
+	for range 16 {
+		if w = t.words.word(random); int(w) >= len(t.words.upto)/common {
+			break
+		}
+		random = mix(random)
+	}
+	return w
+}
+
+// mix is a hash of words with good bits everywhere (SplitMix64's finisher between them).
+func mix(words ...uint64) uint64 {
+	h := uint64(0x9e3779b97f4a7c15)
+	for _, w := range words {
+		h ^= w
+		h += 0x9e3779b97f4a7c15
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+	}
+	return h
+}
+
+// below maps 64 random bits evenly to 0..n-1.
+func below(random uint64, n int) int {
+	hi, _ := bits.Mul64(random, uint64(n))
+	return int(hi)
+}
+
+// unit maps random bits to [0,1).
+func unit(random uint64) float64 { return float64(random>>11) * 0x1p-53 }
+
+// shuffle is a seeded permutation of 0..n-1 that needs no memory: four rounds of a
+// Feistel network over the next even power of two, walked until it lands below n.
+type shuffle struct {
+	n    int
+	half uint
+	seed uint64
+}
+
+func newShuffle(n int, seed uint64) shuffle {
+	return shuffle{n: n, half: uint(bits.Len(uint(max(n-1, 1)))+1) / 2, seed: seed}
+}
+
+func (s shuffle) at(i int) int {
+	mask := uint64(1)<<s.half - 1
+	for x := uint64(i); ; {
+		l, r := x>>s.half, x&mask
+		for round := range uint64(4) {
+			l, r = r, l^mix(s.seed, round, r)&mask
+		}
+		if x = l<<s.half | r; x < uint64(s.n) {
+			return int(x)
+		}
+	}
+}
+
+// lengths are the quantiles 0, 1/32 .. 1 of a log-normal distribution with sigma 0.6,
+// cut at both ends, of mean 1 if interpolated: a table, as exp has other last bits on
+// other CPUs.
+var lengths = [...]float64{0.147, 0.27, 0.329, 0.375, 0.414, 0.451, 0.485, 0.518, 0.551, 0.584, 0.616, 0.649, 0.682, 0.716, 0.752, 0.788, 0.826,
+	0.866, 0.908, 0.952, 1.0, 1.052, 1.108, 1.169, 1.238, 1.316, 1.407, 1.514, 1.647, 1.822, 2.074, 2.526, 4.645}
+
+// length draws the number of nonzeros of a document, about mean on average.
+func length(random uint64, mean float64) int {
+	i := below(random, len(lengths)-1)
+	f := unit(mix(random))
+	l := lengths[i] + float64(f*(lengths[i+1]-lengths[i]))
+	return max(1, int(float64(l*mean)+0.5))
 }

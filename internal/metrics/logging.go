@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // LogOptions says how a process logs.
@@ -66,16 +64,6 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 		return slog.String(a.Key, "[redacted]")
 	}
 	return a
-}
-
-// Lease gives the attributes that all lines about an attempt carry, for Logger.With.
-func Lease(l *taxonv1.Lease) []any {
-	return Attempt(l.GetJob(), l.GetStep(), l.GetTask(), l.GetAttempt())
-}
-
-// Attempt is Lease in parts.
-func Attempt(job string, step, task, attempt uint32) []any {
-	return []any{slog.String("job", job), slog.Any("step", step), slog.Any("task", task), slog.Any("attempt", attempt)}
 }
 
 // warnEvery is how often an error is logged that comes again and again.

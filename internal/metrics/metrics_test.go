@@ -249,7 +249,7 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Info("not shown")
-	log.With(Attempt("j", 1, 2, 3)...).Warn("task lost", "token", "abc123", "Authorization", "Bearer abc123")
+	log.With("job", "j", "step", 1, "task", 2, "attempt", 3).Warn("task lost", "token", "abc123", "Authorization", "Bearer abc123")
 	text := out.String()
 	for _, want := range []string{`"msg":"task lost"`, `"job":"j","step":1,"task":2,"attempt":3`, `"token":"[redacted]"`} {
 		if !strings.Contains(text, want) {

@@ -19,8 +19,8 @@ type Digest struct {
 	columns int // of the weight vectors, the bias included
 	next    int // node expected next
 
-	path      *path    // effective vectors, to drop redundant overrides
-	kept      []uint32 // scratch: the record's columns
+	path      *path[float32] // effective vectors, to drop redundant overrides
+	kept      []uint32       // scratch: the record's columns
 	values    []float32
 	buf       []byte // the last record
 	overrides int
@@ -31,7 +31,7 @@ type Digest struct {
 // one more with a bias), of a model of a form.
 func NewDigest(tree *taxonomy.Tree, columns int, form modelform.Form) *Digest {
 	columns = form.Width(columns)
-	return &Digest{tree: tree, form: form, columns: columns, path: newPath(columns), weights: sha256.New()}
+	return &Digest{tree: tree, form: form, columns: columns, path: newPath[float32](columns), weights: sha256.New()}
 }
 
 // WriteNode adds the overrides of node n; see Writer.WriteNode.
@@ -48,8 +48,8 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	d.path.leaveTo(d.form.Above(d.tree.Parent[n]))
 	d.keep(columns, values)
 	if !d.tree.Leaf[n] && d.form.Weights == modelform.Overrides {
-		// The frame outlives the scratch slices.
-		d.path.enter(int32(n), record{append([]uint32(nil), d.kept...), append([]float32(nil), d.values...)})
+		// The frame outlives the scratch slice.
+		d.path.override(int32(n), slices.Clone(d.kept), d.values)
 	}
 	d.next++
 	d.overrides += len(d.kept)

@@ -65,19 +65,7 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 	return append(b, '\n')
 }
 
-// Write writes all nodes in node order, rendered by `threads` goroutines.
-func (e *TextExporter) Write(ctx context.Context, w io.Writer, threads int) error {
-	return e.m.Render(ctx, w, 0, e.m.Tree.Len(), threads, e.appendNode)
-}
-
-// WriteRange writes nodes [first, last).
+// WriteRange writes nodes [first, last) in node order, rendered by `threads` goroutines.
 func (e *TextExporter) WriteRange(ctx context.Context, w io.Writer, first, last, threads int) error {
 	return e.m.Render(ctx, w, first, last, threads, e.appendNode)
-}
-
-// WriteParts writes all nodes into the folder dir in parts, see model.WriteParts.
-func (e *TextExporter) WriteParts(ctx context.Context, dir string, threads int) error {
-	return WriteParts(ctx, dir, ".txt", e.m.Parts(), threads, func(ctx context.Context, w io.Writer, first, last int) error {
-		return e.m.Render(ctx, w, first, last, 1, e.appendNode)
-	}, nil)
 }

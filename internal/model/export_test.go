@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -24,10 +25,16 @@ func exportText(t testing.TB, m *Model, threshold float64, threads int) string {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := e.Write(context.Background(), &b, threads); err != nil {
+	if err := e.WriteRange(context.Background(), &b, 0, m.Tree.Len(), threads); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+func writeTextParts(ctx context.Context, e *TextExporter, dir string) error {
+	return WriteParts(ctx, dir, ".txt", e.m.Parts(), 2, func(ctx context.Context, w io.Writer, first, last int) error {
+		return e.WriteRange(ctx, w, first, last, 1)
+	}, nil)
 }
 
 func TestExportText(t *testing.T) {
@@ -110,7 +117,7 @@ func checkParts(t *testing.T, m *Model, text string) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "parts")
-	if err := e.WriteParts(context.Background(), dir, 2); err != nil {
+	if err := writeTextParts(context.Background(), e, dir); err != nil {
 		t.Fatal(err)
 	}
 	entries, _ := os.ReadDir(dir)
@@ -121,13 +128,13 @@ func checkParts(t *testing.T, m *Model, text string) {
 	if len(entries) < 3 || len(mustRead(t, filepath.Join(dir, "_SUCCESS"))) != 0 || string(all) != text {
 		t.Errorf("%d files; the parts do not add up to the one file", len(entries))
 	}
-	if err := e.WriteParts(context.Background(), dir, 2); !fs.IsInput(err) {
+	if err := writeTextParts(context.Background(), e, dir); !fs.IsInput(err) {
 		t.Errorf("parts into a full folder: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	dir = filepath.Join(t.TempDir(), "parts")
-	if err := e.WriteParts(ctx, dir, 2); !errors.Is(err, context.Canceled) {
+	if err := writeTextParts(ctx, e, dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -144,7 +151,7 @@ func TestExportWriteError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Write(context.Background(), fullDisk{}, 2); err == nil || !strings.Contains(err.Error(), "disk full") {
+	if err := e.WriteRange(context.Background(), fullDisk{}, 0, e.m.Tree.Len(), 2); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("error %v", err)
 	}
 }

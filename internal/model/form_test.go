@@ -184,7 +184,7 @@ func TestExportEdges(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := e.Write(context.Background(), &b, 2); err != nil {
+	if err := e.WriteRange(context.Background(), &b, 0, e.m.Tree.Len(), 2); err != nil {
 		t.Fatal(err)
 	}
 	want := "edge -,animal 2:1.5 7:0.25\nedge animal,animal\nedge animal,cat 100:0.1\nedge animal,dog bias:-0.75\nedge -,car 7:-2 100:1e-20 bias:3\n"

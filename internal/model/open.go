@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -312,13 +313,13 @@ func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
 // Vector returns the effective weights of node n, a new slice of Columns() entries.
 // Walking all nodes costs less with WalkVectors.
 func (m *Model) Vector(n int) []float32 {
-	w := newPath(m.columns())
+	w := newPath[float32](m.columns())
 	m.seek(w, int32(n))
 	return w.current
 }
 
 // seek enters the ancestors of n and n itself.
-func (m *Model) seek(w *path, n int32) {
+func (m *Model) seek(w *path[float32], n int32) {
 	var up []int32
 	for ; n >= 0; n = m.above(n) {
 		up = append(up, n)
@@ -326,7 +327,7 @@ func (m *Model) seek(w *path, n int32) {
 	w.leaveTo(-1)
 	records := m.overrides()
 	for i := len(up) - 1; i >= 0; i-- {
-		w.enter(up[i], records[up[i]])
+		w.override(up[i], records[up[i]].columns, records[up[i]].values)
 	}
 }
 
@@ -336,14 +337,14 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 	if first >= last {
 		return nil
 	}
-	w := newPath(m.columns())
+	w := newPath[float32](m.columns())
 	if p := m.above(int32(first)); p >= 0 {
 		m.seek(w, p)
 	}
 	records := m.overrides()
 	for n := first; n < last; n++ {
 		w.leaveTo(m.above(int32(n)))
-		w.enter(int32(n), records[n])
+		w.override(int32(n), records[n].columns, records[n].values)
 		if err := visit(n, w.current); err != nil {
 			return err
 		}
@@ -358,3 +359,27 @@ func (m *Model) LabelsPerInstance() float64 {
 	}
 	return float64(m.Data.Positives) / float64(m.Data.Instances)
 }
+
+// Open verifies and maps the model in dir: the manifest's own checksum, then size and
+// SHA-256 of every file, then that their content is sound. An error names the file at
+// fault and is a *fs.InputError if the model, not the machine, is to blame. One on a
+// Hadoop file system is copied to a temporary folder, which is gone once it is mapped.
+func Open(dir string) (*Model, error) {
+	if dir == "" {
+		return nil, fs.Inputf("", 0, "empty path: give the folder of a model")
+	}
+	local, done, err := fs.Fetch(context.Background(), dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	m, err := openLocal(local)
+	if err != nil {
+		return nil, fs.Renamed(err, local, dir)
+	}
+	m.Dir = dir
+	return m, nil
+}
+
+// hadoopMark is the file by which Hadoop's tools tell a folder that is whole.
+const hadoopMark = "_SUCCESS"

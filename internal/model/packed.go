@@ -179,3 +179,89 @@ func (s *packedShard) eachEntry(i int, visit func(node uint32, delta float32)) {
 		next += gap + 1
 	}
 }
+
+// nodeRecords turns packed shards into records of overrides, for what needs whole vectors
+// (exports, explanations): prediction does without. Memory: 8 bytes an entry. A value is
+// the float64 sum of the differences on the path, rounded to float32.
+func (m *Model) nodeRecords() []record {
+	nodes := m.Tree.Len()
+	end := make([]int, nodes+1) // at first: where the entries of a node begin
+	for _, s := range m.packed {
+		for i := range s.gapsAt {
+			s.eachEntry(i, func(node uint32, _ float32) { end[node+1]++ })
+		}
+	}
+	for n := range nodes {
+		end[n+1] += end[n]
+	}
+	total := end[nodes]
+	columns, values := make([]uint32, total), make([]float32, total)
+	for _, s := range m.packed {
+		for i := range s.gapsAt {
+			s.eachEntry(i, func(node uint32, delta float32) {
+				columns[end[node]], values[end[node]] = uint32(s.first+i), delta
+				end[node]++
+			})
+		}
+	}
+	records := make([]record, nodes)
+	begin := 0
+	for n := range records {
+		records[n] = record{columns[begin:end[n]:end[n]], values[begin:end[n]:end[n]]}
+		begin = end[n]
+	}
+	m.sumDifferences(records)
+	return records
+}
+
+// sumDifferences replaces the differences in records by the values they lead to.
+func (m *Model) sumDifferences(records []record) {
+	sums := newPath[float64](m.columns())
+	for n, r := range records {
+		sums.leaveTo(m.above(int32(n)))
+		sums.enter(int32(n), r.columns)
+		for i, c := range r.columns {
+			sums.current[c] += float64(r.values[i])
+			r.values[i] = float32(sums.current[c])
+		}
+	}
+}
+
+// toHalf rounds v to IEEE 754 binary16, to the nearest, ties to even. Beyond its range
+// it gives infinity.
+func toHalf(v float32) uint16 {
+	b := math.Float32bits(v)
+	sign, b := uint16(b>>16)&0x8000, b&0x7fffffff
+	switch {
+	case b >= 0x7f800000: // infinity or no number
+		if b > 0x7f800000 {
+			return sign | 0x7e00
+		}
+		return sign | 0x7c00
+	case b >= 0x477ff000: // 65520 and above round to infinity
+		return sign | 0x7c00
+	case b < 0x33000000: // below half of the smallest subnormal, 2^-25
+		return sign
+	case b < 0x38800000: // subnormal in binary16: shift the mantissa with its leading one
+		shift := 126 - b>>23
+		return sign | uint16(roundShift(b&0x7fffff|0x800000, shift))
+	}
+	return sign | uint16(roundShift(b-0x38000000, 13))
+}
+
+// roundShift is b >> n, rounded to the nearest, ties to even.
+func roundShift(b, n uint32) uint32 {
+	return (b + (1<<(n-1) - 1) + b>>n&1) >> n
+}
+
+// fromHalf is the float32 of a binary16.
+func fromHalf(h uint16) float32 {
+	sign, e, m := uint32(h&0x8000)<<16, uint32(h>>10)&0x1f, uint32(h&0x3ff)
+	switch e {
+	case 0: // m 2^-24, exact
+		return math.Float32frombits(math.Float32bits(float32(m)*(1.0/(1<<24))) | sign)
+	case 0x1f:
+		return math.Float32frombits(sign | 0x7f800000 | m<<13)
+	}
+	return math.Float32frombits(sign | (e+112)<<23 | m<<13)
+}

@@ -1,44 +1,52 @@
 package model
 
-// path holds the effective vector of one node while a walk goes through the tree in
-// node order: each node on the way down is applied as overrides and undone on the way
-// back, so that a walk over all nodes costs the stored weights, not nodes x columns.
-type path struct {
-	current []float32 // effective vector of the last node entered
-	frames  []frame
+import "slices"
+
+// path holds a vector of one node while a walk goes through the tree in node order: each node
+// on the way down changes some columns, which are put back on the way up, so that a walk over
+// all nodes costs the stored weights, not nodes x columns.
+type path[V float32 | float64] struct {
+	current []V // vector of the last node entered
+	frames  []frame[V]
 }
 
-type frame struct {
-	node int32
-	rec  record
-	old  []float32 // values that rec replaced
+type frame[V float32 | float64] struct {
+	node    int32
+	columns []uint32
+	old     []V // values before the node's
 }
 
-func newPath(columns int) *path { return &path{current: make([]float32, columns)} }
+func newPath[V float32 | float64](columns int) *path[V] {
+	return &path[V]{current: make([]V, columns)}
+}
 
 // leaveTo undoes nodes until node p (-1: none) is the last one entered.
-func (w *path) leaveTo(p int32) {
+func (w *path[V]) leaveTo(p int32) {
 	for k := len(w.frames) - 1; k >= 0 && w.frames[k].node != p; k-- {
 		f := &w.frames[k]
-		for i, c := range f.rec.columns {
+		for i, c := range f.columns {
 			w.current[c] = f.old[i]
 		}
 		w.frames = w.frames[:k]
 	}
 }
 
-// enter applies node n; its parent must be the last one entered. The frames' buffers are reused.
-func (w *path) enter(n int32, rec record) {
+// enter remembers node n and the values at its columns, which the caller then changes; its
+// parent must be the last one entered. The frames' buffers are reused.
+func (w *path[V]) enter(n int32, columns []uint32) {
 	k := len(w.frames)
-	if k < cap(w.frames) {
-		w.frames = w.frames[:k+1]
-	} else {
-		w.frames = append(w.frames, frame{})
-	}
+	w.frames = slices.Grow(w.frames, 1)[:k+1]
 	f := &w.frames[k]
-	f.node, f.rec, f.old = n, rec, f.old[:0]
-	for i, c := range rec.columns {
+	f.node, f.columns, f.old = n, columns, f.old[:0]
+	for _, c := range columns {
 		f.old = append(f.old, w.current[c])
-		w.current[c] = rec.values[i]
+	}
+}
+
+// override is enter with the values that the node has.
+func (w *path[V]) override(n int32, columns []uint32, values []V) {
+	w.enter(n, columns)
+	for i, c := range columns {
+		w.current[c] = values[i]
 	}
 }

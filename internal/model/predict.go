@@ -134,7 +134,7 @@ func (r *Result) Set(i int) []Scored {
 type Scorer struct {
 	p        *Predictor
 	cols     columnsOf
-	path     *path
+	path     *path[float32]
 	levels   [][]float64
 	heaps    []topK
 	floor    []float64 // row -> score of its worst kept terminal; -Inf until k are kept
@@ -155,7 +155,7 @@ func (p *Predictor) NewScorer() *Scorer {
 	if p.packed != nil {
 		return &Scorer{p: p, sums: make([]float64, p.m.Tree.Len())}
 	}
-	return &Scorer{p: p, path: newPath(p.m.columns())}
+	return &Scorer{p: p, path: newPath[float32](p.m.columns())}
 }
 
 // Predict scores the batch into r, which it overwrites. It refuses values that are not
@@ -221,7 +221,7 @@ func (s *Scorer) score(b *Batch) {
 		}
 		s.add(records[n], scores)
 		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
-			s.path.enter(int32(n), records[n])
+			s.path.override(int32(n), records[n].columns, records[n].values)
 		}
 		s.scored(int32(n), scores)
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // pruner walks the tree as a sequence of differences from the parent and leaves out the
@@ -21,26 +22,19 @@ type pruner struct {
 	m         *Model
 	threshold float64
 	half      bool // differences are rounded to float16
-	kept      []float64
-	frames    []prunedFrame
+	kept      *path[float64]
 	columns   []uint32 // of the node visited last
 	deltas    []float32
 }
 
-type prunedFrame struct {
-	node    int32
-	columns []uint32
-	old     []float64
-}
-
 func newPruner(m *Model, o PruneOptions) *pruner {
-	return &pruner{m: m, threshold: o.Threshold, half: o.Half, kept: make([]float64, m.columns())}
+	return &pruner{m: m, threshold: o.Threshold, half: o.Half, kept: newPath[float64](m.columns())}
 }
 
 // walk calls visit with the differences of each node in [first, last) in node order; the
 // slices are valid during the call only.
 func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, deltas []float32) error) error {
-	p.leaveTo(-1)
+	p.kept.leaveTo(-1)
 	if first >= last {
 		return nil
 	}
@@ -48,7 +42,7 @@ func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, delta
 		return err
 	}
 	for n := first; n < last; n++ {
-		p.leaveTo(p.m.above(int32(n)))
+		p.kept.leaveTo(p.m.above(int32(n)))
 		if err := p.visit(int32(n)); err != nil {
 			return err
 		}
@@ -77,7 +71,7 @@ func (p *pruner) visit(n int32) error {
 	p.columns, p.deltas = p.columns[:0], p.deltas[:0]
 	bias := uint32(len(p.m.Feature))
 	for i, c := range rec.columns {
-		missing := float64(rec.values[i]) - p.kept[c]
+		missing := float64(rec.values[i]) - p.kept.current[c]
 		if missing == 0 || math.Abs(missing) < p.threshold && c != bias {
 			continue
 		}
@@ -93,32 +87,10 @@ func (p *pruner) visit(n int32) error {
 		}
 	}
 	if !p.m.Tree.Leaf[n] {
-		p.enter(n)
+		p.kept.enter(n, slices.Clone(p.columns))
+		for i, c := range p.columns {
+			p.kept.current[c] += float64(p.deltas[i])
+		}
 	}
 	return nil
-}
-
-func (p *pruner) enter(n int32) {
-	k := len(p.frames)
-	if k < cap(p.frames) {
-		p.frames = p.frames[:k+1]
-	} else {
-		p.frames = append(p.frames, prunedFrame{})
-	}
-	f := &p.frames[k]
-	f.node, f.columns, f.old = n, append(f.columns[:0], p.columns...), f.old[:0]
-	for i, c := range f.columns {
-		f.old = append(f.old, p.kept[c])
-		p.kept[c] += float64(p.deltas[i])
-	}
-}
-
-func (p *pruner) leaveTo(n int32) {
-	for k := len(p.frames) - 1; k >= 0 && p.frames[k].node != n; k-- {
-		f := &p.frames[k]
-		for i, c := range f.columns {
-			p.kept[c] = f.old[i]
-		}
-		p.frames = p.frames[:k]
-	}
 }

@@ -1,11 +1,15 @@
 package model
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/fs"
 )
 
 // renderChunk is how many nodes a goroutine renders at once: enough that finding the
@@ -24,59 +28,24 @@ func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads in
 	type chunk struct {
 		first, last int
 		bytes       []byte
-		done        chan struct{}
 	}
-	free := make(chan *chunk, 2*threads)
-	for range cap(free) {
-		free <- &chunk{}
-	}
-	work, order := make(chan *chunk, cap(free)), make(chan *chunk, cap(free))
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(work)
-		defer close(order)
-		for at := first; at < last; at += renderChunk {
-			select {
-			case c := <-free:
-				c.first, c.last, c.done = at, min(at+renderChunk, last), make(chan struct{})
-				work <- c // both have room for every chunk there is
-				order <- c
-			case <-ctx.Done():
+	at := first
+	return inOrder(ctx, threads, func(c *chunk) (bool, error) {
+		c.first, c.last = at, min(at+renderChunk, last)
+		at = c.last
+		return c.first < c.last, nil
+	}, func() func(context.Context, *chunk) error {
+		return func(ctx context.Context, c *chunk) error {
+			c.bytes = c.bytes[:0]
+			return m.WalkVectors(c.first, c.last, func(n int, vector []float32) error {
+				c.bytes = render(c.bytes, n, vector)
 				return ctx.Err()
-			}
+			})
 		}
-		return nil
+	}, func(c *chunk) error {
+		_, err := w.Write(c.bytes)
+		return err
 	})
-	for range threads {
-		g.Go(func() error {
-			for c := range work {
-				c.bytes = c.bytes[:0]
-				if err := m.WalkVectors(c.first, c.last, func(n int, vector []float32) error {
-					c.bytes = render(c.bytes, n, vector)
-					return ctx.Err()
-				}); err != nil {
-					return err
-				}
-				close(c.done)
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		for c := range order {
-			select {
-			case <-c.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if _, err := w.Write(c.bytes); err != nil {
-				return err
-			}
-			free <- c
-		}
-		return nil
-	})
-	return g.Wait()
 }
 
 // Parts cuts the nodes into ranges for an export in parts: its weight shards, or about
@@ -99,3 +68,58 @@ func (m *Model) Parts() []int {
 
 // prunedPart is how many nodes of a pruned model go into one part of an export.
 const prunedPart = 4096
+
+// WriteParts makes the folder dir with part-00000EXT, part-00001EXT, ..., `threads` at a time,
+// the files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a part,
+// parts[i] up to parts[i+1], and a buffered writer. The folder must not exist or be empty; it
+// appears under its name when it is whole.
+func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, write func(ctx context.Context, w io.Writer, first, last int) error, beside map[string][]byte) error {
+	if threads < 1 {
+		return fmt.Errorf("export: %d threads: must be at least 1", threads)
+	}
+	out, err := fs.CreateDir(dir, false)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(threads)
+	for i := range len(parts) - 1 {
+		g.Go(func() error {
+			return fs.Explain(dir, writePart(out.Join(fmt.Sprintf("part-%05d%s", i, ext)), func(w io.Writer) error {
+				return write(gctx, w, parts[i], parts[i+1])
+			}))
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for name, content := range beside {
+		if err := os.WriteFile(out.Join(name), content, 0o666); err != nil {
+			return fs.Explain(dir, err)
+		}
+	}
+	if err := os.WriteFile(out.Join(hadoopMark), nil, 0o666); err != nil {
+		return fs.Explain(dir, err)
+	}
+	return out.Commit()
+}
+
+func writePart(name string, write func(io.Writer) error) error {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	buf := bufio.NewWriterSize(out, 1<<20)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil {
+		return err
+	}
+	if err := out.Sync(); err != nil {
+		return err
+	}
+	return out.Close()
+}

@@ -32,71 +32,87 @@ func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) e
 	type job struct {
 		batch  Batch
 		result Result
-		done   chan struct{}
 	}
-	// Twice as many batches as threads: one in work, one read ahead.
-	free := make(chan *job, 2*threads)
-	for range cap(free) {
-		free <- &job{}
-	}
-	work, order := make(chan *job, cap(free)), make(chan *job, cap(free))
-	g, ctx := errgroup.WithContext(ctx)
+	first, ended := int64(0), false
+	return inOrder(ctx, threads, func(j *job) (bool, error) {
+		j.batch.Reset()
+		j.batch.limit, j.batch.First = p.batchRows(), first
+		for !ended && j.batch.Rows() == 0 {
+			err := next(&j.batch)
+			if ended = errors.Is(err, io.EOF); err != nil && !ended {
+				return false, err
+			}
+		}
+		first += int64(j.batch.Rows())
+		return j.batch.Rows() > 0, nil
+	}, func() func(context.Context, *job) error {
+		s := p.NewScorer()
+		return func(_ context.Context, j *job) error { return s.Predict(&j.batch, &j.result) }
+	}, func(j *job) error { return emit(&j.batch, &j.result) })
+}
 
-	g.Go(func() error { // reads
+// inOrder has `threads` goroutines work on items, and hands them on in the order in which they
+// came. fill makes the next item of one that was used before, and says whether there is one;
+// start begins a goroutine and gives its work on an item. fill and emit are called from one
+// goroutine each. The first error of any side, a fault in mapped memory too, ends it all and
+// is returned. Memory: twice as many items as threads, one in work and one read ahead.
+func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context, *T) error, emit func(*T) error) error {
+	type item struct {
+		T    T
+		done chan struct{}
+	}
+	free := make(chan *item, 2*threads)
+	for range cap(free) {
+		free <- &item{}
+	}
+	work, order := make(chan *item, cap(free)), make(chan *item, cap(free))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
 		defer close(work)
 		defer close(order)
-		first := int64(0)
 		for {
-			var j *job
+			var i *item
 			select {
-			case j = <-free:
+			case i = <-free:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			j.batch.Reset()
-			j.batch.limit = p.batchRows()
-			j.batch.First, j.done = first, make(chan struct{})
-			err := next(&j.batch)
-			if err != nil && !errors.Is(err, io.EOF) {
+			more, err := fill(&i.T)
+			if err != nil || !more {
 				return err
 			}
-			if rows := j.batch.Rows(); rows > 0 {
-				first += int64(rows)
-				work <- j // both have room for every job there is
-				order <- j
-			}
-			if err != nil {
-				return nil
-			}
+			i.done = make(chan struct{})
+			work <- i // both have room for every item there is
+			order <- i
 		}
 	})
 	for range threads {
-		g.Go(func() (err error) { // scores
+		g.Go(func() (err error) {
 			defer fs.CatchFault(&err)()
-			s := p.NewScorer()
-			for j := range work {
+			do := start()
+			for i := range work {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := s.Predict(&j.batch, &j.result); err != nil {
+				if err := do(ctx, &i.T); err != nil {
 					return err
 				}
-				close(j.done)
+				close(i.done)
 			}
 			return nil
 		})
 	}
-	g.Go(func() error { // writes, in order
-		for j := range order {
+	g.Go(func() error {
+		for i := range order {
 			select {
-			case <-j.done:
+			case <-i.done:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			if err := emit(&j.batch, &j.result); err != nil {
+			if err := emit(&i.T); err != nil {
 				return err
 			}
-			free <- j
+			free <- i
 		}
 		return nil
 	})

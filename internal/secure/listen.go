@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
+
+	"golang.org/x/net/netutil"
 )
 
 // maxConnections bounds the open connections of a listener: some thousand workers and
@@ -17,6 +18,11 @@ const maxConnections = 8192
 // callers must prove themselves over TLS, or Insecure is set. TLS itself is made by the
 // server that accepts from it (ServerOptions).
 func (o Options) Listen(ctx context.Context, addr string) (net.Listener, error) {
+	return o.listen(ctx, addr, maxConnections)
+}
+
+// listen is Listen with at most n connections open: the next one waits in the kernel's queue.
+func (o Options) listen(ctx context.Context, addr string, n int) (net.Listener, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -34,7 +40,7 @@ func (o Options) Listen(ctx context.Context, addr string) (net.Listener, error) 
 			return nil, errors.Join(fmt.Errorf("listen %s: %w", addr, err), l.Close())
 		}
 	}
-	return newLimited(l, maxConnections), nil
+	return netutil.LimitListener(l, n), nil
 }
 
 // beyondLoopback says what is missing to listen where others can call.
@@ -72,47 +78,4 @@ func isLoopback(a net.Addr) bool {
 		return ok && ip.Unmap().IsLoopback()
 	}
 	return false
-}
-
-// limited is a listener with a bound on open connections: the next one waits in the
-// kernel's queue.
-type limited struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newLimited(l net.Listener, n int) *limited {
-	return &limited{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &limitedConn{Conn: c, slots: l.slots}, nil
-}
-
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	slots chan struct{}
-	once  sync.Once
-}
-
-func (c *limitedConn) Close() error {
-	c.once.Do(func() { <-c.slots })
-	return c.Conn.Close()
 }

@@ -1,7 +1,6 @@
 package secure
 
 import (
-	"context"
 	"crypto/x509"
 	"fmt"
 	"slices"
@@ -79,13 +78,4 @@ type Identity struct {
 // May says whether one of the identity's roles is among those allowed. Admin may all.
 func (id Identity) May(allowed []Role) bool {
 	return slices.ContainsFunc(id.Roles, func(r Role) bool { return r == Admin || slices.Contains(allowed, r) })
-}
-
-type identityKey struct{}
-
-// Caller gives the identity of the call whose context this is; false where identities
-// are not asked for.
-func Caller(ctx context.Context) (Identity, bool) {
-	id, ok := ctx.Value(identityKey{}).(Identity)
-	return id, ok
 }

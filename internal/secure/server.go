@@ -102,13 +102,10 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	if err == nil && !id.May(allowed) {
 		err = roleError(info.FullMethodName, id, allowed)
 	}
-	if err != nil {
-		if g.refused != nil {
-			g.refused(status.Code(err))
-		}
-		return ctx, err
+	if err != nil && g.refused != nil {
+		g.refused(status.Code(err))
 	}
-	return context.WithValue(ctx, identityKey{}, id), nil
+	return ctx, err
 }
 
 // open says whether a method answers everyone.

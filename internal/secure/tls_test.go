@@ -279,11 +279,10 @@ func TestAuthority(t *testing.T) {
 
 // TestLimited: the connection over the bound waits until another one ends.
 func TestLimited(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := Options{}.listen(t.Context(), "127.0.0.1:0", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLimited(inner, 1)
 	accepted := make(chan net.Conn)
 	failed := make(chan error, 1)
 	go func() {

@@ -25,14 +25,6 @@ func ParsePrune(s string) (Prune, error) {
 	return 0, fmt.Errorf("prune %s: use empty or none", strconv.Quote(s))
 }
 
-// String is the option's value.
-func (p Prune) String() string {
-	if p == PruneNone {
-		return "none"
-	}
-	return "empty"
-}
-
 // Build makes the tree that is trained, in this order: a leaf is spawned under each
 // internal node that bears a label with positives; leaves without positives are pruned,
 // then internal nodes left without terminals (a labelled one keeps its spawned leaf);

@@ -1,5 +1,66 @@
 package taxonomy
 
+// MaxDepth is the largest depth of a node; 0 for a flat tree, -1 for one without nodes.
+func (t *Tree) MaxDepth() int32 {
+	deepest := int32(-1)
+	for _, d := range t.Depth {
+		deepest = max(deepest, d)
+	}
+	return deepest
+}
+
+// Children lists the children of each node in order, a spawned leaf first. O(nodes).
+func (t *Tree) Children() Lists {
+	n := t.Len()
+	l := Lists{Begin: make([]int32, n+1)}
+	for _, p := range t.Parent {
+		if p >= 0 {
+			l.Begin[p+1]++
+		}
+	}
+	for i := range n {
+		l.Begin[i+1] += l.Begin[i]
+	}
+	l.Node = make([]int32, l.Begin[n])
+	next := append([]int32(nil), l.Begin[:n]...)
+	for c, p := range t.Parent {
+		if p >= 0 {
+			l.Node[next[p]] = int32(c)
+			next[p]++
+		}
+	}
+	return l
+}
+
+// SubtreeEnd gives for each node the number after the last node of its subtree: the
+// subtree of n is the interval [n, SubtreeEnd()[n]). O(nodes).
+func (t *Tree) SubtreeEnd() []int32 {
+	end := make([]int32, t.Len())
+	for n := t.Len() - 1; n >= 0; n-- {
+		end[n] = max(end[n], int32(n)+1)
+		if p := t.Parent[n]; p >= 0 {
+			end[p] = max(end[p], end[n])
+		}
+	}
+	return end
+}
+
+// Terminals lists the nodes that bear a loss, in order.
+func (t *Tree) Terminals() []int32 { return t.where(true) }
+
+// Internals lists the nodes without a loss, in order.
+func (t *Tree) Internals() []int32 { return t.where(false) }
+
+func (t *Tree) where(leaf bool) []int32 {
+	var nodes []int32
+	for n, l := range t.Leaf {
+		if l == leaf {
+			nodes = append(nodes, int32(n))
+		}
+	}
+	return nodes
+}
+
 // Kind says where a node of the training tree comes from.
 type Kind uint8
 
@@ -26,3 +87,54 @@ type Tree struct {
 
 // Len is the number of nodes.
 func (t *Tree) Len() int { return len(t.Parent) }
+
+// Parity is the independent set of node n under the odd/even schedule: an edge joins
+// two depths that differ by one, so it never lies within one set.
+func (t *Tree) Parity(n int32) int { return int(t.Depth[n] % 2) }
+
+// ParitySets lists the nodes of even depth and those of odd depth, in node order.
+// The second list is empty in a flat tree.
+func (t *Tree) ParitySets() [2][]int32 {
+	var sets [2][]int32
+	for n := range t.Depth {
+		k := t.Parity(int32(n))
+		sets[k] = append(sets[k], int32(n))
+	}
+	return sets
+}
+
+// greedy gives each node, in the order given, the smallest colour that none of its
+// neighbours has, and returns the colours' nodes in ascending order. order is a
+// permutation of 0..n-1; neighbours calls visit for each neighbour. O(nodes + edges).
+func greedy(order []int32, neighbours func(n int32, visit func(int32))) [][]int32 {
+	colour := make([]int32, len(order))
+	for n := range colour {
+		colour[n] = -1
+	}
+	var takenBy []int32 // colour -> the node whose neighbour has it
+	var sizes []int32
+	for _, n := range order {
+		neighbours(n, func(m int32) {
+			if colour[m] >= 0 {
+				takenBy[colour[m]] = n
+			}
+		})
+		c := 0
+		for c < len(takenBy) && takenBy[c] == n {
+			c++
+		}
+		if c == len(takenBy) {
+			takenBy, sizes = append(takenBy, -1), append(sizes, 0)
+		}
+		colour[n] = int32(c)
+		sizes[c]++
+	}
+	sets := make([][]int32, len(sizes))
+	for c := range sets {
+		sets[c] = make([]int32, 0, sizes[c])
+	}
+	for n, c := range colour {
+		sets[c] = append(sets[c], int32(n))
+	}
+	return sets
+}

@@ -176,7 +176,7 @@ func exportAll(t *testing.T, m *model.Model, dir string, threshold float64) {
 		"weights.safetensors": func(w io.Writer) error { return s.Safetensors(ctx, w, 0, nodes, 2) },
 		"weights.parquet":     func(w io.Writer) error { return s.Parquet(ctx, w, 0, nodes, 2) },
 		"weights.model":       func(w io.Writer) error { return s.Liblinear(ctx, w, 2) },
-		"weights.txt":         func(w io.Writer) error { return text.Write(ctx, w, 2) },
+		"weights.txt":         func(w io.Writer) error { return text.WriteRange(ctx, w, 0, m.Tree.Len(), 2) },
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {

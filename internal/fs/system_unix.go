@@ -38,3 +38,6 @@ func ignoreUnsupported(err error) error {
 	}
 	return err
 }
+
+// errQuota is the error number of a user whose share of the disk is used up.
+var errQuota error = syscall.EDQUOT

@@ -1,29 +1,11 @@
-// Command deploycheck checks what is under deploy/ without a cluster, a network or tools that
+// Package deploy checks what is under deploy/ without a cluster, a network or tools that
 // would have to be installed: the Kubernetes manifests are built as `kubectl apply -k` would,
 // decoded strictly into the API's own Go types (an unknown or misplaced field is an error, as is
 // a value of the wrong type) and checked against each other and against the rules that the
 // manifests promise to keep; systemd units and scripts are checked for theirs.
-package main
+package deploy
 
-import (
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
-)
-
-func main() {
-	root := flag.String("root", ".", "the repository")
-	flag.Parse()
-	problems, checked := check(*root)
-	for _, p := range problems {
-		fmt.Fprintln(os.Stderr, p)
-	}
-	if len(problems) > 0 {
-		os.Exit(1)
-	}
-	fmt.Printf("deploy: %d objects and files are as they should be\n", checked)
-}
+import "path/filepath"
 
 // check gives the problems of a repository's deploy folder, and of what its documents say
 // about that, and how many things it looked at.

@@ -1,4 +1,4 @@
-package main
+package deploy
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const root = "../../.."
+const root = "../.."
 
 // copyOf puts what is checked of the repository into a temporary folder.
 func copyOf(t *testing.T) string {

@@ -1,4 +1,4 @@
-module taxon/internal/tools/deploycheck
+module taxon/test/deploy
 
 go 1.26.0
 
