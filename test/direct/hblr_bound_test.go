@@ -1,9 +1,12 @@
 package direct
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	taxonv1 "taxon/proto/taxon/v1"
@@ -14,9 +17,7 @@ import (
 func bounded(method, covariance string, change func(*taxonv1.Options)) *taxonv1.Options {
 	return hblrOptions(method, func(o *taxonv1.Options) {
 		_ = o.Set("inference", "variational") // options without a field
-		if covariance == "full" {
-			_ = o.Set("covariance", covariance)
-		}
+		_ = o.Set("covariance", covariance)
 		if change != nil {
 			change(o)
 		}
@@ -36,7 +37,7 @@ func TestHBLRBound(t *testing.T) {
 			continue
 		}
 		for m, method := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
-			covariance := []string{"diagonal", "full"}[0]
+			covariance := []string{"diagonal", "full"}[(n+m)%2]
 			t.Run(method+" "+covariance+" "+c.name, func(t *testing.T) {
 				t.Parallel()
 				j := jobs.Awkward(uint64(n), c.rows, 6)
@@ -147,5 +148,42 @@ func TestBoundIsStationary(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestHBLRBoundBytes: weights of variational jobs are the same for any number of threads, and when
+// three programs run the tasks without the machine.
+func TestHBLRBoundBytes(t *testing.T) {
+	for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
+		t.Run(m, func(t *testing.T) {
+			j := jobs.Small(5, 150, 40)
+			spec := j.Spec(bounded(m, "diagonal", func(o *taxonv1.Options) { _ = o.Set("tolerance", "0.01") }))
+			r, st, nodes := trained(t, j, spec, 3)
+			_, _, again := trained(t, j, spec, 1)
+			direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h := nodes.Hash(); h != direct.Hash() || h != again.Hash() || st.GetStoppedBy() != "stationary" {
+				t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(), direct.Hash(), st.GetStoppedBy())
+			}
+			back := 0
+			for _, tasks := range r.Steps() {
+				if strings.Contains(fmt.Sprintf("%+v", tasks[0]), "Back\\\":") {
+					back++
+				}
+			}
+			last := math.Inf(1)
+			for _, s := range st.GetTrace() {
+				now := s.GetCertificate().GetObjective()
+				t.Log(s.GetSweep(), now)
+				if now > last+1e-12*math.Abs(last) {
+					t.Errorf("sweep %d: the bound falls from %.15g to %.15g", s.GetSweep(), -last, -now)
+				}
+				last = min(last, now)
+			}
+			t.Logf("%d sweeps, %d of them went back", st.GetSweep(), back)
+			t.Logf("%+v", r.Steps()[3][0])
+		})
 	}
 }

@@ -201,7 +201,7 @@ func (b *boundTwin) bound() (sum float64) {
 			}
 			diff := b.mu[n][i] - b.above(n, i)
 			sum += (logA - log2pi - b.precision(n, i)*(spread+diff*diff)) / 2 // E[log p(w)]
-			sum += (1 + log2pi) / 2                                         // and of the entropy:
+			sum += (1 + log2pi) / 2                                           // and of the entropy:
 			if !leaf || !b.full {
 				sum += math.Log(b.psi[n][i]) / 2
 			}

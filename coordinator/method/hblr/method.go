@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/internal/human"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -58,6 +59,8 @@ var options = []method.Option{
 	method.Bias,
 	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational}, Group: method.GroupMethod, Report: true,
 		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; variational, the normals of the greatest lower bound on the evidence"},
+	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod, With: "inference=" + Variational, Report: true,
+		Help: "of a class's posterior: full, features squared numbers at a time; diagonal, for many features"},
 	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary"}, Group: method.GroupMethod, Report: true,
 		Help: "how classes meet: binary, each against all other instances, so that an instance may have several"},
 	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher"}, Group: method.GroupMethod, Report: true,
@@ -85,11 +88,12 @@ func (Method) Options() []method.Option { return options }
 
 // Settings are the options that the programs go by.
 type Settings struct {
-	Inference string  `option:"inference"`
-	Inverse   string  `option:"prior-inverse"`
-	Scale     string  `option:"prior-scale"`
-	Schedule  string  `option:"schedule"`
-	Tolerance float64 `option:"tolerance"`
+	Inference  string  `option:"inference"`
+	Covariance string  `option:"covariance"`
+	Inverse    string  `option:"prior-inverse"`
+	Scale      string  `option:"prior-scale"`
+	Schedule   string  `option:"schedule"`
+	Tolerance  float64 `option:"tolerance"`
 }
 
 // SettingsOf reads the options of a job.
@@ -100,6 +104,14 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 // fullFeatures is the greatest number of features whose information matrix is inverted: 32 MiB.
 const fullFeatures = 2048
 
+// covarianceFeatures is that of features whose covariances are kept whole: 128 MiB a solve.
+const covarianceFeatures = 4096
+
+// covarianceBytes is the memory of a covariance.
+func covarianceBytes(d *taxonv1.Data) uint64 {
+	return 8 * (d.GetFeatures() + 1) * (d.GetFeatures() + 1)
+}
+
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() {
@@ -109,6 +121,9 @@ func (m Method) Check(p *method.Problem) error {
 	s, err := SettingsOf(p.Spec.GetOptions())
 	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures || d.GetFeatures() >= d.GetInstances()) {
 		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
+	}
+	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > covarianceFeatures {
+		errs = append(errs, fmt.Errorf("covariance full with %d features takes %s for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), human.Bytes(int64(covarianceBytes(d))), covarianceFeatures))
 	}
 	if s.Inference == Variational && s.Schedule == parity {
 		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))

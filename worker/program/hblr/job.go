@@ -34,10 +34,11 @@ type job struct {
 	mean     float64    // of their scales
 	prior    hblr.Prior
 	bounded  bool // variational
+	full     bool // with whole covariances
 	columns  int
 	ranges   int
 	slots    [][]int32 // block -> the distinct parents of its leaves, internals by place
-	free     sync.Pool // *hblr.Scratch; variational: *hblr.Bounded
+	free     sync.Pool // *hblr.Scratch; variational: *hblr.Full
 }
 
 // variants by their names in the plan.
@@ -87,7 +88,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	}
 	j.free.New = func() any { return new(hblr.Scratch) }
 	if j.bounded = plan.Bounded; j.bounded {
-		j.free.New = func() any { return new(hblr.Bounded) }
+		j.full = settings.Covariance == params.Full
+		j.free.New = func() any { return new(hblr.Full) }
 	}
 	return j, nil
 }
