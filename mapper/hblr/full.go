@@ -39,7 +39,7 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 		if err := ctx.Err(); err != nil {
 			return passes, err
 		}
-		change := s.setSpread(r, sigma)
+		change := s.setSpread(r)
 		s.loss = s.weigh(r, s.score, s.spread)
 		change = max(change, s.newton(r, w))
 		passes += 4
@@ -49,8 +49,14 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 		last = change
 	}
 	// Variances that go with the last means.
-	s.setSpread(r, sigma)
+	s.setSpread(r)
 	s.loss = s.weigh(r, s.score, s.spread)
+	for f := range d { // the diagonal of Psi
+		clear(s.row)
+		s.row[f] = 1
+		sigma[f] = math.Sqrt(forward(s.factor, s.row, f))
+		s.logs[f] = math.Log(s.factor[f*d+f])
+	}
 	return passes + 1, nil
 }
 
@@ -81,17 +87,10 @@ func (s *Full) information(r Rows, c []float64) {
 	cholesky(s.factor, s.precision)
 }
 
-// setSpread sets Psi at the present xi, sigma, and spread to x' Psi x. It gives the greatest change of
+// setSpread sets Psi at the present xi, and spread to x' Psi x. It gives the greatest change of
 // an xi^2, relative.
-func (s *Full) setSpread(r Rows, sigma []float64) (change float64) {
-	d := r.Columns()
+func (s *Full) setSpread(r Rows) (change float64) {
 	s.information(r, s.tau)
-	for f := range d {
-		clear(s.row)
-		s.row[f] = 1
-		sigma[f] = math.Sqrt(forward(s.factor, s.row, f))
-		s.logs[f] = math.Log(s.factor[f*d+f])
-	}
 	for i := range r.X.Rows {
 		from := r.lay(i, s.row)
 		q := forward(s.factor, s.row, from)

@@ -3,12 +3,12 @@ package direct
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
@@ -68,14 +68,7 @@ func TestHBLRBound(t *testing.T) {
 				if st.GetStoppedBy() != "stationary" || !(report["tolerance_reached"].(float64) <= 1e-10) || st.GetCertificate().GetKind() != "lower_bound" {
 					t.Errorf("stopped by %s, %s, %v", st.GetStoppedBy(), st.GetReport(), st.GetCertificate())
 				}
-				last := math.Inf(1)
-				for _, s := range st.GetTrace() {
-					now := s.GetCertificate().GetObjective()
-					if now > last+1e-12*math.Abs(last) {
-						t.Errorf("sweep %d: the bound falls from %.15g to %.15g", s.GetSweep(), -last, -now)
-					}
-					last = min(last, now)
-				}
+				rising(t, st)
 				t.Logf("%d sweeps, the twin's %d; %s", st.GetSweep(), rounds, st.GetReport())
 			})
 		}
@@ -151,13 +144,37 @@ func TestBoundIsStationary(t *testing.T) {
 	}
 }
 
+// rising reports sweeps of a variational job at which the bound falls.
+func rising(t *testing.T, st *taxonv1.JobStatus) {
+	t.Helper()
+	last := math.Inf(1)
+	for _, s := range st.GetTrace() {
+		now := s.GetCertificate().GetObjective()
+		if now > last+1e-12*math.Abs(last) {
+			t.Errorf("sweep %d: the bound falls from %.15g to %.15g", s.GetSweep(), -last, -now)
+		}
+		last = min(last, now)
+	}
+}
+
 // TestHBLRBoundBytes: weights of variational jobs are the same for any number of threads, and when
-// three programs run the tasks without the machine.
+// three programs run the tasks without the machine; some of these jobs throw points away, at
+// which the bound would have fallen.
 func TestHBLRBoundBytes(t *testing.T) {
-	for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
-		t.Run(m, func(t *testing.T) {
-			j := jobs.Small(5, 150, 40)
-			spec := j.Spec(bounded(m, "diagonal", func(o *taxonv1.Options) { _ = o.Set("tolerance", "0.01") }))
+	for _, c := range []struct {
+		method, covariance  string
+		seed, rows, classes int
+		back                bool
+	}{
+		{"hblr-m1", "diagonal", 0, 40, 16, true},
+		{"hblr-m2", "diagonal", 1, 24, 16, true},
+		{"hblr-m3", "diagonal", 5, 60, 40, false},
+		{"hblr-m2", "full", 3, 30, 4, false},
+	} {
+		t.Run(c.method+" "+c.covariance, func(t *testing.T) {
+			t.Parallel()
+			j := jobs.Small(uint64(c.seed), c.rows, c.classes)
+			spec := j.Spec(bounded(c.method, c.covariance, func(o *taxonv1.Options) { _ = o.Set("tolerance", "0.001") }))
 			r, st, nodes := trained(t, j, spec, 3)
 			_, _, again := trained(t, j, spec, 1)
 			direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
@@ -167,23 +184,40 @@ func TestHBLRBoundBytes(t *testing.T) {
 			if h := nodes.Hash(); h != direct.Hash() || h != again.Hash() || st.GetStoppedBy() != "stationary" {
 				t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(), direct.Hash(), st.GetStoppedBy())
 			}
+			rising(t, st)
 			back := 0
 			for _, tasks := range r.Steps() {
-				if strings.Contains(fmt.Sprintf("%+v", tasks[0]), "Back\\\":") {
+				if strings.Contains(string(tasks[0].Lease.GetParams()), "Back") {
 					back++
 				}
 			}
-			last := math.Inf(1)
-			for _, s := range st.GetTrace() {
-				now := s.GetCertificate().GetObjective()
-				t.Log(s.GetSweep(), now)
-				if now > last+1e-12*math.Abs(last) {
-					t.Errorf("sweep %d: the bound falls from %.15g to %.15g", s.GetSweep(), -last, -now)
-				}
-				last = min(last, now)
+			if c.back && back == 0 {
+				t.Error("no point was thrown away: the job shows nothing of it")
 			}
-			t.Logf("%d sweeps, %d of them went back", st.GetSweep(), back)
-			t.Logf("%+v", r.Steps()[3][0])
+			t.Logf("%d sweeps, %d points thrown away", st.GetSweep(), back)
 		})
+	}
+}
+
+// TestHBLRBoundRefuses: one clear line for what variational inference can't do.
+func TestHBLRBoundRefuses(t *testing.T) {
+	for _, c := range []struct {
+		want     string
+		features uint64
+		change   func(*taxonv1.Options)
+	}{
+		{"give --covariance diagonal", 30_000, func(o *taxonv1.Options) { _ = o.Set("covariance", "") }},
+		{"schedule parity goes with inference map", 0, func(o *taxonv1.Options) { o.Schedule = "parity" }},
+		{"must be one of full, diagonal", 0, func(o *taxonv1.Options) { _ = o.Set("covariance", "sparse") }},
+		{"must be one of map, variational", 0, func(o *taxonv1.Options) { _ = o.Set("inference", "sampled") }},
+	} {
+		j := jobs.Small(5, 60, 20)
+		spec := j.Spec(bounded("hblr-m3", "diagonal", c.change))
+		if c.features > 0 {
+			spec.Data.Features = c.features
+		}
+		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want one line with %q", err, c.want)
+		}
 	}
 }

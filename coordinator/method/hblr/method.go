@@ -101,11 +101,9 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, method.ReadOptions(o, options, &s)
 }
 
-// fullFeatures is the greatest number of features whose information matrix is inverted: 32 MiB.
+// fullFeatures is the greatest number of features whose information matrix is inverted, and of
+// those that have whole covariances: 32 MiB.
 const fullFeatures = 2048
-
-// covarianceFeatures is that of features whose covariances are kept whole: 128 MiB a solve.
-const covarianceFeatures = 4096
 
 // covarianceBytes is the memory of a covariance.
 func covarianceBytes(d *taxonv1.Data) uint64 {
@@ -122,8 +120,8 @@ func (m Method) Check(p *method.Problem) error {
 	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures || d.GetFeatures() >= d.GetInstances()) {
 		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
 	}
-	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > covarianceFeatures {
-		errs = append(errs, fmt.Errorf("covariance full with %d features takes %s for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), human.Bytes(int64(covarianceBytes(d))), covarianceFeatures))
+	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > fullFeatures {
+		errs = append(errs, fmt.Errorf("covariance full with %d features takes %s for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), human.Bytes(int64(covarianceBytes(d))), fullFeatures))
 	}
 	if s.Inference == Variational && s.Schedule == parity {
 		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))
