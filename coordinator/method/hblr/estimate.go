@@ -37,7 +37,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		elders = uint64(detail.Memory)
 	}
 	above := vector * parents * point / max(internals, 1)
-	visits, rounds := passes*float64(data.GetNonzeros()+rows)*float64(leaves), uint32(sweeps)
+	visits, rounds := passes*float64(data.GetNonzeros()+rows)*float64(leaves), sweeps
 	means := leaves // vectors of leaves, of which the store holds so many
 	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
 	holds := fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows)
