@@ -221,9 +221,19 @@ func backward(l, x []float64) {
 	}
 }
 
+// dot is a.b in four sums, which do not wait for each other.
 func dot(a, b []float64) (sum float64) {
+	var s [4]float64
+	b = b[:len(a)]
+	for len(a) >= 4 && len(b) >= 4 {
+		s[0] += float64(a[0] * b[0])
+		s[1] += float64(a[1] * b[1])
+		s[2] += float64(a[2] * b[2])
+		s[3] += float64(a[3] * b[3])
+		a, b = a[4:], b[4:]
+	}
 	for i, x := range a {
 		sum += float64(x * b[i])
 	}
-	return sum
+	return sum + (s[0] + s[1]) + (s[2] + s[3])
 }

@@ -128,7 +128,7 @@ var trainings = []training{
 	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
 	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
 	{"hblr m3 variational", onTree + "--method hblr-m3 --inference variational --covariance diagonal"},
-	{"hblr m2 variational full", onTree + "--method hblr-m2 --inference variational --max-sweeps 4"},
+	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
 	// From another model: by C, by new rows, from another structure.

@@ -25,7 +25,6 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
-	"taxon/internal/human"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -121,7 +120,7 @@ func (m Method) Check(p *method.Problem) error {
 		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
 	}
 	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > fullFeatures {
-		errs = append(errs, fmt.Errorf("covariance full with %d features takes %s for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), human.Bytes(int64(covarianceBytes(d))), fullFeatures))
+		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
 	}
 	if s.Inference == Variational && s.Schedule == parity {
 		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))
