@@ -45,6 +45,7 @@ func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float6
 	if err != nil {
 		return nil, err
 	}
+	sigma.v = slices.Clone(sigma.v) // what was read is the store's
 	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
 	var pull *hblr.Pull
 	var trace []float64

@@ -3,6 +3,7 @@ package hblr
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"taxon/coordinator/method"
@@ -163,15 +164,14 @@ func (k *task) back(ctx context.Context, part params.Back, from, family string, 
 		if err != nil {
 			return nil, err
 		}
-		copy(x, g[:means])
-		return x, nil
+		return slices.Concat(g[:means], x[means:]), nil
 	}
 	if means < size {
 		moved, err := k.own(ctx, em, 1, size-means, func() []float64 { return start()[means:] })
 		if err != nil {
 			return nil, err
 		}
-		copy(x[means:], moved)
+		return slices.Concat(x[:means], moved), nil
 	}
 	return x, nil
 }
