@@ -106,7 +106,7 @@ var imports = map[string][]string{
 	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/inspect", "internal/cluster", "internal/cluster/client", "internal/fs", "internal/fs/hdfs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
-	"internal/jobs": {"coordinator/method/registry", "internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
+	"internal/jobs": {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
 	"internal/cluster/node": {"coordinator/method", "coordinator/journal", "coordinator/machine", "coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/folderjournal", "internal/dataset", "internal/exit", "internal/fs",
 		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
 		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},

@@ -22,6 +22,7 @@ func newPredictCmd(a *app) *cobra.Command {
 			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
 			"if there is none; --top K gives the K best, --cutoff sets another rule, and both together the K best of the classes by that rule. Instances are read as a stream, and those read are labelled when the input pauses; labels in the input are ignored.",
 		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
+			"taxon predict --model hblr --data test.svm --predictive --scores --top 3\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Input.ZeroGiven, o.Input.Files, o.Stdout = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.stdout
@@ -44,6 +45,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		intFlag(f, &o.Top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels that the rule gives")
 		cutoffFlag(f, &o.Cutoff)
 		f.BoolVar(&o.Scores, "scores", false, "write label:score, a probability where the model gives those")
+		f.BoolVar(&o.Predictive, "predictive", false, "models of hblr methods: predict with what the training left uncertain, by each class's variances, instead of by the means alone: probabilities are less sure of themselves far from the training data")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Input.Threads) })
 	require(cmd, "model", "data")

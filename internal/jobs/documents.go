@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
 	"taxon/internal/model"
@@ -208,6 +209,9 @@ func TraceOf(st *taxonv1.JobStatus) []model.TraceRow {
 		row := model.TraceRow{Sweep: int(s.GetSweep()), Phase: s.GetPhase(), Seconds: s.GetSeconds()}
 		if c := s.GetCertificate(); c.GetPrimalOnly() {
 			row.Objective = &c.Objective
+			if bound := -c.Objective; c.GetKind() == method.LowerBound {
+				row.Bound = &bound
+			}
 		} else if c != nil {
 			row.Objective, row.Dual, row.Gap = &c.Objective, &c.Dual, &c.Gap
 		}

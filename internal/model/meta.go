@@ -91,6 +91,7 @@ type TraceRow struct {
 	Objective *float64 `json:"objective"`
 	Dual      *float64 `json:"dual"`
 	Gap       *float64 `json:"gap"`
+	Bound     *float64 `json:"bound,omitempty"` // on the evidence: -Objective
 	Seconds   float64  `json:"seconds"`
 	MicroF1   *float64 `json:"micro_f1,omitempty"`
 	MacroF1   *float64 `json:"macro_f1,omitempty"`

@@ -45,6 +45,8 @@ type PredictOptions struct {
 	Rule   Rule
 	Cutoff float64 // of Threshold
 	Top    int     // best terminals to return an instance, at least 1 (fewer if there are fewer)
+
+	Predictive bool // scores are those of the predictive distribution, of models with variances
 }
 
 // Predictor scores instances against every terminal, exactly: scores are x.w_n summed
@@ -74,6 +76,8 @@ type Predictor struct {
 
 	packed *packedPlan // of a pruned model, else nil
 	rank   ranker      // nil: by the terminals' own scores
+
+	predictive modelform.Predictive // nil: scores are x.w
 }
 
 // NewPredictor prepares scoring; that costs next to nothing. A Predictor is safe for concurrent use.
@@ -98,6 +102,11 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 		p.packed = newPackedPlan(m, p.bias)
 	}
 	var err error
+	if o.Predictive {
+		if p.predictive, err = m.predictive(); err != nil {
+			return nil, err
+		}
+	}
 	p.rank, err = rankers[m.Form.Predictor](m.Tree)
 	return p, err
 }
@@ -143,6 +152,7 @@ type Scorer struct {
 	few      few
 	sums     []float64 // node -> score of one row; pruned models and rankers only
 	mass     []mass    // by row, softmax only
+	spread   []float64 // by row, predictive only: x' Psi_n x of the terminal under way
 
 	table  []float64 // of a ranker: scores of all rows, node by node
 	lead   []Scored  // row -> the first of its ranking, which no list holds

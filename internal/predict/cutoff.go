@@ -81,6 +81,9 @@ type Rule struct {
 	labels  []int32 // node -> label id
 }
 
+// fitted says whether thresholds were fitted to the scores of held-out instances.
+func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut }
+
 // Rule makes the rule for a model; ranked is how many best classes are wanted besides.
 func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: model.PredictOptions{Rule: model.Argmax, Top: max(ranked, 1)}}
@@ -93,8 +96,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	default: // of multi-label data, but trained without a fit
 		r.kind = cutAbove
 	}
-	fitted := r.kind == cutInstance || r.kind == cutScut || r.kind == cutRank && c.rank == 0
-	if fitted && r.cutoffs == nil {
+	if (r.fitted() || r.kind == cutRank && c.rank == 0) && r.cutoffs == nil {
 		return nil, exit.Usagef("%s has no fitted cut-offs: train with --cutoff fit, or use --cutoff rcut=K or a number", m.Dir)
 	}
 	switch r.kind {

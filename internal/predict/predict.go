@@ -31,6 +31,8 @@ type Options struct {
 	Top    int       // labels of an instance at most; 0: as many as the cut-off gives
 	Cutoff Cutoff    // the zero value: the model's, or the Top best
 	Scores bool      // label:score
+
+	Predictive bool // scores are those of the predictive distribution
 }
 
 // Report is what a prediction came to, `taxon predict --json`.
@@ -61,6 +63,10 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	if l.rule, err = o.Cutoff.Rule(m, 1); err != nil {
 		return nil, err
 	}
+	if o.Predictive && l.rule.fitted() {
+		return nil, exit.Usagef("predict: --predictive has scores that the fitted cut-offs of %s are not for: add --top K, or --cutoff zero", o.Model)
+	}
+	l.rule.Options.Predictive = o.Predictive
 	p, err := m.NewPredictor(l.rule.Options)
 	if err != nil {
 		return nil, err

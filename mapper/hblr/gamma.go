@@ -16,6 +16,14 @@ func Gamma(a, b, k, alpha, spread, rest float64) float64 {
 	return (a + max(k-float64(alpha*spread), 0)/2) / (b + rest/2)
 }
 
+// GammaEM is the paper's step: no variational bound ever falls by it.
+func GammaEM(a, b, k, _, spread, rest float64) float64 {
+	return (a + k/2) / (b + (spread+rest)/2)
+}
+
+// Rule is Gamma or GammaEM.
+type Rule func(a, b, k, alpha, spread, rest float64) float64
+
 // Prior are the Gammas' priors ([TKDD] 3.4): of node n and feature i, shape Shape[n] and rate
 // Weight[n] Scale[i]. With p_n the share of instances that have class n,
 //
@@ -58,7 +66,7 @@ type Below struct {
 
 // Update is the Gamma step of M1 and M3 for all nodes that own an alpha; d features occur and
 // have a mean scale.
-func (t *Tree) Update(v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
+func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
 	out, k := make(Alpha, len(a)), float64(d)
 	spread := func(n int32) float64 {
 		if t.Leaf[n] {
@@ -73,7 +81,7 @@ func (t *Tree) Update(v Variant, a Alpha, p Prior, b Below, d int, scale float64
 		}
 		rate := p.Weight[n] * scale
 		if v == M3 {
-			out[n] = Gamma(p.Shape[n], rate, k, a[n], spread(n), spread(t.Parent[n])+b.Distance[n])
+			out[n] = rule(p.Shape[n], rate, k, a[n], spread(n), spread(t.Parent[n])+b.Distance[n])
 			continue
 		}
 		sum, rest := 0.0, 0.0
@@ -82,14 +90,14 @@ func (t *Tree) Update(v Variant, a Alpha, p Prior, b Below, d int, scale float64
 			rest += b.Distance[c]
 		}
 		terms := float64(len(t.Children[n]))
-		out[n] = Gamma(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*spread(n))+rest)
+		out[n] = rule(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*spread(n))+rest)
 	}
 	return out
 }
 
 // UpdateByFeature is the Gamma step of M2 at the columns of a range: scale are those of its
 // columns. A feature that does not occur keeps alpha 1.
-func (t *Tree) UpdateByFeature(a Alpha, p Prior, mu []float64, pull *Pull, scale []float64) Alpha {
+func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, pull *Pull, scale []float64) Alpha {
 	out, columns := make(Alpha, len(a)), len(scale)
 	for i, n := range t.Nodes {
 		terms, row := float64(len(t.Children[n])), i*columns
@@ -107,7 +115,7 @@ func (t *Tree) UpdateByFeature(a Alpha, p Prior, mu []float64, pull *Pull, scale
 				}
 			}
 			rest := square + float64(terms*t.Spread(M2, a, n, columns, j))
-			out[row+j] = Gamma(p.Shape[n], p.Weight[n]*s, terms, a[row+j], sum, rest)
+			out[row+j] = rule(p.Shape[n], p.Weight[n]*s, terms, a[row+j], sum, rest)
 		}
 	}
 	return out

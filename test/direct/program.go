@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -20,6 +21,8 @@ import (
 type values struct {
 	mu sync.Mutex
 	of map[store.Key][]byte
+
+	was map[store.Key][]byte // the same, which no task is given
 }
 
 // Get implements program.Values.
@@ -38,7 +41,7 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, x := range all {
-		v.of[x.Key] = slices.Clone(x.Data)
+		v.of[x.Key], v.was[x.Key] = slices.Clone(x.Data), slices.Clone(x.Data)
 	}
 	if written != nil {
 		written()
@@ -64,7 +67,7 @@ func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, ste
 			return nil, err
 		}
 	}
-	v := &values{of: map[store.Key][]byte{}}
+	v := &values{of: map[store.Key][]byte{}, was: map[store.Key][]byte{}}
 	nodes := &jobs.Nodes{Columns: make([][]uint32, tree.Len()), Values: make([][]float32, tree.Len())}
 	turn := 0
 	for _, tasks := range steps {
@@ -96,6 +99,11 @@ func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, ste
 				nodes.Values[n] = append(values, nodes.Values[n]...)
 				words = words[2+2*k:]
 			}
+		}
+	}
+	for k, b := range v.of {
+		if !bytes.Equal(b, v.was[k]) {
+			return nil, fmt.Errorf("%v: a task has changed what it read, which is the store's", k)
 		}
 	}
 	return nodes, nil

@@ -127,6 +127,8 @@ var trainings = []training{
 	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0"},
 	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
 	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
+	{"hblr m3 variational", onTree + "--method hblr-m3 --inference variational --covariance diagonal"},
+	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
 	// From another model: by C, by new rows, from another structure.
@@ -150,6 +152,8 @@ var outputs = []training{
 	{"eval", "eval --model %labels_cut-offs --data @dag.svm --json --by-level --by-size"},
 	{"export variances", "export --model %hblr_m3 --what variance --out -"},
 	{"export precisions", "export --model %hblr_m2_two_threads --what precision --out -"},
+	{"predict predictive", "predict --model %hblr_m1 --data @tree.svm --predictive --scores --top 3"},
+	{"predict predictive variational", "predict --model %hblr_m3_variational --data @tree.svm --predictive --scores --top 3"},
 	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
 	{"export text", "export --model %spawned --format text --out -"},
 	{"export pruned", "export --model %graph --format text --threshold 0.01 --out -"},

@@ -33,7 +33,9 @@ const (
 	// leafShare of the last change is the accuracy of the leaves' solves, within bounds.
 	leafShare           = 1e-2
 	loosest, tightest   = 5e-2, 1e-14
-	settled             = 2 // sweeps in a row that must be within the tolerance
+	boundLoosest        = 1e-7  // variational: what inexact leaves take from the bound is far below fall
+	fall                = 1e-12 // relative: the bound has fallen, by more than rounding
+	settled             = 2     // sweeps in a row that must be within the tolerance
 	restChange, restFor = 1e-13, 20
 )
 
@@ -56,6 +58,8 @@ type state struct {
 	Rest           uint32  // sweeps in a row whose change was rounding
 	Certified      bool
 	Last           float64 // objective of the last certificate
+	Back           Back    // the last point was thrown away; which part moved from the one before
+	Turn           bool    // the next time that happens, precisions move, not means
 	Low, Mid, High float64 // of the precisions
 	Summed         bool
 	StoppedBy      string
@@ -91,8 +95,11 @@ func (d *driver) WarmStart([]string) {}
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.tolerance, MaxSweeps: d.maxSweeps}
 	if d.Certified {
-		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Kind: method.Stationarity}
-		report := map[string]any{"certificate": method.Stationarity, "tolerance_reached": nil}
+		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Kind: d.kind()}
+		report := map[string]any{"certificate": d.kind(), "tolerance_reached": nil}
+		if d.plan.Bounded {
+			report["bound"] = -d.Last
+		}
 		if d.Reached > 0 || d.Change == 0 {
 			report["tolerance_reached"] = d.Reached
 		}
@@ -107,7 +114,7 @@ func (d *driver) Progress() method.Progress {
 // Next implements method.Driver. A time that is up before the next point is made ends the job
 // at this one.
 func (d *driver) Next() (method.Step, bool) {
-	if d.state.TimeUp && d.Stage == stageMove {
+	if d.state.TimeUp && d.Stage == stageMove && d.Back == 0 {
 		d.Sweep--
 		d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageSummary
 	}
@@ -119,6 +126,14 @@ func (d *driver) enter(s stage) {
 	if d.Stage = s; d.parity && (s == stageLeaves || s == stageLeaves2) && d.plan.Sets[s/2] == d.plan.Sets[s/2+1] {
 		d.Stage++
 	}
+}
+
+// kind is what the certificate is.
+func (d *driver) kind() string {
+	if d.plan.Bounded {
+		return method.LowerBound
+	}
+	return method.Stationarity
 }
 
 // m2 says whether the precisions lie with the means, by feature range.
@@ -139,6 +154,9 @@ func (d *driver) Step() (method.Step, bool) {
 		blocks.Op, blocks.Params = OpLeaves, method.Encode(Leaves{d.leafTolerance()})
 		blocks.Reads = []method.Read{{Value: Above, All: true}, alphas, {Value: Leaf}}
 		blocks.Writes = []string{Leaf, Pull, Trace}
+		if d.plan.Bounded {
+			blocks.Reads, blocks.Writes = append(blocks.Reads, method.Read{Value: Sigma}), append(blocks.Writes, Sigma)
+		}
 		if d.parity {
 			set := int(d.Stage) / 2
 			blocks.First, blocks.Count = d.plan.Sets[set], d.plan.Sets[set+1]-d.plan.Sets[set]
@@ -160,6 +178,9 @@ func (d *driver) Step() (method.Step, bool) {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: F, Back: back})
 			}
 			ranges.Writes = []string{G, F, Part}
+			if d.plan.Bounded && d.m2() {
+				ranges.Writes = append(ranges.Writes, EM)
+			}
 		}
 		s.Tasks = []method.Tasks{ranges}
 	case stageGamma:
@@ -169,14 +190,24 @@ func (d *driver) Step() (method.Step, bool) {
 			whole.Reads = append(whole.Reads, method.Read{Value: FAlpha, Back: back})
 		}
 		whole.Writes = []string{GAlpha, FAlpha}
+		if d.plan.Bounded {
+			whole.Writes = append(whole.Writes, EMAlpha)
+		}
 		s.Tasks = []method.Tasks{whole}
 	case stageMove:
-		params := method.Encode(Move{d.Mix})
+		params := method.Encode(Move{d.Mix, d.Back})
 		ranges.Op, ranges.Params, ranges.Writes = OpMove, params, []string{X, Above}
 		whole.Op, whole.Params, whole.Writes = OpMove, params, []string{XAlpha}
 		for back := range d.Mix {
 			ranges.Reads = append(ranges.Reads, method.Read{Value: G, Back: back})
 			whole.Reads = append(whole.Reads, method.Read{Value: GAlpha, Back: back})
+		}
+		if d.Back > 0 {
+			ranges.Reads = []method.Read{{Value: X, Back: 1}, {Value: G, Back: 1}}
+			whole.Reads = []method.Read{{Value: XAlpha, Back: 1}, {Value: EMAlpha, Back: 1}}
+			if d.m2() {
+				ranges.Reads = append(ranges.Reads, method.Read{Value: EM, Back: 1})
+			}
 		}
 		s.Tasks = []method.Tasks{ranges, whole}
 	case stageSummary:
@@ -201,6 +232,9 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	none := method.Encode(struct{}{})
 	blocks.Op, blocks.Params = OpEmit, none
 	blocks.Reads = []method.Read{{Value: Above, All: true}, alphas, {Value: Leaf}}
+	if d.plan.Bounded {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
+	}
 	ranges.Op, ranges.Params, ranges.Reads = OpEmitMean, none, []method.Read{{Value: X}}
 	last := whole
 	if d.m2() {
@@ -214,10 +248,14 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 
 // leafTolerance is how exact the leaves' solves must be not to disturb the iteration.
 func (d *driver) leafTolerance() float64 {
-	if d.Change == 0 {
-		return loosest
+	most := loosest
+	if d.plan.Bounded {
+		most = boundLoosest
 	}
-	return max(min(leafShare*d.Change, loosest), tightest)
+	if d.Change == 0 {
+		return most
+	}
+	return max(min(leafShare*d.Change, most), tightest)
 }
 
 var errNotFinite = errors.New("the posterior is not finite: scale the instances to unit length")
@@ -268,7 +306,12 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	if math.IsNaN(d.Objective) || math.IsInf(d.Objective, 0) {
 		return method.Outcome{}, errNotFinite
 	}
-	d.Last, d.Objective, d.Certified = d.Objective, 0, true
+	d.Objective += total[SumObjective]
+	if d.plan.Bounded && d.Certified && d.Back == 0 && d.Objective > d.Last+fall*math.Abs(d.Last) {
+		d.goBack()
+		return method.Outcome{}, nil
+	}
+	d.Last, d.Objective, d.Certified, d.Back = d.Objective, 0, true, 0
 	var products [Memory + 1]float64
 	for j := range products {
 		products[j] = d.Products[j] + total[Product(j)]
@@ -298,6 +341,16 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
 }
 
+// goBack throws a point away where the bound has fallen. One part of the point before it moves
+// instead, the others held: by that the bound never falls.
+func (d *driver) goBack() {
+	d.Objective, d.Mix, d.Stage = 0, nil, stageMove
+	if d.Back = BackMeans; d.Turn {
+		d.Back = BackPrecisions
+	}
+	d.Turn = !d.Turn
+}
+
 // goOn ends the job or moves to the next sweep's point.
 func (d *driver) goOn() {
 	if d.stop() {
@@ -316,6 +369,9 @@ func (d *driver) move() {
 // open goes to the first step of the sweep, at the point that has been moved to.
 func (d *driver) open() {
 	d.Points = min(len(d.Mix), d.plan.Memory) + 1
+	if d.Back > 0 {
+		d.Points = 1
+	}
 	d.Mix = nil
 	d.enter(stageLeaves)
 }

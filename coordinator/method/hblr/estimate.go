@@ -2,6 +2,7 @@ package hblr
 
 import (
 	"fmt"
+	"math"
 
 	"taxon/coordinator/method"
 )
@@ -14,6 +15,9 @@ const (
 	passes           = 16 // over the data, of a sweep's solves
 	vectorsPerColumn = 10 // of a solve: mapper/hblr.Scratch, the means and their curvature
 	vectorsPerRow    = 6
+	boundPerColumn   = 20 // variational: mapper/hblr.Bounded, means, variances and curvature
+	boundPerRow      = 12
+	fullRounds       = 10 // of a solve with whole covariances, a cube of the columns each
 )
 
 // Estimate implements method.Method. Its unit is a float64 for each column.
@@ -33,20 +37,32 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		elders = uint64(detail.Memory)
 	}
 	above := vector * parents * point / max(internals, 1)
-	sweep := vector*(leaves+pull*parents+4*point) + above
-	visits := passes * float64(data.GetNonzeros()+rows) * float64(leaves)
+	visits, rounds := passes*float64(data.GetNonzeros()+rows)*float64(leaves), sweeps
+	means := leaves // vectors of leaves, of which the store holds so many
+	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
+	holds := fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows)
+	if settings, err := SettingsOf(p.Spec.GetOptions()); err == nil && settings.Inference == Variational {
+		means, rounds, visits = 2*means, 2*rounds, 2*visits
+		slot = min(leaves, blockLeaves) * (boundPerColumn*vector + 8*boundPerRow*rows)
+		if settings.Covariance == Full {
+			visits += fullRounds * float64(leaves) * math.Pow(float64(columns), 3)
+			slot = boundPerColumn*vector + 8*boundPerRow*rows + min(leaves, blockLeaves)*4*vector + covarianceBytes(data)
+			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
+		}
+	}
+	sweep := vector*(means+pull*parents+4*point) + above
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
-		WorkerSlot: max(min(leaves, blockLeaves)*(vectorsPerColumn*vector+8*vectorsPerRow*rows)+4*pull*vector*min(leaves, blockLeaves),
+		WorkerSlot: max(slot+4*pull*vector*min(leaves, blockLeaves),
 			vector*point*(elders+2*pull+6)/ranges),
 		Coordinator: 64*(4*blocks+(2*elders+10)*ranges) + bytesPerNode*nodes,
 		StoreSweep:  sweep,
 		// Leaves and pull are written anew while the old ones are there.
-		StoreJob:     2*(vector*(leaves+pull*parents)+above) + vector*point*(2*(elders+1)+6),
+		StoreJob:     2*(vector*(means+pull*parents)+above) + vector*point*(2*(elders+1)+6),
 		TrafficSweep: 2*sweep + vector*point*3*(elders+1),
 		Dense:        true,
-		SlotHolds:    fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows),
-		Sweeps:       sweeps,
+		SlotHolds:    holds,
+		Sweeps:       rounds,
 		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*elders))},
 	}
 	e.StoreLocal = e.StoreJob

@@ -56,8 +56,10 @@ const (
 // options of all variants. Those of one choice name what there is.
 var options = []method.Option{
 	method.Bias,
-	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map"}, Group: method.GroupMethod, Report: true,
-		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation"},
+	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational}, Group: method.GroupMethod, Report: true,
+		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; variational, the normals of the greatest lower bound on the evidence"},
+	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod, With: "inference=" + Variational, Report: true,
+		Help: "of a class's posterior: full, features squared numbers at a time; diagonal, for many features"},
 	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary"}, Group: method.GroupMethod, Report: true,
 		Help: "how classes meet: binary, each against all other instances, so that an instance may have several"},
 	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher"}, Group: method.GroupMethod, Report: true,
@@ -75,6 +77,7 @@ var options = []method.Option{
 
 // Values of options.
 const (
+	Variational                      = "variational"
 	Diagonal, Full                   = "diagonal", "full"
 	ScalePaper, ScaleMedian, ScaleDF = "paper", "median", "df"
 )
@@ -84,10 +87,12 @@ func (Method) Options() []method.Option { return options }
 
 // Settings are the options that the programs go by.
 type Settings struct {
-	Inverse   string  `option:"prior-inverse"`
-	Scale     string  `option:"prior-scale"`
-	Schedule  string  `option:"schedule"`
-	Tolerance float64 `option:"tolerance"`
+	Inference  string  `option:"inference"`
+	Covariance string  `option:"covariance"`
+	Inverse    string  `option:"prior-inverse"`
+	Scale      string  `option:"prior-scale"`
+	Schedule   string  `option:"schedule"`
+	Tolerance  float64 `option:"tolerance"`
 }
 
 // SettingsOf reads the options of a job.
@@ -95,8 +100,14 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, method.ReadOptions(o, options, &s)
 }
 
-// fullFeatures is the greatest number of features whose information matrix is inverted: 32 MiB.
+// fullFeatures is the greatest number of features whose information matrix is inverted, and of
+// those that have whole covariances: 32 MiB.
 const fullFeatures = 2048
+
+// covarianceBytes is the memory of a covariance.
+func covarianceBytes(d *taxonv1.Data) uint64 {
+	return 8 * (d.GetFeatures() + 1) * (d.GetFeatures() + 1)
+}
 
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
@@ -107,6 +118,12 @@ func (m Method) Check(p *method.Problem) error {
 	s, err := SettingsOf(p.Spec.GetOptions())
 	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures || d.GetFeatures() >= d.GetInstances()) {
 		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
+	}
+	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > fullFeatures {
+		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
+	}
+	if s.Inference == Variational && s.Schedule == parity {
+		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))
 	}
 	return errors.Join(append(errs, err)...)
 }
@@ -179,6 +196,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	detail.Bounded = settings.Inference == Variational
 	detail.cut(p.Tree, settings.Schedule == parity)
 	blocks := len(detail.Begin) - 1
 	cost := make([]float64, blocks)
@@ -186,7 +204,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		cost[b] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(detail.Block(b)))
 	}
 	history := detail.Memory + 1
-	return &method.Plan{
+	plan := &method.Plan{
 		Items: []method.Items{
 			Blocks: {Kind: method.Terminals, Count: blocks, Cost: cost, Members: detail.Block},
 			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
@@ -209,7 +227,14 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		Sums:  sumNames(),
 		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: int(internals),
 		Detail: method.Encode(detail),
-	}, nil
+	}
+	if detail.Bounded {
+		plan.Values = append(plan.Values,
+			method.Value{Name: Sigma, Items: Blocks, Versions: 1},
+			method.Value{Name: EM, Items: Ranges, Versions: 2, Whole: true},
+			method.Value{Name: EMAlpha, Items: Whole, Versions: 2})
+	}
+	return plan, nil
 }
 
 // cut lists the leaves in blocks; by parity those of even depth first.

@@ -31,10 +31,13 @@ const (
 	Trace = "trace" // of a block: sums over the features, leaf by leaf
 	Above = "above" // of a range, cut by blocks: what the parents say to their leaves
 	Half  = "half"  // of a range: a point within a round by parity
+	Sigma = "sigma" // variational, of a block: the square roots of its leaves' variances
 	Part  = "part"  // of a range: sums over its features, internal by internal
 
 	X, G, F                = "x", "g", "f"                // of a range
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
+	// EM are the precisions by the paper's own step, of a range (M2); EMAlpha of the whole.
+	EM, EMAlpha = "em", "emalpha"
 )
 
 // Memory is how many older points the extrapolation remembers, where they are small.
@@ -86,14 +89,27 @@ type Gamma struct {
 	Past int
 }
 
-// Move are the parameters of OpMove: the next point is sum_j Mix[j] G_j, G_0 the last one.
+// Move are the parameters of OpMove: the next point is sum_j Mix[j] G_j, G_0 the last one. With a
+// Back, the last point is thrown away: the next one is that before it, with means by G or
+// precisions by the paper's step in their place.
 type Move struct {
-	Mix []float64
+	Mix  []float64
+	Back Back `json:",omitempty"`
 }
+
+// Back says which part of a point moves.
+type Back uint8
+
+// Parts of a point that move.
+const (
+	BackMeans Back = 1 + iota
+	BackPrecisions
+)
 
 // Plan is method.Plan.Detail.
 type Plan struct {
 	Variant string   // m1, m2, m3
+	Bounded bool     // variational: all maximises one lower bound
 	Width   uint32   // columns of a range; the last one may have fewer
 	Begin   []uint32 // block b has the nodes Nodes[Begin[b]:Begin[b+1]]
 	Nodes   []uint32 // leaves

@@ -49,12 +49,21 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	var variances spreader
+	if j.bounded {
+		if variances, err = k.sigma(ctx, b); err != nil {
+			return nil, err
+		}
+	}
 	var nodes []program.NodeWeights
 	k.Compute(func() {
-		s := j.free.Get().(*hblr.Scratch)
-		defer j.free.Put(s)
-		s.Open(j.rows, b)
-		s.Evaluate(j.rows, w)
+		if !j.bounded {
+			s := j.free.Get().(*hblr.Scratch)
+			defer j.free.Put(s)
+			s.Open(j.rows, b)
+			s.Evaluate(j.rows, w)
+			variances = s
+		}
 		for l, n := range j.plan.Block(k.Item) {
 			r := j.record(int32(n))
 			for f := range j.columns {
@@ -62,7 +71,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 			}
 			for f, scale := range j.scale {
 				if scale > 0 {
-					r.add(modelform.VarianceColumn(j.columns, f), float32(s.Spread(f, l)))
+					r.add(modelform.VarianceColumn(j.columns, f), float32(variances.Spread(f, l)))
 				}
 			}
 			if j.variant == hblr.M3 && j.tree.Owns(j.variant, int32(n)) {

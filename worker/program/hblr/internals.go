@@ -66,12 +66,20 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 		half := append(g, from[len(g):]...)
 		return sums, k.Put(ctx, append(k.above(half), k.value(params.Half, half)), nil)
 	}
-	var told []float64
+	var told, em []float64
 	k.Compute(func() {
 		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
-		told = j.shape(g, x, columns)
+		at, scale := g, j.scale[lo:hi]
+		if j.bounded { // precisions are moved from x, as they may have to be alone
+			at = x[:len(g)]
+			if j.m2() {
+				sums[params.SumObjective] += j.tree.Negative(j.variant, alpha, j.prior, scale, 1)
+				em = logs(j.tree.UpdateByFeature(hblr.GammaEM, alpha, j.prior, at, pull, scale))
+			}
+		}
+		told = j.shape(at, g, x, columns)
 		if j.m2() {
-			next := j.tree.UpdateByFeature(alpha, j.prior, g, pull, j.scale[lo:hi])
+			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, j.prior, at, pull, scale)
 			for i, a := range next {
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
 				g = append(g, hblr.Log(a))
@@ -82,12 +90,15 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	if em != nil {
+		values = append(values, k.value(params.EM, em))
+	}
 	return sums, k.Put(ctx, append(values, k.value(params.Part, told)), nil)
 }
 
-// shape are the sums over a range's features of the means g, and of how far they are from x.
-func (j *job) shape(g, x []float64, columns int) []float64 {
-	distance, norm := j.tree.Squares(g, columns)
+// shape are the sums over a range's features of means, and of how far g is from x.
+func (j *job) shape(mean, g, x []float64, columns int) []float64 {
+	distance, norm := j.tree.Squares(mean, columns)
 	out := make([]float64, partLength*len(norm))
 	for i := range norm {
 		out[i*partLength+partDistance], out[i*partLength+partNorm] = distance[i], norm[i]
@@ -192,10 +203,18 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := make([]float64, n)
+	g, em := make([]float64, n), make([]float64, n)
 	if !j.m2() {
 		alpha := exp(x)
-		for i, a := range j.tree.Update(j.variant, alpha, j.prior, below, j.occur, j.mean) {
+		if j.bounded {
+			sums[params.SumObjective] = j.tree.Negative(j.variant, alpha, j.prior, []float64{j.mean}, j.occur)
+			for i, a := range j.tree.Update(hblr.GammaEM, j.variant, alpha, j.prior, below, j.occur, j.mean) {
+				if j.tree.Owns(j.variant, int32(i)) {
+					em[i] = math.Log(a)
+				}
+			}
+		}
+		for i, a := range j.tree.Update(hblr.Gamma, j.variant, alpha, j.prior, below, j.occur, j.mean) {
 			if j.tree.Owns(j.variant, int32(i)) {
 				g[i] = hblr.Log(a)
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
@@ -205,6 +224,9 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 	values, err := k.residual(ctx, sums, x, g, params.XAlpha, params.GAlpha, params.FAlpha, p.Past)
 	if err != nil {
 		return nil, err
+	}
+	if j.bounded {
+		values = append(values, k.value(params.EMAlpha, em))
 	}
 	return sums, k.Put(ctx, values, nil)
 }
@@ -283,6 +305,14 @@ func (k *task) summary(ctx context.Context) (method.Sums, error) {
 		sums[params.SumLow], sums[params.SumMedian], sums[params.SumHigh] = all[0], (all[(n-1)/2]+all[n/2])/2, all[n-1]
 	}
 	return sums, nil
+}
+
+func logs(a []float64) []float64 {
+	out := make([]float64, len(a))
+	for i, x := range a {
+		out[i] = math.Log(x)
+	}
+	return out
 }
 
 func subtract(a, b []float64) []float64 {

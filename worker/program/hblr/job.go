@@ -33,10 +33,12 @@ type job struct {
 	occur    int        // features that occur
 	mean     float64    // of their scales
 	prior    hblr.Prior
+	bounded  bool // variational
+	full     bool // with whole covariances
 	columns  int
 	ranges   int
 	slots    [][]int32 // block -> the distinct parents of its leaves, internals by place
-	free     sync.Pool // *hblr.Scratch
+	free     sync.Pool // *hblr.Scratch; variational: *hblr.Full
 }
 
 // variants by their names in the plan.
@@ -85,6 +87,10 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		j.slots = append(j.slots, slots)
 	}
 	j.free.New = func() any { return new(hblr.Scratch) }
+	if j.bounded = plan.Bounded; j.bounded {
+		j.full = settings.Covariance == params.Full
+		j.free.New = func() any { return new(hblr.Full) }
+	}
 	return j, nil
 }
 

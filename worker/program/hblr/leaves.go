@@ -102,6 +102,9 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.bounded {
+		return k.boundedLeaves(ctx, b, before, p.Tolerance)
+	}
 	w := slices.Clone(before)
 	var out hblr.Solved
 	var pull *hblr.Pull
@@ -111,7 +114,9 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 		defer j.free.Put(s)
 		s.Open(j.rows, b)
 		if out, err = s.Solve(ctx, j.rows, w, p.Tolerance); err == nil {
-			pull, trace = j.told(s, b, k.Item, w, before)
+			bound := make([]float64, len(w))
+			s.Curvature(j.rows, bound)
+			pull, trace = j.told(s, b, k.Item, w, before, bound)
 		}
 	})
 	if err != nil {
@@ -123,13 +128,15 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
+// spreader knows the variance of lane l at column f.
+type spreader interface{ Spread(f, l int) float64 }
+
 // told is what a block's solved leaves say to their parents, by slot, and their traces.
-func (j *job) told(s *hblr.Scratch, b *hblr.Block, block int, w, before []float64) (*hblr.Pull, []float64) {
+// bound is of the curvature of their losses.
+func (j *job) told(s spreader, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]
 	pull := hblr.NewPull(j.variant, len(slots)*j.columns)
 	trace := make([]float64, lanes*traceLength)
-	bound := make([]float64, len(w))
-	s.Curvature(j.rows, bound)
 	for l, n := range j.plan.Block(block) {
 		slot := slices.Index(slots, j.above(n))
 		sums := trace[l*traceLength:][:traceLength]

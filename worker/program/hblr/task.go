@@ -3,6 +3,7 @@ package hblr
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"taxon/coordinator/method"
@@ -122,7 +123,7 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	if to == params.X {
 		size = j.size(k.Item)
 	}
-	x := make([]float64, size)
+	x, err := make([]float64, size), error(nil)
 	for back, c := range p.Mix {
 		g, err := k.own(ctx, family, back, size, func() []float64 { return make([]float64, size) })
 		if err != nil {
@@ -132,9 +133,45 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 			x[i] += float64(c * v)
 		}
 	}
+	if p.Back > 0 {
+		if x, err = k.back(ctx, p.Back, to, family, size); err != nil {
+			return nil, err
+		}
+	}
 	values := []store.Value{k.value(to, x)}
 	if to == params.X {
 		values = append(values, k.above(x)...)
 	}
 	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
+}
+
+// back is the point before the last one, with one part of it moved.
+func (k *task) back(ctx context.Context, part params.Back, from, family string, size int) ([]float64, error) {
+	j := k.job
+	em, means, start := params.EMAlpha, 0, j.startAlpha
+	if from == params.X {
+		em, start = params.EM, func() []float64 { return j.start(k.Item) }
+		if means = size; j.m2() {
+			means /= 2
+		}
+	}
+	x, err := k.own(ctx, from, 1, size, start)
+	if err != nil {
+		return nil, err
+	}
+	if part == params.BackMeans {
+		g, err := k.own(ctx, family, 1, size, start)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(g[:means], x[means:]), nil
+	}
+	if means < size {
+		moved, err := k.own(ctx, em, 1, size-means, func() []float64 { return start()[means:] })
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(x[:means], moved), nil
+	}
+	return x, nil
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"taxon/internal/exit"
+	"taxon/internal/modelform"
+)
+
+// TestHBLRVariational: the report and the trace have the bound; predict --predictive writes, of
+// models by either inference, the probabilities that follow from exported means and
+// variances; warm starts; refusals.
+func TestHBLRVariational(t *testing.T) {
+	dir := noisyFiles(t)
+	vars := map[string]string{"d": dir, "r": filepath.Join(dir, "r"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x")}
+	do := func(line string) string {
+		t.Helper()
+		code, stdout, stderr := runTaxon(t, "", line, vars)
+		if code != exit.Done {
+			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
+		}
+		return stdout
+	}
+	const train = "train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --json --quiet "
+	for inference, rule := range map[string]modelform.Predictive{"map": modelform.Laplace, "variational": modelform.Variational} {
+		vars["m"] = filepath.Join(dir, inference)
+		options := "--inference " + inference
+		if inference == "variational" {
+			options += " --covariance diagonal"
+		}
+		var d trainedDocument
+		if err := json.Unmarshal([]byte(do(train+"--out $m "+options)), &d); err != nil {
+			t.Fatal(err)
+		}
+		var bound float64
+		if err := json.Unmarshal(d.Own["bound"], &bound); (err == nil) != (inference == "variational") || err == nil && (bound != -d.Objective || string(d.Own["certificate"]) != `"lower_bound"`) {
+			t.Errorf("%s: bound %g, objective %g, %s", inference, bound, d.Objective, d.Own["certificate"])
+		}
+		rows := 0
+		for line := range strings.Lines(readFile(t, filepath.Join(vars["m"], "trace.jsonl"))) {
+			var row struct{ Objective, Bound *float64 }
+			if err := json.Unmarshal([]byte(line), &row); err != nil || (row.Bound != nil) != (bound != 0) || row.Bound != nil && *row.Bound != -*row.Objective {
+				t.Errorf("%s: trace %s: %v", inference, line, err)
+			}
+			rows++
+		}
+		if rows != d.Sweeps {
+			t.Errorf("%d lines of %d sweeps", rows, d.Sweeps)
+		}
+		vectors := func(what string) map[string]map[string]float64 {
+			out := map[string]map[string]float64{}
+			for line := range strings.Lines(do("export --model $m --out - --quiet --what " + what)) {
+				f := strings.Fields(line)
+				out[f[1]] = vectorOf(f[2:])
+			}
+			return out
+		}
+		mean, variance := vectors("mean"), vectors("variance")
+		instances := bufio.NewScanner(strings.NewReader(readFile(t, filepath.Join(dir, "test.svm"))))
+		for line := range strings.Lines(do("predict --model $m --data $d/test.svm --out - --quiet --predictive --scores --top 3")) {
+			instances.Scan()
+			f := strings.Fields(instances.Text())
+			x := vectorOf(f[1:])
+			x["bias"] = 1
+			for label := range strings.SplitSeq(strings.TrimSpace(line), ",") {
+				name, score, _ := strings.Cut(label, ":")
+				got, err := strconv.ParseFloat(score, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				u, s := 0.0, 0.0
+				for column, v := range x {
+					u += v * mean[name][column]
+					s += v * v * variance[name][column]
+				}
+				if want := 1 / (1 + math.Exp(-rule(u, s))); math.Abs(got-want) > 1e-4 || !(s > 0) {
+					t.Fatalf("%s: class %s of %q: %g, want %g (score %g, spread %g)", inference, name, instances.Text(), got, want, u, s)
+				}
+			}
+		}
+	}
+	do(train + "--inference variational --covariance diagonal --warm-start $m --out $w")
+	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
+	for line, want := range map[string]string{
+		train + "--inference variational --schedule parity --out $x":                                 "goes with inference map",
+		train + "--inference variational --covariance diagonal --memory 1MB --out $x":                "would be needed, --memory is",
+		"predict --model $r --data $d/test.svm --predictive --out -":                                 "holds no variances for --predictive",
+		"train --data $d/train.svm --method rr-lr --inference variational --out $x":                  "--inference means nothing to --method rr-lr",
+		"train --data $d/train.svm --method hblr-m1 --inference variational --covariance s --out $x": "must be one of full, diagonal",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit status %d, %s", line, code, stderr)
+		}
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

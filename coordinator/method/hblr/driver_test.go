@@ -1,0 +1,68 @@
+package hblr
+
+import (
+	"strings"
+	"testing"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// TestBoundNeverFalls: a point at which the bound would be lower is thrown away: no sweep ends,
+// the certificate stays, and the point before it is gone on from, its means moved; the next
+// time, its precisions. What comes of that counts. A time that is up meanwhile waits.
+func TestBoundNeverFalls(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	d := newDriver(&taxonv1.Options{}, 1e-9, plan, &Plan{Variant: "m2", Bounded: true, Memory: Memory})
+	round := func(objective float64) (out method.Outcome) {
+		for _, phase := range []string{"leaves", "internals", "gamma"} {
+			s, ok := d.Next()
+			if !ok || s.Phase != phase {
+				t.Fatalf("%+v, want %s", s, phase)
+			}
+			sums := make(method.Sums, Figures)
+			sums[SumObjective], sums[SumChange] = objective/3, 0.1
+			sums[Product(0)] = 1
+			var err error
+			if out, err = d.Commit([]method.Sums{sums}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out
+	}
+	move := func(want Back) {
+		t.Helper()
+		s, _ := d.Next()
+		var m Move
+		if err := method.Decode(s.Tasks[0].Params, &m); err != nil || s.Phase != "move" || m.Back != want {
+			t.Fatalf("%+v, %v: want a move of %d", s, err, want)
+		}
+		if reads := string(method.Encode(s.Tasks[0].Reads)); want > 0 && (strings.Contains(reads, `"g"}`) || !strings.Contains(reads, `"em","Back":1`)) {
+			t.Errorf("it reads %s", reads)
+		}
+		if _, err := d.Commit(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(out method.Outcome, done bool, objective float64, sweep uint32) {
+		t.Helper()
+		if p := d.Progress(); out.SweepDone != done || p.Sweep != sweep || p.Certificate.Kind != method.LowerBound || p.Certificate.Objective-objective > 1e-9 {
+			t.Errorf("%+v, sweep %d, %+v: want %t, sweep %d, %g", out, p.Sweep, p.Certificate, done, sweep, objective)
+		}
+	}
+	expect(round(100), true, 100, 2)
+	move(0)
+	expect(round(101), false, 100, 2)
+	move(BackMeans)
+	expect(round(99), true, 99, 3)
+	move(0)
+	expect(round(99+1e-11), true, 99, 4) // rounding
+	move(0)
+	expect(round(99.1), false, 99, 4)
+	d.TimeUp(true)
+	move(BackPrecisions)
+	expect(round(99+1e-10), true, 99, 4)
+	if s, _ := d.Next(); s.Phase != "summary" || d.StoppedBy != method.StoppedByMaxTime {
+		t.Errorf("%+v, stopped by %q", s, d.StoppedBy)
+	}
+}

@@ -1,0 +1,113 @@
+package hblr
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/hblr"
+	"taxon/mapper/hblr"
+)
+
+// sigma reads the square roots of a block's variances; before the first solve they are those of
+// the prior.
+func (k *task) sigma(ctx context.Context, b *hblr.Block) (sigmas, error) {
+	j, lanes := k.job, len(b.Positive)
+	v, err := k.own(ctx, params.Sigma, 0, j.columns*lanes, func() []float64 {
+		out := make([]float64, j.columns*lanes)
+		for l, prec := range b.Precision {
+			for f := range j.columns {
+				out[f*lanes+l] = 1 / math.Sqrt(prec.At(f))
+			}
+		}
+		return out
+	})
+	return sigmas{v, lanes}, err
+}
+
+// sigmas are a block's, columns x lanes.
+type sigmas struct {
+	v     []float64
+	lanes int
+}
+
+// Spread implements spreader.
+func (s sigmas) Spread(f, l int) float64 {
+	x := s.v[f*s.lanes+l]
+	return x * x
+}
+
+// boundedLeaves runs OpLeaves of a variational job.
+func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float64, tolerance float64) (method.Sums, error) {
+	j := k.job
+	sigma, err := k.sigma(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	sigma.v = slices.Clone(sigma.v) // what was read is the store's
+	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
+	var pull *hblr.Pull
+	var trace []float64
+	k.Compute(func() {
+		s := j.free.Get().(*hblr.Full)
+		defer j.free.Put(s)
+		bound := make([]float64, len(w))
+		if j.full {
+			err = j.solveOnes(ctx, s, b, w, sigma.v, bound, tolerance, sums)
+		} else {
+			err = j.solveAll(ctx, &s.Bounded, b, w, sigma.v, bound, tolerance, sums)
+		}
+		if err != nil {
+			return
+		}
+		pull, trace = j.told(sigma, b, k.Item, w, before, bound)
+	})
+	if err != nil {
+		return nil, err
+	}
+	values := append(k.pulls(pull), k.value(params.Leaf, w), k.value(params.Sigma, sigma.v), k.value(params.Trace, trace))
+	return sums, k.Put(ctx, values, nil)
+}
+
+// solveAll solves a block's leaves side by side, with diagonal covariances. bound is filled with
+// bounds of their losses' curvature.
+func (j *job) solveAll(ctx context.Context, s *hblr.Bounded, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums) error {
+	s.Open(j.rows, b)
+	passes, err := s.Solve(ctx, j.rows, w, sigma, tolerance)
+	if err != nil {
+		return err
+	}
+	sums[params.SumPasses] = float64(passes)
+	for l := range b.Positive {
+		sums[params.SumObjective] += s.Negative(w, sigma, j.scale, l)
+	}
+	s.Curvature(j.rows, bound)
+	return nil
+}
+
+// solveOnes solves them one after the other, with whole covariances.
+func (j *job) solveOnes(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums) error {
+	lanes := len(b.Positive)
+	var one [3][]float64
+	for i := range one {
+		one[i] = make([]float64, j.columns)
+	}
+	for l := range lanes {
+		for f := range j.columns {
+			one[0][f], one[1][f] = w[f*lanes+l], sigma[f*lanes+l]
+		}
+		s.Open(j.rows, &hblr.Block{Positive: b.Positive[l : l+1], Above: b.Above[l : l+1], Precision: b.Precision[l : l+1]})
+		passes, err := s.SolveOne(ctx, j.rows, one[0], one[1], tolerance)
+		if err != nil {
+			return err
+		}
+		sums[params.SumPasses] += float64(passes)
+		sums[params.SumObjective] += s.Negative(one[0], one[1], j.scale)
+		s.Curvature(j.rows, one[2])
+		for f := range j.columns {
+			w[f*lanes+l], sigma[f*lanes+l], bound[f*lanes+l] = one[0][f], one[1][f], one[2][f]
+		}
+	}
+	return nil
+}
