@@ -34,7 +34,7 @@ func TestHBLRVerbs(t *testing.T) {
 		}
 		return x
 	}
-	if d.StoppedBy != "stationary" || d.Gap != nil || d.Dual != nil || !(own("tolerance_reached") <= 1e-6) || string(d.Own["certificate"]) != `"stationarity"` {
+	if d.StoppedBy != "stationary" || d.Gap != nil || d.Dual != nil || !(own("tolerance_reached") <= 1e-6) || d.Certificate != "stationarity" {
 		t.Errorf("%+v", d)
 	}
 	if d.Test == nil || d.Test.Probability == nil || !(d.Test.Brier < 1) || !(d.Test.LogLoss < 5) {

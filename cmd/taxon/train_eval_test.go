@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/model"
@@ -129,5 +131,28 @@ func TestEvalEvery(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReportsTellTheirCertificate: of every method, as train prints it and as the model keeps it.
+func TestReportsTellTheirCertificate(t *testing.T) {
+	dir := noisyFiles(t)
+	for _, name := range registry.Names() {
+		want := method.Gap
+		if registry.Has(name, "tolerance") {
+			want = method.Stationarity
+		}
+		out := filepath.Join(dir, name)
+		vars := map[string]string{"d": dir, "m": out}
+		var d trainedDocument
+		code, stdout, stderr := runTaxon(t, "", "train --data $d/train.svm --hierarchy $d/tree.txt --max-sweeps 2 --cutoff none --out $m --json --quiet --method "+name, vars)
+		if err := json.Unmarshal([]byte(stdout), &d); code != exit.Done || err != nil || d.Certificate != want || d.Own["certificate"] != nil {
+			t.Errorf("%s: exit status %d, %s%s, want %s", name, code, stdout, stderr, want)
+		}
+		var info struct{ Report struct{ Certificate string } }
+		_, stdout, _ = runTaxon(t, "", "info $m --json", vars)
+		if err := json.Unmarshal([]byte(stdout), &info); err != nil || info.Report.Certificate != want {
+			t.Errorf("%s: info: %s", name, stdout)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func TestTrainOnGraphs(t *testing.T) {
 	}
 	code, stdout, stderr := runTaxon(t, "", "train --data $DATA --graph $G --anchor 0 --out $OUT-free --json", vars)
 	var r map[string]any
-	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || r["gap"] != nil || r["dual"] != nil || r["stopped_by"] != "stationary" {
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || r["gap"] != nil || r["dual"] != nil || r["stopped_by"] != "stationary" || r["certificate"] != "stationarity" {
 		t.Errorf("anchor 0: exit %d, %s, %s", code, stdout, stderr)
 	}
 }

@@ -171,12 +171,16 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
 		CapsBefore: CapsBefore(st), Better: BetterOf(st), Own: OwnKeys(st),
 	}
-	if c := st.GetCertificate(); c.GetPrimalOnly() {
-		r.Objective = c.GetObjective()
-	} else if c != nil {
-		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
-	}
+	Certify(&r, st.GetCertificate())
 	return &r
+}
+
+// Certify adds a certificate to a report; nil: there is none.
+func Certify(r *model.Report, c *taxonv1.Certificate) {
+	r.Certificate, r.Objective = c.GetKind(), c.GetObjective()
+	if c != nil && !c.GetPrimalOnly() {
+		r.Dual, r.Gap = &c.Dual, &c.Gap
+	}
 }
 
 // OwnKeys are those keys of a report that depend on the method: options, and its own figures.

@@ -1,7 +1,9 @@
 package jobs
 
 import (
+	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +52,25 @@ func TestKept(t *testing.T) {
 		l := LineOf(&taxonv1.JobInfo{State: taxonv1.JobState_JOB_STATE_DONE, Kept: c.kept})
 		if KeptText(c.kept) != c.text || l.State != c.state || l.Values != c.values || l.Until != c.goes || l.After != c.after {
 			t.Errorf("%v: %q, %+v", c.kept, KeptText(c.kept), l)
+		}
+	}
+}
+
+// The report of a job tells the kind of its certificate; that of a coordinator of before, none.
+func TestReportTellsItsCertificate(t *testing.T) {
+	for _, c := range []struct {
+		certificate *taxonv1.Certificate
+		kind        string
+		gap         bool
+	}{
+		{&taxonv1.Certificate{Objective: 2, Gap: 0.25, Kind: "gap"}, "gap", true},
+		{&taxonv1.Certificate{Objective: 2, PrimalOnly: true, Kind: "stationarity"}, "stationarity", false},
+		{&taxonv1.Certificate{Objective: 2, Gap: 0.25}, "", true},
+	} {
+		r := ReportOf(&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Certificate: c.certificate, Options: &taxonv1.Options{}})
+		b, err := json.Marshal(r)
+		if err != nil || r.Certificate != c.kind || r.Objective != 2 || (r.Gap != nil) != c.gap || strings.Contains(string(b), `"certificate"`) != (c.kind != "") {
+			t.Errorf("%v: %s, %v", c.certificate, b, err)
 		}
 	}
 }

@@ -50,8 +50,9 @@ type Report struct {
 	Terminals     int      `json:"terminals"`
 	Sweeps        int      `json:"sweeps"`
 	Objective     float64  `json:"objective"`
-	Dual          *float64 `json:"dual"` // nil: the method has no certificate
-	Gap           *float64 `json:"gap"`  // relative, (P-D)/P; nil as Dual
+	Dual          *float64 `json:"dual"`                  // nil: the method has no certificate
+	Gap           *float64 `json:"gap"`                   // relative, (P-D)/P; nil as Dual
+	Certificate   string   `json:"certificate,omitempty"` // its kind: gap, lower_bound or stationarity; "": made by a version that did not tell
 	StoppedBy     string   `json:"stopped_by"`
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`

@@ -118,11 +118,7 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
 	}
 	t.Complete(&r)
-	if c := st.GetCertificate(); c.GetPrimalOnly() {
-		r.Objective = c.GetObjective()
-	} else if c != nil {
-		r.Objective, r.Dual, r.Gap = c.GetObjective(), &c.Dual, &c.Gap
-	}
+	jobs.Certify(&r, st.GetCertificate())
 	return r
 }
 
