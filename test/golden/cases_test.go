@@ -120,14 +120,14 @@ var trainings = []training{
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2"},
 
 	// Hierarchical Bayesian logistic regression.
-	{"hblr m1", onTree + "--method hblr-m1"},
-	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --stores 2"},
-	{"hblr m3", onTree + "--method hblr-m3 --tolerance 1e-6"},
-	{"hblr m3 parity", onTree + "--method hblr-m3 --schedule parity"},
-	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0"},
+	{"hblr m1", onTree + "--method hblr-m1 --max-sweeps 6"},
+	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --stores 2 --max-sweeps 6"},
+	{"hblr m3", onTree + "--method hblr-m3 --max-sweeps 8"},
+	{"hblr m3 parity", onTree + "--method hblr-m3 --schedule parity --max-sweeps 4"},
+	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0 --max-sweeps 5"},
 	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
 	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
-	{"hblr m3 variational", onTree + "--method hblr-m3 --inference variational --covariance diagonal"},
+	{"hblr m3 variational", onTree + "--method hblr-m3 --inference variational --covariance diagonal --max-sweeps 3"},
 	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
@@ -139,7 +139,7 @@ var trainings = []training{
 	{"warm structure", onSpawn + "--warm-start %forest"},
 	{"warm flat", onTree + "--warm-start %flat_of_a_tree"},
 	{"warm graph", onGraph + "--warm-start %spawned"},
-	{"warm hblr", onTree + "--method hblr-m3 --warm-start %hblr_m1"},
+	{"warm hblr", onTree + "--method hblr-m3 --warm-start %hblr_m1 --max-sweeps 3"},
 	{"warm from hblr", onTree + "--method rr-lr --warm-start %hblr_m3"},
 	{"warm text", onText + "--C 2 --warm-start %text"},
 }
