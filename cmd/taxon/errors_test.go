@@ -360,3 +360,45 @@ func TestSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestAllViolationsAtOnce: values that flags can't have, options that the method lacks, and
+// flags that exclude each other are told together, a line each: on the command line and in a
+// job file, with its lines. What depends on a method that is not known is not told.
+func TestAllViolationsAtOnce(t *testing.T) {
+	job := writeText(t, "job.yaml", "data: [x]\ngap: 2\nmethod: td\nseed: -1\nanchor: 0.1\n")
+	bad := writeText(t, "bad.yaml", "metod: td\nC: -1\nanchor: 0.1\nloss: logistic\n")
+	vars := map[string]string{"JOB": job, "BAD": bad}
+	fits := " means nothing to --method td: leave it out, or use one of rr-svm, rr-lr, bsvm, blr"
+	for line, want := range map[string][]string{
+		"train --data x --out o1 --gap 0 --max-sweeps -1 --max-time -1 --seed -1 --threads -1": {
+			"train: --gap 0: must be above 0 and at most 1", "train: --max-sweeps -1: must be a whole number, 0 or more",
+			"train: --max-time -1: must be 0 or more", "train: --seed -1: must be a whole number, 0 or more", "train: --threads -1: must be from 0 to 32767"},
+		"train --data x --data y --out o1 --method td --anchor 0.1 --colouring dsatur --C -1": {
+			"train: --C -1: must be above 0", "train: --anchor" + fits, "train: --colouring" + fits},
+		"train --data x --out o1 --C -1 --hierarchy h --graph g --C -2": {
+			"train: --C -1: must be above 0", "train: --C -2: must be above 0",
+			"train: --hierarchy and --graph: a training has one structure; give one of them"},
+		"train --data x --out o1 --loss logistic --C -1 --method tdd": {"train: --C -1: must be above 0", "train: --method tdd: did you mean td?"},
+		"train --data x --out o1 --metod td --C -1":                   {"train: unknown flag --metod: did you mean --method?"},
+		"train --data x --out o1 --C -1 --metod td --anchor 1":        {"train: --C -1: must be above 0", "train: unknown flag --metod: did you mean --method?"},
+		"submit --data x --C -1 --replicas 9 --method td --anchor 1": {
+			"submit: --C -1: must be above 0", "submit: --replicas 9: must be from 1 to 8", "submit: --anchor" + fits},
+		"tune --data - --out o1 --folds 1 --C 0": {
+			"tune: --folds 1: must be from 2 to 100", "tune: --C 0: must be above 0", "tune: --data -: a search that is gone on with reads the data again: give a file"},
+		"train --out o1 --job $JOB":                                {job + ":2: train: --gap 2: must be above 0 and at most 1", job + ":4: train: --seed -1: must be a whole number, 0 or more", "train: --anchor" + fits},
+		"train --out o1 --job $BAD":                                {bad + `:1: unknown flag "metod": did you mean method?`, bad + ":2: train: --C -1: must be above 0"},
+		"train --out o1 --job $JOB --loss logistic --threads none": {"train: --threads none: must be a whole number"},
+	} {
+		code, _, stderr := runTaxon(t, "", line, vars)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		if code != exit.Usage || len(lines) != len(want) {
+			t.Errorf("%s: exit status %d, %q, want %q", line, code, lines, want)
+			continue
+		}
+		for i, l := range lines {
+			if !strings.HasPrefix(strings.TrimPrefix(l, "taxon: "), want[i]) {
+				t.Errorf("%s: %q, want %q", line, l, want[i])
+			}
+		}
+	}
+}

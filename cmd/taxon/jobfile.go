@@ -15,11 +15,12 @@ import (
 
 // parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain
 // or quoted values, lists of them for flags that may be repeated ("- value" lines or
-// [a, b]), and comments.
-func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
+// [a, b]), and comments. It tells all that is wrong: with it what validate says of the flags,
+// where it sees those of the file.
+func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() error) error {
 	typed := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
-	key, given, errs := "", map[string]int64{}, []error(nil)
+	key, given, errs, seen := "", map[string]int64{}, []error(nil), true
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
 	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
 		at := int64(number) + 1
@@ -63,6 +64,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 				meant = "did you mean " + s + "?"
 			}
 			wrong(at, "unknown flag %q: %s", key, meant)
+			seen = false
 			continue
 		case typed[key]:
 			continue
@@ -70,8 +72,12 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte) error {
 		for _, v := range values {
 			if err := cmd.Flags().Set(key, v); err != nil {
 				wrong(at, "%w", flagError(cmd, err))
+				seen = seen && key != methodFlag
 			}
 		}
+	}
+	if errs != nil && seen {
+		errs = append(errs, validate())
 	}
 	if errs != nil {
 		return exit.Join(errs...)

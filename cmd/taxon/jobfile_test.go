@@ -26,6 +26,8 @@ func jobFlags() (*cobra.Command, *[]string, *float64, *bool) {
 	return cmd, data, c, text
 }
 
+func noMore() error { return nil }
+
 func TestJobFile(t *testing.T) {
 	for file, want := range map[string]string{
 		"data: a.svm\nC: 0.3\ntext: true\n":                       "a.svm|0.3|true",
@@ -46,7 +48,7 @@ func TestJobFile(t *testing.T) {
 		"C:1":           "lines must be",
 	} {
 		cmd, data, c, text := jobFlags()
-		err := parseJobFile(cmd, "job.yaml", []byte(file))
+		err := parseJobFile(cmd, "job.yaml", []byte(file), noMore)
 		got := strings.Join(*data, ",") + "|" + (&floatValue{p: c}).String() + "|" + map[bool]string{true: "true", false: "false"}[*text]
 		if err != nil {
 			got = err.Error()
@@ -59,7 +61,7 @@ func TestJobFile(t *testing.T) {
 		}
 	}
 	cmd, _, _, _ := jobFlags()
-	err := parseJobFile(cmd, "job.yaml", []byte("datas: x\nC: -1\nfoo:\n- a\ntext: maybe\n"))
+	err := parseJobFile(cmd, "job.yaml", []byte("datas: x\nC: -1\nfoo:\n- a\ntext: maybe\n"), noMore)
 	var all *exit.Error
 	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: --C -1") {
 		t.Errorf("all that is wrong: %v", err)
@@ -68,7 +70,7 @@ func TestJobFile(t *testing.T) {
 	if err := cmd.ParseFlags([]string{"--C", "7", "--data", "mine"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := parseJobFile(cmd, "job.yaml", []byte("C: 3\ndata: theirs\n")); err != nil || *c != 7 || !slices.Equal(*data, []string{"mine"}) {
+	if err := parseJobFile(cmd, "job.yaml", []byte("C: 3\ndata: theirs\n"), noMore); err != nil || *c != 7 || !slices.Equal(*data, []string{"mine"}) {
 		t.Errorf("the command line counts more: C %v, data %v, %v", *c, *data, err)
 	}
 }
@@ -77,7 +79,7 @@ func FuzzJobFile(f *testing.F) {
 	f.Add([]byte("data: [a, 'b', \"c\"]\nC: 1 # x\n- y\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cmd, _, _, _ := jobFlags()
-		if err := parseJobFile(cmd, "job.yaml", data); err != nil && strings.Contains(human.OneLine(err.Error()), "\n") {
+		if err := parseJobFile(cmd, "job.yaml", data, noMore); err != nil && strings.Contains(human.OneLine(err.Error()), "\n") {
 			t.Errorf("an error of several lines: %q", err)
 		}
 	})

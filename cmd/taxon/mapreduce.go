@@ -152,7 +152,7 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 // trainArguments are the flags given that train has as well, and those that are only submit's
 // by their other meaning there.
 func trainArguments(cmd *cobra.Command) (out []string) {
-	train := newTrainCmd(&app{})
+	train := newTrainCmd(&app{}, &trainOptions{})
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if train.Flags().Lookup(f.Name) == nil || f.Name == "engine" {
 			return

@@ -146,7 +146,7 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(a.flagErrors(func() error { return nil }))
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(a.stdout, a.style, cmd) })
 	root.SetHelpCommand(newHelpCmd(root))
 	for i, newCmd := range verbs {
@@ -244,22 +244,29 @@ func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 // repeated lists the flags of cmd that take one value and are given several in args, of which
 // the last counts.
 func repeated(cmd *cobra.Command, args []string) (names []string) {
-	_, rest, err := cmd.Root().Find(args)
-	if err != nil {
-		return nil
-	}
-	f := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
-	f.AddFlagSet(cmd.InheritedFlags())
-	f.AddFlagSet(cmd.Flags())
 	seen := map[string]int{}
-	_ = f.ParseAll(rest, func(flag *pflag.Flag, _ string) error { // cobra has parsed them already
+	_ = eachFlag(cmd, args, func(flag *pflag.Flag, _ string) { // cobra has parsed them already
 		_, list := flag.Value.(pflag.SliceValue)
 		if seen[flag.Name]++; seen[flag.Name] == 2 && !list && flag.Value.Type() != "bool" {
 			names = append(names, "--"+flag.Name)
 		}
-		return nil
 	})
 	return names
+}
+
+// eachFlag calls do with each flag of cmd and its value in args, as they stand there.
+func eachFlag(cmd *cobra.Command, args []string, do func(flag *pflag.Flag, value string)) error {
+	_, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	f := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	f.AddFlagSet(cmd.InheritedFlags())
+	f.AddFlagSet(cmd.Flags())
+	return f.ParseAll(rest, func(flag *pflag.Flag, value string) error {
+		do(flag, value)
+		return nil
+	})
 }
 
 // builtIn names the commands that cobra adds when it executes.
@@ -341,6 +348,36 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	return exit.Usagef("%s%v: see `%s`", at, err, help)
 }
+
+// flagErrors tells of a command line all values that flags can't have, as flagError does, and
+// what validate says of the others: unless the method is not known, or a file is to name it.
+func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) error {
+	return func(cmd *cobra.Command, err error) error {
+		var first *pflag.InvalidValueError
+		errs := []error{flagError(cmd, err)}
+		if !errors.As(err, &first) {
+			return errs[0]
+		}
+		known, reached := first.GetFlag().Name != methodFlag, false
+		err = eachFlag(cmd, a.args, func(flag *pflag.Flag, value string) {
+			if !reached { // cobra has set those before it
+				reached = flag == first.GetFlag() && value == first.GetValue()
+			} else if err := cmd.Flags().Set(flag.Name, value); err != nil {
+				errs, known = append(errs, flagError(cmd, err)), known && flag.Name != methodFlag
+			}
+		})
+		if err != nil {
+			return exit.Join(append(errs, flagError(cmd, err))...)
+		}
+		if known && !cmd.Flags().Changed("job") {
+			errs = append(errs, validate())
+		}
+		return exit.Join(errs...)
+	}
+}
+
+// methodFlag names the method, which decides what other flags may be.
+const methodFlag = "method"
 
 // valueProblem says what is wrong with a flag's value, without strconv's prefixes.
 func valueProblem(e *pflag.InvalidValueError) string {

@@ -36,6 +36,7 @@ type submitOptions struct {
 
 func newSubmitCmd(a *app) *cobra.Command {
 	var o submitOptions
+	validate := func() error { return o.train.Validate("submit") }
 	cmd := &cobra.Command{
 		Use:     "submit --data FILE",
 		GroupID: groupCluster,
@@ -48,7 +49,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
 			"taxon submit --job training.yaml --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readJobFile(cmd, o.file); err != nil {
+			if err := readJobFile(cmd, o.file, validate); err != nil {
 				return err
 			}
 			if o.train.mr.on() {
@@ -78,6 +79,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	})
 	o.train.mr.flags(cmd, engineCluster, engineCluster, engineMapReduce)
 	o.flags(cmd)
+	cmd.SetFlagErrorFunc(a.flagErrors(validate))
 	return cmd
 }
 
@@ -202,7 +204,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 const maxJobFile = 1 << 20
 
 // readJobFile sets the flags that a job file names and the command line does not.
-func readJobFile(cmd *cobra.Command, path string) error {
+func readJobFile(cmd *cobra.Command, path string, validate func() error) error {
 	if path == "" {
 		return nil
 	}
@@ -213,5 +215,5 @@ func readJobFile(cmd *cobra.Command, path string) error {
 	if len(data) > maxJobFile {
 		return fs.Inputf(path, 0, "is no job file: it has %d bytes", len(data))
 	}
-	return parseJobFile(cmd, path, data)
+	return parseJobFile(cmd, path, data, validate)
 }

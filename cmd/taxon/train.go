@@ -30,8 +30,7 @@ type trainOptions struct {
 	mr         mapReduceOptions
 }
 
-func newTrainCmd(a *app) *cobra.Command {
-	var o trainOptions
+func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "train --data FILE --out DIR",
 		GroupID: groupModel,
@@ -42,13 +41,16 @@ func newTrainCmd(a *app) *cobra.Command {
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.txt --text --instance-weights weights.txt --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runTrain(cmd.Context(), a, &o)
+			return runTrain(cmd.Context(), a, o)
 		},
 	}
 	o.defineFlags(cmd)
 	require(cmd, "data", "out")
+	cmd.SetFlagErrorFunc(a.flagErrors(o.validate))
 	return cmd
 }
+
+func (o *trainOptions) validate() error { return exit.Join(o.Validate("train"), o.checkMapReduce("train")) }
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.inputFlags(cmd)
@@ -132,7 +134,7 @@ func (o *trainOptions) options(a *app) *train.Options {
 
 // runTrain is the verb: it trains, evaluates if asked to, and prints the report.
 func runTrain(ctx context.Context, a *app, o *trainOptions) error {
-	if err := exit.Join(o.Validate("train"), o.checkMapReduce("train")); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
 	report, err := train.Run(ctx, o.options(a), a.ui)
@@ -214,8 +216,8 @@ const fromJobFile = "taxon_from_job_file"
 
 // newTrainVerb is train with --job: its flags may come from a file, as submit's.
 func newTrainVerb(a *app) *cobra.Command {
-	cmd := newTrainCmd(a)
-	file := ""
+	var o trainOptions
+	cmd, file := newTrainCmd(a, &o), ""
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; flags of the command line override them")
 	})
@@ -224,7 +226,7 @@ func newTrainVerb(a *app) *cobra.Command {
 	marks[fromJobFile] = nil
 	train := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := readJobFile(cmd, file); err != nil {
+		if err := readJobFile(cmd, file, o.validate); err != nil {
 			return err
 		}
 		if !cmd.Flags().Changed("data") {

@@ -77,6 +77,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit (default: what is free)")
 	})
 	require(cmd, "data", "out")
+	cmd.SetFlagErrorFunc(a.flagErrors(o.Validate))
 	return cmd
 }
 
