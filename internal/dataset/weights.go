@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -80,11 +81,17 @@ func (w *weighing) next() (float64, error) {
 	return x, nil
 }
 
-// end checks that no weight is left, and writes the file, unless all weights are 1.
+// end checks that no weight is left, blank lines apart, and writes the file, unless all weights
+// are 1.
 func (w *weighing) end(dir *fs.OutDir) error {
-	if _, err := w.lines.Next(); err == nil {
+	line, err := w.lines.Next()
+	for err == nil && len(bytes.TrimSpace(line)) == 0 {
+		line, err = w.lines.Next()
+	}
+	if err == nil {
 		return w.lines.Errorf("a weight more than the %d instances of the data: want a number for each", w.read)
-	} else if !errors.Is(err, io.EOF) {
+	}
+	if !errors.Is(err, io.EOF) {
 		return err
 	}
 	if w.kept == 0 {

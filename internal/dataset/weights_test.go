@@ -29,7 +29,7 @@ func TestWeights(t *testing.T) {
 	defer plain.Close()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	if _, err := z.Write([]byte("0.5\r\n2\n1e-3\n 1000 ")); err != nil || z.Close() != nil {
+	if _, err := z.Write([]byte("0.5\r\n2\n1e-3\n 1000 \n\n \r\n")); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
 	s := ingestString(t, filepath.Join(t.TempDir(), "set"), data, Options{Weights: weightsFileOf(t, packed.String())})
@@ -85,7 +85,7 @@ func TestWeightsRefused(t *testing.T) {
 		"1\n2\n":        "w.txt:2: the weights end here, and the data goes on",
 		"":              "w.txt: the weights end here",
 		"1\n2\n3\n4\n":  "w.txt:4: a weight more than the 3 instances",
-		"1\n2\n3\n\n":   "w.txt:4: a weight more",
+		"1\n2\n3\n\n4":  "w.txt:5: a weight more",
 		"1\n-2\n3\n":    "w.txt:2: weight -2 is below 0",
 		"1\n2\nNaN\n":   "w.txt:3: weight NaN is not finite",
 		"+Inf\n2\n3\n":  "w.txt:1: weight +Inf is not finite",
