@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"taxon/internal/dataset"
-	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/train"
@@ -83,9 +81,6 @@ type ingestReport struct {
 }
 
 func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
-	if slices.Contains(o.data, "") {
-		return exit.Usagef("ingest: --data \"\": name a file, or - for standard input")
-	}
 	if err := oneStdin("ingest", "--data", o.data...); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,8 +10,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// pathNames are what the help texts call the values of flags that are paths.
-var pathNames = []string{"DIR", "FILE", "FOLDER", "PATH", "MODEL", "CACHE"}
+// pathNames are what the help texts call the values of flags that are paths, and what they name.
+var pathNames = map[string]string{"DIR": "folder", "FILE": "file", "FOLDER": "folder", "PATH": "path", "MODEL": "model", "CACHE": "folder"}
 
 // localOnly says whether a flag's folder must lie on this machine: processes work in it, or
 // its files are for programs that know no HDFS.
@@ -27,11 +26,13 @@ func localOnly(verb, flag string) bool {
 }
 
 // canonicalPaths puts the paths among the flags of a verb into the spelling that fs.Canonical
-// gives, and refuses those of file systems that are none of ours.
+// gives, and refuses those of file systems that are none of ours, and empty ones: a script's
+// variable that is not set would else leave a file out without a word.
 func canonicalPaths(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)
-		if err != nil || !slices.Contains(pathNames, name) && f.Name != "coordinator" {
+		what := pathNames[name]
+		if err != nil || what == "" && f.Name != "coordinator" {
 			return
 		}
 		list, many := f.Value.(pflag.SliceValue)
@@ -45,6 +46,9 @@ func canonicalPaths(cmd *cobra.Command) (err error) {
 		for i, v := range values {
 			path, e := fs.Canonical(v)
 			switch {
+			case v == "" && f.Changed && what != "":
+				err = exit.Usagef("%s: --%s \"\": name a %s", verbPath(cmd), f.Name, what)
+				return
 			case e != nil:
 				err = exit.Usagef("%s: --%s %w", verbPath(cmd), f.Name, e)
 				return

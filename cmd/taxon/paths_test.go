@@ -22,7 +22,7 @@ func TestPathSpellings(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HADOOP_CONF_DIR", "")
 	t.Setenv("HADOOP_HOME", "")
-	vars := map[string]string{"DATA": data, "JOB": job, "M": animals(t, 10)}
+	vars := map[string]string{"DATA": data, "JOB": job, "UNSET": writeText(t, "unset.yaml", "data: x\ngraph: \"\"\n"), "M": animals(t, 10)}
 	for line, want := range map[string]string{
 		"train --data $DATA --out hdfs:/z/e":               "hdfs:///z/e: the path names no host",
 		"train --data $DATA --out HDFS:///z/e":             "hdfs:///z/e: the path names no host",
@@ -45,6 +45,17 @@ func TestPathSpellings(t *testing.T) {
 		"certs token --dir hdfs:///x":                      "certs token: --dir hdfs:///x: must be a folder of this machine",
 		"cluster up --dir hdfs:///x":                       "cluster up: --dir hdfs:///x: must be a folder of this machine",
 		"worker --dir HDFS:///x --coordinator 127.0.0.1:1": "worker: --dir hdfs:///x: must be a folder of this machine",
+		"train --data $DATA --out m --instance-weights=":   `train: --instance-weights "": name a file`,
+		"train --data $DATA --out m --hierarchy=":          `train: --hierarchy "": name a file`,
+		"train --data $DATA --out m --test=":               `train: --test "": name a file`,
+		"train --data $DATA --out m --warm-start=":         `train: --warm-start "": name a model`,
+		"train --data $DATA --data= --out m":               `train: --data "": name a file`,
+		"train --out m --job $UNSET":                       `train: --graph "": name a file`,
+		"ingest --data= --out o":                           `ingest: --data "": name a file`,
+		"ingest --data $DATA --out o --instance-weights=":  `ingest: --instance-weights "": name a file`,
+		"tune --data $DATA --out=":                         `tune: --out "": name a folder`,
+		"eval --model $M --data $DATA --compare=":          `eval: --compare "": name a path`,
+		"submit --data $DATA --tls-ca=":                    `submit: --tls-ca "": name a file`,
 		"info s3://b/m":                                    "info: s3://b/m: s3://",
 		"info hdfs:/x":                                     "hdfs:///x: the path names no host",
 		"info --plan --data s3://b/m":                      "info: --data s3://b/m",

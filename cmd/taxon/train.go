@@ -50,7 +50,9 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 	return cmd
 }
 
-func (o *trainOptions) validate() error { return exit.Join(o.Validate("train"), o.checkMapReduce("train")) }
+func (o *trainOptions) validate() error {
+	return exit.Join(o.Validate("train"), o.checkMapReduce("train"))
+}
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.inputFlags(cmd)
