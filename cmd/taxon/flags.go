@@ -37,6 +37,9 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	})
 }
 
+// grouped says whether a flag is the verb's own: not of all verbs, as --json and --help are.
+func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
+
 // optionFlags defines the flags of a group of the methods' options. What is said of them goes
 // into said.
 func optionFlags(f *pflag.FlagSet, said *registry.Values, group string) {

@@ -53,7 +53,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		}
 		f := cmd.Flags().Lookup(key)
 		switch {
-		case (f == nil || key == "job") && given[key] != at: // it has been told of
+		case (f == nil || key == "job" || !grouped(f)) && given[key] != at: // it has been told of
 			continue
 		case key == "job":
 			wrong(at, "a job file can't name another: leave out job")
@@ -65,6 +65,9 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 			}
 			wrong(at, "unknown flag %q: %s", key, meant)
 			seen = false
+			continue
+		case !grouped(f):
+			wrong(at, "%s is no option of a training: give it on the command line", key)
 			continue
 		case typed[key]:
 			continue

@@ -23,6 +23,8 @@ func jobFlags() (*cobra.Command, *[]string, *float64, *bool) {
 		f.BoolVar(text, "text", false, "")
 		f.String("job", "", "")
 	})
+	cmd.Flags().Bool("quiet", false, "") // of all verbs
+	cmd.InitDefaultHelpFlag()
 	return cmd, data, c, text
 }
 
@@ -38,6 +40,8 @@ func TestJobFile(t *testing.T) {
 		"data: 'it''s'": "it's|1|false",
 		"datas: x":      "did you mean data?",
 		"job: x":        "can't name another",
+		"help: true":    "job.yaml:1: help is no option of a training: give it on the command line",
+		"quiet:\n- x\n": "job.yaml:1: quiet is no option",
 		"C: 1\nC: 2":    "job.yaml:2: C stands in line 1 already",
 		"C: -1":         "must be above 0",
 		"C: {a: b}":     "quote it",
