@@ -145,8 +145,9 @@ func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
 
 // Learnable says why a training on the data would tell no two instances apart, or nil: they
 // have no feature, or every instance bears every class. One class is fine where instances
-// without it are its negatives. Data without any label are left to Tree, which refuses them.
-func Learnable(d *taxonv1.Data, text bool) error {
+// without it are its negatives; unlabelled says whether the job takes those without any label.
+// Data without any label are left to Tree, which refuses them.
+func Learnable(d *taxonv1.Data, text bool, unlabelled func() bool) error {
 	switch {
 	case d.GetFeatures() == 0 && text:
 		return errors.New("no word stands in two instances or more and not in all: there is nothing to learn from; give more text")
@@ -167,7 +168,11 @@ func Learnable(d *taxonv1.Data, text bool) error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("every instance has the one label %s: there is nothing to tell apart; add instances of other classes, or some without a label", strconv.Quote(one))
+		add := "instances of other classes"
+		if unlabelled() {
+			add += ", or some without a label"
+		}
+		return fmt.Errorf("every instance has the one label %s: there is nothing to tell apart; add %s", strconv.Quote(one), add)
 	}
 	return fmt.Errorf("every instance has all %d labels: there is nothing to tell apart; add instances that lack some of them", classes)
 }

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
@@ -226,9 +228,18 @@ func (t *Training) specify() error {
 	if err := t.specifyStructure(); err != nil {
 		return err
 	}
+	m, err := registry.Lookup(t.o.Job.Method)
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
 	tree, warnings, err := jobspec.Tree(t.Spec)
 	if err == nil {
-		err = jobspec.Learnable(t.Spec.Data, t.Set.Vocabulary != nil)
+		err = jobspec.Learnable(t.Spec.Data, t.Set.Vocabulary != nil, func() bool {
+			more := proto.Clone(t.Spec).(*taxonv1.JobSpec)
+			more.Data.Instances++
+			more.Data.NoLabel++
+			return m.Check(&method.Problem{Spec: more, Tree: tree}) == nil
+		})
 		if err != nil && t.o.Warm != "" && t.Set.Matrix.Cols > 0 {
 			err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.Warm)
 		}
@@ -236,11 +247,7 @@ func (t *Training) specify() error {
 	if err != nil {
 		return fs.Inputf(t.o.Data[0], 0, "%w", err)
 	}
-	m, err := registry.Lookup(t.o.Job.Method)
-	if err == nil {
-		err = method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: tree}))
-	}
-	if err != nil {
+	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: tree})); err != nil {
 		return exit.Usagef("%w", err)
 	}
 	for _, p := range registry.Of(t.o.Job.Method) {
