@@ -194,6 +194,12 @@ type Unstructured interface {
 	Unstructured() bool
 }
 
+// Separate is a Method that may train each class for itself, against all others: one sweep then
+// comes near the optimum.
+type Separate interface {
+	Separate() bool
+}
+
 // Late says what becomes of tasks that nobody has when the time is up.
 type Late uint8
 

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/jobs"
@@ -93,7 +94,7 @@ func (h *holdOut) split() bool {
 		}
 	}
 	if h.large() {
-		_, part := caps(oneVersusRest(h.o.Job.Method), h.sweeps)
+		_, part := caps(registry.Separate(h.o.Job.Method), h.sweeps)
 		for _, r := range labelset.HoldOut(rows, func(row int) []uint32 {
 			if out[row] {
 				return nil
@@ -121,7 +122,7 @@ func (h *holdOut) options() *taxonv1.Options {
 		o.MaxSweeps = uint32(max(h.sweeps, 1))
 		return o
 	}
-	sweeps, _ := caps(oneVersusRest(h.o.Job.Method), h.sweeps)
+	sweeps, _ := caps(registry.Separate(h.o.Job.Method), h.sweeps)
 	o.MaxSweeps = uint32(sweeps)
 	o.C /= math.Sqrt(float64(h.rest.Matrix.Rows) / float64(h.Set.Matrix.Rows))
 	return o

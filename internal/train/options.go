@@ -123,9 +123,6 @@ func (o *Options) slots() int { return model.Threads(o.Threads) }
 // Flat says whether a method trains without a structure, which is then for evaluation only.
 func Flat(method string) bool { return registry.Unstructured(method) }
 
-// oneVersusRest says whether a method trains each class for itself.
-func oneVersusRest(method string) bool { return method == "bsvm" || method == "blr" }
-
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
 
 // Ingested says whether a folder of shards is among the data.

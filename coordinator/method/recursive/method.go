@@ -47,6 +47,9 @@ func (n named) logistic() bool { return n == "rr-lr" || n == "blr" }
 // Unstructured implements method.Unstructured.
 func (n named) Unstructured() bool { return n == "bsvm" || n == "blr" }
 
+// Separate implements method.Separate.
+func (n named) Separate() bool { return n.Unstructured() }
+
 // Options implements method.Method.
 func (n named) Options() []method.Option {
 	if n.logistic() {

@@ -51,3 +51,13 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestTraitsOfMethods: what the trainer asks of a method besides its plan.
+func TestTraitsOfMethods(t *testing.T) {
+	for _, name := range append(Names(), "none") {
+		separate := name == "bsvm" || name == "blr"
+		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr") {
+			t.Errorf("%s: separate %t, unstructured %t", name, Separate(name), Unstructured(name))
+		}
+	}
+}

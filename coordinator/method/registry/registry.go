@@ -72,6 +72,13 @@ func Unstructured(name string) bool {
 	return ok && u.Unstructured()
 }
 
+// Separate says whether a method trains each class for itself.
+func Separate(name string) bool {
+	m, _ := Lookup(name)
+	s, ok := m.(method.Separate)
+	return ok && s.Separate()
+}
+
 // Job is a specification, and what follows from it alone.
 type Job struct {
 	Method   method.Method
