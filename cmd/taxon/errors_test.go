@@ -379,6 +379,7 @@ func TestAllViolationsAtOnce(t *testing.T) {
 			"train: --C -1: must be above 0", "train: --C -2: must be above 0",
 			"train: --hierarchy and --graph: a training has one structure; give one of them"},
 		"train --data x --out o1 --loss logistic --C -1 --method tdd": {"train: --C -1: must be above 0", "train: --method tdd: did you mean td?"},
+		"train --data x --out o1 --graph= --hierarchy= --test s3://x": {`train: --hierarchy "": name a file`, `train: --graph "": name a file`, "train: --test s3://x: s3://"},
 		"train --data x --out o1 --metod td --C -1":                   {"train: unknown flag --metod: did you mean --method?"},
 		"train --data x --out o1 --C -1 --metod td --anchor 1":        {"train: --C -1: must be above 0", "train: unknown flag --metod: did you mean --method?"},
 		"submit --data x --C -1 --replicas 9 --method td --anchor 1": {

@@ -28,11 +28,12 @@ func localOnly(verb, flag string) bool {
 // canonicalPaths puts the paths among the flags of a verb into the spelling that fs.Canonical
 // gives, and refuses those of file systems that are none of ours, and empty ones: a script's
 // variable that is not set would else leave a file out without a word.
-func canonicalPaths(cmd *cobra.Command) (err error) {
+func canonicalPaths(cmd *cobra.Command) error {
+	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)
 		what := pathNames[name]
-		if err != nil || what == "" && f.Name != "coordinator" {
+		if what == "" && f.Name != "coordinator" {
 			return
 		}
 		list, many := f.Value.(pflag.SliceValue)
@@ -47,13 +48,13 @@ func canonicalPaths(cmd *cobra.Command) (err error) {
 			path, e := fs.Canonical(v)
 			switch {
 			case v == "" && f.Changed && what != "":
-				err = exit.Usagef("%s: --%s \"\": name a %s", verbPath(cmd), f.Name, what)
+				errs = append(errs, exit.Usagef("%s: --%s \"\": name a %s", verbPath(cmd), f.Name, what))
 				return
 			case e != nil:
-				err = exit.Usagef("%s: --%s %w", verbPath(cmd), f.Name, e)
+				errs = append(errs, exit.Usagef("%s: --%s %w", verbPath(cmd), f.Name, e))
 				return
 			case fs.IsRemote(path) && localOnly(verbPath(cmd), f.Name):
-				err = exit.Usagef("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path)
+				errs = append(errs, exit.Usagef("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path))
 				return
 			}
 			changed = changed || path != v
@@ -62,12 +63,12 @@ func canonicalPaths(cmd *cobra.Command) (err error) {
 		switch {
 		case !changed:
 		case many:
-			err = list.Replace(values)
+			errs = append(errs, list.Replace(values))
 		default:
-			err = f.Value.Set(values[0])
+			errs = append(errs, f.Value.Set(values[0]))
 		}
 	})
-	return err
+	return exit.Join(errs...)
 }
 
 // oneStdin refuses a command line that names standard input twice. flags names those of
