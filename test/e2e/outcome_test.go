@@ -12,7 +12,7 @@ import (
 
 // reportKeys are those of the contract, in its order.
 var reportKeys = strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps objective dual gap " +
-	"stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
+	"certificate stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
 
 // TestReport: exactly one JSON document on stdout with the contract's keys; the model
 // holds the same report; nothing else is printed or left.
