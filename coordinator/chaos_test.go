@@ -10,8 +10,8 @@ import (
 
 	"taxon/coordinator"
 	"taxon/coordinator/machine"
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 	"taxon/worker"
 
 	"google.golang.org/grpc"

@@ -10,9 +10,9 @@ import (
 
 	"taxon/coordinator"
 	"taxon/coordinator/machine"
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/test/machinetest"
 )
 
 // A store without room is waited for, as one that is away is: the job says so for as long,

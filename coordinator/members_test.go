@@ -12,10 +12,10 @@ import (
 
 	"taxon/coordinator"
 	"taxon/coordinator/machine"
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/test/machinetest"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"taxon/coordinator"
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

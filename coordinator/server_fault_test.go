@@ -14,8 +14,8 @@ import (
 	"taxon/coordinator"
 	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 	"taxon/worker"
 
 	"google.golang.org/grpc/codes"

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"taxon/coordinator"
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 	"taxon/worker"
 
 	"go.uber.org/goleak"

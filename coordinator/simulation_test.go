@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"taxon/coordinator/machine"
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 )
 
 // simulation drives a Machine with virtual workers and virtual time. Everything random

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"taxon/coordinator/machine/machinetest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 	"taxon/worker"
 	"taxon/worker/program"
 )

@@ -78,11 +78,10 @@ var imports = map[string][]string{
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
 
 	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":                     {"coordinator/journal", "coordinator/machine", "internal/pause", "proto/taxon/v1"},
-	"coordinator/journal":             {},
-	"coordinator/machine":             {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/jobspec", "proto/taxon/v1"},
-	"coordinator/machine/machinetest": {"coordinator/method", "coordinator/method/recursive", "proto/taxon/v1"},
-	"coordinator/method":              {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
+	"coordinator":         {"coordinator/journal", "coordinator/machine", "internal/pause", "proto/taxon/v1"},
+	"coordinator/journal": {},
+	"coordinator/machine": {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/jobspec", "proto/taxon/v1"},
+	"coordinator/method":  {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/registry": {"coordinator/method/hblr", "coordinator/method", "coordinator/method/mlr", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec", "internal/modelform",
 		"internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/methodtest": {"proto/taxon/v1"},
@@ -163,12 +162,12 @@ var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node",
 
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
-	"internal/fs/fault.go":                   "passes on what it recovered and did not cause",
-	"coordinator/machine/job.go":             "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/method/method.go":           "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/machine/snapshot.go":        "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/machine/machinetest/toy.go": "reading parameters that the machine under test has just encoded",
-	"test/sim/worker.go":                     "reading parameters that the simulated coordinator has just encoded",
+	"internal/fs/fault.go":            "passes on what it recovered and did not cause",
+	"coordinator/machine/job.go":      "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/method/method.go":    "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/machine/snapshot.go": "encoding a struct of our own numbers and strings to JSON",
+	"test/machinetest/toy.go":         "reading parameters that the machine under test has just encoded",
+	"test/sim/worker.go":              "reading parameters that the simulated coordinator has just encoded",
 }
 
 // file is one parsed Go file that is not a test.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 )
 
 // batcher is a machine whose journal is kept, and the leases that it gave.

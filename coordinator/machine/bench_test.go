@@ -5,9 +5,9 @@ import (
 	"taxon/internal/jobspec"
 	"testing"
 
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 
 	"pgregory.net/rapid"
 )

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 )
 
 // blockedJobs is a machine with a job on shard a, one on b, and shard a down.

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"taxon/coordinator/journal"
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 )
 
 var writeGolden = flag.String("golden", "", "write the journal of this program's version under testdata/NAME")

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"testing"
 
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 
 	"google.golang.org/protobuf/proto"
 )

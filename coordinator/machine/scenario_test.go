@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"taxon/coordinator/machine"
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/recursive"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/machinetest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata")

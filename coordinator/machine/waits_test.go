@@ -1,8 +1,8 @@
 package machine
 
 import (
-	"taxon/coordinator/machine/machinetest"
 	"taxon/coordinator/method/methodtest"
+	"taxon/test/machinetest"
 
 	"strings"
 	"testing"

@@ -102,7 +102,7 @@ func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
 	return r.GetSums(), stats, resultError(r)
 }
 
-// take gives the result of a task that was predicted just as it is asked for now.
+// take gives the result that a predicted task left behind, where the lease is the one predicted.
 func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()

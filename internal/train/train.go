@@ -355,7 +355,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	return r, nil
 }
 
-// prunedAlike refuses a finished model that was pruned in another way than is asked for now.
+// prunedAlike refuses a finished model whose pruning differs from the options.
 func (t *Training) prunedAlike(m *model.Manifest) error {
 	have := 0.0
 	if m.Pruned != nil {

@@ -11,6 +11,7 @@ package program
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"taxon/coordinator/method"
 	"taxon/internal/dataset"
@@ -85,6 +86,11 @@ func Deterministic(err error) error {
 		return nil
 	}
 	return deterministicError{err}
+}
+
+// UnknownOperation is the error of a task whose operation the program does not have.
+func UnknownOperation(op string) error {
+	return Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", op))
 }
 
 // IsDeterministic says whether an error in err's chain was marked by Deterministic.

@@ -84,5 +84,5 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	case params.OpEmit:
 		return k.emit(ctx)
 	}
-	return nil, program.Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", t.Op))
+	return nil, program.UnknownOperation(t.Op)
 }

@@ -115,7 +115,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err e
 	case params.OpEmitReduce:
 		sums, err = make(method.Sums, figures), k.emitRange(ctx, s)
 	default:
-		err = program.Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", t.Op))
+		err = program.UnknownOperation(t.Op)
 	}
 	j.scratch.put(s)
 	return sums, err

@@ -73,7 +73,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	case params.OpEmit:
 		return make(method.Sums, params.Figures), j.emit(ctx, t)
 	}
-	return nil, program.Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", t.Op))
+	return nil, program.UnknownOperation(t.Op)
 }
 
 // solve finds the weights of a block's children.
