@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"taxon/test/command"
 )
 
 var bench *Bench
@@ -130,10 +132,6 @@ func joined(t *testing.T, dir string) (text string, n int) {
 // statusKeys is the contract of status --json.
 var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "rollbacks", "eta_seconds", "error", "report"}
 
-// reportKeys is the contract of a report.
-var reportKeys = strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps objective dual gap " +
-	"stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
-
 func checkKeys(t *testing.T, text string) {
 	t.Helper()
 	var status map[string]json.RawMessage
@@ -148,7 +146,7 @@ func checkKeys(t *testing.T, text string) {
 	}{
 		{"status", status, statusKeys},
 		{"tasks", tasks, []string{"done", "running", "waiting", "retried"}},
-		{"report", report, reportKeys},
+		{"report", report, command.ReportKeys()},
 	} {
 		for _, k := range check.want {
 			if _, ok := check.got[k]; !ok {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"taxon/test/command"
 )
 
 // Bench is a folder with the command and a problem to train.
@@ -31,17 +33,15 @@ func NewBench(rows, nodes int) (*Bench, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b := &Bench{Bin: filepath.Join(dir, "taxon"), Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline}
+	b := &Bench{Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline}
 	data, tree := problem(rows, nodes)
 	for path, text := range map[string]string{b.Data: data, b.Tree: tree} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return nil, dir, err
 		}
 	}
-	if out, err := exec.Command("go", "build", "-o", b.Bin, "taxon/cmd/taxon").CombinedOutput(); err != nil {
-		return nil, dir, fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return b, dir, nil
+	b.Bin, err = command.Build(dir)
+	return b, dir, err
 }
 
 // problem draws documents over a ternary tree: each takes some of the features of every

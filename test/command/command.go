@@ -1,4 +1,5 @@
-// Package command builds the taxon command for tests that run it as a process.
+// Package command builds the taxon command for tests that run it as a process, and holds
+// the contract that several of them check.
 package command
 
 import (
@@ -38,4 +39,11 @@ func Build(dir string) (string, error) {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return bin, nil
+}
+
+// ReportKeys are the keys of a training's report that every method with a duality gap has,
+// in the order of the contract.
+func ReportKeys() []string {
+	return strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps objective dual gap " +
+		"certificate stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
 }

@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// reportKeys are those of the contract, in its order.
-var reportKeys = strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps objective dual gap " +
-	"certificate stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
+	"taxon/test/command"
+)
 
 // TestReport: exactly one JSON document on stdout with the contract's keys; the model
 // holds the same report; nothing else is printed or left.
@@ -31,13 +29,14 @@ func TestReport(t *testing.T) {
 	if _, err := d.Token(); err != io.EOF {
 		t.Errorf("more than one document: %q", r.stdout)
 	}
-	for _, key := range reportKeys {
+	keys := command.ReportKeys()
+	for _, key := range keys {
 		if v, ok := report[key]; !ok || v == nil {
 			t.Errorf("the report lacks %q", key)
 		}
 	}
-	if len(report) != len(reportKeys) {
-		t.Errorf("%d keys, want %d: %v", len(report), len(reportKeys), report)
+	if len(report) != len(keys) {
+		t.Errorf("%d keys, want %d: %v", len(report), len(keys), report)
 	}
 	sweepsDone, _ := report["sweeps"].(float64)
 	if n := sweeps(t, out); n != int(sweepsDone) {
