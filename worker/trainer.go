@@ -184,7 +184,7 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 	if err != nil {
 		return nil, nil, err
 	}
-	if j.Tree, _, err = jobspec.Tree(j.Spec); err != nil {
+	if j.Tree, _, err = jobspec.Tree(j.Spec, program.Rooted(m)); err != nil {
 		return nil, nil, program.Deterministic(err)
 	}
 	if j.Set, err = open(ctx, data); err != nil {

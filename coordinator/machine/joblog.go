@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
-	"taxon/internal/jobspec"
+	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -157,7 +157,7 @@ func (p *prepared) memberNames(list int, item uint32) []string {
 	if members == nil {
 		return nil
 	}
-	tree, _, err := jobspec.Tree(p.spec)
+	tree, _, err := registry.Tree(p.spec)
 	if err != nil {
 		return nil
 	}

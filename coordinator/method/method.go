@@ -194,6 +194,12 @@ type Unstructured interface {
 	Unstructured() bool
 }
 
+// Rooted is a Method that, without a structure, may hang the classes below a root all the same:
+// the root has a vector of its own. Its program says so too.
+type Rooted interface {
+	Rooted() bool
+}
+
 // Separate is a Method that may train each class for itself, against all others: one sweep then
 // comes near the optimum.
 type Separate interface {

@@ -8,7 +8,6 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
@@ -23,7 +22,7 @@ type Digester struct {
 
 // Digest implements coordinator.Digester.
 func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxonv1.JobStatus) (out machine.Digest, err error) {
-	tree, _, err := jobspec.Tree(job.GetSpec())
+	tree, _, err := registry.Tree(job.GetSpec())
 	if err != nil {
 		return out, err
 	}

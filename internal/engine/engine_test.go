@@ -71,7 +71,7 @@ func weights(t *testing.T, e *Engine, spec *taxonv1.JobSpec, st *taxonv1.JobStat
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		t.Fatalf("the job ended %v: %s", st.GetState(), st.GetError())
 	}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Tree builds the tree, or the graph, that a job trains. Coordinator and workers call it on the same
-// specification and so agree on node numbers. The warnings are for the user.
-func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
+// specification and so agree on node numbers. rooted is what the job's method says of itself
+// (method.Rooted). The warnings are for the user.
+func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) {
 	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
 	if err != nil {
 		return nil, nil, err
@@ -34,7 +34,7 @@ func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	if s := spec.GetStructure(); s != nil {
 		structure = &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
 	}
-	if structure == nil && rooted(spec.GetOptions()) {
+	if structure == nil && rooted {
 		tree, _, err := taxonomy.Build(&taxonomy.Structure{}, data.GetLabels(), counts, prune)
 		return tree, nil, err
 	}
@@ -43,10 +43,6 @@ func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	}
 	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
 }
-
-// rooted says that without a structure the classes hang below a root all the same: it has a
-// vector of its own (the papers' "flat" columns of hierarchical Bayesian logistic regression).
-func rooted(o *taxonv1.Options) bool { return strings.HasPrefix(o.GetMethod(), "hblr-") }
 
 // Names of the schedules (Options.schedule).
 const (

@@ -89,7 +89,7 @@ func weights(t *testing.T, e *engine.Engine, spec *taxonv1.JobSpec, st *taxonv1.
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		t.Fatalf("the job ended %v: %s", st.GetState(), st.GetError())
 	}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const (
 // CheckMoments refuses what the model does not hold.
 func (m *Model) CheckMoments(what string) error {
 	if m.moments == nil {
-		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: one of hblr-m1, hblr-m2 or hblr-m3 does, as it was trained", m.Options.Method, what)}
+		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: hierarchical Bayesian ones do, as they were trained", m.Options.Method, what)}
 	}
 	return nil
 }

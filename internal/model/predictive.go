@@ -11,7 +11,7 @@ import (
 // predictive is the rule of a model's predictive distribution.
 func (m *Model) predictive() (modelform.Predictive, error) {
 	if m.moments == nil || m.Form.Link != modelform.Logistic {
-		return nil, &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no variances for --predictive: one of hblr-m1, hblr-m2 or hblr-m3 does, as it was trained", m.Options.Method)}
+		return nil, &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no variances for --predictive: hierarchical Bayesian ones do, as they were trained", m.Options.Method)}
 	}
 	inference := ""
 	if raw, ok := m.Options.Own["inference"]; ok {

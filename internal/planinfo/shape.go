@@ -18,7 +18,7 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 		d.LabelInstances = append(d.LabelInstances, uint32(float64(n)*s.Labels+0.5))
 	}
 	d.FeatureCountsLog = wordCounts(s)
-	spec := &taxonv1.JobSpec{Options: Defaults("rr-svm"), Data: d}
+	spec := &taxonv1.JobSpec{Options: Defaults(registry.Names()[0]), Data: d}
 	if s.Internals == 0 {
 		return spec
 	}

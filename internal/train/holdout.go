@@ -11,7 +11,6 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/jobs"
-	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
@@ -131,7 +130,7 @@ func (h *holdOut) options() *taxonv1.Options {
 // train runs the job on an embedded cluster of its own and writes its model to dir.
 func (h *holdOut) train(ctx context.Context, dir string) (err error) {
 	spec := &taxonv1.JobSpec{Options: h.options(), Data: program.DescribeData(h.rest), Structure: h.Spec.GetStructure()}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := registry.Tree(spec)
 	if err != nil {
 		return err
 	}

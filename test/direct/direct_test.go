@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"taxon/coordinator/method/recursive"
@@ -123,7 +124,7 @@ func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Rec
 		}
 		st = next
 	}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, strings.HasPrefix(spec.GetOptions().GetMethod(), "hblr-"))
 	if err != nil {
 		t.Fatal(err)
 	}

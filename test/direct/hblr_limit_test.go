@@ -25,13 +25,13 @@ func TestHBLRLimits(t *testing.T) {
 				below.Structure = edges(pairs...)
 				spec = below.Spec(spec.GetOptions())
 			}
-			tree, _, err := jobspec.Tree(spec)
+			tree, _, err := jobspec.Tree(spec, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			rr := below.Spec(&taxonv1.Options{Method: "rr-lr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11, MaxSweeps: 4000, Prune: "empty", Stiffness: "support", Momentum: "fista"})
 			_, st, nodes := trained(t, below, rr, 2)
-			same, _, err := jobspec.Tree(rr)
+			same, _, err := jobspec.Tree(rr, false)
 			if err != nil || !slices.Equal(tree.Parent, same.Parent) {
 				t.Fatal(err, tree.Parent, same.Parent)
 			}

@@ -33,7 +33,7 @@ type hblrTwin struct {
 
 func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
 	t.Helper()
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,11 +53,11 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 // programs of the job as if each were another worker's, without coordinator, store and
 // messages. It checks the sums of every task and returns the final weights.
 func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task, workers int) (*jobs.Nodes, error) {
-	tree, _, err := jobspec.Tree(job.GetSpec())
+	m, err := registry.Lookup(job.GetSpec().GetOptions().GetMethod())
 	if err != nil {
 		return nil, err
 	}
-	m, err := registry.Lookup(job.GetSpec().GetOptions().GetMethod())
+	tree, _, err := jobspec.Tree(job.GetSpec(), program.Rooted(m))
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type made struct {
 // New prepares a recorded job on its data.
 func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	spec := job.GetSpec()
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,7 @@ type twin struct {
 
 func newTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *twin {
 	t.Helper()
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,13 @@ type Method interface {
 	Open(*Job) (Program, error)
 }
 
+// Rooted says whether a method without a structure hangs the classes below a root: see
+// method.Rooted, which the coordinator's half of it is then.
+func Rooted(m Method) bool {
+	r, ok := m.(method.Rooted)
+	return ok && r.Rooted()
+}
+
 // Job is a training as its program sees it. Read-only.
 type Job struct {
 	ID   string

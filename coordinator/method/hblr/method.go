@@ -39,6 +39,9 @@ var Methods = []method.Method{Method("hblr-m1"), Method("hblr-m2"), Method("hblr
 // Name implements method.Method.
 func (m Method) Name() string { return string(m) }
 
+// Rooted implements method.Rooted: the papers' "flat" columns are of classes below a root.
+func (m Method) Rooted() bool { return true }
+
 func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
 
 // Form implements method.Modeller.

@@ -15,7 +15,7 @@ func TestSmoothPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // estimateOf plans a job and estimates what it takes.
 func estimateOf(spec *taxonv1.JobSpec) (method.Estimate, error) {
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		return method.Estimate{}, err
 	}
@@ -55,7 +55,7 @@ func TestPlanMemory(t *testing.T) {
 // and those of dense vectors do not.
 func TestInternalEntries(t *testing.T) {
 	spec := methodtest.WordNetLike(2000, 500)
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func drawSpec(t *rapid.T) *taxonv1.JobSpec {
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawSpec(t)
-		tree, _, err := jobspec.Tree(spec)
+		tree, _, err := jobspec.Tree(spec, false)
 		if err != nil {
 			t.Skip(err)
 		}
@@ -166,7 +166,7 @@ func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan
 // The number of ranges follows the work; the work is spread evenly.
 func TestRangesFollowTheWork(t *testing.T) {
 	spec := methodtest.WordNetLike(3383, 1768)
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestRangesFollowTheWork(t *testing.T) {
 	}
 	small := methodtest.WordNetLike(20, 8)
 	small.Data.Features, small.Data.Nonzeros, small.Data.FeatureCountsLog = 80, 80_000, []uint32{80_000}
-	if tree, _, err = jobspec.Tree(small); err != nil {
+	if tree, _, err = jobspec.Tree(small, false); err != nil {
 		t.Fatal(err)
 	}
 	if r := newPlan(tree, small).RangeBegin; len(r) != 2 {
@@ -196,7 +196,7 @@ func TestRangesFollowTheWork(t *testing.T) {
 	}
 	big := methodtest.WordNetLike(3383, 1768)
 	big.Data.Nonzeros, big.Data.FeatureCountsLog, big.Data.Features = 1e8, nil, 1_600_000
-	if tree, _, err = jobspec.Tree(big); err != nil {
+	if tree, _, err = jobspec.Tree(big, false); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(newPlan(tree, big).RangeBegin) - 1; n != maxRanges {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"taxon/coordinator/method/methodtest"
@@ -56,6 +57,9 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 func TestTraitsOfMethods(t *testing.T) {
 	for _, name := range append(Names(), "none") {
 		separate := name == "bsvm" || name == "blr"
+		if Rooted(name) != strings.HasPrefix(name, "hblr-") {
+			t.Errorf("%s: rooted %t", name, Rooted(name))
+		}
 		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr") {
 			t.Errorf("%s: separate %t, unstructured %t", name, Separate(name), Unstructured(name))
 		}

@@ -72,6 +72,18 @@ func Unstructured(name string) bool {
 	return ok && u.Unstructured()
 }
 
+// Rooted says whether a method without a structure hangs the classes below a root.
+func Rooted(name string) bool {
+	m, _ := Lookup(name)
+	r, ok := m.(method.Rooted)
+	return ok && r.Rooted()
+}
+
+// Tree is jobspec.Tree, as the job's method has it.
+func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
+	return jobspec.Tree(spec, Rooted(spec.GetOptions().GetMethod()))
+}
+
 // Separate says whether a method trains each class for itself.
 func Separate(name string) bool {
 	m, _ := Lookup(name)
@@ -97,7 +109,7 @@ func Prepare(spec *taxonv1.JobSpec) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := Tree(spec)
 	if err != nil {
 		return nil, err
 	}

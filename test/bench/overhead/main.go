@@ -157,7 +157,7 @@ func used() cost {
 // throughEngine trains on an embedded engine, recording its tasks.
 func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Recorder, string, cost, error) {
 	spec := j.Spec(s.options)
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		return nil, "", cost{}, err
 	}

@@ -20,6 +20,9 @@ type Method string
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
+// Rooted implements method.Rooted.
+func (m Method) Rooted() bool { return params.Method(m).Rooted() }
+
 // job is what all tasks share. Read-only.
 type job struct {
 	id       string

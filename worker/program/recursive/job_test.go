@@ -31,7 +31,7 @@ func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.
 		change(detail)
 		plan.Detail = method.Encode(detail)
 	}
-	tree, _, err := jobspec.Tree(spec)
+	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,13 @@ import (
 // this worker's lack.
 func TestSameMethods(t *testing.T) {
 	for _, name := range registry.Names() {
-		if m, err := Lookup(name); err != nil || m.Name() != name {
+		m, err := Lookup(name)
+		if err != nil || m.Name() != name {
 			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if program.Rooted(m) != registry.Rooted(name) {
+			t.Errorf("%s: its program and the coordinator build different trees", name)
 		}
 	}
 	for _, m := range methods {
