@@ -64,10 +64,11 @@ func newInfoCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.Text, "text", false, "PATH has lines LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
+		instanceWeightsFlag(f, &o.Weights)
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
 	})
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Method, "method", "rr-svm", registry.Names(), "what memory and time are told for: "+joinNames(registry.Names()))
+		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "what memory and time are told for: "+joinNames(registry.Names()))
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Threads, "threads", 0, 0, 1<<15, "`N` threads that the training would use, 0 for all cores")
@@ -153,6 +154,8 @@ func (o *infoOptions) check(args []string) (string, error) {
 	switch {
 	case !o.plan && (o.data != "" || o.like.Like != ""):
 		return "", exit.Usagef("info: --data and --like go with --plan")
+	case o.like.Like != "" && o.Weights != "":
+		return "", exit.Usagef("info: --like has no instances that --instance-weights could weigh: leave it out")
 	case o.like.Like != "" && (o.data != "" || len(args) > 0):
 		return "", exit.Usagef("info: --like needs no data: leave PATH out")
 	case o.data != "" && len(args) > 0:
@@ -222,6 +225,9 @@ func (p infoPrinter) data(d *inspect.Data) {
 		return
 	}
 	p.row("instances", "%s%s", human.Count(d.Instances), prefixed(d.Form))
+	if d.LeftOut > 0 {
+		p.row("left out", "%s of weight 0", human.Count(d.LeftOut))
+	}
 	if d.Weights != 0 {
 		p.row("weighing", "%.6g in all", d.Weights)
 	}

@@ -47,6 +47,35 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 		t.Errorf("%+v", ingested)
 	}
 	var text string
+	var planned, plain struct {
+		Instances  int64   `json:"instances"`
+		Nonzeros   int64   `json:"nonzeros"`
+		ClassSizes any     `json:"class_sizes"`
+		Weights    float64 `json:"instance_weights"`
+		LeftOut    int64   `json:"left_out"`
+		Plan       any     `json:"plan"`
+	}
+	do("info --plan $d/set --json", &plain)
+	do("info --plan --data $d/train.svm --instance-weights $d/w.txt --json --quiet", &planned)
+	if planned.LeftOut != 75 || planned.Plan == nil {
+		t.Errorf("info --plan with weights: %+v", planned)
+	}
+	if planned.LeftOut = 0; planned.Weights != 450 || planned.Instances != plain.Instances || planned.Nonzeros != plain.Nonzeros || !reflect.DeepEqual(planned.ClassSizes, plain.ClassSizes) {
+		t.Errorf("info --plan with weights: %+v, of the folder that has them %+v", planned, plain)
+	}
+	if do("info --plan $d/train.svm --instance-weights $d/w.txt --quiet", &text); !strings.Contains(text, "left out    75 of weight 0") || !strings.Contains(text, "weighing    450 in all") {
+		t.Errorf("info says %s", text)
+	}
+	for line, want := range map[string]string{
+		"info $d/train.svm --instance-weights $d/bad.txt":                    "bad.txt:3: weight -1 is below 0",
+		"info $d/train.svm --instance-weights $d/short.txt":                  "the weights end here",
+		"info $d/set --instance-weights $d/w.txt":                            "has them within",
+		"info --plan --like lwiki --scale 0.001 --instance-weights $d/w.txt": "leave it out",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit status %d: %s", line, code, stderr)
+		}
+	}
 	if do("info $d/set", &text); !strings.Contains(text, "weighing    450 in all") || !strings.Contains(text, "instances   225") {
 		t.Errorf("info says %s", text)
 	}

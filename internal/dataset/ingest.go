@@ -172,9 +172,7 @@ func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
 	if err = in.read(ctx); err == nil {
 		err = in.weights.end(dir)
 	}
-	if in.weights.differ {
-		in.stats.Weight = in.weights.sum
-	}
+	in.stats.Weight = in.weights.Sum()
 	return in.weights.close(err)
 }
 

@@ -21,30 +21,53 @@ const (
 	greatestWeight = 1e15
 )
 
-// weighing reads the instances' weights, a line each, beside the instances, and writes those of
-// the instances that stay.
-type weighing struct {
+// WeightReader reads a file of instances' weights, a line each.
+type WeightReader struct {
 	in     *fs.File
 	lines  *lines.Reader
-	to     *binaryFile
-	array  *arrayWriter
 	read   int64
 	kept   int64
 	sum    float64
 	differ bool // one is not 1
 }
 
-func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
-	if o.Weights == fs.Stdin {
+// OpenWeights opens such a file. The caller closes it.
+func OpenWeights(ctx context.Context, files fs.Source, path string) (*WeightReader, error) {
+	if path == fs.Stdin {
 		return nil, fs.Inputf("", 0, "instance weights from standard input: name a file")
 	}
-	w = &weighing{}
-	if w.in, err = fs.Open(ctx, o.FS, o.Weights); err != nil {
+	in, err := fs.Open(ctx, files, path)
+	if err != nil {
 		return nil, err
 	}
-	w.lines = lines.NewReader(w.in, w.in.Name())
+	return &WeightReader{in: in, lines: lines.NewReader(in, in.Name())}, nil
+}
+
+// Sum is that of the weights read; 0: all are 1.
+func (w *WeightReader) Sum() float64 {
+	if w.differ {
+		return w.sum
+	}
+	return 0
+}
+
+// Close closes the file.
+func (w *WeightReader) Close() { w.in.Close() }
+
+// weighing reads the weights beside the instances, and writes those of the instances that stay.
+type weighing struct {
+	*WeightReader
+	to    *binaryFile
+	array *arrayWriter
+}
+
+func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
+	w = &weighing{}
+	if w.WeightReader, err = OpenWeights(ctx, o.FS, o.Weights); err != nil {
+		return nil, err
+	}
 	if w.to, err = createBinary(dir, weightsFile, header{kind: kindWeights}); err != nil {
-		w.in.Close()
+		w.Close()
 		return nil, err
 	}
 	w.array = w.to.array(0, 0, o.bufBytes())
@@ -53,6 +76,15 @@ func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, e
 
 // next is the weight of the next instance; 0: it is left out.
 func (w *weighing) next() (float64, error) {
+	x, err := w.Next()
+	if x > 0 {
+		w.array.u64(math.Float64bits(x))
+	}
+	return x, err
+}
+
+// Next is the weight of the next instance; 0: it is left out.
+func (w *WeightReader) Next() (float64, error) {
 	line, err := w.lines.Next()
 	if errors.Is(err, io.EOF) {
 		return 0, fs.Inputf(w.in.Name(), w.read, "the weights end here, and the data goes on: want a number for each instance")
@@ -76,14 +108,12 @@ func (w *weighing) next() (float64, error) {
 		w.kept++
 		w.sum += x
 		w.differ = w.differ || x != 1
-		w.array.u64(math.Float64bits(x))
 	}
 	return x, nil
 }
 
-// end checks that no weight is left, blank lines apart, and writes the file, unless all weights
-// are 1.
-func (w *weighing) end(dir *fs.OutDir) error {
+// End checks that no weight is left, blank lines apart, and that some instance has one.
+func (w *WeightReader) End() error {
 	line, err := w.lines.Next()
 	for err == nil && len(bytes.TrimSpace(line)) == 0 {
 		line, err = w.lines.Next()
@@ -97,6 +127,14 @@ func (w *weighing) end(dir *fs.OutDir) error {
 	if w.kept == 0 {
 		return fs.Inputf(w.in.Name(), 0, "all weights are 0: no instance is left")
 	}
+	return nil
+}
+
+// end checks that no weight is left, and writes the file, unless all weights are 1.
+func (w *weighing) end(dir *fs.OutDir) error {
+	if err := w.End(); err != nil {
+		return err
+	}
 	if !w.differ {
 		return fs.Explain(dir.Name(), os.Remove(dir.Join(weightsFile)))
 	}
@@ -109,7 +147,7 @@ func (w *weighing) end(dir *fs.OutDir) error {
 
 // close closes both files.
 func (w *weighing) close(err error) error {
-	w.in.Close()
+	w.Close()
 	return w.to.close(err)
 }
 

@@ -32,6 +32,7 @@ type Options struct {
 	Path      string
 	Text      bool   // lines are labels, a tab, text
 	ZeroBased bool   // feature indices count from 0
+	Weights   string // of the instances of a file: a file, or ""
 	Hierarchy string // class structure of the data: a file, or ""
 	Method    string // that the training would use
 	Threads   int    // of a training in one process; 0: all cores
@@ -73,6 +74,7 @@ type Data struct {
 	Fingerprint       string  `json:"fingerprint,omitempty"`
 	Instances         int64   `json:"instances"`
 	Weights           float64 `json:"instance_weights,omitempty"` // their sum; not there: all are 1
+	LeftOut           int64   `json:"left_out,omitempty"`         // instances of weight 0, not counted elsewhere
 	Features          *int64  `json:"features"`                   // that occur; null: not known
 	Nonzeros          *int64  `json:"nonzeros"`                   // null: not known
 	Labels            int64   `json:"labels"`                     // classes
@@ -111,6 +113,9 @@ type Tree struct {
 // Look finds out what the path is. Errors are fs.InputErrors, or name the file otherwise.
 func Look(ctx context.Context, o Options, ui tell.Teller) (*Info, error) {
 	l := look{o, ui}
+	if o.Weights != "" && (dataset.LooksIngested(o.Path) || model.IsModel(o.Path)) {
+		return nil, fs.Inputf(o.Path, 0, "--instance-weights goes with a file of instances: this is none, or has them within")
+	}
 	if o.Path != fs.Stdin {
 		st, err := fs.Stat(o.Path)
 		if err != nil && !errors.Is(err, iofs.ErrNotExist) { // else it may be a pattern
@@ -188,7 +193,7 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 		return nil, err
 	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), f)
-	if !l.o.Text && looksLikeStructure(head[:n]) {
+	if !l.o.Text && l.o.Weights == "" && looksLikeStructure(head[:n]) {
 		s, warnings, err := taxonomy.Read(all, f.Name())
 		if err != nil {
 			return nil, err
@@ -246,6 +251,14 @@ func isPair(w []byte) bool {
 // countRows reads all instances and fills in the counts.
 func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader) (*taxonv1.Data, error) {
 	r := dataset.NewReader(in, dataset.ReaderOptions{Name: f.Name(), Text: l.o.Text, ZeroBased: l.o.ZeroBased})
+	weights := (*dataset.WeightReader)(nil)
+	if l.o.Weights != "" {
+		var err error
+		if weights, err = dataset.OpenWeights(ctx, l.o.Files, l.o.Weights); err != nil {
+			return nil, err
+		}
+		defer weights.Close()
+	}
 	line := l.ui.StartBytes("info", max(0, f.Size()))
 	defer line.Done()
 	d, counted := &Data{}, &taxonv1.Data{}
@@ -261,8 +274,16 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 		if err == nil {
 			err = ctx.Err()
 		}
+		weight := 1.0
+		if err == nil && weights != nil {
+			weight, err = weights.Next()
+		}
 		if err != nil {
 			return nil, err
+		}
+		if weight == 0 {
+			d.LeftOut++
+			continue
 		}
 		for _, label := range row.Labels {
 			k, ok := number[string(label)]
@@ -281,6 +302,12 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 		d.LabelEntries += int64(len(row.Labels))
 		d.MaxLabels = max(d.MaxLabels, int64(len(row.Labels)))
 		line.Set(f.BytesRead(), human.Count(d.Instances)+" instances")
+	}
+	if weights != nil {
+		if err := weights.End(); err != nil {
+			return nil, err
+		}
+		d.Weights = weights.Sum()
 	}
 	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(number)), ratio(d.LabelEntries, d.Instances), describeSizes(counted.LabelInstances)
 	counted.Instances, counted.Features, counted.Nonzeros = uint64(d.Instances), uint64(features.count), uint64(nonzeros)
