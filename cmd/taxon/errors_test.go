@@ -368,7 +368,7 @@ func TestAllViolationsAtOnce(t *testing.T) {
 	job := writeText(t, "job.yaml", "data: [x]\ngap: 2\nmethod: td\nseed: -1\nanchor: 0.1\n")
 	bad := writeText(t, "bad.yaml", "metod: td\nC: -1\nanchor: 0.1\nloss: logistic\n")
 	vars := map[string]string{"JOB": job, "BAD": bad}
-	fits := " means nothing to --method td: leave it out, or use one of rr-svm, rr-lr, bsvm, blr"
+	fits := " means nothing to --method td: leave it out, or use one of rr-svm, rr-lr"
 	for line, want := range map[string][]string{
 		"train --data x --out o1 --gap 0 --max-sweeps -1 --max-time -1 --seed -1 --threads -1": {
 			"train: --gap 0: must be above 0 and at most 1", "train: --max-sweeps -1: must be a whole number, 0 or more",

@@ -152,7 +152,7 @@ func TestTopDownRefused(t *testing.T) {
 	}
 	train := "train --data $d/train.svm --method td --out $m --quiet "
 	for line, want := range map[string]string{
-		train + "--hierarchy $d/tree.txt --schedule parity": "rr-svm, rr-lr, bsvm, blr",
+		train + "--hierarchy $d/tree.txt --schedule parity": "rr-svm, rr-lr, hblr-m1",
 		train + "--hierarchy $d/tree.txt --warm-start x":    "--warm-start",
 		train + "--hierarchy $d/tree.txt --prior-shift 1":   "--prior-shift",
 		train + "--hierarchy $d/tree.txt --loss logistic":   "rr-lr or blr",

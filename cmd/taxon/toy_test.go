@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/exit"
 	"taxon/internal/model"
+	"taxon/internal/tune"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 	programs "taxon/worker/program/registry"
@@ -127,7 +129,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 	for line, want := range map[string][]string{
 		"--method toy --schedule parity --stiffness full --loss hinge --text --zero-based": {
-			"train: --loss hinge: --method toy has softmax: leave it out, or use --method rr-svm, bsvm or td", "train: --schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, bsvm, blr",
+			"train: --loss hinge: --method toy has softmax: leave it out, or use --method rr-svm, bsvm or td", "train: --schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, hblr-m1",
 			"train: --stiffness means nothing to --method toy", "train: --text has no indices: leave out --zero-based"},
 		"--heat 1 --method td --prior-shift 0.1 --warm-start x": {"--heat means nothing to --method td: leave it out, or use one of toy", "--prior-shift means nothing to --method td", "--warm-start means nothing"},
 		"--method toy --heat 11":                                {"train: --heat 11: must be from 0 to 10"},
@@ -203,8 +205,57 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 			t.Errorf("a job with %s: %v", name, err)
 		}
 	}
-	if !slices.ContainsFunc(registry.Tunable(), func(p method.Option) bool { return p.Name == "heat" }) {
-		t.Error("tune does not know of heat")
+	toySearched(t, m, run)
+}
+
+// toySearched: tune tries the values of the method's own option that are declared, or told, goes
+// on with such a search, and writes a job file that train takes.
+func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, string, string)) {
+	t.Helper()
+	for list, want := range map[string][]string{"": {"0.5", "5"}, " --heat 7,0.25,0.250": {"0.25", "7"}} {
+		m.seen = nil
+		search := "tune --data train.svm --method toy --C 1 --folds 2 --shape square --exhaustive --quiet --json --out tuned" + want[0] + list
+		code, stdout, stderr := run(t.Context(), search)
+		var r tune.Table
+		if err := json.Unmarshal([]byte(stdout), &r); code != exit.Done || err != nil || len(r.Points) != len(want) {
+			t.Fatalf("exit status %d, %v: %s%s", code, err, stdout, stderr)
+		}
+		for i, p := range r.Points {
+			if p.Values["heat"] != want[i] {
+				t.Errorf("point %d is %v, want a heat of %s", i, p.Point, want[i])
+			}
+			heat, _ := strconv.ParseFloat(want[i], 64)
+			if !slices.Contains(m.seen, toyOptions{C: 1, Heat: heat, Shape: "square", Layers: 3}) {
+				t.Errorf("no driver was made with a heat of %s: %v", want[i], m.seen)
+			}
+		}
+		if !strings.Contains(stdout, `"heat": `+want[1]) {
+			t.Errorf("the table has no heat of %s: %s", want[1], stdout)
+		}
+		job, err := os.ReadFile(r.JobFile)
+		if err != nil || !strings.Contains(string(job), "heat: "+r.Options.Values["heat"]+"\n") || !strings.Contains(string(job), "shape: square\n") {
+			t.Errorf("the job file is %s (%v)", job, err)
+		}
+		m.seen = nil
+		if _, again, _ := run(t.Context(), search); again != stdout || slices.ContainsFunc(m.seen, func(o toyOptions) bool { return o.C != 0 }) {
+			t.Errorf("the second run trained %v and gave %s, the first %s", m.seen, again, stdout)
+		}
+		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exit.Usage || !strings.Contains(stderr, "with other options") {
+			t.Errorf("another shape: exit status %d: %s", code, stderr)
+		}
+		m.seen = nil
+		if code, _, stderr := run(t.Context(), "train --quiet --job "+r.JobFile+" --out by"+want[0]); code != exit.Done {
+			t.Errorf("train by the job file: %s", stderr)
+		}
+		if len(m.seen) == 0 || m.seen[0].Shape != "square" || strconv.FormatFloat(m.seen[0].Heat, 'g', -1, 64) != r.Options.Values["heat"] {
+			t.Errorf("the job file trains %v", m.seen)
+		}
+	}
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exit.Usage || !strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
+		t.Errorf("exit status %d: %s", code, stderr)
+	}
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exit.Usage || !strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
+		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }
 

@@ -96,7 +96,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
-		choiceFlag(f, &o.Job.Method, "method", "rr-svm", registry.Names(), "recursive regularisation along the structure by hinge or logistic loss (rr-svm, rr-lr), the same one-versus-rest (bsvm, blr), one-versus-rest among the children of each node, top down (td), or soft-max regression over all classes (mlr)")
+		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "recursive regularisation along the structure by hinge or logistic loss (rr-svm, rr-lr), the same one-versus-rest (bsvm, blr), one-versus-rest among the children of each node, top down (td), or soft-max regression over all classes (mlr)")
 		optionFlags(f, &o.Said, method.GroupMethod)
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {

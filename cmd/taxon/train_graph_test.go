@@ -111,6 +111,8 @@ func TestTrainUselessFlags(t *testing.T) {
 		"train --out $OUT --data $DATA --anchor 0.1":                                     "--anchor is for class graphs",
 		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $TREE":                   "tree.txt is a tree",
 		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $DAG --dag first-parent": "dag.txt is a tree",
+		"train --out $OUT --data $DATA --anchor 0.1 --graph $G --method bsvm":            "--anchor means nothing to --method bsvm: leave it out, or use one of rr-svm, rr-lr",
+		"train --out $OUT --data $DATA --internal-weight 2 --method blr":                 "--internal-weight means nothing to --method blr: leave it out, or use one of rr-svm, rr-lr",
 		"train --out $OUT --data $SET --text":                                            "is ingested already",
 		"train --out $OUT --data $SET --zero-based":                                      "is ingested already",
 		"submit --coordinator 127.0.0.1:1 --data $DATA --anchor 0.1":                     "--anchor is for class graphs",
@@ -123,7 +125,7 @@ func TestTrainUselessFlags(t *testing.T) {
 	for _, line := range []string{
 		"train --out $OUT-1 --data $DATA --data $DATA --quiet --quiet",
 		"train --out $OUT-2 --data $DATA --anchor 0.1 --hierarchy $DAG",
-		"train --out $OUT-4 --data $DATA --anchor 0.1 --graph $G --method bsvm",
+		"train --out $OUT-4 --data $DATA --anchor 0.01 --internal-weight 1 --schedule twoblock --graph $G --method bsvm", // its defaults elsewhere
 		"train --out $OUT-3 --data $DATA --schedule colour --colouring dsatur --graph $G",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || strings.Contains(stderr, "more than once") {

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/fs"
@@ -26,7 +27,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		Short:   "find C and other options by cross-validation",
 		Long: "Trains every point of a grid of options on the folds of a cross-validation, measures it on the rows left out, and writes the best one as a job file for train and submit. " +
 			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Every point is trained on the first fold; points whose value there is three standard errors or more below the best are dropped, and the others are trained on the next folds. " +
-			"Points that differ in C alone form a path: each of its trainings begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
+			"Shifts (--prior-shift 0,0.05,0.1,0.15 suits data with many small classes) are tried on the same trainings. Points that differ in C alone form a path: each of its trainings begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
 			"A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
 			"After each point --out/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
@@ -49,13 +50,10 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
-		f.Var(&floatsValue{&grid.C, registry.Option("C").Range.Must}, "C", "`LIST` of weights of the losses")
 		listFlag(f, &grid.Methods, "method", registry.Names(), "`LIST` of methods")
-		listFlag(f, &grid.Losses, "loss", registry.Option("loss").Choices, "`LIST` of losses; a method that has none of them has its own")
-		f.Var(&floatsValue{&grid.Bias, registry.Option("bias").Range.Must}, "bias", "`LIST` of values of the bias feature, 0 for none")
-		listFlag(f, &grid.Positive, "positive-weight", nil, "`LIST` of weights of the losses of a class's own instances; balanced may be one")
-		f.Var(&floatsValue{&grid.Internal, above0}, "internal-weight", "`LIST` of weights of the edges between internal nodes")
-		f.Var(&floatsValue{&grid.Shift, atLeast0}, "prior-shift", "`LIST` of shifts of rare classes' scores (see train --prior-shift), tried on the same trainings: 0,0.05,0.1,0.15 suits data with many small classes")
+		for _, p := range registry.Tunable() {
+			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(registry.Usage(&p), "`", ""))
+		}
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
@@ -67,9 +65,10 @@ func newTuneCmd(a *app) *cobra.Command {
 		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		for _, name := range []string{"prune", "anchor", "gap", "max-sweeps", "max-time"} {
-			p := registry.Option(name)
-			optionFlag(f, &t.Said, *p, registry.Usage(p))
+		for _, p := range registry.Options() {
+			if (p.Group == method.GroupMethod || p.Group == method.GroupStopping) && len(p.Grid) == 0 && p.Name != "seed" {
+				optionFlag(f, &t.Said, p, registry.Usage(&p))
+			}
 		}
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
@@ -95,34 +94,29 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	return a.print(r, func() { printTuned(a, t.Out, r) })
 }
 
-// floatsValue is a list of numbers, separated by commas.
-type floatsValue struct {
-	p     *[]float64
-	check func(float64) string
+// gridValue is the list of an option's values that are tried, separated by commas.
+type gridValue struct {
+	option method.Option
+	grid   map[string][]string
 }
 
-func (v *floatsValue) Type() string { return "list" }
-func (v *floatsValue) String() string {
-	if v.p == nil {
-		return ""
+func (v *gridValue) Type() string { return "list" }
+func (v *gridValue) String() string {
+	if list, ok := v.grid[v.option.Name]; ok {
+		return strings.Join(list, ",")
 	}
-	var out []string
-	for _, x := range *v.p {
-		out = append(out, strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	return strings.Join(out, ",")
+	return strings.Join(v.option.Grid, ",")
 }
-func (v *floatsValue) Set(s string) error {
-	var out []float64
-	for _, word := range strings.Split(s, ",") {
-		var x float64
-		one := floatValue{&x, v.check}
+func (v *gridValue) Set(s string) error {
+	var list []string
+	for word := range strings.SplitSeq(s, ",") {
+		one := optionValue{v.option, registry.Values{}}
 		if err := one.Set(strings.TrimSpace(word)); err != nil {
 			return err
 		}
-		out = append(out, x)
+		list = append(list, one.String())
 	}
-	*v.p = tune.Sorted(out)
+	v.grid[v.option.Name] = tune.Canonical(&v.option, list)
 	return nil
 }
 
@@ -217,24 +211,24 @@ type tunedColumn struct {
 // tunedColumns are the options that are not the same at all points, C, the goal, both F1 unless
 // one of them is the goal, and what the trainings took.
 func tunedColumns(r *tune.Table) (out []tunedColumn) {
-	for _, c := range []tunedColumn{
-		{"method", func(p *tune.TablePoint) string { return p.Method }},
-		{"loss", func(p *tune.TablePoint) string { return p.Loss }},
-		{"bias", func(p *tune.TablePoint) string { return fmt.Sprint(p.Bias) }},
-		{"positive", func(p *tune.TablePoint) string { return p.Positive }},
-		{"internal", func(p *tune.TablePoint) string { return fmt.Sprint(p.Internal) }},
-		{"shift", func(p *tune.TablePoint) string { return fmt.Sprint(p.Shift) }},
-	} {
-		for _, p := range r.Points {
-			if c.value(p) != c.value(r.Points[0]) {
-				out = append(out, c)
-				break
-			}
+	columns := []tunedColumn{{"method", func(p *tune.TablePoint) string { return p.Method }}}
+	var cost tunedColumn
+	for _, o := range registry.Tunable() {
+		c := tunedColumn{o.Name, func(p *tune.TablePoint) string { return cmp.Or(p.Values[o.Name], "-") }}
+		if o.Name == method.Cost.Name {
+			cost = c
+		} else {
+			columns = append(columns, c)
+		}
+	}
+	for _, c := range columns {
+		if slices.ContainsFunc(r.Points, func(p *tune.TablePoint) bool { return c.value(p) != c.value(r.Points[0]) }) {
+			out = append(out, c)
 		}
 	}
 	goal := r.Measure
 	out = append(out,
-		tunedColumn{"C", func(p *tune.TablePoint) string { return fmt.Sprint(p.C) }},
+		cost,
 		tunedColumn{goal.Title(), func(p *tune.TablePoint) string { return goal.Text(p.Value) }},
 		tunedColumn{"±", func(p *tune.TablePoint) string { return p.Error(goal, "-") }})
 	for _, c := range []tunedColumn{

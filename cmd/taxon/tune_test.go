@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -75,7 +74,7 @@ func TestTune(t *testing.T) {
 		t.Fatalf("taxon %v: %s", args, stderr.String())
 	}
 	var d trainedDocument
-	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || string(d.Own["C"]) != fmt.Sprint(again.Options.C) || d.Method != "rr-svm" {
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || string(d.Own["C"]) != again.Options.Values["C"] || d.Method != "rr-svm" {
 		t.Errorf("trained %+v (%v) by %+v", d.Report, err, again.Options)
 	}
 }
@@ -142,7 +141,7 @@ func TestTuneInterrupted(t *testing.T) {
 	}
 	r := tuneIn(t, dir, out, flags)
 	for i, p := range r.Points {
-		if w := whole.Points[i]; p.Value != w.Value || p.Sweeps != w.Sweeps || p.Point != w.Point {
+		if w := whole.Points[i]; p.Value != w.Value || p.Sweeps != w.Sweeps || !p.Equal(w.Point) {
 			t.Errorf("point %d: %+v, undisturbed %+v", i, p, w)
 		}
 	}
@@ -160,7 +159,7 @@ func TestTuneMethods(t *testing.T) {
 		r = tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --method "+method)
 		var d trainedDocument
 		code, stdout, stderr := runTaxon(t, "", "train --job $JOB --out $M --json --quiet", map[string]string{"JOB": r.JobFile, "M": t.TempDir() + "/m"})
-		if err := json.Unmarshal([]byte(stdout), &d); code != exit.Done || err != nil || d.Method != method || string(d.Own["C"]) != fmt.Sprint(r.Options.C) {
+		if err := json.Unmarshal([]byte(stdout), &d); code != exit.Done || err != nil || d.Method != method || string(d.Own["C"]) != r.Options.Values["C"] {
 			t.Errorf("exit status %d: %s, trained %+v (%v) by %+v", code, stderr, d.Report, err, r.Options)
 		}
 	}

@@ -90,7 +90,7 @@ func (o *Options) Validate(verb string) error {
 		_, said := o.Said[p.Name]
 		name, value, with := strings.Cut(p.With, "=")
 		check(said && with && o.Job.Value(name) != value, "--%s is for the %s %s: add --%s %s, or leave it out", p.Name, value, name, name, value)
-		if none := o.Graph == "" && o.Hierarchy == ""; !with { // flat methods take what others do
+		if none := o.Graph == "" && o.Hierarchy == ""; !with {
 			check(said && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
 		}
 	}

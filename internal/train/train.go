@@ -104,7 +104,7 @@ func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *T
 func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
 	t.takeStructure()
-	t.Tree, _, err = jobspec.Tree(spec)
+	t.Tree, _, err = registry.Tree(spec)
 	return t, err
 }
 
@@ -119,7 +119,7 @@ func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set) (
 	if err := on.specifyStructure(); err != nil {
 		return nil, err
 	}
-	on.Tree, _, err = jobspec.Tree(on.Spec) // its warnings are those of the whole data
+	on.Tree, _, err = registry.Tree(on.Spec) // its warnings are those of the whole data
 	return on, err
 }
 
@@ -232,7 +232,7 @@ func (t *Training) specify() error {
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	tree, warnings, err := jobspec.Tree(t.Spec)
+	tree, warnings, err := registry.Tree(t.Spec)
 	if err == nil {
 		err = jobspec.Learnable(t.Spec.Data, t.Set.Vocabulary != nil, func() bool {
 			more := proto.Clone(t.Spec).(*taxonv1.JobSpec)
@@ -251,7 +251,7 @@ func (t *Training) specify() error {
 		return exit.Usagef("%w", err)
 	}
 	for _, p := range registry.Of(t.o.Job.Method) {
-		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !t.o.flat() && !tree.IsGraph() {
+		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !tree.IsGraph() {
 			return exit.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
 		}
 	}

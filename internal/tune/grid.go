@@ -1,139 +1,198 @@
 package tune
 
 import (
-	"fmt"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/jobspec"
-	"taxon/internal/train"
 )
 
-// Point is one combination of options.
+// Point is one combination of options: a value for each option of its method that a search may
+// try values of, in the form that Option.Parse gives.
 type Point struct {
-	Method   string  `json:"method"`
-	Loss     string  `json:"loss"`
-	Bias     float64 `json:"bias"`
-	Positive string  `json:"positive_weight"`
-	Internal float64 `json:"internal_weight"`
-	C        float64 `json:"C"`
-	Shift    float64 `json:"prior_shift"` // of rare classes' scores: needs no training of its own
+	Method string
+	Values registry.Values // by the options' names. Read-only: points share them
 }
 
-// Path is the name of the options other than C, fit for a file's name.
+// Equal says whether two points are the same.
+func (p Point) Equal(q Point) bool { return p.Method == q.Method && maps.Equal(p.Values, q.Values) }
+
+// number is the value of an option, or that of a method without it.
+func (p Point) number(option string, without float64) float64 {
+	if x, err := strconv.ParseFloat(p.Values[option], 64); err == nil {
+		return x
+	}
+	return without
+}
+
+// C is the weight of the losses; 1 of a method without one.
+func (p Point) C() float64 { return p.number(method.Cost.Name, 1) }
+
+// Shift is that of rare classes' scores, which needs no training of its own.
+func (p Point) Shift() float64 { return p.number(method.PriorShift.Name, 0) }
+
+// Path names the options other than C that are not at their defaults, fit for a file's name.
 func (p Point) Path() string {
-	name := fmt.Sprintf("%s-%s-bias%s-pos%s-int%s", p.Method, p.Loss, number(p.Bias), p.Positive, number(p.Internal))
-	if p.Shift != 0 {
-		name += "-shift" + number(p.Shift)
+	name := p.Method
+	for _, o := range tunable(p.Method) {
+		if v, ok := p.Values[o.Name]; ok && o.Name != method.Cost.Name && v != o.Default {
+			name += "-" + o.Name + "=" + v
+		}
 	}
 	return name
 }
 
 // Name names the point, fit for a file's name.
-func (p Point) Name() string { return p.Path() + "-C" + number(p.C) }
+func (p Point) Name() string {
+	if c, ok := p.Values[method.Cost.Name]; ok {
+		return p.Path() + "-C" + c
+	}
+	return p.Path()
+}
 
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+// MarshalJSON writes the method and the options by their keys in manifests.
+func (p Point) MarshalJSON() ([]byte, error) {
+	out := append([]byte(`{"method":`), method.Encode(p.Method)...)
+	for _, o := range tunable(p.Method) {
+		if v, ok := p.Values[o.Name]; ok {
+			out = append(append(append(append(out, ','), method.Encode(o.WireKey())...), ':'), o.JSON(v)...)
+		}
+	}
+	return append(out, '}'), nil
+}
 
-// Grid lists the values of each option; no list is empty.
+// UnmarshalJSON is the way back.
+func (p *Point) UnmarshalJSON(data []byte) error {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(keys["method"], &p.Method); err != nil {
+		return err
+	}
+	p.Values = registry.Values{}
+	for _, o := range tunable(p.Method) {
+		if v, ok := keys[o.WireKey()]; ok {
+			p.Values[o.Name] = o.Text(v)
+		}
+	}
+	return nil
+}
+
+// tunable are the options of a method that a search may try values of.
+func tunable(name string) []method.Option {
+	return slices.DeleteFunc(slices.Clone(registry.Of(name)), func(o method.Option) bool { return len(o.Grid) == 0 })
+}
+
+// Grid says which values of the options are tried.
 type Grid struct {
-	Methods  []string
-	Losses   []string // of the methods that have a choice
-	Bias     []float64
-	Positive []string
-	Internal []float64
-	Shift    []float64
-	C        []float64
+	Methods []string
+	// Values lists those of options, by name. Of an option that it does not name, each method
+	// tries what its declaration says.
+	Values map[string][]string
+}
+
+// values lists the values that a method's option is tried with, each once, numbers ascending:
+// those of the grid that fit the method, or else the method's own.
+func (g *Grid) values(o *method.Option) (out []string) {
+	own := o.Grid
+	if given, ok := g.Values[o.Name]; ok {
+		if out = Canonical(o, given); out != nil {
+			return out
+		}
+		own = []string{o.Default}
+	}
+	return Canonical(o, own)
+}
+
+// Canonical are the values that an option takes, each once, numbers ascending and before words.
+func Canonical(o *method.Option, values []string) (out []string) {
+	for _, v := range values {
+		if text, err := o.Parse(v); err == nil && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if o.Kind != method.Choice {
+		slices.SortStableFunc(out, func(a, b string) int {
+			x, notX := strconv.ParseFloat(a, 64)
+			y, notY := strconv.ParseFloat(b, 64)
+			switch {
+			case notX != nil && notY != nil:
+				return 0
+			case notY != nil || notX == nil && x < y:
+				return -1
+			}
+			return 1
+		})
+	}
+	return out
 }
 
 // Rung is a value of C on a path: one training, and the points that need no other.
 type Rung struct {
-	Base   Point   // what is trained: without a shift
-	Points []Point // Base with each shift
+	Base   Point   // what is trained
+	Points []Point // Base with each value of the options that the trainer alone heeds
 }
 
-// values are those of each option.
-func (g *Grid) values() map[string][]string {
-	texts := func(list []float64) (out []string) {
-		for _, x := range list {
-			out = append(out, number(x))
-		}
-		return out
-	}
-	return map[string][]string{"loss": g.Losses, "C": texts(g.C), "bias": texts(g.Bias), "positive-weight": g.Positive,
-		"internal-weight": texts(g.Internal), "prior-shift": texts(g.Shift)}
-}
-
-// losses lists the losses that a method is tried with: its own one where it has none of the
-// grid's.
-func (g *Grid) losses(method string) (out []string) {
-	p := registry.Find(method, "loss")
-	if p == nil {
-		return []string{""}
-	}
-	for _, l := range g.Losses {
-		if slices.Contains(p.Choices, l) {
-			out = append(out, l)
-		}
-	}
-	if out == nil {
-		return []string{p.Default}
-	}
-	return out
-}
-
-// Paths lists the grid's points path by path: all options but C and the shift fixed, C
-// ascending. Points that differ in nothing that has an effect stand there once. The order is
-// that of the lists, the first the slowest. structured: there are internal nodes.
-func (g *Grid) Paths(structured bool) (out [][]Rung) {
+// Paths lists the grid's points path by path: all options fixed but C and those that the trainer
+// alone heeds, C ascending. An option that has no effect, on such a structure or beside the others'
+// values, is at its default. The order is that of methods and options, the first the slowest.
+func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	for _, m := range g.Methods {
-		cs := orDefault(Sorted(g.C), 1, registry.Has(m, "C"))
-		inner := structured && !train.Flat(m) && registry.Has(m, "internal-weight")
-		for _, loss := range g.losses(m) {
-			for _, bias := range g.Bias {
-				for _, weight := range orDefault(distinct(g.Positive), "1", registry.Has(m, "positive-weight")) {
-					for _, internal := range orDefault(g.Internal, 1, inner) {
-						path := make([]Rung, len(cs))
-						for i, c := range cs {
-							base := Point{Method: m, Loss: loss, Bias: bias, Positive: weight, Internal: internal, C: c}
-							path[i].Base = base
-							for _, base.Shift = range orDefault(g.Shift, 0, registry.Has(m, "prior-shift")) {
-								path[i].Points = append(path[i].Points, base)
-							}
-						}
-						out = append(out, path)
-					}
-				}
+		bases, costs, carried := []registry.Values{{}}, []string{""}, []method.Option(nil)
+		for _, o := range tunable(m) {
+			switch {
+			case o.Name == method.Cost.Name:
+				costs = g.values(&o)
+			case o.Carried:
+				carried = append(carried, o)
+			default:
+				bases = g.times(bases, &o, o.On > on)
 			}
 		}
-	}
-	return out
-}
-
-// orDefault is the list where the option means something, else its default alone.
-func orDefault[T any](list []T, def T, means bool) []T {
-	if means {
-		return list
-	}
-	return []T{def}
-}
-
-// distinct keeps the first of the weights that are one number.
-func distinct(weights []string) (out []string) {
-	seen := map[float64]bool{}
-	for _, w := range weights {
-		x, _ := jobspec.ParsePositiveWeight(w) // Validate has parsed it
-		if !seen[x] {
-			out = append(out, w)
+		for _, base := range bases {
+			path := make([]Rung, len(costs))
+			for i, c := range costs {
+				values := maps.Clone(base)
+				if c != "" {
+					values[method.Cost.Name] = c
+				}
+				points := []registry.Values{values}
+				for _, o := range carried {
+					points = g.times(points, &o, false)
+				}
+				for _, v := range points {
+					path[i].Points = append(path[i].Points, Point{m, v})
+				}
+				for _, o := range carried { // the base has the default
+					values = maps.Clone(values)
+					values[o.Name] = o.Default
+				}
+				path[i].Base = Point{m, values}
+			}
+			out = append(out, path)
 		}
-		seen[x] = true
 	}
 	return out
 }
 
-// Sorted is the list in ascending order, each value once.
-func Sorted(values []float64) []float64 {
-	out := slices.Clone(values)
-	slices.Sort(out)
-	return slices.Compact(out)
+// times combines each of the points with each value of an option; idle: with its default alone.
+func (g *Grid) times(all []registry.Values, o *method.Option, idle bool) (out []registry.Values) {
+	name, want, with := strings.Cut(o.With, "=")
+	for _, values := range all {
+		list := g.values(o)
+		if other, ok := values[name]; idle || with && ok && other != want {
+			list = []string{o.Default}
+		}
+		for _, v := range list {
+			one := maps.Clone(values)
+			one[o.Name] = v
+			out = append(out, one)
+		}
+	}
+	return out
 }

@@ -50,8 +50,10 @@ func newMeter(s *search) (*meter, error) {
 	if !m.goal.Hierarchical {
 		m.light.Structure = nil
 	}
-	if slices.ContainsFunc(s.o.Grid.Shift, func(x float64) bool { return x != 0 }) {
-		m.depth = shiftDepth
+	for _, path := range s.paths {
+		if slices.ContainsFunc(path[0].Points, func(p Point) bool { return p.Shift() != 0 }) {
+			m.depth = shiftDepth
+		}
 	}
 	return m, nil
 }
@@ -79,7 +81,7 @@ func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training
 		return err
 	}
 	for _, r := range results {
-		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift))); err != nil {
+		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift()))); err != nil {
 			return err
 		}
 		measures, err := m.over(ctx, r.Point, h.number, h.number+1)

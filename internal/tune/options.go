@@ -17,11 +17,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
@@ -50,28 +50,9 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Train: train.Options{DAG: "graph", Stores: 1, Job: &taxonv1.Options{}, Said: registry.Values{}},
-		Grid: Grid{Methods: registry.Names()[:1], Losses: tried("loss"), Bias: numbers("bias"), Positive: tried("positive-weight"),
-			Internal: numbers("internal-weight"), C: numbers("C"), Shift: numbers("prior-shift")},
+		Grid:  Grid{Methods: registry.Names()[:1], Values: map[string][]string{}},
 		Folds: 5, Goal: "micro", Patience: 2,
 	}
-}
-
-// tried are the values of an option that are tried if nobody names any.
-func tried(option string) []string {
-	for _, p := range registry.Tunable() {
-		if p.Name == option {
-			return p.Grid
-		}
-	}
-	return nil
-}
-
-func numbers(option string) (out []float64) {
-	for _, s := range tried(option) {
-		x, _ := strconv.ParseFloat(s, 64) // declared so
-		out = append(out, x)
-	}
-	return out
 }
 
 // Validate fills in the options that all trainings share, and reports all that is wrong, in one
@@ -84,23 +65,24 @@ func (o *Options) Validate() error {
 		}
 	}
 	g := &o.Grid
-	if min(len(g.Methods), len(g.Losses), len(g.Bias), len(g.Positive), len(g.Internal), len(g.Shift), len(g.C)) == 0 {
-		return exit.Usagef("tune: give a value or more for each option of the grid")
+	if len(g.Methods) == 0 {
+		return exit.Usagef("tune: name a method or more")
 	}
 	check(o.Folds < 2, "--folds %d: must be 2 or more", o.Folds)
 	check(slices.Contains(o.Train.Data, fs.Stdin), "--data -: a search that is gone on with reads the data again: give a file")
 	check(o.Train.Out == "", "--out %q: a search is kept in a folder, give its path", o.Train.Out)
 	_, err := goalOf(o.Goal)
 	check(err != nil, "%v", err)
-	check(slices.Max(g.Shift) > 0 && slices.Contains(g.Bias, 0), "--prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
-	check(o.Train.Said["anchor"] == "0", "--anchor 0: must be above 0, as without an anchor there is no gap to train to")
+	shift, bias := g.Values[method.PriorShift.Name], g.Values[method.Bias.Name]
+	shifts := slices.ContainsFunc(shift, func(s string) bool { return s != "0" })
+	check(shifts && slices.Contains(bias, "0"), "--prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
 	check(o.FirstFolds > o.Folds, "--first-folds %d: there are %d folds: lower it, or raise --folds", o.FirstFolds, o.Folds)
 	check(o.FirstFolds == 1 && o.OneSE, "--one-se needs the spread of two folds or more: raise --first-folds")
 	names := strings.Join(g.Methods, ",")
-	for option, values := range g.values() {
-		for _, v := range values {
-			if registry.Option(option).Default != v && !slices.Equal(values, tried(option)) {
-				err := fits(g.Methods, option, v)
+	for _, option := range registry.Options() {
+		for _, v := range g.Values[option.Name] {
+			if v != option.Default {
+				err := fits(g.Methods, option.Name, v)
 				check(err != nil, "--%w", err)
 			}
 		}
@@ -165,14 +147,11 @@ func (o *Options) tried() int {
 	return o.Folds
 }
 
-// structured says whether the data has a class structure.
-func (o *Options) structured() bool { return o.Train.Hierarchy != "" || o.Train.Graph != "" }
-
 // job are the options of a point's trainings: those of Train.Job and Train.Said that its method has.
 func (o *Options) job(p Point) *taxonv1.Options {
 	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
 	maps.Copy(said, o.Train.Said)
-	said["loss"], said["C"], said["bias"], said["positive-weight"], said["internal-weight"] = p.Loss, number(p.C), number(p.Bias), p.Positive, number(p.Internal)
+	maps.Copy(said, p.Values)
 	job.Method = p.Method
 	for _, option := range registry.Options() {
 		if !registry.Has(p.Method, option.Name) {

@@ -182,7 +182,7 @@ func (r *race) path(ctx context.Context, rungs []*contender, f int) error {
 			return err
 		}
 		jacks = append(jacks, best)
-		r.counter.show(fmt.Sprintf("%s C %g: %s on the first fold", c.base.Method, c.base.C, r.goal.Words(best[0])))
+		r.counter.show(fmt.Sprintf("%s C %g: %s on the first fold", c.base.Method, c.base.C(), r.goal.Words(best[0])))
 		if !r.o.Exhaustive && Past(jacks, r.o.Patience, r.goal.Low, r.o.OneSE) {
 			for _, rest := range rungs[i+1:] {
 				for _, p := range rest.points {

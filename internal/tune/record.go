@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/model"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -65,15 +67,18 @@ func (r record) free() error {
 // identity is what a search must agree with to be gone on with. More points may be asked for:
 // finished ones count as far as they are asked for.
 type identity struct {
-	Format  string         `json:"format"`
-	Options train.Identity `json:"options"` // those that are no part of the grid
-	Folds   int            `json:"folds"`
-	Anchor  float64        `json:"anchor"`
-	Text    bool           `json:"text"`
+	Format  string          `json:"format"`
+	Options train.Identity  `json:"options"` // those that are no part of the grid
+	Said    registry.Values `json:"said"`    // of them, what the user gave
+	Folds   int             `json:"folds"`
+	Text    bool            `json:"text"`
 }
 
+// searchFormat names the folder's layout.
+const searchFormat = "taxon-search-2"
+
 func (id identity) same(other identity) bool {
-	return id.Format == other.Format && id.Options.Same(other.Options) && id.Folds == other.Folds && id.Anchor == other.Anchor && id.Text == other.Text
+	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && id.Folds == other.Folds && id.Text == other.Text
 }
 
 // begin makes the folder, or finds the same search there.
@@ -84,6 +89,8 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	switch {
 	case there && !force && err != nil:
 		return exit.Usagef("%s: is damaged: use --force to search anew", path)
+	case there && !force && old.Format != id.Format:
+		return exit.Usagef("%s: holds a search of another version of taxon: choose another --out, or use --force to search anew", r.dir)
 	case there && !force && !old.same(id):
 		return exit.Usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", r.dir)
 	case there && !force:
@@ -114,6 +121,11 @@ func (r record) makeFolders() error {
 // result is what is kept of a point on a fold.
 type result struct {
 	Point
+	outcome
+}
+
+// outcome is a result's part beside the point.
+type outcome struct {
 	Fold       int          `json:"fold"`
 	Measures   *eval.Result `json:"measures"`
 	Sweeps     int          `json:"sweeps"` // 0 if another point shares the training, as is CPUSeconds
@@ -121,6 +133,14 @@ type result struct {
 	StoppedBy  string       `json:"stopped_by"`
 	CPUSeconds float64      `json:"cpu_seconds"`
 	From       *float64     `json:"from_C,omitempty"` // where it began; unset: from nothing
+}
+
+// MarshalJSON writes both as one object.
+func (r *result) MarshalJSON() ([]byte, error) { return model.JoinObjects(r.Point, r.outcome) }
+
+// UnmarshalJSON is the way back.
+func (r *result) UnmarshalJSON(data []byte) error {
+	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
 }
 
 // results reads those of a rung's points on a fold; nil unless all are there.
@@ -132,7 +152,7 @@ func (r record) results(ctx context.Context, points []Point, fold int) ([]*resul
 		switch {
 		case !there:
 			return nil, err
-		case err != nil || one.Measures == nil || one.Point != p:
+		case err != nil || one.Measures == nil || !one.Equal(p):
 			return nil, fs.Inputf(path, 0, "is damaged: delete it, or use --force to search anew")
 		}
 		out = append(out, one)
@@ -200,8 +220,8 @@ func names(s string) []string {
 }
 
 // writeJob writes a point as lines `flag: value`, for train and submit, under a comment on
-// where it comes from. graph: it is trained on a graph, which alone has an anchor.
-func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, graph bool, origin string) error {
+// where it comes from. on is what it is trained on.
+func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on method.Structure, origin string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\ndata:\n", origin)
 	for _, d := range t.Data {
@@ -223,9 +243,9 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, gr
 		capped := p.Effect == method.OnEnd && p.Name != method.GapWanted.Name // for the search alone
 		switch {
 		case p.Name == method.PriorShift.Name:
-			line(shift != 0, p.Name, number(shift))
+			line(shift != 0, p.Name, shift)
 		case p.On == method.Graphs:
-			line(graph && p.With == "", p.Name, p.Of(j))
+			line(on == method.Graphs && p.With == "", p.Name, p.Of(j))
 		default:
 			line(!p.Carried && !capped && p.Effect != method.OnNothing, p.Name, p.Of(j))
 		}

@@ -13,6 +13,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/jobspec"
 	"taxon/internal/tell"
 	"taxon/internal/train"
 )
@@ -62,7 +63,7 @@ type search struct {
 // open reads structure and data, deals out the folds and takes the folder. One process
 // searches in it at a time.
 func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error) {
-	s := &search{o: o, ui: ui, record: record{o.Train.Out}, paths: o.Grid.Paths(o.structured())}
+	s := &search{o: o, ui: ui, record: record{o.Train.Out}}
 	if s.goal, err = goalOf(o.Goal); err != nil {
 		return nil, err
 	}
@@ -88,9 +89,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	if s.meter, err = newMeter(s); err != nil {
 		return nil, err
 	}
-	id := identity{Format: "taxon-search-1", Options: s.whole.Identity(), Folds: o.Folds, Anchor: s.whole.Spec.GetOptions().GetAnchor(), Text: o.Train.Text}
-	id.Options.Options.Method, id.Options.Options.Loss = "", "" // the grid's
-	if err := s.record.begin(ctx, id, o.Train.Force); err != nil {
+	if err := s.record.begin(ctx, s.identity(), o.Train.Force); err != nil {
 		return nil, err
 	}
 	s.trainer = &trainer{o: o, record: s.record, whole: s.whole, meter: s.meter}
@@ -107,7 +106,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 func (s *search) read(ctx context.Context) (err error) {
 	o := s.o.Train
 	o.Said = nil
-	o.Job = s.o.job(Point{Method: s.paths[0][0].Base.Method, Loss: s.paths[0][0].Base.Loss, C: 1, Bias: 1, Positive: "1", Internal: 1})
+	o.Job = s.o.job(Point{Method: s.o.Grid.Methods[0]})
 	if s.whole, err = train.Open(ctx, &o, s.ui, s.work.Path); err != nil {
 		return err
 	}
@@ -118,6 +117,7 @@ func (s *search) read(ctx context.Context) (err error) {
 	if set.Matrix.Rows < s.o.Folds {
 		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower --folds", set.Matrix.Rows, s.o.Folds)
 	}
+	s.paths = s.o.Grid.Paths(s.structure())
 	for _, path := range s.paths {
 		t, err := s.trainable(path[0].Base)
 		if err != nil {
@@ -143,6 +143,9 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	t, err := s.whole.On(tell.Silent{}, s.o.job(p), s.whole.Set)
 	if err != nil {
 		return nil, err
+	}
+	if jobspec.Uncertified(t.Spec) {
+		return nil, exit.Usagef("tune: --anchor 0: must be above 0, as without an anchor there is no gap to train to")
 	}
 	m, err := registry.Lookup(p.Method)
 	if err != nil {
@@ -202,7 +205,7 @@ func (s *search) row(ctx context.Context, p Point, results []*result) (*TablePoi
 	if err != nil {
 		return nil, err
 	}
-	out := &TablePoint{Point: p, Tried: len(results), MicroF1: whole.MicroF1, MacroF1: whole.MacroF1}
+	out := &TablePoint{p, Figures{Tried: len(results), MicroF1: whole.MicroF1, MacroF1: whole.MacroF1}}
 	if out.Value, err = s.meter.value(&whole); err != nil {
 		return nil, err
 	}
@@ -232,9 +235,35 @@ func (s *search) measuredOn(folds int) string {
 
 // writeJob writes a point as a job file.
 func (s *search) writeJob(p Point, origin string) error {
+	return s.record.writeJob(&s.o.Train, s.o.job(p), p.Shift(), s.structure(), origin)
+}
+
+// structure is what methods that heed a structure train on.
+func (s *search) structure() method.Structure {
 	t, given := &s.o.Train, s.whole.Structure
-	graph := !train.Flat(p.Method) && (t.Graph != "" || given != nil && given.IsDAG() && t.DAG == "graph")
-	return s.record.writeJob(t, s.o.job(p), p.Shift, graph, origin)
+	switch {
+	case t.Graph != "" || given != nil && given.IsDAG() && t.DAG == "graph":
+		return method.Graphs
+	case given != nil:
+		return method.Structured
+	}
+	return method.Anything
+}
+
+// identity is what another run must have in common to go on with this search.
+func (s *search) identity() identity {
+	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Folds: s.o.Folds, Text: s.o.Train.Text}
+	o := &id.Options.Options
+	o.Method, o.Loss, o.Bias = "", "", 0 // the grid's
+	for _, p := range registry.Tunable() {
+		delete(o.Own, p.WireKey())
+	}
+	for name, v := range s.o.Train.Said {
+		if p := registry.Option(name); v != p.Default && p.Effect != method.OnNothing {
+			id.Said[name] = v
+		}
+	}
+	return id
 }
 
 // ended words an interruption.

@@ -29,7 +29,7 @@ const sixClasses = "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"
 
 // uneven is a search on 600 rows of six classes, over half of them of the first, which a small
 // C predicts for everything.
-func uneven(t *testing.T, cs ...float64) *Options {
+func uneven(t *testing.T, cs ...string) *Options {
 	t.Helper()
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(3, 5))
@@ -45,7 +45,7 @@ func uneven(t *testing.T, cs ...float64) *Options {
 	o := Defaults()
 	o.Train.Data, o.Train.Hierarchy = []string{filepath.Join(dir, "train.svm")}, filepath.Join(dir, "tree.txt")
 	o.Train.Out, o.Train.Threads = filepath.Join(dir, "tuned"), 2
-	o.Grid.C = cs
+	o.Grid.Values["C"] = cs
 	for path, text := range map[string]string{o.Train.Data[0]: rows.String(), o.Train.Hierarchy: sixClasses} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func run(t *testing.T, o *Options, name string) *Table {
 // TestSearchFitsTheMemory: the largest of the grid's trainings says how many run side by side,
 // whichever comes first, and their number changes nothing.
 func TestSearchFitsTheMemory(t *testing.T) {
-	o := uneven(t, 0.1, 1)
+	o := uneven(t, "0.1", "1")
 	o.Folds, o.Grid.Methods = 2, []string{"bsvm", "rr-svm"}
 	s, err := open(t.Context(), o, tell.Silent{})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestSearchFitsTheMemory(t *testing.T) {
 		t.Error(err)
 	}
 	for k, p := range run(t, o, "bounded").Points {
-		if p.Point != free.Points[k].Point || p.MicroF1 != free.Points[k].MicroF1 || p.MacroF1 != free.Points[k].MacroF1 {
+		if !p.Equal(free.Points[k].Point) || p.MicroF1 != free.Points[k].MicroF1 || p.MacroF1 != free.Points[k].MacroF1 {
 			t.Errorf("one after the other: %+v, side by side %+v", p, free.Points[k])
 		}
 	}
@@ -103,7 +103,7 @@ func TestSearchFitsTheMemory(t *testing.T) {
 
 // Another program searches as the verb does; the second run finds all that it needs on record.
 func TestRun(t *testing.T) {
-	o := uneven(t, 0.1, 1)
+	o := uneven(t, "0.1", "1")
 	o.Folds = 2
 	first := run(t, o, "")
 	again := run(t, o, "")
@@ -119,7 +119,7 @@ func TestRun(t *testing.T) {
 
 // TestRace: the race comes to the choice of the search that drops nothing, with fewer trainings.
 func TestRace(t *testing.T) {
-	o := uneven(t, 1e-5, 1e-4, 0.01, 1, 100)
+	o := uneven(t, "1e-5", "1e-4", "0.01", "1", "100")
 	o.Grid.Methods, o.Folds = []string{"rr-svm", "bsvm"}, 4
 	exhaustive, one := *o, *o
 	exhaustive.Exhaustive, one.FirstFolds = true, 1
@@ -131,14 +131,14 @@ func TestRace(t *testing.T) {
 	if len(whole.Points) != 10 || trainings >= 40 || raced.Points[raced.Chosen].Tried != 4 {
 		t.Errorf("%d points of the whole grid, %d trainings in the race", len(whole.Points), trainings)
 	}
-	if raced.Options != whole.Options {
+	if !raced.Options.Equal(whole.Options) {
 		t.Errorf("the race chose %+v, without it %+v", raced.Options, whole.Options)
 	}
 	if se := whole.Points[whole.Chosen].StandardError; se == nil || *se <= 0 || whole.Measured != 600 {
 		t.Errorf("standard error %v over four folds, %d measured", se, whole.Measured)
 	}
 	r := run(t, &one, "-one")
-	if r.Folds != 1 || r.OfFolds != 4 || r.Instances != 600 || r.Measured != 150 || r.Options.C < 0.01 {
+	if r.Folds != 1 || r.OfFolds != 4 || r.Instances != 600 || r.Measured != 150 || r.Options.C() < 0.01 {
 		t.Errorf("one fold of four: %+v", r)
 	}
 	if p := r.Points[r.Chosen]; p.Tried != 1 || p.StandardError != nil {
@@ -151,10 +151,10 @@ func TestRace(t *testing.T) {
 
 // TestShift: shifts are tried without trainings of their own.
 func TestShift(t *testing.T) {
-	o := uneven(t, 0.01, 1)
+	o := uneven(t, "0.01", "1")
 	o.Grid.Methods, o.Folds, o.Exhaustive = []string{"bsvm"}, 2, true
 	plain := run(t, o, "")
-	o.Grid.Shift, o.Goal = []float64{0, 0.2, 5}, "macro"
+	o.Grid.Values["prior-shift"], o.Goal = []string{"0", "0.2", "5"}, "macro"
 	r := run(t, o, "-shift")
 	if len(r.Points) != 6 {
 		t.Fatalf("%d points", len(r.Points))
@@ -169,8 +169,8 @@ func TestShift(t *testing.T) {
 		t.Errorf("%d sweeps with shifts, %d without", sweeps(r), sweeps(plain))
 	}
 	for i, p := range r.Points {
-		if want := []float64{0, 0, 0.2, 0.2, 5, 5}[i]; p.Shift != want {
-			t.Errorf("point %d has shift %v", i, p.Shift)
+		if want := []float64{0, 0, 0.2, 0.2, 5, 5}[i]; p.Shift() != want {
+			t.Errorf("point %d has shift %v", i, p.Shift())
 		}
 	}
 	if r.Points[0].MicroF1 != plain.Points[0].MicroF1 || r.Points[4].MicroF1 > 0.5 {
@@ -182,11 +182,11 @@ func TestShift(t *testing.T) {
 // on the other rows, predicting in the method's own way.
 func TestMethods(t *testing.T) {
 	for _, name := range registry.Names() {
-		o := uneven(t, 0.3, 1)
+		o := uneven(t, "0.3", "1")
 		o.Grid.Methods, o.Folds, o.FirstFolds = []string{name}, 2, 1
 		points := 2
 		if !registry.Has(name, "C") { // nothing to search: a point, which is measured
-			o.Grid.C, points = Defaults().Grid.C, 1
+			o.Grid, points = Grid{Methods: o.Grid.Methods}, 1
 		}
 		r := run(t, o, "")
 		if len(r.Points) != points {
@@ -279,7 +279,7 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 // TestStopsWithinATraining: a training that is under way when a search is interrupted goes on
 // from there, not from its beginning.
 func TestStopsWithinATraining(t *testing.T) {
-	o := uneven(t, 100)
+	o := uneven(t, "100")
 	o.Folds, o.Train.Job.Gap, o.Train.Job.MaxSweeps = 2, 1e-12, 1<<20
 	start := func() *search {
 		s, err := open(t.Context(), o, tell.Silent{})
@@ -343,7 +343,7 @@ func TestValidate(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 	o.Train.Data, o.Train.Out = []string{"-"}, ""
-	o.Goal, o.FirstFolds, o.Grid.Methods, o.Grid.Positive, o.Grid.Shift = "mcro", 9, []string{"td"}, []string{"1", "much"}, []float64{0, 1}
+	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"}, "prior-shift": {"0", "1"}, "internal-weight": {"1"}}}
 	var e *exit.Error
 	err := o.Validate()
 	if !errors.As(err, &e) || e.Code != exit.Usage {
@@ -354,8 +354,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
-	o.Grid.C = nil
+	o.Grid.Methods = nil
 	if err := o.Validate(); err == nil {
-		t.Error("an empty grid")
+		t.Error("no method")
 	}
 }

@@ -2,6 +2,8 @@ package tune
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -14,6 +16,7 @@ import (
 
 	"taxon/internal/eval"
 	"taxon/internal/fs"
+	"taxon/internal/model"
 )
 
 // Table is the outcome of a search: table.json, and what `taxon tune --json` prints.
@@ -41,6 +44,19 @@ type Table struct {
 // TablePoint is a line of the table.
 type TablePoint struct {
 	Point
+	Figures
+}
+
+// MarshalJSON writes both as one object.
+func (p *TablePoint) MarshalJSON() ([]byte, error) { return model.JoinObjects(p.Point, p.Figures) }
+
+// UnmarshalJSON is the way back.
+func (p *TablePoint) UnmarshalJSON(data []byte) error {
+	return errors.Join(json.Unmarshal(data, &p.Point), json.Unmarshal(data, &p.Figures))
+}
+
+// Figures are what a point reached, and what it took.
+type Figures struct {
 	Value         float64   `json:"value"`          // of the goal, over the rows of the folds tried
 	StandardError *float64  `json:"standard_error"` // of the mean of the folds' values; null: one fold has none
 	FoldValues    []float64 `json:"fold_values"`
@@ -99,7 +115,7 @@ func (r *Table) lines() (lines []Line) {
 			lines = append(lines, Line{Name: p.Path()})
 		}
 		last, s := &lines[len(lines)-1], p.score()
-		last.Marks = append(last.Marks, Mark{C: p.C, Score: Score{Value: r.Measure.Shown(s.Value), Spread: r.Measure.Shown(s.Spread)}})
+		last.Marks = append(last.Marks, Mark{C: p.C(), Score: Score{Value: r.Measure.Shown(s.Value), Spread: r.Measure.Shown(s.Spread)}})
 	}
 	return lines
 }
@@ -108,7 +124,7 @@ func (r *Table) lines() (lines []Line) {
 func (r *Table) Sketch() string {
 	for _, l := range r.lines() {
 		if l.Name == r.Options.Path() && len(l.Marks) > 1 {
-			return Sketch(l.Marks, r.Measure.Title(), r.Options.C)
+			return Sketch(l.Marks, r.Measure.Title(), r.Options.C())
 		}
 	}
 	return ""
@@ -149,7 +165,7 @@ func Draw(w io.Writer, format, goal string, lines []Line, chosen Point) error {
 			return err
 		}
 		for _, m := range l.Marks {
-			if l.Name == chosen.Path() && m.C == chosen.C {
+			if l.Name == chosen.Path() && m.C == chosen.C() {
 				if err := addChosen(p, m); err != nil {
 					return err
 				}

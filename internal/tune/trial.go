@@ -49,9 +49,10 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		return nil, false, err
 	}
 	for i, p := range points {
-		r := &result{Point: p, Fold: h.number, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}
+		r := &result{p, outcome{Fold: h.number, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}}
 		if begin != "" {
-			r.From = &before.C
+			c := before.C()
+			r.From = &c
 		}
 		if i == 0 {
 			r.Sweeps, r.CPUSeconds = int(st.GetSweep()), st.GetCpuSeconds()

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 )
 
 // csr lays out rows of labels.
@@ -111,35 +115,63 @@ func TestSplit(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	g := Grid{Methods: []string{"rr-svm", "bsvm", "rr-lr"}, Losses: []string{"hinge"}, Bias: []float64{0, 1}, Positive: []string{"1", "1.0"},
-		Internal: []float64{1, 3}, Shift: []float64{0}, C: []float64{10, 1, 1}}
-	paths := g.Paths(true)
+	g := Grid{Methods: []string{"rr-svm", "bsvm", "rr-lr"}, Values: map[string][]string{"loss": {"hinge"}, "bias": {"0", "1"}, "positive-weight": {"1", "1.0"},
+		"internal-weight": {"1", "3"}, "C": {"10", "1", "1"}}}
+	paths := g.Paths(method.Structured)
 	if len(paths) != 4+2+4 { // the weight of internal edges means nothing to bsvm, 1.0 is 1
 		t.Fatalf("%d paths", len(paths))
 	}
-	if flat := g.Paths(false); len(flat) != 2+2+2 {
+	if flat := g.Paths(method.Anything); len(flat) != 2+2+2 {
 		t.Errorf("%d paths without internal nodes", len(flat))
 	}
 	names := map[string]bool{}
 	for _, p := range paths {
-		if len(p) != 2 || p[0].Base.C != 1 || p[1].Base.C != 10 || p[0].Base.Path() != p[1].Base.Path() {
+		if len(p) != 2 || p[0].Base.C() != 1 || p[1].Base.C() != 10 || p[0].Base.Path() != p[1].Base.Path() {
 			t.Errorf("path %v", p)
 		}
 		names[p[0].Base.Name()], names[p[1].Base.Name()] = true, true
 	}
-	if len(names) != 20 || paths[6][0].Base.Loss != "logistic" {
+	if len(names) != 20 || paths[6][0].Base.Values["loss"] != "logistic" {
 		t.Errorf("names %v", names)
 	}
-	// What a method refuses stays at its default.
-	g.Methods, g.Positive, g.Shift = []string{"td", "mlr"}, []string{"1", "2"}, []float64{0, 0.5}
-	for _, p := range g.Paths(true) {
+	// A point has no option that its method lacks.
+	g.Methods, g.Values["positive-weight"], g.Values["prior-shift"] = []string{"td", "mlr"}, []string{"1", "2"}, []string{"0", "0.5"}
+	if n := len(g.Paths(method.Structured)); n != 4+2 {
+		t.Errorf("%d paths", n)
+	}
+	for _, p := range g.Paths(method.Structured) {
 		b := p[0].Base
-		if b.Internal != 1 || b.Method == "mlr" && (b.Positive != "1" || b.Loss != "softmax") {
+		if b.Values["internal-weight"] != "" || b.Method == "mlr" && (b.Values["positive-weight"] != "" || b.Values["loss"] != "softmax") {
 			t.Errorf("%+v", b)
 		}
-		if want := map[string]int{"td": 1, "mlr": 2}[b.Method]; len(p[0].Points) != want || b.Shift != 0 {
+		if want := map[string]int{"td": 1, "mlr": 2}[b.Method]; len(p[0].Points) != want || b.Shift() != 0 {
 			t.Errorf("%s: %d shifts on %+v", b.Method, len(p[0].Points), b)
 		}
+	}
+}
+
+// TestPointAsJSON: a point's keys are those of manifests, its values of their types, and they
+// read back.
+func TestPointAsJSON(t *testing.T) {
+	g := Grid{Methods: []string{"rr-svm"}, Values: map[string][]string{"C": {"0.1"}, "anchor": {"0.5", "2"}, "positive-weight": {"balanced"}}}
+	paths := g.Paths(method.Graphs)
+	if len(paths) != 2 {
+		t.Fatalf("%d paths of two anchors", len(paths))
+	}
+	p, back := paths[1][0].Base, Point{}
+	text, err := json.Marshal(p)
+	want := `{"method":"rr-svm","loss":"hinge","C":0.1,"bias":1,"anchor":2,"positive_weight":"balanced","internal_weight":1,"prior_shift":0}`
+	if err != nil || string(text) != want {
+		t.Errorf("%s (%v), want %s", text, err, want)
+	}
+	if err := json.Unmarshal(text, &back); err != nil || !back.Equal(p) || back.Equal(paths[0][0].Base) {
+		t.Errorf("read back as %+v (%v)", back, err)
+	}
+	if p.Name() != "rr-svm-anchor=2-positive-weight=balanced-C0.1" {
+		t.Errorf("named %s", p.Name())
+	}
+	if tree := g.Paths(method.Structured); len(tree) != 1 || tree[0][0].Base.Values["anchor"] != "0.01" {
+		t.Errorf("on a tree: %v", tree)
 	}
 }
 
@@ -172,7 +204,7 @@ func TestSketch(t *testing.T) {
 
 // TestDraw writes both formats, the same bytes each time, and refuses what it can't write.
 func TestDraw(t *testing.T) {
-	at := Point{Method: "rr-svm", Loss: "hinge", Positive: "1", C: 1}
+	at := Point{Method: "rr-svm", Values: registry.Values{"loss": "hinge", "C": "1"}}
 	lines := []Line{
 		{at.Path(), []Mark{{0.01, Score{0.5, 0.01}}, {1, Score{0.7, 0.02}}}},
 		{"other", []Mark{{1, Score{0.6, 0}}}}, // a path that ended at once

@@ -52,17 +52,26 @@ func (n named) Separate() bool { return n.Unstructured() }
 
 // Options implements method.Method.
 func (n named) Options() []method.Option {
+	loss := method.Loss("hinge", "squared-hinge")
 	if n.logistic() {
-		return slices.Concat([]method.Option{method.Loss("logistic")}, options)
+		loss = method.Loss("logistic")
 	}
-	return slices.Concat([]method.Option{method.Loss("hinge", "squared-hinge")}, options)
+	all := slices.Concat([]method.Option{loss}, options)
+	if n.Unstructured() {
+		return slices.DeleteFunc(all, func(p method.Option) bool { return slices.Contains(tying, p.Name) })
+	}
+	return all
 }
 
-// options of the family. The methods without a structure take all of them, to no effect.
+// tying are the options that say how classes are tied to one another, or solved with one
+// another: methods without a structure lack them.
+var tying = []string{"anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum"}
+
+// options of the family.
 var options = []method.Option{
 	method.Cost, method.Bias,
 	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate"},
+		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", Grid: []string{"0.01"}},
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}},

@@ -111,7 +111,8 @@ func find(options []method.Option, name string) *method.Option {
 
 // Fill sets the options of a job, whose method is set, to the values said, and those that it
 // does not have (a field of 0 is one that it does not have) to their defaults. The error joins
-// one for each value that does not fit the method, beginning with the option's name.
+// one for each value that does not fit the method, beginning with the option's name. An option
+// that the method lacks may be said to have its default: it changes nothing.
 func Fill(o *taxonv1.Options, said Values) error {
 	if _, err := Lookup(o.GetMethod()); err != nil {
 		return err
@@ -133,7 +134,7 @@ func Fill(o *taxonv1.Options, said Values) error {
 		errs = append(errs, err)
 	}
 	for _, p := range Options() { // in this order
-		if _, ok := said[p.Name]; ok && find(all, p.Name) == nil {
+		if text, ok := said[p.Name]; ok && (text != p.Default || text == "") && find(all, p.Name) == nil {
 			errs = append(errs, Lacks(o.GetMethod(), p.Name))
 		}
 	}
