@@ -14,6 +14,7 @@ const (
 	newtonSteps    = 100
 	conjugateSteps = 200
 	conjugateShare = 0.1  // of the residual, at most: it falls with the gradient, as steps get good
+	lastShare      = 0.5  // of the tolerance: no step is more exact than what is asked for
 	sufficient     = 1e-4 // Armijo
 	halvings       = 40
 	// unseen: a decrease below this share of the objective drowns in its rounding; the step is
@@ -135,7 +136,7 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 		if running == 0 {
 			break
 		}
-		out.Passes += s.direct(r, running, norm, size)
+		out.Passes += s.direct(r, running, norm, size, tolerance)
 		out.Passes += s.search(r, running)
 	}
 	for l := range s.lanes {
@@ -173,10 +174,13 @@ func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 }
 
 // direct sets step to a solution of f”(w) step = -gradient, by conjugate gradients.
-func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64) (passes int) {
+func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64, tolerance float64) (passes int) {
 	var rr, enough [Lanes]float64
 	for l := range s.lanes {
 		share := min(conjugateShare, math.Sqrt(norm[l]/max(size[l], norm[l])))
+		if norm[l] > 0 {
+			share = min(max(share, tolerance*lastShare*math.Sqrt(size[l]/norm[l])), lastShare)
+		}
 		rr[l], enough[l] = norm[l], norm[l]*share*share
 	}
 	for i, g := range s.gradient {
