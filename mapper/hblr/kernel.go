@@ -15,6 +15,8 @@ type Kernel struct {
 	scores                                       [Lanes / quarter]func(*pass) // by the lines' quarters
 	gather, gatherSquare, gatherSize, gatherBoth [Lanes / quarter]func(*pass)
 	weigh                                        func(*weighing)
+	products                                     [Lanes / eighth]func(*product) // by the lines' eighths
+	turns, advances                              [Lanes / eighth]func(*columnLoop)
 }
 
 // quarter is how many lanes assembly takes at a time: its lines have a multiple of it.
@@ -37,6 +39,30 @@ func (Kernel) of(kernels *[Lanes / quarter]func(*pass), lanes int) func(*pass) {
 		return nil
 	}
 	return kernels[lanes/quarter-1]
+}
+
+func (k *Kernel) product(e *product, line int) {
+	if f := k.products[line/eighth-1]; f != nil {
+		f(e)
+		return
+	}
+	productRows(e, line)
+}
+
+func (k *Kernel) turn(e *columnLoop, line int) {
+	if f := k.turns[line/eighth-1]; f != nil {
+		f(e)
+		return
+	}
+	turnColumns(e, line)
+}
+
+func (k *Kernel) advance(e *columnLoop, line int) {
+	if f := k.advances[line/eighth-1]; f != nil {
+		f(e)
+		return
+	}
+	advanceColumns(e, line)
 }
 
 // Check demands that no row has a feature beyond the columns: assembly does not look.

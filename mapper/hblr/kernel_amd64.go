@@ -69,6 +69,24 @@ func gatherBoth16(e *pass)
 //go:noescape
 func weigh(e *weighing)
 
+//go:noescape
+func product8(e *product)
+
+//go:noescape
+func turn8(e *columnLoop)
+
+//go:noescape
+func advance8(e *columnLoop)
+
+//go:noescape
+func product16(e *product)
+
+//go:noescape
+func turn16(e *columnLoop)
+
+//go:noescape
+func advance16(e *columnLoop)
+
 // native are the kernels in assembly that this CPU supports.
 func native() []Kernel {
 	if !cpu.X86.HasAVX2 {
@@ -82,5 +100,8 @@ func native() []Kernel {
 		gatherSize:   lines{gatherSize4, gatherSize8, gatherSize12, gatherSize16},
 		gatherBoth:   lines{gatherBoth4, gatherBoth8, gatherBoth12, gatherBoth16},
 		weigh:        weigh,
+		products:     [Lanes / eighth]func(*product){product8, product16},
+		turns:        [Lanes / eighth]func(*columnLoop){turn8, turn16},
+		advances:     [Lanes / eighth]func(*columnLoop){advance8, advance16},
 	}}
 }

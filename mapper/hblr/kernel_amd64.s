@@ -1828,3 +1828,448 @@ quarter:
 end:
 	VZEROUPPER
 	RET
+
+// func product8(e *byte)
+// Requires: AVX, CMOV, MMX+
+TEXT ·product8(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    40(AX), DI
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    32(AX), R10
+	LEAQ    -4(BX)(R10*4), R10
+	VMOVUPD 72(AX), Y0
+	VMOVUPD 104(AX), Y1
+	TESTQ   DX, DX
+	JLE     end
+	MOVQ    (CX), R11
+	LEAQ    (BX)(R11*4), BX
+	LEAQ    (SI)(R11*4), SI
+
+row:
+	MOVQ   8(CX), R11
+	SUBQ   (CX), R11
+	VXORPS Y2, Y2, Y2
+	TESTQ  R11, R11
+	JLE    sum
+
+entry:
+	MOVL         (BX), R12
+	IMUL3Q       $0x00000040, R12, R12
+	VBROADCASTSS (SI), Y3
+	LEAQ         96(BX), R13
+	CMPQ         R13, R10
+	CMOVQHI      BX, R13
+	MOVL         (R13), R13
+	IMUL3Q       $0x00000040, R13, R13
+	PREFETCHT0   (DI)(R13*1)
+	VMULPS       (DI)(R12*1), Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
+	DECQ         R11
+	JNZ          entry
+
+sum:
+	VBROADCASTSS 64(AX), Y3
+	VMULPS       (R8), Y3, Y4
+	VADDPS       Y4, Y2, Y2
+	VMULPS       (R9), Y2, Y4
+	VCVTPS2PD    X2, Y5
+	VCVTPS2PD    X4, Y6
+	VMULPD       Y5, Y6, Y5
+	VADDPD       Y5, Y0, Y0
+	VEXTRACTF128 $0x01, Y2, X5
+	VEXTRACTF128 $0x01, Y4, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y5, Y6, Y5
+	VADDPD       Y5, Y1, Y1
+	VMOVAPS      Y4, Y2
+	VMULPS       Y4, Y3, Y4
+	VADDPS       32(R8), Y4, Y4
+	VMOVUPS      Y4, 32(R8)
+	ADDQ         $0x20, R9
+	MOVQ         8(CX), R11
+	SUBQ         (CX), R11
+	TESTQ        R11, R11
+	JLE          next
+	NEGQ         R11
+
+back:
+	MOVL         (BX)(R11*4), R12
+	IMUL3Q       $0x00000040, R12, R12
+	LEAQ         (DI)(R12*1), R12
+	VBROADCASTSS (SI)(R11*4), Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       32(R12), Y3, Y3
+	VMOVUPS      Y3, 32(R12)
+	INCQ         R11
+	JNZ          back
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VMOVUPD Y0, 72(AX)
+	VMOVUPD Y1, 104(AX)
+	VZEROUPPER
+	RET
+
+// func turn8(e *byte)
+// Requires: AVX
+TEXT ·turn8(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    24(AX), BX
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	VMOVUPD 112(AX), Y0
+	VMOVUPD 144(AX), Y1
+	VMOVUPS 48(AX), Y2
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMOVUPS      (BX), Y3
+	VMULPS       (SI), Y3, Y3
+	VMULPS       (DX), Y2, Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (DX)
+	VMULPS       (DI), Y3, Y4
+	VMOVUPS      Y4, 32(DX)
+	VCVTPS2PD    X3, Y5
+	VCVTPS2PD    X4, Y6
+	VMULPD       Y5, Y6, Y5
+	VADDPD       Y5, Y0, Y0
+	VEXTRACTF128 $0x01, Y3, X5
+	VEXTRACTF128 $0x01, Y4, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y5, Y6, Y5
+	VADDPD       Y5, Y1, Y1
+	ADDQ         $0x40, DX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 112(AX)
+	VMOVUPD Y1, 144(AX)
+	VZEROUPPER
+	RET
+
+// func advance8(e *byte)
+// Requires: AVX
+TEXT ·advance8(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	VMOVUPD 112(AX), Y0
+	VMOVUPD 144(AX), Y1
+	VMOVUPS 48(AX), Y2
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMULPS       (DX), Y2, Y3
+	VADDPS       (BX), Y3, Y3
+	VMOVUPS      Y3, (BX)
+	VMULPS       32(DX), Y2, Y3
+	VMOVUPS      (SI), Y4
+	VSUBPS       Y3, Y4, Y4
+	VMOVUPS      Y4, (SI)
+	VMULPS       (DI), Y4, Y3
+	VCVTPS2PD    X4, Y5
+	VCVTPS2PD    X3, Y6
+	VMULPD       Y5, Y6, Y5
+	VADDPD       Y5, Y0, Y0
+	VEXTRACTF128 $0x01, Y4, X5
+	VEXTRACTF128 $0x01, Y3, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y5, Y6, Y5
+	VADDPD       Y5, Y1, Y1
+	ADDQ         $0x40, DX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 112(AX)
+	VMOVUPD Y1, 144(AX)
+	VZEROUPPER
+	RET
+
+// func product16(e *byte)
+// Requires: AVX, CMOV, MMX+
+TEXT ·product16(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    40(AX), DI
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    32(AX), R10
+	LEAQ    -4(BX)(R10*4), R10
+	VMOVUPD 72(AX), Y0
+	VMOVUPD 104(AX), Y1
+	VMOVUPD 136(AX), Y2
+	VMOVUPD 168(AX), Y3
+	TESTQ   DX, DX
+	JLE     end
+	MOVQ    (CX), R11
+	LEAQ    (BX)(R11*4), BX
+	LEAQ    (SI)(R11*4), SI
+
+row:
+	MOVQ   8(CX), R11
+	SUBQ   (CX), R11
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	TESTQ  R11, R11
+	JLE    sum
+
+entry:
+	MOVL         (BX), R12
+	IMUL3Q       $0x00000080, R12, R12
+	VBROADCASTSS (SI), Y6
+	LEAQ         96(BX), R13
+	CMPQ         R13, R10
+	CMOVQHI      BX, R13
+	MOVL         (R13), R13
+	IMUL3Q       $0x00000080, R13, R13
+	PREFETCHT0   (DI)(R13*1)
+	PREFETCHT0   64(DI)(R13*1)
+	VMULPS       (DI)(R12*1), Y6, Y7
+	VADDPS       Y7, Y4, Y4
+	VMULPS       32(DI)(R12*1), Y6, Y6
+	VADDPS       Y6, Y5, Y5
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
+	DECQ         R11
+	JNZ          entry
+
+sum:
+	VBROADCASTSS 64(AX), Y6
+	VMULPS       (R8), Y6, Y7
+	VADDPS       Y7, Y4, Y4
+	VMULPS       (R9), Y4, Y7
+	VCVTPS2PD    X4, Y8
+	VCVTPS2PD    X7, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y0, Y0
+	VEXTRACTF128 $0x01, Y4, X8
+	VEXTRACTF128 $0x01, Y7, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y1, Y1
+	VMOVAPS      Y7, Y4
+	VMULPS       Y7, Y6, Y7
+	VADDPS       64(R8), Y7, Y7
+	VMOVUPS      Y7, 64(R8)
+	VMULPS       32(R8), Y6, Y7
+	VADDPS       Y7, Y5, Y5
+	VMULPS       32(R9), Y5, Y7
+	VCVTPS2PD    X5, Y8
+	VCVTPS2PD    X7, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y2, Y2
+	VEXTRACTF128 $0x01, Y5, X8
+	VEXTRACTF128 $0x01, Y7, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y3, Y3
+	VMOVAPS      Y7, Y5
+	VMULPS       Y7, Y6, Y7
+	VADDPS       96(R8), Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         $0x40, R9
+	MOVQ         8(CX), R11
+	SUBQ         (CX), R11
+	TESTQ        R11, R11
+	JLE          next
+	NEGQ         R11
+
+back:
+	MOVL         (BX)(R11*4), R12
+	IMUL3Q       $0x00000080, R12, R12
+	LEAQ         (DI)(R12*1), R12
+	VBROADCASTSS (SI)(R11*4), Y6
+	VMULPS       Y4, Y6, Y7
+	VADDPS       64(R12), Y7, Y7
+	VMOVUPS      Y7, 64(R12)
+	VMULPS       Y5, Y6, Y6
+	VADDPS       96(R12), Y6, Y6
+	VMOVUPS      Y6, 96(R12)
+	INCQ         R11
+	JNZ          back
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VMOVUPD Y0, 72(AX)
+	VMOVUPD Y1, 104(AX)
+	VMOVUPD Y2, 136(AX)
+	VMOVUPD Y3, 168(AX)
+	VZEROUPPER
+	RET
+
+// func turn16(e *byte)
+// Requires: AVX
+TEXT ·turn16(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    24(AX), BX
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	VMOVUPD 112(AX), Y0
+	VMOVUPD 144(AX), Y1
+	VMOVUPD 176(AX), Y2
+	VMOVUPD 208(AX), Y3
+	VMOVUPS 48(AX), Y4
+	VMOVUPS 80(AX), Y5
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMOVUPS      (BX), Y6
+	VMULPS       (SI), Y6, Y6
+	VMULPS       (DX), Y4, Y7
+	VADDPS       Y7, Y6, Y6
+	VMOVUPS      Y6, (DX)
+	VMULPS       (DI), Y6, Y7
+	VMOVUPS      Y7, 64(DX)
+	VCVTPS2PD    X6, Y8
+	VCVTPS2PD    X7, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y0, Y0
+	VEXTRACTF128 $0x01, Y6, X8
+	VEXTRACTF128 $0x01, Y7, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y1, Y1
+	VMOVUPS      32(BX), Y6
+	VMULPS       32(SI), Y6, Y6
+	VMULPS       32(DX), Y5, Y7
+	VADDPS       Y7, Y6, Y6
+	VMOVUPS      Y6, 32(DX)
+	VMULPS       32(DI), Y6, Y7
+	VMOVUPS      Y7, 96(DX)
+	VCVTPS2PD    X6, Y8
+	VCVTPS2PD    X7, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y2, Y2
+	VEXTRACTF128 $0x01, Y6, X8
+	VEXTRACTF128 $0x01, Y7, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y3, Y3
+	ADDQ         $0x80, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 112(AX)
+	VMOVUPD Y1, 144(AX)
+	VMOVUPD Y2, 176(AX)
+	VMOVUPD Y3, 208(AX)
+	VZEROUPPER
+	RET
+
+// func advance16(e *byte)
+// Requires: AVX
+TEXT ·advance16(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	VMOVUPD 112(AX), Y0
+	VMOVUPD 144(AX), Y1
+	VMOVUPD 176(AX), Y2
+	VMOVUPD 208(AX), Y3
+	VMOVUPS 48(AX), Y4
+	VMOVUPS 80(AX), Y5
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMULPS       (DX), Y4, Y6
+	VADDPS       (BX), Y6, Y6
+	VMOVUPS      Y6, (BX)
+	VMULPS       64(DX), Y4, Y6
+	VMOVUPS      (SI), Y7
+	VSUBPS       Y6, Y7, Y7
+	VMOVUPS      Y7, (SI)
+	VMULPS       (DI), Y7, Y6
+	VCVTPS2PD    X7, Y8
+	VCVTPS2PD    X6, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y0, Y0
+	VEXTRACTF128 $0x01, Y7, X8
+	VEXTRACTF128 $0x01, Y6, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y1, Y1
+	VMULPS       32(DX), Y5, Y6
+	VADDPS       32(BX), Y6, Y6
+	VMOVUPS      Y6, 32(BX)
+	VMULPS       96(DX), Y5, Y6
+	VMOVUPS      32(SI), Y7
+	VSUBPS       Y6, Y7, Y7
+	VMOVUPS      Y7, 32(SI)
+	VMULPS       32(DI), Y7, Y6
+	VCVTPS2PD    X7, Y8
+	VCVTPS2PD    X6, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y2, Y2
+	VEXTRACTF128 $0x01, Y7, X8
+	VEXTRACTF128 $0x01, Y6, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y8, Y3, Y3
+	ADDQ         $0x80, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 112(AX)
+	VMOVUPD Y1, 144(AX)
+	VMOVUPD Y2, 176(AX)
+	VMOVUPD Y3, 208(AX)
+	VZEROUPPER
+	RET

@@ -14,6 +14,7 @@ const (
 	newtonSteps    = 100
 	conjugateSteps = 200
 	conjugateShare = 0.1  // of the residual, at most: it falls with the gradient, as steps get good
+	finestShare    = 1e-5 // float32's
 	lastShare      = 0.5  // of the tolerance: no step is more exact than what is asked for
 	sufficient     = 1e-4 // Armijo
 	halvings       = 40
@@ -31,14 +32,15 @@ type Block struct {
 	Precision []Precision // lane -> A_n
 }
 
-// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, five a
+// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a
 // row and lane. Lines are as long as assembly wants them: their lanes behind the block's are of
 // leaves that nobody asks for, at zero.
 type Scratch struct {
 	score, trial, move, coef, curve []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p)
 	positive                        []uint16  // by row: lanes with t = 1
-	gradient, h, r, z, step, along  []float64 // by column
+	gradient, h, step               []float64 // by column
 	precision, above, w             []float64
+	system                          system
 	lanes, line                     int
 	loss                            [Lanes]float64
 }
@@ -65,7 +67,7 @@ func (s *Scratch) Open(r Rows, b *Block) {
 	for _, v := range []*[]float64{&s.score, &s.trial, &s.move, &s.coef, &s.curve} {
 		*v = sized(*v, r.X.Rows*s.line)
 	}
-	for _, v := range []*[]float64{&s.gradient, &s.h, &s.r, &s.z, &s.step, &s.along, &s.precision, &s.above, &s.w} {
+	for _, v := range []*[]float64{&s.gradient, &s.h, &s.step, &s.precision, &s.above, &s.w} {
 		*v = sized(*v, columns*s.line)
 	}
 	s.positive = slices.Grow(s.positive[:0], r.X.Rows)[:r.X.Rows]
@@ -173,65 +175,22 @@ func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 	return norm, size
 }
 
-// direct sets step to a solution of f”(w) step = -gradient, by conjugate gradients.
+// direct sets step to about the solution of f”(w) step = -gradient in the running lanes.
 func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64, tolerance float64) (passes int) {
-	var rr, enough [Lanes]float64
+	var share [Lanes]float64
 	for l := range s.lanes {
-		share := min(conjugateShare, math.Sqrt(norm[l]/max(size[l], norm[l])))
+		share[l] = min(conjugateShare, max(finestShare, math.Sqrt(norm[l]/max(size[l], norm[l]))))
 		if norm[l] > 0 {
-			share = min(max(share, tolerance*lastShare*math.Sqrt(size[l]/norm[l])), lastShare)
+			share[l] = min(max(share[l], tolerance*lastShare*math.Sqrt(size[l]/norm[l])), lastShare)
 		}
-		rr[l], enough[l] = norm[l], norm[l]*share*share
 	}
-	for i, g := range s.gradient {
-		s.r[i], s.step[i] = -g, 0
-		s.along[i] = -g / (s.precision[i] + s.h[i])
-	}
-	for k := 0; k < conjugateSteps && running != 0; k++ {
-		r.scores(s.along, s.move, s.line)
-		for i, c := range s.curve {
-			s.move[i] *= c
-		}
-		for i, x := range s.along {
-			s.z[i] = s.precision[i] * x
-		}
-		r.gather(s.move, s.z, s.line)
-		passes += 2
-		var alpha, beta, curvature, next [Lanes]float64
-		for i := 0; i < len(s.along); i += s.line {
-			for l := range s.line {
-				curvature[l] += float64(s.along[i+l] * s.z[i+l])
-			}
-		}
-		for l := range s.lanes {
-			if running>>l&1 != 0 && curvature[l] > 0 {
-				alpha[l] = rr[l] / curvature[l]
-			}
-		}
-		for i := 0; i < len(s.along); i += s.line {
-			for l := range s.line {
-				at := i + l
-				s.step[at] += float64(alpha[l] * s.along[at])
-				x := s.r[at] - float64(alpha[l]*s.z[at])
-				s.r[at] = x
-				s.z[at] = x / (s.precision[at] + s.h[at])
-				next[l] += float64(x * s.z[at])
-			}
-		}
-		for l := range s.lanes {
-			if running>>l&1 == 0 {
-				continue
-			}
-			if next[l] <= enough[l] || !(curvature[l] > 0) {
-				running &^= 1 << l
-				continue
-			}
-			beta[l], rr[l] = next[l]/rr[l], next[l]
-		}
-		for i := 0; i < len(s.along); i += s.line {
-			for l := range s.line {
-				s.along[i+l] = s.z[i+l] + float64(beta[l]*s.along[i+l])
-			}
+	y := &s.system
+	y.open(s, r, running, &norm)
+	passes = y.solve(r, &share)
+	clear(s.step)
+	for f := range r.Columns() {
+		for p, l := range y.lanes {
+			s.step[f*s.line+l] = y.scale[p] * float64(y.step[f*y.line+p])
 		}
 	}
 	return passes
@@ -298,9 +257,9 @@ func (s *Scratch) Evaluate(r Rows, w []float64) {
 // Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum,
 // h_f = sum_i p_i (1-p_i) |x_if| ||x_i||_1: as a diagonal they bound it from above.
 func (s *Scratch) Curvature(r Rows, out []float64) {
-	clear(s.z)
-	r.gatherSize(s.curve, s.z, s.line)
-	s.take(s.z, out)
+	clear(s.step)
+	r.gatherSize(s.curve, s.step, s.line)
+	s.take(s.step, out)
 }
 
 // Spread is Psi of lane l at column f, behind Solve: 1/(h_f + A_f).

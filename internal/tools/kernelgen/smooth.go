@@ -58,6 +58,7 @@ func smooth(c *build.Context) {
 		}
 	}
 	weighSmooth(isa{c, 32, 8, 4})
+	systems(c)
 }
 
 // widened is a float32 of memory in all lanes, converted to float64.
