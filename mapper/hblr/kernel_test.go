@@ -164,3 +164,43 @@ func TestCheck(t *testing.T) {
 		t.Error("feature 3 of 2 was not seen")
 	}
 }
+
+// TestSystemAlone: a lane's step has the same bits in company of fifteen others, of which some end
+// long before it, as alone, and with every kernel.
+func TestSystemAlone(t *testing.T) {
+	r := sample(7, 60, 40, false)
+	b := leaves(7, r, Lanes)
+	rnd := rand.New(rand.NewPCG(7, 7))
+	s := &Scratch{}
+	s.Open(r, b)
+	s.lay(normals(rnd, r.Columns()*Lanes))
+	s.locate(r)
+	norm, size := s.differentiate(r)
+	var share [Lanes]float64
+	for l := range share {
+		share[l] = math.Pow(10, -float64(l%6))
+	}
+	run := func(k Kernel, running uint32) (out []float64, narrow bool) {
+		r.Kernel = k
+		out = make([]float64, len(s.step))
+		s.system.open(s, r, running, &norm)
+		wide := s.system.line
+		s.system.solve(r, &share, out, s.line)
+		return out, s.system.line < wide
+	}
+	all, narrow := run(Kernel{}, 1<<Lanes-1)
+	if !narrow || size[0] == 0 {
+		t.Fatal("no lane ended early")
+	}
+	for l := range Lanes {
+		for _, k := range Kernels() {
+			alone, _ := run(k, 1<<l)
+			for i := l; i < len(all); i += Lanes {
+				if alone[i] != all[i] {
+					t.Fatalf("lane %d: %g alone, %g with others", l, alone[i], all[i])
+				}
+			}
+			same(t, "all lanes", func() []float64 { v, _ := run(k, 1<<Lanes-1); return v }(), all)
+		}
+	}
+}

@@ -141,9 +141,10 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 		out.Passes += s.direct(r, running, norm, size, tolerance)
 		out.Passes += s.search(r, running)
 	}
+	penalty := s.penalty()
 	for l := range s.lanes {
 		out.Loss[l] = s.loss[l]
-		out.Objective += s.loss[l] + s.penalty(l)
+		out.Objective += s.loss[l] + penalty[l]
 	}
 	s.take(s.w, w)
 	return out, nil
@@ -186,14 +187,8 @@ func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64, tole
 	}
 	y := &s.system
 	y.open(s, r, running, &norm)
-	passes = y.solve(r, &share)
 	clear(s.step)
-	for f := range r.Columns() {
-		for p, l := range y.lanes {
-			s.step[f*s.line+l] = y.scale[p] * float64(y.step[f*y.line+p])
-		}
-	}
-	return passes
+	return y.solve(r, &share, s.step, s.line)
 }
 
 // search moves w along step, halving a lane's step until f falls enough.
@@ -238,13 +233,18 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 	return 1
 }
 
-// penalty is 1/2 (w-m)' A (w-m) of a lane.
-func (s *Scratch) penalty(l int) (sum float64) {
-	for i := l; i < len(s.w); i += s.line {
-		d := s.w[i] - s.above[i]
-		sum += float64(s.precision[i] * float64(d*d))
+// penalty is 1/2 (w-m)' A (w-m) of each lane.
+func (s *Scratch) penalty() (sum [Lanes]float64) {
+	for i := 0; i < len(s.w); i += s.line {
+		for l := range s.line {
+			d := s.w[i+l] - s.above[i+l]
+			sum[l] += float64(s.precision[i+l] * float64(d*d))
+		}
 	}
-	return sum / 2
+	for l := range sum {
+		sum[l] /= 2
+	}
+	return sum
 }
 
 // Evaluate sets h at given weights, as Solve leaves it.

@@ -87,41 +87,81 @@ func resized(v []float32, n int) []float32 {
 	return v[:n]
 }
 
-// solve runs conjugate gradients until of each lane's residual at most the share is left.
-func (y *system) solve(r Rows, share *[Lanes]float64) (passes int) {
+// solve runs conjugate gradients until of each lane's residual at most the share is left, and puts
+// the lanes' steps, of lines of `line`, into out.
+func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (passes int) {
 	var rr [Lanes]float64
-	running := uint32(1)<<len(y.lanes) - 1
 	for p := range y.lanes {
 		rr[p] = 1
 	}
-	loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0], inverse: &y.inverse[0], diagonal: &y.diagonal[0]}
+	var beta [Lanes]float32
+	running := uint32(1)<<len(y.lanes) - 1
 	for k := 0; k < conjugateSteps; k++ {
-		loop.sum = [Lanes]float64{}
-		r.Kernel.turn(loop, y.line) // with factor 0 at first
+		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0], inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
+		r.Kernel.turn(loop, y.line)
 		r.multiply(y, &loop.sum)
 		passes += 2
-		var alpha [Lanes]float32
+		curvature := loop.sum
+		loop.factor, loop.sum = [Lanes]float32{}, [Lanes]float64{}
 		for p := range y.lanes {
-			if running>>p&1 != 0 && loop.sum[p] > 0 {
-				alpha[p] = float32(rr[p] / loop.sum[p])
+			if running>>p&1 != 0 && curvature[p] > 0 {
+				loop.factor[p] = float32(rr[p] / curvature[p])
 			}
 		}
-		loop.factor, loop.sum = alpha, [Lanes]float64{}
 		r.Kernel.advance(loop, y.line)
-		loop.factor = [Lanes]float32{}
+		beta = [Lanes]float32{}
 		for p, l := range y.lanes {
 			next := loop.sum[p]
-			if next <= share[l]*share[l] || alpha[p] == 0 {
+			if next <= share[l]*share[l] || loop.factor[p] == 0 {
 				running &^= 1 << p
 				continue
 			}
-			loop.factor[p], rr[p] = float32(next/rr[p]), next
+			beta[p], rr[p] = float32(next/rr[p]), next
 		}
 		if running == 0 {
 			break
 		}
+		if n := bits.OnesCount32(running); y.line > eighth && n <= eighth {
+			y.take(out, line)
+			for q, p := range y.narrow(running) {
+				rr[q], beta[q] = rr[p], beta[p]
+			}
+			running = 1<<n - 1
+		}
 	}
+	y.take(out, line)
 	return passes
+}
+
+// take copies the steps.
+func (y *system) take(out []float64, line int) {
+	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
+		for p, l := range y.lanes {
+			out[to+l] = y.scale[p] * float64(y.step[from+p])
+		}
+	}
+}
+
+// narrow leaves only the running places, at most eight, and tells which they were.
+func (y *system) narrow(running uint32) (places []int) {
+	for m := running; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros32(m)
+		y.lanes[len(places)], y.scale[len(places)] = y.lanes[p], y.scale[p]
+		places = append(places, p)
+	}
+	y.lanes, y.scale = y.lanes[:len(places)], y.scale[:len(places)]
+	for _, v := range []*[]float32{&y.curve, &y.tile, &y.step, &y.residual, &y.inverse, &y.diagonal} {
+		w := *v
+		for from, to := 0, 0; from < len(w); from, to = from+y.line, to+eighth {
+			for q, p := range places {
+				w[to+q] = w[from+p]
+			}
+			clear(w[to+len(places) : to+eighth])
+		}
+		*v = w[:len(w)/y.line*eighth]
+	}
+	y.line = eighth
+	return places
 }
 
 // multiply adds X' D X p to the tile's second lines, and p' X' D X p to sum.
