@@ -14,7 +14,7 @@ FUZZ ?= 5000x
 
 STATICCHECK := go tool -modfile=internal/tools/lint/go.mod staticcheck
 BENCHSTAT := go tool -modfile=internal/tools/benchstat/go.mod benchstat
-KERNELGEN   := go -C internal/tools/kernelgen run . -out ../../../mapper/kernel_amd64.s
+KERNELGEN   := go -C internal/tools/kernelgen run . -root ../../..
 PROTOGEN    := go -C internal/tools/protogen run . -root ../../..
 
 help: ## list the targets

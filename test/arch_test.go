@@ -96,7 +96,7 @@ var imports = map[string][]string{
 	"worker/program/registry": {"worker/program", "worker/program/hblr", "worker/program/mlr", "worker/program/recursive", "worker/program/td"},
 	"worker/program/recursive": {"coordinator/method", "coordinator/method/recursive", "internal/coupling", "internal/dataset", "internal/jobspec", "internal/taxonomy",
 		"mapper", "proto/taxon/v1", "reducer", "store", "worker/codec", "worker/program"},
-	"worker/program/hblr": {"coordinator/method", "coordinator/method/hblr", "internal/dataset", "internal/modelform", "internal/taxonomy", "mapper/hblr", "proto/taxon/v1",
+	"worker/program/hblr": {"coordinator/method", "coordinator/method/hblr", "internal/dataset", "internal/modelform", "internal/taxonomy", "mapper", "mapper/hblr", "proto/taxon/v1",
 		"store", "worker/codec", "worker/program"},
 	"worker/program/mlr": {"coordinator/method", "coordinator/method/mlr", "internal/dataset", "internal/sparse", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",
@@ -145,7 +145,7 @@ var thirdParty = map[string][]string{
 	"gonum.org/v1/plot":                {"internal/tune"},
 	"golang.org/x/text":                {"internal/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
-	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "worker/program"},
+	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "mapper/hblr", "worker/program"},
 }
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no

@@ -137,12 +137,12 @@ func (s *Bounded) differentiate(r Rows, w, sigma []float64) (norm, size [Lanes]f
 	clear(s.mean.gradient)
 	clear(s.h)
 	clear(s.hMean)
-	r.gather(s.coef, s.mean.gradient, s.lanes, 1)
-	r.gather(s.tau, s.h, s.lanes, 2)
+	r.gather(s.coef, s.mean.gradient, s.lanes)
+	r.gatherSquare(s.tau, s.h, s.lanes)
 	for i, u := range s.score {
 		s.line[i] = s.tau[i] - float64(s.bend[i]*float64(u*u))
 	}
-	r.gather(s.line, s.hMean, s.lanes, 2)
+	r.gatherSquare(s.line, s.hMean, s.lanes)
 	for i := 0; i < len(w); i += s.lanes {
 		for l := range s.lanes {
 			at := i + l
@@ -180,9 +180,9 @@ func (s *Bounded) times(r Rows, sigma []float64) {
 	for i, x := range s.mean.along {
 		s.mean.z[i] = s.precision[i] * x
 	}
-	r.gather(s.line, s.mean.z, s.lanes, 1)
+	r.gather(s.line, s.mean.z, s.lanes)
 	clear(s.sigma.z)
-	r.gather(s.moveTwo, s.sigma.z, s.lanes, 2)
+	r.gatherSquare(s.moveTwo, s.sigma.z, s.lanes)
 	for i, x := range s.sigma.along {
 		s.sigma.z[i] = float64(s.metric(i, sigma)*x) - float64(sigma[i]*s.sigma.z[i])
 	}
@@ -326,7 +326,7 @@ func (s *Bounded) Negative(w, sigma, scale []float64, l int) float64 {
 // sum_x 2 lambda |x_f| ||x||_1: as a diagonal they bound it from above.
 func (s *Bounded) Curvature(r Rows, out []float64) {
 	clear(out)
-	r.gather(s.tau, out, s.lanes, 0)
+	r.gatherSize(s.tau, out, s.lanes)
 }
 
 // squareScores sets out[i] = sum_f v_f x_if^2 of all lanes.

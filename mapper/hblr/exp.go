@@ -20,6 +20,11 @@ func Exp(x float64) float64 {
 		return 0
 	}
 	k := int(float64(x*math.Log2E) + math.Copysign(0.5, x))
+	return math.Ldexp(fraction(x, k), k)
+}
+
+// fraction is e to the x - k log 2, k being the whole number next to x / log 2.
+func fraction(x float64, k int) float64 {
 	hi := x - float64(float64(k)*ln2Hi)
 	lo := float64(float64(k) * ln2Lo)
 	r := hi - lo
@@ -29,7 +34,7 @@ func Exp(x float64) float64 {
 	p = -2.77777777770155933842e-03 + float64(t*p)
 	p = 1.66666666666666657415e-01 + float64(t*p)
 	c := r - float64(t*p)
-	return math.Ldexp(1-((lo-float64(r*c)/(2-c))-hi), k)
+	return 1 - ((lo - float64(r*c)/(2-c)) - hi)
 }
 
 // Log is the natural logarithm of a positive number.
@@ -39,8 +44,11 @@ func Log(x float64) float64 {
 		f *= 2
 		exponent--
 	}
-	f--
-	k := float64(exponent)
+	return logOf(f-1, float64(exponent))
+}
+
+// logOf is log(1 + f) + k log 2, f being between sqrt(1/2) - 1 and sqrt(2) - 1.
+func logOf(f, k float64) float64 {
 	s := f / (2 + f)
 	z := float64(s * s)
 	w := float64(z * z)
@@ -53,11 +61,10 @@ func Log(x float64) float64 {
 	return float64(k*ln2Hi) - ((half - (float64(s*(half+t1+t2)) + float64(k*ln2Lo))) - f)
 }
 
-// log1p is log(1 + x) for x from 0 to 1.
-func log1p(x float64) float64 {
-	u := 1 + x
-	if u == 1 {
-		return x
+// logarithm is Log of a number from 1 to 2.
+func logarithm(u float64) float64 {
+	if u >= math.Sqrt2 {
+		return logOf(u/2-1, 1)
 	}
-	return Log(u) + (x-(u-1))/u // what the sum lost
+	return logOf(u-1, 0)
 }

@@ -20,7 +20,8 @@ func TestExpLog(t *testing.T) {
 		y := math.Exp(x)
 		near("Log", y, Log(y), math.Log(y))
 		u := math.Exp(-math.Abs(x))
-		near("log1p", u, log1p(u), math.Log1p(u))
+		near("expNegative", x, expNegative(-math.Abs(x)), u)
+		near("logarithm", 1+u, logarithm(1+u), math.Log(1+u))
 	}
 	for _, x := range []float64{0, -0.1, 1e-300, -745, -746, -1000, 709, 710, 1e-17, math.Inf(-1), math.Inf(1)} {
 		near("Exp", x, Exp(x), math.Exp(x))

@@ -107,7 +107,7 @@ func (s *Full) setSpread(r Rows) (change float64) {
 // Hessian sum_x (2 lambda - bend (w.x)^2) x x' + A.
 func (s *Full) newton(r Rows, w []float64) float64 {
 	clear(s.mean.gradient)
-	r.gather(s.coef, s.mean.gradient, 1, 1)
+	r.gather(s.coef, s.mean.gradient, 1)
 	for i, u := range s.score {
 		s.line[i] = s.tau[i] - float64(s.bend[i]*float64(u*u))
 	}
@@ -116,7 +116,7 @@ func (s *Full) newton(r Rows, w []float64) float64 {
 		s.step[f] = -s.mean.gradient[f]
 	}
 	clear(s.h)
-	r.gather(s.line, s.h, 1, 2)
+	r.gatherSquare(s.line, s.h, 1)
 	s.information(r, s.line)
 	decrement := forward(s.factor, s.step, 0)
 	backward(s.factor, s.step)

@@ -3,6 +3,7 @@ package hblr
 import (
 	"context"
 	"math"
+	"slices"
 )
 
 // Lanes is how many leaves share a pass over the data, at most.
@@ -13,6 +14,8 @@ const (
 	newtonSteps    = 100
 	conjugateSteps = 200
 	conjugateShare = 0.1  // of the residual, at most: it falls with the gradient, as steps get good
+	finestShare    = 1e-5 // float32's
+	lastShare      = 0.5  // of the tolerance: no step is more exact than what is asked for
 	sufficient     = 1e-4 // Armijo
 	halvings       = 40
 	// unseen: a decrease below this share of the objective drowns in its rounding; the step is
@@ -29,14 +32,17 @@ type Block struct {
 	Precision []Precision // lane -> A_n
 }
 
-// Scratch is the memory of a solve, for one goroutine: eight numbers a column and lane, six a
-// row and lane.
+// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a
+// row and lane. Lines are as long as assembly wants them: their lanes behind the block's are of
+// leaves that nobody asks for, at zero.
 type Scratch struct {
-	score, trial, move, coef, curve, target []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p), t
-	gradient, h, r, z, step, along          []float64 // by column
-	precision, above                        []float64
-	lanes                                   int
-	loss                                    [Lanes]float64
+	score, trial, move, coef, curve []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p)
+	positive                        []uint16  // by row: lanes with t = 1
+	gradient, h, step               []float64 // by column
+	precision, above, w             []float64
+	system                          system
+	lanes, line                     int
+	loss                            [Lanes]float64
 }
 
 // Solved is what a block's solve tells of its leaves.
@@ -55,27 +61,47 @@ func sized(v []float64, n int) []float64 {
 
 // Open lays the lanes of a block out.
 func (s *Scratch) Open(r Rows, b *Block) {
-	columns, lanes := r.Columns(), len(b.Positive)
-	s.lanes = lanes
-	for _, v := range []*[]float64{&s.score, &s.trial, &s.move, &s.coef, &s.curve, &s.target} {
-		*v = sized(*v, r.X.Rows*lanes)
+	columns := r.Columns()
+	s.lanes = len(b.Positive)
+	s.line = (s.lanes + quarter - 1) / quarter * quarter
+	for _, v := range []*[]float64{&s.score, &s.trial, &s.move, &s.coef, &s.curve} {
+		*v = sized(*v, r.X.Rows*s.line)
 	}
-	for _, v := range []*[]float64{&s.gradient, &s.h, &s.r, &s.z, &s.step, &s.along, &s.precision, &s.above} {
-		*v = sized(*v, columns*lanes)
+	for _, v := range []*[]float64{&s.gradient, &s.h, &s.step, &s.precision, &s.above, &s.w} {
+		*v = sized(*v, columns*s.line)
 	}
-	clear(s.target)
-	for l, m := range b.Above {
-		for _, i := range b.Positive[l] {
-			s.target[int(i)*lanes+l] = 1
-		}
-		prec := b.Precision[l]
-		for f := range columns {
-			s.precision[f*lanes+l] = prec.At(f)
-			s.above[f*lanes+l] = 0
-			if m != nil {
-				s.above[f*lanes+l] = m[f]
+	s.positive = slices.Grow(s.positive[:0], r.X.Rows)[:r.X.Rows]
+	clear(s.positive)
+	clear(s.above)
+	for l := range s.line {
+		prec := Unit
+		if l < s.lanes {
+			prec = b.Precision[l]
+			for _, i := range b.Positive[l] {
+				s.positive[i] |= 1 << l
+			}
+			for f, m := range b.Above[l] {
+				s.above[f*s.line+l] = m
 			}
 		}
+		for f := range columns {
+			s.precision[f*s.line+l] = prec.At(f)
+		}
+	}
+}
+
+// lay sets s.w to weights of the block's lanes.
+func (s *Scratch) lay(w []float64) {
+	clear(s.w)
+	for from, to := 0, 0; from < len(w); from, to = from+s.lanes, to+s.line {
+		copy(s.w[to:], w[from:][:s.lanes])
+	}
+}
+
+// take is the opposite.
+func (s *Scratch) take(from, out []float64) {
+	for at, to := 0, 0; to < len(out); at, to = at+s.line, to+s.lanes {
+		copy(out[to:][:s.lanes], from[at:])
 	}
 }
 
@@ -91,14 +117,14 @@ func (s *Scratch) Open(r Rows, b *Block) {
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	running := uint32(1)<<s.lanes - 1
 	var last [Lanes]float64
-	r.scores(w, s.score, s.lanes)
-	s.weigh(r, s.score)
+	s.lay(w)
+	s.locate(r)
 	out.Passes++
 	for k := 0; ; k++ {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		norm, size := s.differentiate(r, w)
+		norm, size := s.differentiate(r)
 		out.Passes++
 		for l := range s.lanes {
 			rest := math.Sqrt(norm[l])
@@ -112,52 +138,33 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 		if running == 0 {
 			break
 		}
-		out.Passes += s.direct(r, running, norm, size)
-		out.Passes += s.search(r, w, running)
+		out.Passes += s.direct(r, running, norm, size, tolerance)
+		out.Passes += s.search(r, running)
 	}
+	penalty := s.penalty()
 	for l := range s.lanes {
 		out.Loss[l] = s.loss[l]
-		out.Objective += s.loss[l] + s.penalty(w, l)
+		out.Objective += s.loss[l] + penalty[l]
 	}
+	s.take(s.w, w)
 	return out, nil
 }
 
-// weigh sets coef, curve and the losses at scores.
-func (s *Scratch) weigh(r Rows, score []float64) {
-	s.loss = [Lanes]float64{}
-	for i := 0; i < len(score); i += s.lanes {
-		weight := r.weight(i / s.lanes)
-		for l := range s.lanes {
-			z, t := score[i+l], s.target[i+l]
-			if t == 1 {
-				z = -z
-			}
-			// p is the probability of the other label, at -z the margin.
-			x := Exp(-math.Abs(z))
-			q := 1 / (1 + x)
-			p := x * q
-			s.curve[i+l] = weight * float64(p*q)
-			if z > 0 {
-				p = q
-			}
-			s.loss[l] += float64(weight * (log1p(x) + max(z, 0)))
-			if t == 0 {
-				p = -p
-			}
-			s.coef[i+l] = weight * p
-		}
-	}
+// locate sets the scores at s.w, and what follows from them.
+func (s *Scratch) locate(r Rows) {
+	r.scores(s.w, s.score, s.line)
+	s.loss = r.weigh(s.line, s.score, s.score, s.score, s.coef, s.curve, s.positive, &[Lanes]float64{})
 }
 
 // differentiate sets gradient and h, and gives the squared sizes of gradient and weights in the
 // metric A + h.
-func (s *Scratch) differentiate(r Rows, w []float64) (norm, size [Lanes]float64) {
+func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 	clear(s.gradient)
 	clear(s.h)
-	r.gather(s.coef, s.gradient, s.lanes, 1)
-	r.gather(s.curve, s.h, s.lanes, 2)
-	for i := 0; i < len(w); i += s.lanes {
-		for l := range s.lanes {
+	r.gatherBoth(s.coef, s.gradient, s.curve, s.h, s.line)
+	w := s.w
+	for i := 0; i < len(w); i += s.line {
+		for l := range s.line {
 			a, x := s.precision[i+l], w[i+l]
 			g := float64(a*(x-s.above[i+l])) - s.gradient[i+l]
 			m := a + s.h[i+l]
@@ -169,74 +176,29 @@ func (s *Scratch) differentiate(r Rows, w []float64) (norm, size [Lanes]float64)
 	return norm, size
 }
 
-// direct sets step to a solution of f”(w) step = -gradient, by conjugate gradients.
-func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64) (passes int) {
-	var rr, enough [Lanes]float64
+// direct sets step to about the solution of f”(w) step = -gradient in the running lanes.
+func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64, tolerance float64) (passes int) {
+	var share [Lanes]float64
 	for l := range s.lanes {
-		share := min(conjugateShare, math.Sqrt(norm[l]/max(size[l], norm[l])))
-		rr[l], enough[l] = norm[l], norm[l]*share*share
-	}
-	for i, g := range s.gradient {
-		s.r[i], s.step[i] = -g, 0
-		s.along[i] = -g / (s.precision[i] + s.h[i])
-	}
-	for k := 0; k < conjugateSteps && running != 0; k++ {
-		r.scores(s.along, s.move, s.lanes)
-		for i, c := range s.curve {
-			s.move[i] *= c
-		}
-		for i, x := range s.along {
-			s.z[i] = s.precision[i] * x
-		}
-		r.gather(s.move, s.z, s.lanes, 1)
-		passes += 2
-		var alpha, beta, curvature, next [Lanes]float64
-		for i := 0; i < len(s.along); i += s.lanes {
-			for l := range s.lanes {
-				curvature[l] += float64(s.along[i+l] * s.z[i+l])
-			}
-		}
-		for l := range s.lanes {
-			if running>>l&1 != 0 && curvature[l] > 0 {
-				alpha[l] = rr[l] / curvature[l]
-			}
-		}
-		for i := 0; i < len(s.along); i += s.lanes {
-			for l := range s.lanes {
-				at := i + l
-				s.step[at] += float64(alpha[l] * s.along[at])
-				x := s.r[at] - float64(alpha[l]*s.z[at])
-				s.r[at] = x
-				s.z[at] = x / (s.precision[at] + s.h[at])
-				next[l] += float64(x * s.z[at])
-			}
-		}
-		for l := range s.lanes {
-			if running>>l&1 == 0 {
-				continue
-			}
-			if next[l] <= enough[l] || !(curvature[l] > 0) {
-				running &^= 1 << l
-				continue
-			}
-			beta[l], rr[l] = next[l]/rr[l], next[l]
-		}
-		for i := 0; i < len(s.along); i += s.lanes {
-			for l := range s.lanes {
-				s.along[i+l] = s.z[i+l] + float64(beta[l]*s.along[i+l])
-			}
+		share[l] = min(conjugateShare, max(finestShare, math.Sqrt(norm[l]/max(size[l], norm[l]))))
+		if norm[l] > 0 {
+			share[l] = min(max(share[l], tolerance*lastShare*math.Sqrt(size[l]/norm[l])), lastShare)
 		}
 	}
-	return passes
+	y := &s.system
+	y.open(s, r, running, &norm)
+	clear(s.step)
+	return y.solve(r, &share, s.step, s.line)
 }
 
 // search moves w along step, halving a lane's step until f falls enough.
-func (s *Scratch) search(r Rows, w []float64, running uint32) (passes int) {
-	r.scores(s.step, s.move, s.lanes)
+func (s *Scratch) search(r Rows, running uint32) (passes int) {
+	w := s.w
+	r.scores(s.step, s.move, s.line)
 	before := s.loss
 	var slope, linear, square, length [Lanes]float64 // f'.step; of the penalty: A(w-m).step, 1/2 step.A step
-	for i := 0; i < len(w); i += s.lanes {
-		for l := range s.lanes {
+	for i := 0; i < len(w); i += s.line {
+		for l := range s.line {
 			d := s.step[i+l]
 			slope[l] += float64(d * s.gradient[i+l])
 			ad := s.precision[i+l] * d
@@ -250,12 +212,7 @@ func (s *Scratch) search(r Rows, w []float64, running uint32) (passes int) {
 		}
 	}
 	for try := 0; ; try++ {
-		for i := 0; i < len(s.score); i += s.lanes {
-			for l := range s.lanes {
-				s.trial[i+l] = s.score[i+l] + float64(length[l]*s.move[i+l])
-			}
-		}
-		s.weigh(r, s.trial)
+		s.loss = r.weigh(s.line, s.score, s.move, s.trial, s.coef, s.curve, s.positive, &length)
 		again := false
 		for l, t := range length[:s.lanes] {
 			change := s.loss[l] - before[l] + float64(t*linear[l]) + float64(float64(t*t)*square[l])
@@ -268,39 +225,45 @@ func (s *Scratch) search(r Rows, w []float64, running uint32) (passes int) {
 		}
 	}
 	s.score, s.trial = s.trial, s.score
-	for i := 0; i < len(w); i += s.lanes {
-		for l := range s.lanes {
+	for i := 0; i < len(w); i += s.line {
+		for l := range s.line {
 			w[i+l] += float64(length[l] * s.step[i+l])
 		}
 	}
 	return 1
 }
 
-// penalty is 1/2 (w-m)' A (w-m) of a lane.
-func (s *Scratch) penalty(w []float64, l int) (sum float64) {
-	for i := l; i < len(w); i += s.lanes {
-		d := w[i] - s.above[i]
-		sum += float64(s.precision[i] * float64(d*d))
+// penalty is 1/2 (w-m)' A (w-m) of each lane.
+func (s *Scratch) penalty() (sum [Lanes]float64) {
+	for i := 0; i < len(s.w); i += s.line {
+		for l := range s.line {
+			d := s.w[i+l] - s.above[i+l]
+			sum[l] += float64(s.precision[i+l] * float64(d*d))
+		}
 	}
-	return sum / 2
+	for l := range sum {
+		sum[l] /= 2
+	}
+	return sum
 }
 
 // Evaluate sets h at given weights, as Solve leaves it.
 func (s *Scratch) Evaluate(r Rows, w []float64) {
-	r.scores(w, s.score, s.lanes)
-	s.weigh(r, s.score)
-	s.differentiate(r, w)
+	s.lay(w)
+	s.locate(r)
+	s.differentiate(r)
 }
 
 // Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum,
 // h_f = sum_i p_i (1-p_i) |x_if| ||x_i||_1: as a diagonal they bound it from above.
 func (s *Scratch) Curvature(r Rows, out []float64) {
-	clear(out)
-	r.gather(s.curve, out, s.lanes, 0)
+	clear(s.step)
+	r.gatherSize(s.curve, s.step, s.line)
+	s.take(s.step, out)
 }
 
 // Spread is Psi of lane l at column f, behind Solve: 1/(h_f + A_f).
 func (s *Scratch) Spread(f, l int) float64 {
-	at := f*s.lanes + l
+	at := f*s.line + l
 	return 1 / (s.h[at] + s.precision[at])
 }

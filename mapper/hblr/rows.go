@@ -2,6 +2,7 @@ package hblr
 
 import (
 	"math"
+	"unsafe"
 
 	"taxon/internal/sparse"
 )
@@ -12,6 +13,7 @@ type Rows struct {
 	X      *sparse.Matrix
 	Bias   float64
 	Weight []float64 // of each row, of its likelihood; nil: all are 1
+	Kernel Kernel    // of lines of 4, 8, 12 or 16 lanes
 }
 
 // weight is that of row i.
@@ -52,7 +54,7 @@ func (r Rows) Squares() []float64 {
 	for i := range coef {
 		coef[i] = r.weight(i)
 	}
-	r.gather(coef, out, 1, 2)
+	r.gatherSquare(coef, out, 1)
 	return out
 }
 
@@ -60,6 +62,10 @@ func (r Rows) Squares() []float64 {
 
 // scores sets out[i] = w x_i of all lanes.
 func (r Rows) scores(w, out []float64, lanes int) {
+	if kernel := r.Kernel.of(&r.Kernel.scores, lanes); kernel != nil {
+		r.run(kernel, lanes, w, out, nil)
+		return
+	}
 	clear(out)
 	for i := range r.X.Rows {
 		at := out[i*lanes:][:lanes]
@@ -73,36 +79,78 @@ func (r Rows) scores(w, out []float64, lanes int) {
 	}
 }
 
-// gather adds sum_i coef[i] f(x_i) of all lanes to out, entry by entry: x for power 1, x^2 for
-// power 2, and |x| ||x||_1 for power 0.
-func (r Rows) gather(coef, out []float64, lanes, power int) {
+// gather adds sum_i coef[i] x_i of all lanes to out.
+func (r Rows) gather(coef, out []float64, lanes int) {
+	if kernel := r.Kernel.of(&r.Kernel.gather, lanes); kernel != nil {
+		r.run(kernel, lanes, out, coef, nil)
+		return
+	}
+	r.raise(coef, out, lanes, func(x, _ float64) float64 { return x })
+}
+
+// gatherSquare adds sum_i coef[i] x_i^2, entry by entry.
+func (r Rows) gatherSquare(coef, out []float64, lanes int) {
+	if kernel := r.Kernel.of(&r.Kernel.gatherSquare, lanes); kernel != nil {
+		r.run(kernel, lanes, out, coef, func(e *pass, _ int) { e.bias *= r.Bias })
+		return
+	}
+	r.raise(coef, out, lanes, func(x, _ float64) float64 { return x * x })
+}
+
+// gatherBoth is gather of coef into out, and gatherSquare of coef2 into out2.
+func (r Rows) gatherBoth(coef, out, coef2, out2 []float64, lanes int) {
+	kernel := r.Kernel.of(&r.Kernel.gatherBoth, lanes)
+	if kernel == nil {
+		r.gather(coef, out, lanes)
+		r.gatherSquare(coef2, out2, lanes)
+		return
+	}
+	none := [Lanes]float64{}
+	r.run(kernel, lanes, out, coef, func(e *pass, from int) {
+		e.tile2, e.last2, e.rows2, e.bias2 = unsafe.SliceData(out2), &none[0], &coef2[from*lanes], r.Bias*r.Bias
+		if r.Bias > 0 {
+			e.last2 = &out2[r.X.Cols*lanes]
+		}
+	})
+}
+
+// gatherSize adds sum_i coef[i] |x_i| ||x_i||_1, entry by entry.
+func (r Rows) gatherSize(coef, out []float64, lanes int) {
+	kernel := r.Kernel.of(&r.Kernel.gatherSize, lanes)
+	if kernel == nil {
+		r.raise(coef, out, lanes, func(x, size float64) float64 { return math.Abs(x) * size })
+		return
+	}
+	sizes := make([]float64, r.X.Rows)
+	for i := range sizes {
+		sizes[i] = r.size(i)
+	}
+	r.run(kernel, lanes, out, coef, func(e *pass, from int) { e.size = &sizes[from] })
+}
+
+// size is ||x_i||_1.
+func (r Rows) size(i int) float64 {
+	_, value := r.X.Row(i)
+	sum := r.Bias
+	for _, x := range value {
+		sum += math.Abs(float64(x))
+	}
+	return sum
+}
+
+// raise adds sum_i coef[i] factor(x_i, ||x_i||_1), entry by entry.
+func (r Rows) raise(coef, out []float64, lanes int, factor func(x, size float64) float64) {
 	for i := range r.X.Rows {
 		at := coef[i*lanes:][:lanes]
 		index, value := r.X.Row(i)
-		size := 0.0
-		if power == 0 {
-			size = r.Bias
-			for _, x := range value {
-				size += math.Abs(float64(x))
-			}
-		}
+		size := r.size(i)
 		for n, f := range index {
-			add(out[int(f)*lanes:][:lanes], raised(float64(value[n]), size, power), at)
+			add(out[int(f)*lanes:][:lanes], factor(float64(value[n]), size), at)
 		}
 		if r.Bias > 0 {
-			add(out[r.X.Cols*lanes:][:lanes], raised(r.Bias, size, power), at)
+			add(out[r.X.Cols*lanes:][:lanes], factor(r.Bias, size), at)
 		}
 	}
-}
-
-func raised(x, size float64, power int) float64 {
-	switch power {
-	case 0:
-		return math.Abs(x) * size
-	case 2:
-		return x * x
-	}
-	return x
 }
 
 // add is y += a x. Products are rounded before they are added, on every machine alike.

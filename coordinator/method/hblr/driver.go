@@ -30,12 +30,11 @@ const (
 var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end"}
 
 const (
-	// leafShare of the last change is the accuracy of the leaves' solves, within bounds.
+	// leafShare of the means' last change is the accuracy of the leaves' solves, within bounds.
 	leafShare           = 1e-2
 	loosest, tightest   = 5e-2, 1e-14
 	boundLoosest        = 1e-7  // variational: what inexact leaves take from the bound is far below fall
 	fall                = 1e-12 // relative: the bound has fallen, by more than rounding
-	settled             = 2     // sweeps in a row that must be within the tolerance
 	restChange, restFor = 1e-13, 20
 )
 
@@ -53,8 +52,9 @@ type state struct {
 	Objective      float64
 	Moved          float64 // relative change of M2's precisions in this round
 	Change         float64 // that the last round made
+	Means          float64 // of it, the means'
 	Reached        float64 // Change / (1 - rate); 0: not known
-	Within         uint32  // sweeps in a row within the tolerance
+	Before         float64 // Reached of the sweep before
 	Rest           uint32  // sweeps in a row whose change was rounding
 	Certified      bool
 	Last           float64 // objective of the last certificate
@@ -100,7 +100,9 @@ func (d *driver) Progress() method.Progress {
 		if d.plan.Bounded {
 			report["bound"] = -d.Last
 		}
-		if d.Reached > 0 || d.Change == 0 {
+		if d.Change == 0 {
+			report["tolerance_reached"] = 0
+		} else if d.Reached > 0 {
 			report["tolerance_reached"] = d.Reached
 		}
 		if d.Summed {
@@ -252,10 +254,10 @@ func (d *driver) leafTolerance() float64 {
 	if d.plan.Bounded {
 		most = boundLoosest
 	}
-	if d.Change == 0 {
+	if d.Means == 0 {
 		return most
 	}
-	return max(min(leafShare*d.Change, most), tightest)
+	return max(min(leafShare*d.Means, most), tightest)
 }
 
 var errNotFinite = errors.New("the posterior is not finite: scale the instances to unit length")
@@ -318,15 +320,12 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	}
 	past := d.past()
 	d.History.accept(products, past, d.Length+total[SumStep])
-	d.Change = max(d.Moved, total[SumChange])
-	d.Reached = 0
-	if c := d.History.contraction(); c > 0 {
+	d.Change, d.Means = max(d.Moved, total[SumChange]), total[SumMeans]
+	d.Before, d.Reached = d.Reached, 0
+	if d.Change == 0 {
+		d.Reached = math.SmallestNonzeroFloat64
+	} else if c := d.History.contraction(); c > 0 {
 		d.Reached = d.Change / c
-	}
-	if d.Change == 0 || d.Reached > 0 && d.Reached <= d.tolerance {
-		d.Within++
-	} else {
-		d.Within = 0
 	}
 	if d.Change <= restChange {
 		d.Rest++
@@ -378,8 +377,9 @@ func (d *driver) open() {
 
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
+	within := func(reached float64) bool { return reached > 0 && reached <= d.tolerance }
 	switch {
-	case d.Within >= settled || d.Rest >= restFor:
+	case within(d.Before) && within(d.Reached) || d.Rest >= restFor:
 		d.StoppedBy = method.StoppedByStationary
 	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
 		d.StoppedBy = method.StoppedByMaxSweeps
@@ -400,7 +400,7 @@ func (d *driver) TimeUp(up bool) method.Late {
 
 // Resume implements method.Driver.
 func (d *driver) Resume(bool) {
-	if d.Stage < stageSummary || !method.ByCriteria(d.StoppedBy) {
+	if d.Stage < stageSummary || d.StoppedBy != method.StoppedByStationary && !method.ByCriteria(d.StoppedBy) {
 		return
 	}
 	if d.StoppedBy = ""; !d.stop() {

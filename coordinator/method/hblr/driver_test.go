@@ -66,3 +66,30 @@ func TestBoundNeverFalls(t *testing.T) {
 		t.Errorf("%+v, stopped by %q", s, d.StoppedBy)
 	}
 }
+
+// TestResumeWithAnotherTolerance: a job that stood still goes on where less is asked for, and one
+// that its number of sweeps ended is done where the last two sweeps suffice now.
+func TestResumeWithAnotherTolerance(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	for _, c := range []struct {
+		stopped       string
+		tolerance     float64
+		before, after string
+	}{
+		{method.StoppedByStationary, 1e-4, "", "move"},
+		{method.StoppedByStationary, 1e-2, method.StoppedByStationary, "end"},
+		{method.StoppedByMaxSweeps, 1e-2, method.StoppedByStationary, "end"},
+		{method.StoppedByMaxSweeps, 2e-4, method.StoppedByMaxSweeps, "end"},
+	} {
+		d := newDriver(&taxonv1.Options{MaxSweeps: 7}, c.tolerance, plan, &Plan{Variant: "m1", Memory: Memory})
+		d.Sweep, d.Stage, d.StoppedBy, d.Certified = 7, stageEnd, c.stopped, true
+		d.Before, d.Reached, d.Change = 8e-4, 5e-4, 1e-4
+		if c.after == "move" {
+			d.maxSweeps = 0
+		}
+		d.Resume(false)
+		if s, _ := d.Step(); d.StoppedBy != c.before || s.Phase != c.after && (c.after != "end" || s.Tasks != nil) {
+			t.Errorf("%+v: stopped by %q, next %q", c, d.StoppedBy, s.Phase)
+		}
+	}
+}

@@ -47,7 +47,8 @@ const Memory = 20
 // of the point with its elders, j = 0..Memory.
 const (
 	SumObjective = iota // leaves, internals: their shares of the negative log posterior
-	SumChange           // gamma: relative, the greatest of any mean; internals, gamma: of any precision
+	SumChange           // gamma: relative, the greatest of any mean or precision; internals: of any precision
+	SumMeans            // gamma: relative, the greatest change of any mean
 	SumStep             // internals, gamma: ||x - the point before||^2
 	SumNorm             // internals: ||means||^2
 	SumPasses           // leaves: passes over the data
@@ -61,7 +62,7 @@ const (
 const Figures = sumProducts + Memory + 1
 
 func sumNames() []method.Sum {
-	out := []method.Sum{{Name: "objective"}, {Name: "change"}, {Name: "step"}, {Name: "norm"}, {Name: "passes", Count: true}, {Name: "alpha_min"}, {Name: "alpha_median"}, {Name: "alpha_max"}}
+	out := []method.Sum{{Name: "objective"}, {Name: "change"}, {Name: "means"}, {Name: "step"}, {Name: "norm"}, {Name: "passes", Count: true}, {Name: "alpha_min"}, {Name: "alpha_median"}, {Name: "alpha_max"}}
 	for j := range Memory + 1 {
 		out = append(out, method.Sum{Name: fmt.Sprintf("ff%d", j)})
 	}

@@ -1,10 +1,11 @@
-// Command kernelgen writes mapper's kernels in assembly, by avo (pinned in this nested
-// module so that it stays out of taxon's go.mod).
+// Command kernelgen writes the kernels in assembly of mapper and mapper/hblr, by avo (pinned in
+// this nested module so that it stays out of taxon's go.mod).
 //
-//	go -C internal/tools/kernelgen run . -out ../../../mapper/kernel_amd64.s
+//	go -C internal/tools/kernelgen run . -root ../../..
 //
-// With -check it writes nothing and fails if the file would change. What the kernels do
-// is told by their twins in Go: mapper/visit.go, mapper/loops.go and mapper/lanes.go.
+// With -check it writes nothing and fails if a file would change. What the kernels do
+// is told by their twins in Go: mapper/visit.go, mapper/loops.go, mapper/lanes.go and
+// mapper/hblr/loops.go.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/buildtags"
@@ -21,18 +23,23 @@ import (
 
 func main() {
 	flags := flag.NewFlagSet("kernelgen", flag.ExitOnError) // avo has put its own into the global one
-	out := flags.String("out", "kernel_amd64.s", "file to write")
-	check := flags.Bool("check", false, "write nothing, fail if the file would change")
+	root := flags.String("root", ".", "the repository")
+	check := flags.Bool("check", false, "write nothing, fail if a file would change")
 	_ = flags.Parse(os.Args[1:])
-	if err := run(*out, *check); err != nil {
-		fmt.Fprintln(os.Stderr, "kernelgen:", err)
-		os.Exit(1)
+	for _, f := range []struct {
+		folder, pkg string
+		kernels     func(*build.Context)
+	}{{"mapper", "mapper", kernels}, {"mapper/hblr", "hblr", smooth}} {
+		if err := run(filepath.Join(*root, f.folder, "kernel_amd64.s"), f.pkg, f.kernels, *check); err != nil {
+			fmt.Fprintln(os.Stderr, "kernelgen:", err)
+			os.Exit(1)
+		}
 	}
 }
 
 // run generates the file at path, or compares it.
-func run(path string, check bool) error {
-	text, err := generate()
+func run(path, pkg string, kernels func(*build.Context), check bool) error {
+	text, err := generate(pkg, kernels)
 	if err != nil {
 		return err
 	}
@@ -46,11 +53,24 @@ func run(path string, check bool) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// generate gives the assembly of all kernels.
-func generate() ([]byte, error) {
+// generate gives the assembly of a package's kernels.
+func generate(pkg string, kernels func(*build.Context)) ([]byte, error) {
 	ctx := build.NewContext()
 	ctx.Constraint(buildtags.Term("amd64").ToConstraint())
 	ctx.Constraint(buildtags.Term("!purego").ToConstraint())
+	kernels(ctx)
+	file, err := ctx.Result()
+	if err != nil {
+		return nil, err
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return nil, err
+	}
+	return printer.NewGoAsm(printer.Config{Name: "kernelgen", Pkg: pkg}).Print(file)
+}
+
+// kernels writes mapper's.
+func kernels(ctx *build.Context) {
 	for _, size := range []int{4, 8} {
 		for _, squared := range []bool{false, true} {
 			visit512(ctx, size, squared)
@@ -73,12 +93,4 @@ func generate() ([]byte, error) {
 		spreadLine(g, false)
 		spreadLine(g, true)
 	}
-	file, err := ctx.Result()
-	if err != nil {
-		return nil, err
-	}
-	if err := pass.Compile.Execute(file); err != nil {
-		return nil, err
-	}
-	return printer.NewGoAsm(printer.Config{Name: "kernelgen", Pkg: "mapper"}).Print(file)
 }

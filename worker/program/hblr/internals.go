@@ -197,7 +197,7 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 		return nil, err
 	}
 	sums := make(method.Sums, params.Figures)
-	sums[params.SumChange] = change
+	sums[params.SumChange], sums[params.SumMeans] = change, change
 	n := len(j.tree.Parent)
 	x, err := k.own(ctx, params.XAlpha, 0, n, j.startAlpha)
 	if err != nil {

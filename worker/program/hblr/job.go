@@ -5,11 +5,13 @@ package hblr
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/hblr"
 	"taxon/internal/taxonomy"
+	"taxon/mapper"
 	"taxon/mapper/hblr"
 	"taxon/worker/program"
 )
@@ -64,6 +66,14 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		id: p.ID, plan: plan, variant: variants[plan.Variant], tree: hblr.NewTree(p.Tree.Parent, p.Tree.Leaf), depth: p.Tree.Depth,
 		rows:   hblr.Rows{X: p.Set.Matrix, Bias: p.Spec.GetOptions().GetBias(), Weight: p.Set.Weight},
 		ranges: int(p.Plan.GetItems()[params.Ranges].GetCount()),
+	}
+	kernel, err := mapper.ParseKernel(os.Getenv(program.KernelVariable))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
+	}
+	j.rows.Kernel = hblr.KernelOf(kernel.String())
+	if err := j.rows.Check(); err != nil {
+		return nil, err
 	}
 	j.columns = j.rows.Columns()
 	if want := (j.columns + int(plan.Width) - 1) / int(plan.Width); want != j.ranges {

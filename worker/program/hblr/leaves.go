@@ -137,19 +137,23 @@ func (j *job) told(s spreader, b *hblr.Block, block int, w, before, bound []floa
 	lanes, slots := len(b.Positive), j.slots[block]
 	pull := hblr.NewPull(j.variant, len(slots)*j.columns)
 	trace := make([]float64, lanes*traceLength)
+	slot := make([]int, lanes)
 	for l, n := range j.plan.Block(block) {
-		slot := slices.Index(slots, j.above(n))
-		sums := trace[l*traceLength:][:traceLength]
-		for f, scale := range j.scale {
-			if scale == 0 {
-				continue
-			}
-			x, a, spread, h := w[f*lanes+l], b.Precision[l].At(f), s.Spread(f, l), bound[f*lanes+l]
-			distance, moved := x, x-before[f*lanes+l]
-			if slot >= 0 {
+		slot[l] = slices.Index(slots, j.above(n))
+	}
+	for f, scale := range j.scale {
+		if scale == 0 {
+			continue
+		}
+		for l, to := range slot {
+			at := f*lanes + l
+			x, a, spread := w[at], b.Precision[l].At(f), s.Spread(f, l)
+			distance, moved := x, x-before[at]
+			if to >= 0 {
 				distance -= b.Above[l][f]
-				pull.Add(slot*j.columns+f, a, distance, h, spread)
+				pull.Add(to*j.columns+f, a, distance, bound[at], spread)
 			}
+			sums := trace[l*traceLength:][:traceLength]
 			sums[traceSpread] += spread
 			sums[traceDistance] += float64(distance * distance)
 			sums[traceNorm] += float64(x * x)
