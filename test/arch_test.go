@@ -49,7 +49,7 @@ var imports = map[string][]string{
 	"internal/lines":    {"internal/fs"},
 	"internal/taxonomy": {"internal/fs", "internal/lines"},
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
-	"internal/eval":     {"internal/fs", "internal/lines", "internal/taxonomy"},
+	"internal/eval":     {"internal/fs", "internal/human", "internal/lines", "internal/taxonomy"},
 	"internal/labelset": {},
 	"internal/model":    {"internal/fs", "internal/labelset", "internal/modelform", "internal/taxonomy"},
 	"internal/export":   {"internal/evaluate", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/modelform", "internal/predict", "internal/tell"},

@@ -28,7 +28,7 @@ func newEvalCmd(a *app) *cobra.Command {
 			"precision at k and nDCG, and with a class structure (the model's own, or --hierarchy) the hierarchical losses. " +
 			"Macro-F1 averages over the labels of the training data if a model is given, else over those of --data. " +
 			"--compare measures a second model or prediction file on the same instances and tests whether the two differ.",
-		Example: "taxon eval --model model --data test.svm.xz --by-size\n" +
+		Example: "taxon eval --model model --data test.svm.xz --by-size --reliability reliability.svg\n" +
 			"taxon eval --pred labels.txt --data test.svm.xz --hierarchy tree.txt --compare other-model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", o.Data.Path, o.Predictions, o.Rankings, o.Compare, o.Hierarchy); err != nil {
@@ -56,6 +56,7 @@ func newEvalCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
 		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
+		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with probabilities, as SVG into `FILE`")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Data.Threads) })
 	require(cmd, "data")

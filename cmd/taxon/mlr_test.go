@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"taxon/internal/demo"
+	"taxon/internal/eval"
 	"taxon/internal/exit"
 )
 
@@ -78,6 +80,21 @@ func TestSoftmaxVerbs(t *testing.T) {
 	}
 	if out := do("eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet"); !strings.Contains(out, "tree loss") {
 		t.Errorf("eval says %s", out)
+	}
+	var measured eval.Result
+	picture := filepath.Join(dir, "pictures", "r.svg")
+	if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --reliability "+picture+" --json --quiet")), &measured); err != nil {
+		t.Fatal(err)
+	}
+	top := int64(0)
+	for _, b := range measured.Reliability {
+		top += b.Count
+	}
+	if drawn, err := os.ReadFile(picture); err != nil || top != int64(measured.Instances) || !strings.Contains(string(drawn), fmt.Sprintf("ECE %.4f</title>", measured.ECE)) {
+		t.Errorf("%v: %d probabilities of %d instances, %s", err, top, measured.Instances, drawn)
+	}
+	if code, _, stderr := runTaxon(t, "", "eval --model $m --data $d/test.svm --reliability $m/r.svg --quiet", vars); code != exit.Usage || !strings.Contains(stderr, "lies in the model's folder") {
+		t.Errorf("a picture in the model: exit status %d: %s", code, stderr)
 	}
 	do("export --model $m --format npz --out $d/w.npz --quiet")
 	if info := do("info $m"); !strings.Contains(info, "mlr, softmax") {

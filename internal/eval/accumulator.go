@@ -130,7 +130,7 @@ func (a *Accumulator) Result() Result {
 		r.Ranking = a.ranking.result(a.instances)
 	}
 	if a.probable != nil {
-		r.Probability = a.probable.result()
+		r.Probability, r.Reliability = a.probable.result()
 	}
 	if a.tree != nil {
 		r.Hierarchy = a.tree.result(a.instances)

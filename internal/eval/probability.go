@@ -39,8 +39,8 @@ func (b *bins) error() (sum float64) {
 
 // probabilitySums keeps what both readings need: which one it is shows with the last row.
 type probabilitySums struct {
-	rows, pairs, several int // several: rows without exactly one label
-	one, many            struct{ loss, square float64 }
+	rows, pairs, several int                            // several: rows without exactly one label
+	one, many            struct{ loss, square float64 } // of rows that all have one label, of others
 	topBins, allBins     bins
 }
 
@@ -86,12 +86,12 @@ func (s *probabilitySums) add(p []float64, right []bool, absent int) {
 
 func (s *probabilitySums) single() bool { return s.several == 0 }
 
-// result gives the figures of the rows so far.
-func (s *probabilitySums) result() *Probability {
+// result gives the figures of the rows so far, and the bins of the calibration error.
+func (s *probabilitySums) result() (*Probability, []Bin) {
+	sums, n, b := &s.many, s.pairs, &s.allBins
 	if s.single() {
-		n := float64(max(s.rows, 1))
-		return &Probability{s.one.loss / n, s.one.square / n, s.topBins.error()}
+		sums, n, b = &s.one, s.rows, &s.topBins
 	}
-	n := float64(max(s.pairs, 1))
-	return &Probability{s.many.loss / n, s.many.square / n, s.allBins.error()}
+	of := float64(max(n, 1))
+	return &Probability{sums.loss / of, sums.square / of, b.error()}, b.table()
 }

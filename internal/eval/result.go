@@ -19,6 +19,8 @@ type Result struct {
 	*Hierarchy   // nil without a structure
 	*Probability // nil without probabilities
 
+	Reliability []Bin `json:"reliability,omitempty"` // what ece is made of; nil without probabilities
+
 	ByLevel []Level `json:"by_level,omitempty"`
 	BySize  []Size  `json:"by_size,omitempty"`
 

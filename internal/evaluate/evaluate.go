@@ -7,7 +7,9 @@
 package evaluate
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -32,6 +34,7 @@ type Options struct {
 	ByLevel     bool           // an error without a structure
 	BySize      bool           // an error without a model
 	Everything  bool           // by level and by size where there are such figures
+	Reliability string         // where the reliability diagram is written; "": nowhere
 }
 
 // Check refuses what does not go together.
@@ -45,6 +48,12 @@ func (o *Options) Check() error {
 		return exit.Usagef("eval: --cutoff is for models: a --pred file has its label sets already")
 	case o.Rankings != "" && o.Predictions == "":
 		return exit.Usagef("eval: --rank goes with --pred: a model makes its own ranking")
+	case o.Reliability == fs.Stdin:
+		return exit.Usagef("eval: --reliability -: name a file, standard output has the figures")
+	case o.Reliability != "" && o.Model == "":
+		return exit.Usagef("eval: --reliability needs --model: a --pred file has no probabilities")
+	case o.Reliability != "" && o.Compare != "":
+		return exit.Usagef("eval: --reliability and --compare exclude each other: draw the diagram of one model at a time")
 	case o.Compare != "" && o.Data.Path == fs.Stdin:
 		return exit.Usagef("eval: --compare reads the data twice: give --data a file instead of standard input")
 	}
@@ -84,6 +93,11 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 			return nil, err
 		}
 	}
+	if o.Reliability != "" {
+		if err := e.checkReliability(); err != nil {
+			return nil, err
+		}
+	}
 	if o.Compare != "" && IsModel(o.Compare) {
 		if e.second, err = model.Open(o.Compare); err != nil {
 			return nil, err
@@ -108,7 +122,23 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 		return nil, err
 	}
 	e.warnUnknown()
+	if o.Reliability != "" {
+		return &r, fs.WriteOut(o.Reliability, nil, func(w *bufio.Writer) error {
+			return r.WriteReliability(w, o.Model+" on "+o.Data.Path)
+		})
+	}
 	return &r, nil
+}
+
+// checkReliability refuses a diagram that can't be drawn, before the work.
+func (e *evaluation) checkReliability() error {
+	if !e.first.HasProbabilities() {
+		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for --reliability: one of a method with a logistic loss does", e.first.Options.Method)}
+	}
+	if err := predict.SpareInput("eval", "--reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
+		return err
+	}
+	return fs.CheckWritable(e.o.Reliability)
 }
 
 func (e *evaluation) close() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"taxon/internal/fs"
+	"taxon/internal/model/modeltest"
 	"taxon/internal/predict"
 	"taxon/internal/tell"
 )
@@ -73,6 +74,10 @@ func TestMistakes(t *testing.T) {
 		"reads the data twice":            {Predictions: "p", Compare: "q", Data: predict.Input{Path: fs.Stdin}},
 		"--by-level needs a class":        {Predictions: data, ByLevel: true, Data: predict.Input{Path: data}},
 		"--by-size needs a model":         {Predictions: data, BySize: true, Data: predict.Input{Path: data}},
+		"--reliability needs --model":     {Predictions: data, Reliability: "r.svg", Data: predict.Input{Path: data}},
+		"--reliability and --compare":     {Model: "m", Compare: "q", Reliability: "r.svg", Data: predict.Input{Path: data}},
+		"--reliability -: name a file":    {Model: "m", Reliability: "-", Data: predict.Input{Path: data}},
+		"gives no probabilities":          {Model: modeltest.Animals(t, 10), Reliability: "r.svg", Data: predict.Input{Path: data}},
 		"more lines than the data has":    {Predictions: write(t, "p", "a\nb\n"), Data: predict.Input{Path: data}},
 		"no instance in it":               {Predictions: write(t, "p", ""), Data: predict.Input{Path: write(t, "d", "# none\n")}},
 	} {

@@ -50,7 +50,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 		return nil, err
 	}
 	defer m.Close()
-	if err := SpareInput("predict", o.Out, o.Input.Path, o.Model); err != nil {
+	if err := SpareInput("predict", "--out", o.Out, o.Input.Path, o.Model); err != nil {
 		return nil, err
 	}
 	l := &labels{names: m.Tree.Name, scores: o.Scores, most: math.MaxInt}
@@ -94,16 +94,16 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	return &Report{Out: o.Out, Instances: l.rows, Labels: l.written, Seconds: time.Since(began).Seconds()}, nil
 }
 
-// SpareInput refuses an --out of verb that would overwrite what the verb reads: the data
-// file (empty: none) or anything in the model's folder.
-func SpareInput(verb, out, data, modelDir string) error {
+// SpareInput refuses an output of verb, named by a flag, that would overwrite what the verb
+// reads: the data file (empty: none) or anything in the model's folder.
+func SpareInput(verb, flag, out, data, modelDir string) error {
 	switch {
 	case out == fs.Stdin:
 		return nil
 	case data != "" && data != fs.Stdin && fs.Overwrites(out, data):
-		return exit.Usagef("%s: --out %s would overwrite --data %s: choose another --out", verb, out, data)
+		return exit.Usagef("%s: %s %s would overwrite --data %s: choose another %[2]s", verb, flag, out, data)
 	case fs.Overwrites(out, modelDir):
-		return exit.Usagef("%s: --out %s lies in the model's folder %s: choose another --out", verb, out, modelDir)
+		return exit.Usagef("%s: %s %s lies in the model's folder %s: choose another %[2]s", verb, flag, out, modelDir)
 	}
 	return nil
 }
