@@ -56,7 +56,7 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 func TestTraitsOfMethods(t *testing.T) {
 	for _, name := range append(Names(), "none") {
 		separate := name == "bsvm" || name == "blr"
-		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr") {
+		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr" || name == "msvm") {
 			t.Errorf("%s: separate %t, unstructured %t", name, Separate(name), Unstructured(name))
 		}
 	}
