@@ -44,7 +44,7 @@ func (d *descent[T]) run(ctx context.Context, t *dualSolver, dual [][Lanes]T, o 
 		if d.byLane != nil && epoch >= tileEpochs && !d.crowded(t, running) {
 			return d.byLane.run(ctx, t, d, dual, running, epoch, o, sums)
 		}
-		shuffle(d.order, o.Seed, uint64(epoch))
+		Shuffle(d.order, o.Seed, uint64(epoch))
 		for l := range Lanes {
 			d.newUpper[l], d.newLower[l], d.estimate[l] = -inf, inf, 0
 		}
@@ -144,8 +144,8 @@ func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
 	return upper, lower
 }
 
-// shuffle permutes order; the same seed and epoch give the same permutation.
-func shuffle(order []uint32, seed, epoch uint64) {
+// Shuffle permutes order; the same seed and epoch give the same permutation.
+func Shuffle(order []uint32, seed, epoch uint64) {
 	r := rand.NewPCG(seed, epoch)
 	for i := len(order) - 1; i > 0; i-- {
 		hi, _ := bits.Mul64(r.Uint64(), uint64(i+1)) // uniform to within 2^-40: enough for an order

@@ -223,7 +223,7 @@ func TestShuffle(t *testing.T) {
 		for i := range order {
 			order[i] = uint32(i)
 		}
-		shuffle(order, seed, epoch)
+		Shuffle(order, seed, epoch)
 		return order
 	}
 	a := make100(1, 2)

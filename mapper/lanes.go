@@ -66,7 +66,7 @@ func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, 
 		if err := ctx.Err(); err != nil {
 			return done, err
 		}
-		shuffle(n.order, o.Seed, uint64(epoch)<<4+uint64(bits.TrailingZeros16(group)))
+		Shuffle(n.order, o.Seed, uint64(epoch)<<4+uint64(bits.TrailingZeros16(group)))
 		sums.Visits += int64(len(n.order)) * int64(p.X.Cols+1)
 		n.pass()
 		ended := uint16(0)

@@ -23,7 +23,7 @@ func densePass[T real](r *rand.Rand) (e *laneArgs[T], order []uint32, rows []lan
 		rows = append(rows, laneRow[T]{dual: [...]T{0, c, c / 3}[r.IntN(3)], c: c, step: T(r.Float64()) / 8, lane: uint32(r.IntN(Lanes))})
 		order = append(order, uint32(i))
 	}
-	shuffle(order, r.Uint64(), 0)
+	Shuffle(order, r.Uint64(), 0)
 	w = randomTile[T](r, Lanes*lines-1)
 	e = &laneArgs[T]{n: n, x: &x[0], lines: lines}
 	for l := range Lanes {
@@ -158,7 +158,7 @@ func denseVisits[T real](b *testing.B) {
 		rows[i] = laneRow[T]{dual: 0.5, c: 1, step: 1e-3, lane: uint32(i % 4)}
 		order[i] = uint32(i)
 	}
-	shuffle(order, 1, 1)
+	Shuffle(order, 1, 1)
 	w := make([][16]T, Lanes*lines)
 	eachKernel(b, func(b *testing.B, k Kernel) {
 		e := &laneArgs[T]{order: &order[0], n: n, kept: &order[0], x: &x[0], lines: lines, rows: &rows[0], w: &w[0]}

@@ -201,7 +201,7 @@ func descendTwins[T real](twins []*twin[T], o Options, dense bool) {
 				return
 			}
 		}
-		shuffle(order, o.Seed, uint64(epoch))
+		Shuffle(order, o.Seed, uint64(epoch))
 		running := false
 		for _, t := range twins {
 			if t.done {
@@ -250,7 +250,7 @@ func finishDense[T real](twins []*twin[T], order []uint32, epoch int, o Options)
 					least = first + l
 				}
 			}
-			shuffle(turn, o.Seed, uint64(at)<<4+uint64(least))
+			Shuffle(turn, o.Seed, uint64(at)<<4+uint64(least))
 			sorted := make([]visit, len(turn))
 			for k, v := range turn {
 				sorted[k] = visits[v]

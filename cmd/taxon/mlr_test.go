@@ -160,7 +160,7 @@ func TestSoftmaxOnDemo(t *testing.T) {
 func TestOneClassHint(t *testing.T) {
 	vars := map[string]string{"DATA": writeText(t, "t.svm", "x 1:1\nx 2:1\n"), "OUT": filepath.Join(t.TempDir(), "m")}
 	for name, want := range map[string]string{
-		"rr-svm": "add instances of other classes, or some without a label\n", "mlr": "add instances of other classes\n", "td": "add instances of other classes\n",
+		"rr-svm": "add instances of other classes, or some without a label\n", "mlr": "add instances of other classes\n", "msvm": "add instances of other classes\n", "td": "add instances of other classes\n",
 	} {
 		code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT --method "+name, vars)
 		if code != exit.Usage || !strings.HasSuffix(stderr, want) {

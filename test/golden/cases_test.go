@@ -115,6 +115,8 @@ var trainings = []training{
 	{"dense logistic", onDense + "--method rr-lr"},
 	{"rows", "--data @rows.svm --hierarchy @rows.txt --threads 2"},
 	{"rows squared", "--data @rows.svm --hierarchy @rows.txt --loss squared-hinge --threads 2"},
+	{"rows multi-class", "--data @rows.svm --method msvm"},
+	{"rows multi-class C 0.01 gap 1e-4", "--data @rows.svm --method msvm --C 0.01 --gap 1e-4 --bias 0 --threads 2"},
 	{"text", onText},
 	{"text squared", onText + "--loss squared-hinge"},
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2"},

@@ -22,8 +22,12 @@ func DescribeData(s *dataset.Set) *taxonv1.Data {
 		case 0:
 			d.NoLabel++
 		case 1:
+			continue
 		default:
 			d.SeveralLabels++
+		}
+		if d.FirstNotOne == 0 {
+			d.FirstNotOne = uint64(i) + 1
 		}
 	}
 	cells := min(loadCells, max(len(s.FeatureRows), 1))

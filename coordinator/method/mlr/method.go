@@ -60,20 +60,15 @@ func (Method) Options() []method.Option {
 
 // Check implements method.Method.
 func (Method) Check(p *method.Problem) error {
-	if p.Tree.IsGraph() || len(p.Tree.Internals()) > 0 {
-		return fmt.Errorf("the job has a structure, and method %s is trained without one: leave it out", Name)
+	if err := method.NoStructure(Name, p); err != nil {
+		return err
 	}
 	return OneLabelEach(p.Spec.GetData())
 }
 
-// OneLabelEach refuses data whose instances do not all have exactly one label. Descriptions of
-// before do not say so; workers therefore ask once more, of the data that they see.
+// OneLabelEach refuses data whose instances do not all have exactly one label.
 func OneLabelEach(d *taxonv1.Data) error {
-	if d.GetSeveralLabels() == 0 && d.GetNoLabel() == 0 {
-		return nil
-	}
-	return fmt.Errorf("method %s takes instances of exactly one label; of %d, %d have several and %d none: leave those out, or use rr-svm, rr-lr, bsvm or blr",
-		Name, d.GetInstances(), d.GetSeveralLabels(), d.GetNoLabel())
+	return method.OneLabelEach(d, "method "+Name, "rr-svm, rr-lr, bsvm or blr")
 }
 
 const (

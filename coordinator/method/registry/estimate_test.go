@@ -60,7 +60,7 @@ func TestTraitsOfMethods(t *testing.T) {
 		if Rooted(name) != strings.HasPrefix(name, "hblr-") {
 			t.Errorf("%s: rooted %t", name, Rooted(name))
 		}
-		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr") {
+		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr" || name == "msvm") {
 			t.Errorf("%s: separate %t, unstructured %t", name, Separate(name), Unstructured(name))
 		}
 	}

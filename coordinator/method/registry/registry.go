@@ -9,6 +9,7 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/hblr"
 	"taxon/coordinator/method/mlr"
+	"taxon/coordinator/method/msvm"
 	"taxon/coordinator/method/recursive"
 	"taxon/coordinator/method/td"
 	"taxon/internal/jobspec"
@@ -21,7 +22,7 @@ import (
 var methods = slices.Concat(
 	recursive.Methods,
 	[]method.Method{td.Method},
-	[]method.Method{mlr.Method{}},
+	[]method.Method{mlr.Method{}, msvm.Method{}},
 	hblr.Methods,
 )
 

@@ -8,6 +8,7 @@ import (
 	"taxon/worker/program"
 	"taxon/worker/program/hblr"
 	"taxon/worker/program/mlr"
+	"taxon/worker/program/msvm"
 	"taxon/worker/program/recursive"
 	"taxon/worker/program/td"
 )
@@ -19,6 +20,7 @@ var methods = []program.Method{
 	recursive.Method("blr"),
 	td.Method{},
 	mlr.Method{},
+	msvm.Method{},
 	hblr.Method("hblr-m1"),
 	hblr.Method("hblr-m2"),
 	hblr.Method("hblr-m3"),

@@ -1,0 +1,215 @@
+package msvm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// stage is the place of a step within its sweep.
+type stage uint8
+
+const (
+	stageSolve    stage = iota
+	stageEvaluate       // the sweep's weights are written, to be evaluated
+	stageEmit           // the final weights are written
+	stageEnd            // nothing is left to do
+)
+
+const (
+	// sweepEpochs bounds the passes of a sweep. Dense data of few features take hundreds, and
+	// a pass over the working sets costs little beside one over all classes.
+	sweepEpochs = 300
+	// restSweeps is how many sweeps in a row may neither lower the gap by a tenth nor raise D
+	// by a thousandth of it.
+	restSweeps = 10
+	restRise   = 1e-3
+)
+
+// state is what a checkpoint holds of a driver.
+type state struct {
+	Stage     stage
+	Sweep     uint32 // under way, from 1
+	TimeUp    bool   `json:",omitempty"`
+	Certified bool   // Last is set
+	Last      method.Certificate
+	Best      float64 // smallest gap that was a tenth below the one before it
+	Rest      uint32  // sweeps in a row that changed next to nothing
+	StoppedBy string
+}
+
+// driver runs sweep after sweep until the gap is small enough.
+type driver struct {
+	state
+	gap       float64
+	maxSweeps uint32
+	evalEvery uint32
+}
+
+func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
+	d := &driver{state: state{Sweep: 1}, gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	if s == nil {
+		return d, nil
+	}
+	if err := json.Unmarshal(s, &d.state); err != nil {
+		return nil, err
+	}
+	if d.Stage > stageEnd {
+		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
+	}
+	return d, nil
+}
+
+// State implements method.Driver.
+func (d *driver) State() method.State { return method.Encode(&d.state) }
+
+// WarmStart implements method.Driver: the duals are there, and nothing else changes.
+func (d *driver) WarmStart([]string) {}
+
+// Progress implements method.Driver.
+func (d *driver) Progress() method.Progress {
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}
+	if d.Certified {
+		last := d.Last
+		p.Certificate = &last
+	}
+	return p
+}
+
+// Next implements method.Driver.
+func (d *driver) Next() (method.Step, bool) {
+	if d.state.TimeUp && d.leaves() {
+		d.giveUp()
+	}
+	return d.Step()
+}
+
+// Step implements method.Driver.
+func (d *driver) Step() (method.Step, bool) {
+	s := method.Step{Sweep: d.Sweep, Phase: OpSolve}
+	tasks := method.Tasks{Items: Problems, Count: 1, Timed: true, Reads: []method.Read{{Value: Dual}}}
+	switch d.Stage {
+	case stageSolve:
+		tasks.Op, tasks.Writes = OpSolve, []string{Dual}
+		tasks.Params = method.Encode(Solve{Gap: d.gap, Epochs: sweepEpochs})
+		tasks.Late = method.Encode(Solve{Gap: d.gap, Epochs: 1})
+	case stageEvaluate, stageEmit:
+		s.Emit, s.Show = d.Stage == stageEmit, d.Stage == stageEvaluate
+		s.Phase, tasks.Op, tasks.Params = OpEmit, OpEmit, method.Encode(struct{}{})
+	default:
+		return method.Step{}, false
+	}
+	s.Tasks = []method.Tasks{tasks}
+	return s, true
+}
+
+var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
+
+// Commit implements method.Driver.
+func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
+	switch d.Stage {
+	case stageSolve:
+		if len(all) != 1 || all[0] == nil { // left out, as the time is up
+			d.giveUp()
+			return method.Outcome{}, nil
+		}
+		if err := d.certify(all[0]); err != nil {
+			return method.Outcome{}, err
+		}
+		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+			d.Stage = stageEvaluate
+			return method.Outcome{}, nil
+		}
+		return d.endSweep(), nil
+	case stageEvaluate:
+		return d.endSweep(), nil
+	case stageEmit:
+		d.Stage = stageEnd
+	}
+	return method.Outcome{}, nil
+}
+
+// certify takes the certificate of the sweep.
+func (d *driver) certify(s method.Sums) error {
+	p, dual, gap := s[SumPrimal], s[SumDual], 0.0
+	if p != dual { // rounding may put the dual a few units above
+		gap = max((p-dual)/p, 0)
+	}
+	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(p, 0) {
+		return errNotFinite
+	}
+	switch {
+	case !d.Certified || gap < 0.9*d.Best:
+		d.Best, d.Rest = gap, 0
+	case dual-d.Last.Dual > float64(restRise*(p-dual)):
+		d.Rest = 0
+	default:
+		d.Rest++
+	}
+	d.Last, d.Certified = method.Certificate{Objective: p, Dual: dual, Gap: gap, Kind: method.Gap}, true
+	return nil
+}
+
+// endSweep commits the sweep, and ends the job or goes to the next one.
+func (d *driver) endSweep() method.Outcome {
+	if d.stop() {
+		d.Stage = stageEmit
+	} else {
+		d.Sweep, d.Stage = d.Sweep+1, stageSolve
+	}
+	return method.Outcome{SweepDone: true, Certified: true, Phase: OpSolve}
+}
+
+// stop applies the stopping rules, the tolerance first.
+func (d *driver) stop() bool {
+	switch {
+	case d.Last.Gap <= d.gap:
+		d.StoppedBy = method.StoppedByGap
+	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
+		d.StoppedBy = method.StoppedByMaxSweeps
+	case d.state.TimeUp:
+		d.StoppedBy = method.StoppedByMaxTime
+	case d.Rest >= restSweeps:
+		d.StoppedBy = method.StoppedByStationary
+	default:
+		return false
+	}
+	return true
+}
+
+// leaves says whether the step under way may be left out: not in the first sweep, without
+// which there is nothing.
+func (d *driver) leaves() bool { return d.Sweep > 1 && d.Stage == stageSolve }
+
+// giveUp ends the job with what the last sweep left.
+func (d *driver) giveUp() {
+	d.Sweep--
+	d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
+}
+
+// TimeUp implements method.Driver: a sweep that nobody has begun is left out, the first one is
+// made short.
+func (d *driver) TimeUp(up bool) method.Late {
+	d.state.TimeUp = up
+	switch {
+	case up && d.leaves():
+		return method.LateLeave
+	case up && d.Stage == stageSolve:
+		return method.LateShort
+	}
+	return method.LateRun
+}
+
+// Resume implements method.Driver.
+func (d *driver) Resume(bool) {
+	if d.Stage < stageEmit || !method.ByCriteria(d.StoppedBy) {
+		return
+	}
+	if d.StoppedBy = ""; !d.stop() {
+		d.Sweep, d.Stage, d.Rest = d.Sweep+1, stageSolve, 0
+	}
+}

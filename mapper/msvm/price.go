@@ -1,0 +1,180 @@
+package msvm
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"taxon/mapper"
+)
+
+const (
+	// band: a class joins an instance's working set from this far below its least score on.
+	band = 0.1
+	// joinAtMost classes without a dual are in a working set, those of the greatest scores.
+	joinAtMost = 16
+)
+
+// joined is a class that may join a working set.
+type joined struct {
+	class uint32
+	score float32
+}
+
+// priced is what a pricing pass knows of an instance.
+type priced struct {
+	own   float64 // G_iy
+	most  float64 // greatest G so far
+	floor float64 // classes with a lower G neither cost nor join
+	join  []joined
+}
+
+// price scores every instance at every class, at the weights rounded to float32, sets P and D,
+// and returns the duals with new working sets. The float32 pass finds the scores that can
+// matter; they are computed again in float64.
+func (s *Solver) price(ctx context.Context, sums *Sums) (*State, error) {
+	x, rows := s.p.Rows.X, make([]priced, s.p.Rows.X.Rows)
+	for i := range rows {
+		r := &rows[i]
+		r.own = s.rounded(i, s.p.Class[i])
+		r.most = r.own
+		least, total := math.Inf(1), 0.0
+		for k := s.state.Begin[i]; k < s.state.Begin[i+1]; k++ {
+			if b := s.state.Value[k]; b > 0 {
+				g := 1 + s.rounded(i, int32(s.state.Class[k]))
+				r.most, least = max(r.most, g), min(least, g)
+				total += b
+			}
+		}
+		if total < s.p.Rows.RowC(i) {
+			least = min(least, r.own)
+		}
+		r.floor = least - band
+	}
+	for first := 0; first < s.p.Classes; first += mapper.Lanes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.priceClasses(first, min(s.p.Classes-first, mapper.Lanes), rows)
+	}
+	sums.Visits += (x.NNZ + int64(x.Rows)) * int64(s.p.Classes)
+	return s.close(rows, sums), nil
+}
+
+// priceClasses scores all instances at up to sixteen classes.
+func (s *Solver) priceClasses(first, n int, rows []priced) {
+	w := s.scorer.Weights()
+	norm := 0.0
+	for l := range mapper.Lanes {
+		if l >= n {
+			for f := range w {
+				w[f][l] = 0
+			}
+			continue
+		}
+		square := 0.0
+		for f := range w {
+			r := float32(s.w[f*s.step+(first+l)*s.leap])
+			w[f][l] = r
+			square += float64(float64(r) * float64(r))
+		}
+		norm = max(norm, square)
+	}
+	norm = math.Sqrt(norm)
+	lanes := uint16(1)<<n - 1
+	for from := 0; from < len(rows); from += mapper.ScoreRows {
+		chunk := rows[from:min(from+mapper.ScoreRows, len(rows))]
+		floor, slack := math.Inf(1), 0.0
+		for i := range chunk {
+			slack = max(slack, s.p.Rows.Rounding(from+i)*norm)
+			floor = min(floor, min(chunk[i].floor, chunk[i].most))
+		}
+		below := math.Nextafter32(float32(floor-1-slack), float32(math.Inf(-1)))
+		for i, low := range s.scorer.Rows(from, len(chunk), below, &s.out) {
+			if low &= lanes; low != 0 {
+				s.priceRow(from+i, &chunk[i], first, low, slack)
+			}
+		}
+	}
+}
+
+// priceRow looks at the classes of an instance whose float32 score is not certainly too low.
+func (s *Solver) priceRow(i int, r *priced, first int, low uint16, slack float64) {
+	own := int(s.p.Class[i]) - first
+	for l, z := range &s.out[i%mapper.ScoreRows] {
+		if low>>l&1 == 0 || l == own {
+			continue
+		}
+		if g := 1 + float64(z); !(g+slack < r.most) {
+			r.most = max(r.most, 1+s.rounded(i, int32(first+l)))
+		}
+		if g := 1 + float64(z); g >= r.floor {
+			r.add(joined{uint32(first + l), z})
+		}
+	}
+}
+
+// add lets a class join, in the place of the one with the lowest score if there are many.
+func (r *priced) add(j joined) {
+	if len(r.join) < joinAtMost {
+		r.join = append(r.join, j)
+		return
+	}
+	least := 0
+	for k := range r.join {
+		if r.join[k].score < r.join[least].score {
+			least = k
+		}
+	}
+	if r.join[least].score < j.score {
+		r.join[least] = j
+	}
+}
+
+// close adds up P and D and gathers the new working sets.
+func (s *Solver) close(rows []priced, sums *Sums) *State {
+	next := &State{Begin: make([]uint64, 1, len(rows)+1)}
+	type dual struct {
+		class uint32
+		value float64
+	}
+	var list []dual
+	for i := range rows {
+		r, c := &rows[i], s.p.Rows.RowC(i)
+		if s.p.Rows.Norm(i) == 0 { // no weights change it: its dual stands at the bound
+			sums.Primal += c
+			sums.Dual += c
+			next.Begin = append(next.Begin, uint64(len(next.Class)))
+			continue
+		}
+		sums.Primal += float64(c * (r.most - r.own))
+		list = list[:0]
+		for k := s.state.Begin[i]; k < s.state.Begin[i+1]; k++ {
+			if b := s.state.Value[k]; b > 0 {
+				list = append(list, dual{s.state.Class[k], b})
+				sums.Dual += b
+				sums.Support++
+			}
+		}
+		with := list
+		for _, j := range r.join {
+			if !slices.ContainsFunc(with, func(d dual) bool { return d.class == j.class }) {
+				list = append(list, dual{j.class, 0})
+			}
+		}
+		slices.SortFunc(list, func(a, b dual) int { return cmp.Compare(a.class, b.class) })
+		for _, d := range list {
+			next.Class, next.Value = append(next.Class, d.class), append(next.Value, d.value)
+		}
+		next.Begin = append(next.Begin, uint64(len(next.Class)))
+	}
+	for _, v := range s.w {
+		r := float64(float32(v))
+		sums.Primal += float64(r*r) / 2
+		sums.Dual -= float64(v*v) / 2
+	}
+	sums.Working = len(next.Class)
+	next.Primal, next.Dual = sums.Primal, sums.Dual
+	return next
+}
