@@ -8,7 +8,7 @@ import (
 // Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16
 // numbers a column and lane, 12 a row and lane. Each leaf has a normal N(w, diag(sigma^2)).
 type Bounded struct {
-	target, score, spread         []float64 // by row: t, w.x, sum_f sigma_f^2 x_f^2
+	target, score, spread         []float64 // by row: t, w.x (soft-max: less beta), sum_f sigma_f^2 x_f^2
 	tau, bend, coef, line         []float64 // by row: 2 lambda(xi), (2 lambda - p(1-p))/xi^2, of a gather
 	moveScore, moveCross, moveTwo []float64 // by row, of a step (p, q): p.x, sum sigma q x^2, sum q^2 x^2
 	tryScore, trySpread           []float64
@@ -16,6 +16,7 @@ type Bounded struct {
 	h, hMean                      []float64 // by column: sum_x 2 lambda x^2, and the Hessian's diagonal of means
 	mean, sigma                   half      // of gradients and steps
 	column                        []float64
+	offset                        []float64 // of the block
 	lanes                         int
 	loss                          [Lanes]float64
 }
@@ -30,7 +31,7 @@ func (v *half) all() []*[]float64 {
 // Open lays the lanes of a block out.
 func (s *Bounded) Open(r Rows, b *Block) {
 	columns, lanes := r.Columns(), len(b.Positive)
-	s.lanes = lanes
+	s.lanes, s.offset = lanes, b.Offset
 	for _, v := range []*[]float64{&s.target, &s.score, &s.spread, &s.tau, &s.bend, &s.coef, &s.line, &s.moveScore, &s.moveCross, &s.moveTwo, &s.tryScore, &s.trySpread} {
 		*v = sized(*v, r.X.Rows*lanes)
 	}
@@ -82,7 +83,7 @@ func Jaakkola(square float64) (value, tau, bend float64) {
 func (s *Bounded) Solve(ctx context.Context, r Rows, w, sigma []float64, tolerance float64) (passes int, err error) {
 	running := uint32(1)<<s.lanes - 1
 	var last [Lanes]float64
-	s.locate(r, w, sigma)
+	s.Locate(r, w, sigma)
 	passes = 2
 	for k := 0; ; k++ {
 		if err := ctx.Err(); err != nil {
@@ -106,9 +107,16 @@ func (s *Bounded) Solve(ctx context.Context, r Rows, w, sigma []float64, toleran
 	}
 }
 
-// locate sets score and spread, and what follows from them.
-func (s *Bounded) locate(r Rows, w, sigma []float64) {
+// Locate sets score and spread, and what follows from them. A soft-max's score is w.x - beta:
+// with it, the loss of its bound is the binary one's (the betas themselves cancel, as each row
+// has one label).
+func (s *Bounded) Locate(r Rows, w, sigma []float64) {
 	r.scores(w, s.score, s.lanes)
+	for i, beta := range s.offset {
+		for l := range s.lanes {
+			s.score[i*s.lanes+l] -= beta
+		}
+	}
 	for i, x := range sigma {
 		s.column[i] = x * x
 	}
@@ -119,7 +127,7 @@ func (s *Bounded) locate(r Rows, w, sigma []float64) {
 // weigh sets tau, bend and coef, the slope by w.x, and gives the losses.
 func (s *Bounded) weigh(r Rows, score, spread []float64) (loss [Lanes]float64) {
 	for i := 0; i < len(score); i += s.lanes {
-		weight := r.weight(i / s.lanes)
+		weight := r.WeightOf(i / s.lanes)
 		for l := range s.lanes {
 			u, t := score[i+l], s.target[i+l]-0.5
 			value, tau, bend := Jaakkola(spread[i+l] + float64(u*u))
@@ -299,7 +307,7 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 				w[i] += float64(length[l] * p)
 				sigma[i] += float64(length[l] * s.sigma.step[i])
 			}
-			s.locate(r, w, sigma)
+			s.Locate(r, w, sigma)
 			return
 		}
 	}

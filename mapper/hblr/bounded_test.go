@@ -45,7 +45,7 @@ func textbook(r Rows, w []float64, quadratic func(x []float64) float64) (tau []f
 		for f, v := range x {
 			u += v * w[f]
 		}
-		tau = append(tau, r.weight(i)*2*lambdaOf(math.Max(math.Sqrt(quadratic(x)+u*u), 1e-8)))
+		tau = append(tau, r.WeightOf(i)*2*lambdaOf(math.Max(math.Sqrt(quadratic(x)+u*u), 1e-8)))
 	}
 	return tau
 }
@@ -72,7 +72,7 @@ func meanResidual(r Rows, b *Block, l int, w, tau []float64) (worst float64) {
 			u += v * w[f]
 		}
 		for f, v := range x {
-			left[f] += (tau[i]*u - r.weight(i)*t) * v
+			left[f] += (tau[i]*u - r.WeightOf(i)*t) * v
 			size = math.Max(size, math.Abs(v))
 		}
 	}

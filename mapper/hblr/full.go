@@ -33,7 +33,7 @@ const (
 func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, tolerance float64) (passes int, err error) {
 	d := r.Columns()
 	s.factor, s.row, s.step, s.logs = sized(s.factor, d*d), sized(s.row, d), sized(s.step, d), sized(s.logs, d)
-	s.locate(r, w, sigma) // with Psi's diagonal in its place
+	s.Locate(r, w, sigma) // with Psi's diagonal in its place
 	last := math.Inf(1)
 	for range fullRounds {
 		if err := ctx.Err(); err != nil {

@@ -30,6 +30,7 @@ type Block struct {
 	Positive  [][]uint32  // lane -> rows of the class, ascending
 	Above     [][]float64 // lane -> mean of the parent; nil: zero
 	Precision []Precision // lane -> A_n
+	Offset    []float64   // soft-max: by row, what a bound has in place of the other leaves; nil: binary
 }
 
 // Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a
@@ -40,6 +41,8 @@ type Scratch struct {
 	positive                        []uint16  // by row: lanes with t = 1
 	gradient, h, step               []float64 // by column
 	precision, above, w             []float64
+	offset                          []float64 // of the block
+	laplace                         bool      // soft-max: curve is p (1-p)
 	system                          system
 	lanes, line                     int
 	loss                            [Lanes]float64
@@ -62,7 +65,7 @@ func sized(v []float64, n int) []float64 {
 // Open lays the lanes of a block out.
 func (s *Scratch) Open(r Rows, b *Block) {
 	columns := r.Columns()
-	s.lanes = len(b.Positive)
+	s.lanes, s.offset, s.laplace = len(b.Positive), b.Offset, false
 	s.line = (s.lanes + quarter - 1) / quarter * quarter
 	for _, v := range []*[]float64{&s.score, &s.trial, &s.move, &s.coef, &s.curve} {
 		*v = sized(*v, r.X.Rows*s.line)
@@ -110,7 +113,7 @@ func (s *Scratch) take(from, out []float64) {
 //	min_w  f(w) = 1/2 (w-m)' A (w-m) + sum_i log(1 + exp(-y_i w.x_i))
 //	f'(w) = A (w-m) - sum_i (t_i - p_i) x_i,   f''(w) = A + sum_i p_i (1-p_i) x_i x_i'
 //
-// (a row's terms times its weight, if rows have any)
+// (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
 // by Newton's method with conjugate gradients, preconditioned by the diagonal A + h. A lane
 // ends where its gradient, in that metric, is at most `tolerance` of its weights. The scratch
 // is open, and then holds h and what the optimum says.
@@ -153,7 +156,15 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 // locate sets the scores at s.w, and what follows from them.
 func (s *Scratch) locate(r Rows) {
 	r.scores(s.w, s.score, s.line)
-	s.loss = r.weigh(s.line, s.score, s.score, s.score, s.coef, s.curve, s.positive, &[Lanes]float64{})
+	s.loss = s.weigh(r, s.score, s.score, &[Lanes]float64{})
+}
+
+// weigh sets trial to score + length move, and what follows from it, and gives the losses.
+func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [Lanes]float64 {
+	if s.offset != nil {
+		return r.weighShares(s.line, s.score, move, trial, s.coef, s.curve, s.positive, s.offset, length, s.laplace)
+	}
+	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
 
 // differentiate sets gradient and h, and gives the squared sizes of gradient and weights in the
@@ -212,7 +223,7 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 		}
 	}
 	for try := 0; ; try++ {
-		s.loss = r.weigh(s.line, s.score, s.move, s.trial, s.coef, s.curve, s.positive, &length)
+		s.loss = s.weigh(r, s.move, s.trial, &length)
 		again := false
 		for l, t := range length[:s.lanes] {
 			change := s.loss[l] - before[l] + float64(t*linear[l]) + float64(float64(t*t)*square[l])
@@ -247,8 +258,9 @@ func (s *Scratch) penalty() (sum [Lanes]float64) {
 	return sum
 }
 
-// Evaluate sets h at given weights, as Solve leaves it.
+// Evaluate sets h at given weights, as Solve leaves it; of a soft-max, that of the likelihood itself.
 func (s *Scratch) Evaluate(r Rows, w []float64) {
+	s.laplace = true
 	s.lay(w)
 	s.locate(r)
 	s.differentiate(r)

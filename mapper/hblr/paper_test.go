@@ -60,7 +60,7 @@ func posterior(r Rows, b *Block, l int, w []float64) (sum float64) {
 		if positive[i] {
 			z = -z
 		}
-		sum += r.weight(i) * math.Log1p(math.Exp(z))
+		sum += r.WeightOf(i) * math.Log1p(math.Exp(z))
 	}
 	return sum
 }
@@ -165,7 +165,7 @@ func TestCurvatureMajorises(t *testing.T) {
 			for f, x := range r.dense(i) {
 				z += v[f] * x
 			}
-			got += r.weight(i) * z * z / 4 // p(1-p) at w = 0
+			got += r.WeightOf(i) * z * z / 4 // p(1-p) at w = 0
 		}
 		if got > most*(1+1e-12) {
 			t.Fatalf("%g above its bound %g", got, most)
@@ -299,7 +299,7 @@ func TestPrior(t *testing.T) {
 		if leaf {
 			share, fisher := weights[n]/r.Total(), 0.0
 			for i := range r.X.Rows {
-				fisher += r.weight(i) * share * (1 - share) * r.dense(i)[0] * r.dense(i)[0]
+				fisher += r.WeightOf(i) * share * (1 - share) * r.dense(i)[0] * r.dense(i)[0]
 			}
 			shape, rate = 1, 1/fisher
 		}
@@ -334,7 +334,7 @@ func TestFullScales(t *testing.T) {
 			for k := range r.X.Rows {
 				x := r.dense(k)
 				for j := range d {
-					a[i][j] += r.weight(k) * x[columns[i]] * x[columns[j]]
+					a[i][j] += r.WeightOf(k) * x[columns[i]] * x[columns[j]]
 				}
 			}
 		}

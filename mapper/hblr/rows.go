@@ -16,8 +16,8 @@ type Rows struct {
 	Kernel Kernel    // of lines of 4, 8, 12 or 16 lanes
 }
 
-// weight is that of row i.
-func (r Rows) weight(i int) float64 {
+// WeightOf is the weight of row i.
+func (r Rows) WeightOf(i int) float64 {
 	if r.Weight == nil {
 		return 1
 	}
@@ -27,7 +27,7 @@ func (r Rows) weight(i int) float64 {
 // Total is the sum of the weights of all rows.
 func (r Rows) Total() (sum float64) {
 	for i := range r.X.Rows {
-		sum += r.weight(i)
+		sum += r.WeightOf(i)
 	}
 	return sum
 }
@@ -35,7 +35,7 @@ func (r Rows) Total() (sum float64) {
 // TotalOf is the sum of the weights of some rows.
 func (r Rows) TotalOf(rows []uint32) (sum float64) {
 	for _, i := range rows {
-		sum += r.weight(int(i))
+		sum += r.WeightOf(int(i))
 	}
 	return sum
 }
@@ -52,7 +52,7 @@ func (r Rows) Columns() int {
 func (r Rows) Squares() []float64 {
 	out, coef := make([]float64, r.Columns()), make([]float64, r.X.Rows)
 	for i := range coef {
-		coef[i] = r.weight(i)
+		coef[i] = r.WeightOf(i)
 	}
 	r.gatherSquare(coef, out, 1)
 	return out

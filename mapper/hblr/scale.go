@@ -44,7 +44,7 @@ func (r Rows) FullScales() ([]float64, bool) {
 		}
 		for p, x := range row {
 			if x != 0 {
-				add(a[p*d:][:p+1], r.weight(i)*x, row)
+				add(a[p*d:][:p+1], r.WeightOf(i)*x, row)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (r Rows) Frequencies() []float64 {
 		index, value := r.X.Row(i)
 		for n, f := range index {
 			if value[n] != 0 {
-				out[f] += r.weight(i)
+				out[f] += r.WeightOf(i)
 			}
 		}
 	}

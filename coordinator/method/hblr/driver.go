@@ -24,10 +24,13 @@ const (
 	stageSummary                 // figures of the precisions, for the report
 	stageEmit                    // the final weights are written
 	stageEnd                     // nothing is left to do
+	stagePartition               // soft-max: what ties the leaves, which then are solved once more
+	stageTell                    // soft-max: what the leaves say to their parents
+	stages
 )
 
 // phases are the stages as users see them.
-var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end"}
+var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end", "partition", "leaves tell"}
 
 const (
 	// leafShare of the means' last change is the accuracy of the leaves' solves, within bounds.
@@ -63,6 +66,7 @@ type state struct {
 	Low, Mid, High float64 // of the precisions
 	Summed         bool
 	StoppedBy      string
+	Tie            *tie `json:",omitempty"` // soft-max
 }
 
 // driver is the scalar part of the iteration.
@@ -80,6 +84,9 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance, maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
 	for l := range d.lists {
 		d.lists[l] = uint32(plan.Items[l].Count)
+	}
+	if detail.Softmax {
+		d.Tie = &tie{Look: true}
 	}
 	d.enter(stageLeaves)
 	return d
@@ -146,14 +153,14 @@ func (d *driver) past() int { return min(d.Points-1, d.plan.Memory) }
 
 // Step implements method.Driver.
 func (d *driver) Step() (method.Step, bool) {
-	s := method.Step{Sweep: d.Sweep, Phase: phases[min(d.Stage, stageEnd)]}
+	s := method.Step{Sweep: d.Sweep, Phase: phases[d.Stage]}
 	blocks := method.Tasks{Items: Blocks, Count: d.lists[Blocks], Timed: true}
 	ranges := method.Tasks{Items: Ranges, Count: d.lists[Ranges], Timed: true}
 	whole := method.Tasks{Items: Whole, Count: d.lists[Whole]}
 	alphas := method.Read{Value: XAlpha, All: true}
 	switch d.Stage {
 	case stageLeaves, stageLeaves2:
-		blocks.Op, blocks.Params = OpLeaves, method.Encode(Leaves{d.leafTolerance()})
+		blocks.Op, blocks.Params = OpLeaves, method.Encode(Leaves{Tolerance: d.leafTolerance()})
 		blocks.Reads = []method.Read{{Value: Above, All: true}, alphas, {Value: Leaf}}
 		blocks.Writes = []string{Leaf, Pull, Trace}
 		if d.plan.Bounded {
@@ -163,7 +170,14 @@ func (d *driver) Step() (method.Step, bool) {
 			set := int(d.Stage) / 2
 			blocks.First, blocks.Count = d.plan.Sets[set], d.plan.Sets[set+1]-d.plan.Sets[set]
 		}
+		if d.Tie != nil {
+			d.tied(&blocks)
+		}
 		s.Tasks = []method.Tasks{blocks}
+	case stagePartition:
+		s.Tasks = []method.Tasks{d.partition(whole)}
+	case stageTell:
+		s.Tasks = []method.Tasks{d.tell(blocks)}
 	case stageInternals, stageInternals2:
 		p := Internals{Set: -1, End: true, Past: d.past()}
 		if d.parity { // leaves of even depth have parents of odd depth
@@ -237,6 +251,9 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	if d.plan.Bounded {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
 	}
+	if d.Tie != nil {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Tie, All: true})
+	}
 	ranges.Op, ranges.Params, ranges.Reads = OpEmitMean, none, []method.Read{{Value: X}}
 	last := whole
 	if d.m2() {
@@ -277,7 +294,14 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	switch d.Stage {
 	case stageLeaves, stageLeaves2:
 		d.Objective += total[SumObjective]
-		d.Stage++
+		if d.Stage++; d.Tie != nil {
+			d.Stage = stagePartition
+		}
+	case stagePartition:
+		d.Objective += total[SumObjective]
+		d.untie(total)
+	case stageTell:
+		d.Stage = stageInternals
 	case stageInternals, stageInternals2:
 		if d.parity && d.Stage == stageInternals {
 			d.enter(stageLeaves2)
@@ -372,6 +396,9 @@ func (d *driver) open() {
 		d.Points = 1
 	}
 	d.Mix = nil
+	if d.Tie != nil {
+		d.Tie = &tie{Mix: []float64{1}}
+	}
 	d.enter(stageLeaves)
 }
 
@@ -400,7 +427,7 @@ func (d *driver) TimeUp(up bool) method.Late {
 
 // Resume implements method.Driver.
 func (d *driver) Resume(bool) {
-	if d.Stage < stageSummary || d.StoppedBy != method.StoppedByStationary && !method.ByCriteria(d.StoppedBy) {
+	if d.Stage < stageSummary || d.Stage > stageEnd || d.StoppedBy != method.StoppedByStationary && !method.ByCriteria(d.StoppedBy) {
 		return
 	}
 	if d.StoppedBy = ""; !d.stop() {
@@ -426,8 +453,8 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	if err := json.Unmarshal(s, &d.state); err != nil {
 		return nil, err
 	}
-	if d.Stage > stageEnd {
-		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
+	if d.Stage >= stages || (d.Tie != nil) != detail.Softmax {
+		return nil, fmt.Errorf("it stands at stage %d, which this version does not know of such a job", d.Stage)
 	}
 	return d, nil
 }

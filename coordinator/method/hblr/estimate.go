@@ -17,6 +17,7 @@ const (
 	vectorsPerRow    = 6
 	boundPerColumn   = 20 // variational: mapper/hblr.Bounded, means, variances and curvature
 	boundPerRow      = 12
+	tiedSolves       = 4  // soft-max: of the leaves, in a sweep
 	fullRounds       = 10 // of a solve with whole covariances, a cube of the columns each
 )
 
@@ -50,7 +51,13 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
 		}
 	}
-	sweep := vector*(means+pull*parents+4*point) + above
+	tied := uint64(0) // soft-max: shares of blocks, what they told, and ties
+	if detail, err := Detail(plan.Detail); err == nil && detail.Softmax {
+		visits *= tiedSolves
+		tied = vector*leaves + 8*rows*(2*blocks+2*(TieMemory+1))
+		slot += 8 * rows * (TieMemory + blocks)
+	}
+	sweep := tied + vector*(means+pull*parents+4*point) + above
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
 		WorkerSlot: max(slot+4*pull*vector*min(leaves, blockLeaves),
@@ -58,7 +65,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		Coordinator: 64*(4*blocks+(2*elders+10)*ranges) + bytesPerNode*nodes,
 		StoreSweep:  sweep,
 		// Leaves and pull are written anew while the old ones are there.
-		StoreJob:     2*(vector*(means+pull*parents)+above) + vector*point*(2*(elders+1)+6),
+		StoreJob:     2*(tied+vector*(means+pull*parents)+above) + vector*point*(2*(elders+1)+6),
 		TrafficSweep: 2*sweep + vector*point*3*(elders+1),
 		Dense:        true,
 		SlotHolds:    holds,

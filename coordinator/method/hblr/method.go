@@ -9,6 +9,9 @@
 //	gamma      whole   the precisions of M1 and M3, from sums over the features
 //	move       ranges  the next point, extrapolated from the last G(x) (anderson.go)
 //
+// With the soft-max likelihood, leaves are followed by partition (whole) over and over, up to their
+// joint maximum, and only then tell their parents (tie.go).
+//
 // By parity the first two run twice: leaves of even depth, internals of odd depth, then the
 // others. Partial MAP minimises no single function, so there is no bound: the job ends where a
 // further round would change next to nothing. Precisions and leaves that are written are those
@@ -16,7 +19,7 @@
 //
 //   - method.go: what is refused, the plan; estimate.go: memory and time
 //   - params.go: what coordinator and worker tell each other
-//   - driver.go: the steps, stopping; anderson.go: extrapolation, and the rate
+//   - driver.go: the steps, stopping; tie.go: those of the soft-max; anderson.go: extrapolation, and the rate
 package hblr
 
 import (
@@ -45,9 +48,13 @@ func (m Method) Rooted() bool { return true }
 func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
 
 // Form implements method.Modeller.
-func (m Method) Form(*taxonv1.Options) modelform.Form {
+func (m Method) Form(o *taxonv1.Options) modelform.Form {
 	owners := map[string]string{"m1": modelform.OfChildren, "m2": modelform.ByFeature, "m3": modelform.Own}
-	return modelform.Form{Weights: modelform.Whole, Link: modelform.Logistic, Precision: owners[m.variant()]}
+	form := modelform.Form{Weights: modelform.Whole, Link: modelform.Logistic, Precision: owners[m.variant()]}
+	if o.Value("likelihood") == Softmax {
+		form.Link = modelform.Softmax
+	}
+	return form
 }
 
 // Schedules that the method has.
@@ -63,8 +70,8 @@ var options = []method.Option{
 		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; variational, the normals of the greatest lower bound on the evidence"},
 	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod, With: "inference=" + Variational, Report: true,
 		Help: "of a class's posterior: full, features squared numbers at a time; diagonal, for many features"},
-	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary"}, Group: method.GroupMethod, Report: true,
-		Help: "how classes meet: binary, each against all other instances, so that an instance may have several"},
+	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary", Softmax}, Group: method.GroupMethod, Report: true,
+		Help: "how classes meet: binary, each against all other instances, so that an instance may have several; softmax, all against each other, an instance having exactly one"},
 	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher"}, Group: method.GroupMethod, Report: true,
 		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its size"},
 	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full}, Group: method.GroupMethod, Report: true,
@@ -81,6 +88,7 @@ var options = []method.Option{
 // Values of options.
 const (
 	Variational                      = "variational"
+	Softmax                          = "softmax"
 	Diagonal, Full                   = "diagonal", "full"
 	ScalePaper, ScaleMedian, ScaleDF = "paper", "median", "df"
 )
@@ -91,6 +99,7 @@ func (Method) Options() []method.Option { return options }
 // Settings are the options that the programs go by.
 type Settings struct {
 	Inference  string  `option:"inference"`
+	Likelihood string  `option:"likelihood"`
 	Covariance string  `option:"covariance"`
 	Inverse    string  `option:"prior-inverse"`
 	Scale      string  `option:"prior-scale"`
@@ -128,7 +137,18 @@ func (m Method) Check(p *method.Problem) error {
 	if s.Inference == Variational && s.Schedule == parity {
 		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))
 	}
+	if s.Likelihood == Softmax {
+		errs = append(errs, OneLabelEach(p.Spec.GetData()))
+		if s.Schedule == parity {
+			errs = append(errs, fmt.Errorf("schedule %s goes with likelihood binary: softmax ties the classes of all levels, which schedule %s moves together", parity, twoblock))
+		}
+	}
 	return errors.Join(append(errs, err)...)
+}
+
+// OneLabelEach refuses data whose instances do not all have exactly one label.
+func OneLabelEach(d *taxonv1.Data) error {
+	return method.OneLabelEach(d, "likelihood "+Softmax, "--likelihood binary")
 }
 
 // checkClasses reports leaves whose prior would be infinite.
@@ -199,7 +219,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	detail.Bounded = settings.Inference == Variational
+	detail.Bounded, detail.Softmax = settings.Inference == Variational, settings.Likelihood == Softmax
 	detail.cut(p.Tree, settings.Schedule == parity)
 	blocks := len(detail.Begin) - 1
 	cost := make([]float64, blocks)
@@ -230,6 +250,13 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		Sums:  sumNames(),
 		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: int(internals),
 		Detail: method.Encode(detail),
+	}
+	if detail.Softmax {
+		plan.Values = append(plan.Values,
+			method.Value{Name: Share, Items: Blocks, Versions: 1},
+			method.Value{Name: Told, Items: Blocks, Versions: 1},
+			method.Value{Name: Tie, Items: Whole, Versions: TieMemory + 1},
+			method.Value{Name: TieF, Items: Whole, Versions: TieMemory + 1})
 	}
 	if detail.Bounded {
 		plan.Values = append(plan.Values,

@@ -13,6 +13,8 @@ const (
 	Whole  = 2 // one item
 
 	OpLeaves    = "leaves"    // of a block: its leaves' means: params Leaves
+	OpPartition = "partition" // soft-max, of the whole: what ties the leaves of each row: params Partition
+	OpTell      = "tell"      // soft-max, of a block: what solved leaves say to their parents; no parameters
 	OpInternals = "internals" // of a range: the internals' means, and M2's precisions: params Internals
 	OpGamma     = "gamma"     // of the whole: precisions of M1 and M3, and how far all has moved: params Gamma
 	OpMove      = "move"      // of a range, or the whole: the next point: params Move
@@ -29,10 +31,16 @@ const (
 	Leaf  = "leaf"  // of a block: its leaves' means
 	Pull  = "pull"  // of a block, cut by ranges: what the leaves say to their parents
 	Trace = "trace" // of a block: sums over the features, leaf by leaf
+	Share = "share" // soft-max, of a block: by row, its leaves' sums (mapper/hblr.Scratch.LogSum, Bounded.Share)
+	Told  = "told"  // soft-max, of a block: its leaves' means when they last told
 	Above = "above" // of a range, cut by blocks: what the parents say to their leaves
 	Half  = "half"  // of a range: a point within a round by parity
 	Sigma = "sigma" // variational, of a block: the square roots of its leaves' variances
 	Part  = "part"  // of a range: sums over its features, internal by internal
+
+	// Tie is, soft-max, of the whole: by row, what ties its leaves (mapper/hblr.Block.Offset) as the
+	// last solve leaves it; TieF how far that is from what the solve was given.
+	Tie, TieF = "tie", "tief"
 
 	X, G, F                = "x", "g", "f"                // of a range
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
@@ -40,14 +48,17 @@ const (
 	EM, EMAlpha = "em", "emalpha"
 )
 
+// TieMemory is how many older ties their extrapolation remembers.
+const TieMemory = 8
+
 // Memory is how many older points the extrapolation remembers, where they are small.
 const Memory = 20
 
 // Figures of a task, as they stand in method.Sums. Behind them stand the inner products F_0.F_j
 // of the point with its elders, j = 0..Memory.
 const (
-	SumObjective = iota // leaves, internals: their shares of the negative log posterior
-	SumChange           // gamma: relative, the greatest of any mean or precision; internals: of any precision
+	SumObjective = iota // leaves, partition, internals: their shares of the negative log posterior
+	SumChange           // partition: the greatest change of a tie; gamma: relative, the greatest of any mean or precision; internals: of any precision
 	SumMeans            // gamma: relative, the greatest change of any mean
 	SumStep             // internals, gamma: ||x - the point before||^2
 	SumNorm             // internals: ||means||^2
@@ -74,7 +85,16 @@ func Product(j int) int { return sumProducts + j }
 
 // Leaves are the parameters of OpLeaves.
 type Leaves struct {
-	Tolerance float64 // of the leaves' gradients, relative
+	Tolerance float64   // of the leaves' gradients, relative
+	Mix       []float64 `json:",omitempty"` // soft-max: they are solved with the tie sum_j Mix[j] Tie_j, Tie_0 the last one
+	Look      bool      `json:",omitempty"` // soft-max: nothing is solved, the leaves only tell their shares
+}
+
+// Partition are the parameters of OpPartition: the tie that the leaves were solved with, and with how
+// many elders products are made.
+type Partition struct {
+	Mix  []float64 `json:",omitempty"`
+	Past int
 }
 
 // Internals are the parameters of OpInternals.
@@ -111,6 +131,7 @@ const (
 type Plan struct {
 	Variant string   // m1, m2, m3
 	Bounded bool     // variational: all maximises one lower bound
+	Softmax bool     `json:",omitempty"` // the likelihood ties the leaves
 	Width   uint32   // columns of a range; the last one may have fewer
 	Begin   []uint32 // block b has the nodes Nodes[Begin[b]:Begin[b+1]]
 	Nodes   []uint32 // leaves

@@ -53,15 +53,9 @@ func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float6
 		s := j.free.Get().(*hblr.Full)
 		defer j.free.Put(s)
 		bound := make([]float64, len(w))
-		if j.full {
-			err = j.solveOnes(ctx, s, b, w, sigma.v, bound, tolerance, sums)
-		} else {
-			err = j.solveAll(ctx, &s.Bounded, b, w, sigma.v, bound, tolerance, sums)
+		if err = j.solveBounded(ctx, s, b, w, sigma.v, bound, tolerance, sums, nil); err == nil {
+			pull, trace = j.told(sigma, b, k.Item, w, before, bound)
 		}
-		if err != nil {
-			return
-		}
-		pull, trace = j.told(sigma, b, k.Item, w, before, bound)
 	})
 	if err != nil {
 		return nil, err
@@ -70,9 +64,20 @@ func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float6
 	return sums, k.Put(ctx, values, nil)
 }
 
-// solveAll solves a block's leaves side by side, with diagonal covariances. bound is filled with
-// bounds of their losses' curvature.
-func (j *job) solveAll(ctx context.Context, s *hblr.Bounded, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums) error {
+// share are sums of a soft-max's leaves, by row (mapper/hblr.Bounded.Share).
+type share struct{ tau, pull []float64 }
+
+// solveBounded solves a block's leaves. bound is filled with bounds of their losses' curvature, and
+// their shares are added to what is there; nil: nobody asks.
+func (j *job) solveBounded(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
+	if j.full {
+		return j.solveOnes(ctx, s, b, w, sigma, bound, tolerance, sums, shares)
+	}
+	return j.solveAll(ctx, &s.Bounded, b, w, sigma, bound, tolerance, sums, shares)
+}
+
+// solveAll solves leaves side by side, with diagonal covariances.
+func (j *job) solveAll(ctx context.Context, s *hblr.Bounded, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
 	s.Open(j.rows, b)
 	passes, err := s.Solve(ctx, j.rows, w, sigma, tolerance)
 	if err != nil {
@@ -83,11 +88,14 @@ func (j *job) solveAll(ctx context.Context, s *hblr.Bounded, b *hblr.Block, w, s
 		sums[params.SumObjective] += s.Negative(w, sigma, j.scale, l)
 	}
 	s.Curvature(j.rows, bound)
+	if shares != nil {
+		s.Share(shares.tau, shares.pull)
+	}
 	return nil
 }
 
 // solveOnes solves them one after the other, with whole covariances.
-func (j *job) solveOnes(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums) error {
+func (j *job) solveOnes(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
 	lanes := len(b.Positive)
 	var one [3][]float64
 	for i := range one {
@@ -97,7 +105,7 @@ func (j *job) solveOnes(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sig
 		for f := range j.columns {
 			one[0][f], one[1][f] = w[f*lanes+l], sigma[f*lanes+l]
 		}
-		s.Open(j.rows, &hblr.Block{Positive: b.Positive[l : l+1], Above: b.Above[l : l+1], Precision: b.Precision[l : l+1]})
+		s.Open(j.rows, &hblr.Block{Positive: b.Positive[l : l+1], Above: b.Above[l : l+1], Precision: b.Precision[l : l+1], Offset: b.Offset})
 		passes, err := s.SolveOne(ctx, j.rows, one[0], one[1], tolerance)
 		if err != nil {
 			return err
@@ -105,6 +113,9 @@ func (j *job) solveOnes(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sig
 		sums[params.SumPasses] += float64(passes)
 		sums[params.SumObjective] += s.Negative(one[0], one[1], j.scale)
 		s.Curvature(j.rows, one[2])
+		if shares != nil {
+			s.Share(shares.tau, shares.pull)
+		}
 		for f := range j.columns {
 			w[f*lanes+l], sigma[f*lanes+l], bound[f*lanes+l] = one[0][f], one[1][f], one[2][f]
 		}

@@ -49,6 +49,11 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.softmax {
+		if b.Offset, err = k.tie(ctx, []float64{1}); err != nil {
+			return nil, err
+		}
+	}
 	var variances spreader
 	if j.bounded {
 		if variances, err = k.sigma(ctx, b); err != nil {

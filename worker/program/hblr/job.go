@@ -40,6 +40,7 @@ type job struct {
 	prior    hblr.Prior
 	bounded  bool // variational
 	full     bool // with whole covariances
+	softmax  bool
 	columns  int
 	ranges   int
 	slots    [][]int32 // block -> the distinct parents of its leaves, internals by place
@@ -83,6 +84,11 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	for n, l := range p.Tree.Label {
 		if l >= 0 && p.Tree.Leaf[n] {
 			j.positive[n] = p.Set.PosRows[p.Set.PosBegin[l]:p.Set.PosBegin[l+1]]
+		}
+	}
+	if j.softmax = plan.Softmax; j.softmax {
+		if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
+			return nil, err
 		}
 	}
 	if err := j.setPrior(p.Tree, settings); err != nil {
@@ -225,6 +231,10 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	switch t.Op {
 	case params.OpLeaves:
 		return k.leaves(ctx)
+	case params.OpPartition:
+		return k.partition(ctx)
+	case params.OpTell:
+		return k.tell(ctx)
 	case params.OpInternals:
 		return k.internals(ctx)
 	case params.OpGamma:

@@ -102,6 +102,9 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.softmax {
+		return k.tiedLeaves(ctx, b, before, &p)
+	}
 	if j.bounded {
 		return k.boundedLeaves(ctx, b, before, p.Tolerance)
 	}

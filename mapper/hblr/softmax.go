@@ -1,0 +1,108 @@
+package hblr
+
+import "math"
+
+// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), ties all leaves together. Two
+// bounds untie them, each by one number a row, which a task of its own makes anew from what the
+// blocks of leaves tell (their shares); the leaves are then solved once more, up to where both
+// stand still:
+//
+//	map          log sum_n exp(w_n.x) <= z - 1 + sum_n exp(w_n.x - z)      (Gopal & Yang, ICML 2013)
+//	             tight at z = log sum_n exp(w_n.x)
+//	variational  log sum_n exp(f_n) <= beta + sum_n [ (f_n-beta-xi_n)/2
+//	             + lambda(xi_n) ((f_n-beta)^2 - xi_n^2) + log(1+exp(xi_n)) ]   (Bouchard; [TKDD] 3.1)
+//	             best at beta = (1/2 (|T|/2 - 1) + sum_n lambda(xi_n) mu_n.x) / sum_n lambda(xi_n)
+//
+// Block.Offset is z or beta of each row.
+
+// weighShares is weigh of the first bound: at the trial score s = score + length move, with
+// q = exp(s - z), coef is t - q, curve q, and the loss q - t (s - z). With laplace, curve is that
+// of the likelihood itself, q (1-q).
+func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, positive []uint16, offset []float64, length *[Lanes]float64, laplace bool) (loss [Lanes]float64) {
+	for i, own := range positive {
+		weight, z := r.WeightOf(i), offset[i]
+		for l := range lanes {
+			at := i*lanes + l
+			s := score[at] + float64(length[l]*move[at])
+			trial[at] = s
+			s -= z
+			q := Exp(s)
+			c, v := -q, q
+			if own>>l&1 != 0 {
+				c, v = 1-q, q-s
+			}
+			if laplace {
+				q -= float64(q * min(q, 1))
+			}
+			coef[at], curve[at] = float64(weight*c), float64(weight*q)
+			loss[l] += float64(weight * v)
+		}
+	}
+	return loss
+}
+
+// LogSum fills out, by row, with the logarithm of the sum of exp(w_n.x) over the block's leaves,
+// and gives what their own rows lose: the sum of z - w_y.x over the rows of each leaf. Behind
+// Solve or Evaluate.
+func (s *Scratch) LogSum(r Rows, out []float64) (loss float64) {
+	for i := range out {
+		scores := s.score[i*s.line:][:s.lanes]
+		out[i] = logSum(scores)
+		for l, x := range scores {
+			if s.positive[i]>>l&1 != 0 {
+				loss += float64(r.WeightOf(i) * (s.offset[i] - x))
+			}
+		}
+	}
+	return loss
+}
+
+// Penalty is 1/2 (w-m)' A (w-m), of all leaves.
+func (s *Scratch) Penalty() (sum float64) {
+	for _, x := range s.penalty() {
+		sum += x
+	}
+	return sum
+}
+
+// logSum is the logarithm of the sum of exp(x).
+func logSum(x []float64) float64 {
+	most, sum := math.Inf(-1), 0.0
+	for _, v := range x {
+		most = max(most, v)
+	}
+	for _, v := range x {
+		sum += Exp(v - most)
+	}
+	return most + Log(sum)
+}
+
+// LogSums sets out, by row, to the logarithm of the sum of exp over parts, each by row.
+func LogSums(parts [][]float64, out []float64) {
+	x := make([]float64, len(parts))
+	for i := range out {
+		for k, part := range parts {
+			x[k] = part[i]
+		}
+		out[i] = logSum(x)
+	}
+}
+
+// Share fills tau and pull, by row, with the sums of 2 lambda(xi) and of 2 lambda(xi) (w.x - beta)
+// over the block's leaves, added to what is there.
+func (s *Bounded) Share(tau, pull []float64) {
+	for i := range tau {
+		for l := range s.lanes {
+			u := s.score[i*s.lanes+l]
+			_, t, _ := Jaakkola(s.spread[i*s.lanes+l] + float64(u*u))
+			tau[i] += t
+			pull[i] += float64(t * u)
+		}
+	}
+}
+
+// Beta is the best one of a row, the last one being beta, from the sums that Share makes over all
+// leaves.
+func Beta(beta, tau, pull float64, leaves int) float64 {
+	return beta + (float64(leaves)/2-1+pull)/tau
+}

@@ -1,0 +1,213 @@
+package hblr
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"taxon/coordinator/method"
+	params "taxon/coordinator/method/hblr"
+	"taxon/mapper/hblr"
+	"taxon/store"
+	"taxon/worker/program"
+)
+
+// tie reads the tie sum_j mix[j] Tie_j; without a mix it is 0.
+func (k *task) tie(ctx context.Context, mix []float64) ([]float64, error) {
+	out := make([]float64, k.job.rows.X.Rows)
+	for back, c := range mix {
+		at := k.All(params.Tie, uint32(back))
+		if len(at) != 1 || at[0].Step == 0 {
+			return nil, program.Deterministic(fmt.Errorf("%s of item %d: the tie of %d solves before is not named", k.Op, k.Item, back))
+		}
+		v, err := k.read(ctx, at[0], params.Tie, len(out))
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range v {
+			out[i] += float64(c * x)
+		}
+	}
+	return out, nil
+}
+
+// tiedLeaves runs OpLeaves of a soft-max.
+func (k *task) tiedLeaves(ctx context.Context, b *hblr.Block, before []float64, p *params.Leaves) (method.Sums, error) {
+	j := k.job
+	offset, err := k.tie(ctx, p.Mix)
+	if err != nil {
+		return nil, err
+	}
+	b.Offset = offset
+	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
+	values := func(shares []float64) []store.Value {
+		return []store.Value{k.value(params.Leaf, w), k.value(params.Share, shares)}
+	}
+	if j.bounded {
+		sigma, err := k.sigma(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		sigma.v = slices.Clone(sigma.v) // what was read is the store's
+		shares := make([]float64, 2*len(offset))
+		both := &share{shares[:len(offset)], shares[len(offset):]}
+		k.Compute(func() {
+			s := j.free.Get().(*hblr.Full)
+			defer j.free.Put(s)
+			if p.Look {
+				s.Open(j.rows, b)
+				s.Locate(j.rows, w, sigma.v)
+				s.Share(both.tau, both.pull)
+				return
+			}
+			err = j.solveBounded(ctx, s, b, w, sigma.v, make([]float64, len(w)), p.Tolerance, sums, both)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return sums, k.Put(ctx, append(values(shares), k.value(params.Sigma, sigma.v)), nil)
+	}
+	shares := make([]float64, len(offset))
+	k.Compute(func() {
+		s := j.free.Get().(*hblr.Scratch)
+		defer j.free.Put(s)
+		s.Open(j.rows, b)
+		if p.Look {
+			s.Evaluate(j.rows, w)
+		} else {
+			var out hblr.Solved
+			if out, err = s.Solve(ctx, j.rows, w, p.Tolerance); err != nil {
+				return
+			}
+			sums[params.SumPasses] = float64(out.Passes)
+		}
+		sums[params.SumObjective] = s.LogSum(j.rows, shares) + s.Penalty()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sums, k.Put(ctx, values(shares), nil)
+}
+
+// partition runs OpPartition.
+func (k *task) partition(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	var p params.Partition
+	if err := k.item(params.Whole, 1, &p); err != nil {
+		return nil, err
+	}
+	from, err := k.tie(ctx, p.Mix)
+	if err != nil {
+		return nil, err
+	}
+	rows, places := len(from), k.All(params.Share, 0)
+	if len(places) != len(j.slots) {
+		return nil, program.Deterministic(fmt.Errorf("%s: shares of %d blocks are named, the plan has %d", k.Op, len(places), len(j.slots)))
+	}
+	length := rows
+	if j.bounded {
+		length = 2 * rows
+	}
+	shares := make([][]float64, len(places))
+	for b, at := range places {
+		if shares[b], err = k.read(ctx, at, params.Share, length); err != nil {
+			return nil, err
+		}
+	}
+	sums, to := make(method.Sums, params.Figures), make([]float64, rows)
+	k.Compute(func() {
+		if j.bounded {
+			total := make([]float64, length)
+			for _, share := range shares {
+				for i, x := range share {
+					total[i] += x
+				}
+			}
+			for i := range to {
+				to[i] = hblr.Beta(from[i], total[i], total[rows+i], j.leaves())
+			}
+			return
+		}
+		hblr.LogSums(shares, to)
+		for i, z := range to {
+			sums[params.SumObjective] += float64(j.rows.WeightOf(i) * (z - from[i]))
+		}
+	})
+	f := subtract(to, from)
+	for i, x := range f {
+		sums[params.SumChange] = max(sums[params.SumChange], math.Abs(x)/max(1, math.Abs(to[i])))
+	}
+	sums[params.Product(0)] = squared(f)
+	for back := range min(p.Past, params.TieMemory) {
+		elder, err := k.own(ctx, params.TieF, back, rows, func() []float64 { return make([]float64, rows) })
+		if err != nil {
+			return nil, err
+		}
+		sums[params.Product(back+1)] = dot(f, elder)
+	}
+	return sums, k.Put(ctx, []store.Value{k.value(params.Tie, to), k.value(params.TieF, f)}, nil)
+}
+
+// leaves is how many the tree has.
+func (j *job) leaves() (n int) {
+	for _, leaf := range j.tree.Leaf {
+		if leaf {
+			n++
+		}
+	}
+	return n
+}
+
+// tell runs OpTell.
+func (k *task) tell(ctx context.Context) (method.Sums, error) {
+	j := k.job
+	if err := k.item(params.Blocks, len(j.slots), &struct{}{}); err != nil {
+		return nil, err
+	}
+	b, err := k.block(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if b.Offset, err = k.tie(ctx, []float64{1}); err != nil {
+		return nil, err
+	}
+	size := j.columns * len(b.Positive)
+	start := func() []float64 { return startLeaves(b, j.columns) }
+	w, err := k.own(ctx, params.Leaf, 0, size, start)
+	if err != nil {
+		return nil, err
+	}
+	before, err := k.own(ctx, params.Told, 0, size, start)
+	if err != nil {
+		return nil, err
+	}
+	var sigma sigmas
+	if j.bounded {
+		if sigma, err = k.sigma(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	var pull *hblr.Pull
+	var trace []float64
+	k.Compute(func() {
+		bound := make([]float64, size)
+		if j.bounded {
+			s := j.free.Get().(*hblr.Full)
+			defer j.free.Put(s)
+			s.Open(j.rows, b)
+			s.Locate(j.rows, w, sigma.v)
+			s.Curvature(j.rows, bound)
+			pull, trace = j.told(sigma, b, k.Item, w, before, bound)
+			return
+		}
+		s := j.free.Get().(*hblr.Scratch)
+		defer j.free.Put(s)
+		s.Open(j.rows, b)
+		s.Evaluate(j.rows, w)
+		s.Curvature(j.rows, bound)
+		pull, trace = j.told(s, b, k.Item, w, before, bound)
+	})
+	values := append(k.pulls(pull), k.value(params.Trace, trace), k.value(params.Told, w))
+	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
+}
