@@ -152,6 +152,7 @@ type Scorer struct {
 	few      few
 	sums     []float64 // node -> score of one row; pruned models and rankers only
 	mass     []mass    // by row, softmax only
+	joint    []terminalScores
 	spread   []float64 // by row, predictive only: x' Psi_n x of the terminal under way
 
 	table  []float64 // of a ranker: scores of all rows, node by node
@@ -210,6 +211,9 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 func (p *Predictor) rowsAtATime() int {
 	if p.rank != nil {
 		return max(1, levelBytes/8/p.m.Tree.Len())
+	}
+	if p.jointly() {
+		return max(1, levelBytes/16/p.m.Terminals())
 	}
 	return max(1, levelBytes/8/max(1, p.deep))
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"taxon/internal/fs"
 	"taxon/internal/modelform"
@@ -10,7 +11,7 @@ import (
 
 // predictive is the rule of a model's predictive distribution.
 func (m *Model) predictive() (modelform.Predictive, error) {
-	if m.moments == nil || m.Form.Link != modelform.Logistic {
+	if m.moments == nil || m.Form.Link == modelform.Identity {
 		return nil, &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no variances for --predictive: hierarchical Bayesian ones do, as they were trained", m.Options.Method)}
 	}
 	inference := ""
@@ -25,9 +26,17 @@ func (m *Model) predictive() (modelform.Predictive, error) {
 	return modelform.Laplace, nil
 }
 
-// widen makes scores of terminal n those of its predictive distribution. The spread of a row is
-// sum_c x_c^2 Psi_c over the diagonal that the model holds.
+// widen makes scores of terminal n those of its predictive distribution.
 func (s *Scorer) widen(n int32, scores []float64) {
+	s.setSpread(n, scores)
+	for row, spread := range s.spread {
+		scores[row] = s.p.predictive(scores[row], spread)
+	}
+}
+
+// setSpread sets the spread of terminal n in as many rows as there are scores: sum_c x_c^2 Psi_c over the
+// diagonal that the model holds.
+func (s *Scorer) setSpread(n int32, scores []float64) {
 	s.spread = append(s.spread[:0], make([]float64, len(scores))...)
 	width := len(s.cols.begin) - 1
 	r, first := s.p.m.moments[n], modelform.VarianceColumn(s.p.m.columns(), 0)
@@ -46,7 +55,40 @@ func (s *Scorer) widen(n int32, scores []float64) {
 			s.spread[x.row] += float64(variance * (float64(x.value) * float64(x.value)))
 		}
 	}
-	for row, spread := range s.spread {
-		scores[row] = s.p.predictive(scores[row], spread)
+}
+
+// jointly says whether the predictive distribution ties all terminals: under the soft-max.
+func (p *Predictor) jointly() bool {
+	return p.predictive != nil && p.m.Form.Link == modelform.Softmax
+}
+
+// keepJoint keeps scores and spreads of terminal n.
+func (s *Scorer) keepJoint(n int32, scores []float64) {
+	s.setSpread(n, scores)
+	s.joint = append(s.joint, terminalScores{n, slices.Clone(scores), slices.Clone(s.spread)})
+}
+
+// terminalScores are those of a terminal, by row.
+type terminalScores struct {
+	node           int32
+	scores, spread []float64
+}
+
+// offerJoint offers the terminals that were kept.
+func (s *Scorer) offerJoint(rows int) {
+	n := len(s.joint)
+	score, spread := make([]float64, n), make([]float64, n)
+	for row := range rows {
+		for k, t := range s.joint {
+			score[k], spread[k] = t.scores[row], t.spread[row]
+		}
+		modelform.Joint(score, spread)
+		for k := range s.joint {
+			s.joint[k].scores[row] = score[k]
+		}
 	}
+	for _, t := range s.joint {
+		s.offer(t.node, t.scores)
+	}
+	s.joint = s.joint[:0]
 }

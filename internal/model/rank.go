@@ -96,6 +96,8 @@ func (s *Scorer) scored(n int32, scores []float64) {
 	switch {
 	case s.p.rank != nil:
 		copy(s.table[int(n)*len(scores):], scores)
+	case s.p.m.Tree.Leaf[n] && s.p.jointly():
+		s.keepJoint(n, scores)
 	case s.p.m.Tree.Leaf[n]:
 		if s.p.predictive != nil {
 			s.widen(n, scores)
@@ -106,6 +108,9 @@ func (s *Scorer) scored(n int32, scores []float64) {
 
 // rankRows ranks from the table of all nodes' scores.
 func (s *Scorer) rankRows(rows int) {
+	if len(s.joint) > 0 {
+		s.offerJoint(rows)
+	}
 	if s.p.rank == nil {
 		return
 	}

@@ -1,6 +1,9 @@
 package modelform
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Predictive makes of the score mu.x of a class, whose posterior is N(mu, Psi), and of
 // x' Psi x, the score of its predictive distribution: w integrated out, approximately.
@@ -23,10 +26,7 @@ func Variational(score, spread float64) float64 {
 	z, rest := score, spread
 	for range predictiveRounds {
 		xi := math.Sqrt(rest + float64(z*z))
-		tau := 0.25 // 2 lambda(xi)
-		if xi > 1e-8 {
-			tau = math.Tanh(xi/2) / (2 * xi)
-		}
+		tau := twoLambda(xi)
 		shrunk := 1 + float64(tau*spread)
 		rest = spread / shrunk
 		last := z
@@ -40,3 +40,52 @@ func Variational(score, spread float64) float64 {
 
 // predictiveRounds bounds the iteration, which is slow where spreads are large and scores small.
 const predictiveRounds = 2000
+
+// Joint makes of the scores mu_n.x of all classes, and of x' Psi_n x, those of their predictive
+// distribution under the soft-max, in place ([NIPS] eq. 5): as Variational, with Bouchard's bound,
+//
+//	c = p~_n - 1/2 + 2 lambda(xi_n) beta,   mu~_n.x = (mu_n.x + c s_n) / (1 + 2 lambda(xi_n) s_n)
+//	xi_n^2 = x' Psi~_n x + (beta - mu~_n.x)^2,   p~ proportional to exp(mu~_n.x)
+//	beta = (1/2 (|T|/2 - 1) + sum_n lambda(xi_n) mu~_n.x) / sum_n lambda(xi_n).
+func Joint(score, spread []float64) {
+	classes := len(score)
+	if classes < 2 {
+		return
+	}
+	mean, rest, tau := slices.Clone(score), slices.Clone(spread), make([]float64, classes)
+	beta := 0.0
+	for _, z := range score {
+		beta += z / float64(classes)
+	}
+	for range predictiveRounds {
+		above, below := float64(classes)/2-1, 0.0
+		most := slices.Max(score)
+		total := 0.0
+		for n, z := range score {
+			tau[n] = twoLambda(math.Sqrt(rest[n] + float64((beta-z)*(beta-z))))
+			above += float64(tau[n] * z)
+			below += tau[n]
+			total += math.Exp(z - most)
+		}
+		beta = above / below
+		change, size := 0.0, 0.0
+		for n, z := range score {
+			shrunk := 1 + float64(tau[n]*spread[n])
+			rest[n] = spread[n] / shrunk
+			c := math.Exp(z-most)/total - 0.5 + float64(tau[n]*beta)
+			score[n] = (mean[n] + float64(c*spread[n])) / shrunk
+			change, size = max(change, math.Abs(score[n]-z)), max(size, math.Abs(score[n]))
+		}
+		if change <= 1e-12*size {
+			break
+		}
+	}
+}
+
+// twoLambda is 2 lambda(xi) = tanh(xi/2) / (2 xi).
+func twoLambda(xi float64) float64 {
+	if xi > 1e-8 {
+		return math.Tanh(xi/2) / (2 * xi)
+	}
+	return 0.25
+}
