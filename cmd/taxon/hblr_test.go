@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,10 +80,14 @@ func TestHBLRVerbs(t *testing.T) {
 		t.Errorf("from its own means %+v, the first time %+v", again, d)
 	}
 	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
+	if err := os.WriteFile(filepath.Join(dir, "two.svm"), []byte("c0 1:1\nc1,c2 2:1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
 		"train --data $d/train.svm --graph $d/tree.txt --method hblr-m1 --out $x":                  "needs a tree",
 		"train --data $d/train.svm --method hblr-m2 --C 2 --out $x":                                "--C means nothing to --method hblr-m2",
-		"train --data $d/train.svm --method hblr-m2 --likelihood softmax --out $x":                 "--likelihood softmax: must be one of binary",
+		"train --data $d/train.svm --method hblr-m2 --likelihood multinomial --out $x":             "--likelihood multinomial: must be one of binary, softmax",
+		"train --data $d/two.svm --method hblr-m2 --likelihood softmax --out $x":                   "likelihood softmax takes instances of exactly one label; of 2, 1 have several",
 		"train --data $d/train.svm --method hblr-m2 --tolerance 0 --out $x":                        "--tolerance 0: must be above 0",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --memory 1MB --out $x": "would be needed, --memory is",
 		"export --model $r --what precision --out -":                                               "a model of method rr-lr holds no precision",

@@ -131,6 +131,9 @@ var trainings = []training{
 	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
 	{"hblr m3 variational", onTree + "--method hblr-m3 --inference variational --covariance diagonal --max-sweeps 3"},
 	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
+	{"hblr m1 softmax", "--data @rows.svm --hierarchy @rows.txt --method hblr-m1 --likelihood softmax --max-sweeps 3"},
+	{"hblr m2 softmax flat", "--data @rows.svm --method hblr-m2 --likelihood softmax --max-sweeps 2"},
+	{"hblr m3 softmax variational", "--data @rows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax --inference variational --covariance diagonal --max-sweeps 1"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
 	// From another model: by C, by new rows, from another structure.
@@ -156,6 +159,7 @@ var outputs = []training{
 	{"export precisions", "export --model %hblr_m2_two_threads --what precision --out -"},
 	{"predict predictive", "predict --model %hblr_m1 --data @tree.svm --predictive --scores --top 3"},
 	{"predict predictive variational", "predict --model %hblr_m3_variational --data @tree.svm --predictive --scores --top 3"},
+	{"predict predictive softmax", "predict --model %hblr_m1_softmax --data @rows.svm --predictive --scores --top 3"},
 	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
 	{"export text", "export --model %spawned --format text --out -"},
 	{"export pruned", "export --model %graph --format text --threshold 0.01 --out -"},
