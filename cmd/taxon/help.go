@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/console"
 	"taxon/internal/exit"
 )
@@ -63,6 +64,12 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\n%s\n", s.Bold("Verbs"))
 		writeVerbs(w, cmd.Commands(), func(*cobra.Command) bool { return true })
+	}
+	if cmd.Flags().Lookup("method") != nil {
+		fmt.Fprintf(w, "\n%s\n", s.Bold("Methods"))
+		for _, m := range registry.All() {
+			fmt.Fprintf(w, "  %-13s%s\n", m.Name(), console.Fold(m.About(), console.Width, 15))
+		}
 	}
 	for _, title := range flagGroups(cmd) {
 		fmt.Fprintf(w, "\n%s\n", s.Bold(title))

@@ -68,7 +68,7 @@ func newInfoCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
 	})
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "what memory and time are told for: "+joinNames(registry.Names()))
+		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "what memory and time are told for")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Threads, "threads", 0, 0, 1<<15, "`N` threads that the training would use, 0 for all cores")

@@ -44,6 +44,9 @@ type toyOptions struct {
 
 func (*toy) Name() string { return "toy" }
 
+// About implements method.Method.
+func (*toy) About() string { return "weights of the weather" }
+
 func (*toy) Options() []method.Option {
 	return append(mlr.Method{}.Options(),
 		method.Option{Name: "heat", Kind: method.Float, Default: "0.5", Range: method.Range{Most: 10}, Group: method.GroupMethod, Help: "how hot: a `NUMBER`", Report: true, Grid: []string{"0.5", "5"}},
@@ -122,7 +125,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 
 	_, help, _ := run(t.Context(), "help train")
-	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square", "|hblr-m3|toy", "--toy-layers N        N layers (toy) (default 3)"} {
+	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square", "|hblr-m3|toy", "toy          weights of the weather", "--toy-layers N        N layers (toy) (default 3)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q:\n%s", want, help)
 		}

@@ -35,8 +35,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Use:     "train --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
-		Long: "Trains one linear classifier per class, regularised along the class structure (rr-svm, rr-lr), each for itself (bsvm, blr), one per edge of the tree, against its siblings (td), or all against each other (mlr, msvm), until the certified " +
-			"relative duality gap of the whole joint problem is below --gap. The same data, options and seed give the same bytes, " +
+		Long: "Trains linear classifiers of all classes, by one of the methods below. Most of them stop at a certified relative duality gap of the whole joint problem, --gap; hblr-* where one more round would change less than --tolerance. The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.txt --text --instance-weights weights.txt --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
@@ -96,7 +95,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
-		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "recursive regularisation along the structure by hinge or logistic loss (rr-svm, rr-lr), the same one-versus-rest (bsvm, blr), one-versus-rest among the children of each node, top down (td), or all classes against each other by the soft-max (mlr) or the hinge of Crammer and Singer (msvm)")
+		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "what is trained: see Methods")
 		optionFlags(f, &o.Said, method.GroupMethod)
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {

@@ -50,7 +50,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
-		listFlag(f, &grid.Methods, "method", registry.Names(), "`LIST` of methods")
+		listFlag(f, &grid.Methods, "method", registry.Names(), "`LIST` of methods: see Methods")
 		for _, p := range registry.Tunable() {
 			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(registry.Usage(&p), "`", ""))
 		}

@@ -104,7 +104,7 @@ func newYarnUp(a *app) *cobra.Command {
 	flagGroup(cmd, "Containers", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Data, "data", "", "size the containers by the plan of a training of this data: `PATH`")
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
-		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "of that training: "+joinNames(registry.Names()))
+		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "of that training")
 		bytesFlag(f, &o.WorkerMemory, "worker-memory", 0, "`SIZE` of a worker's container (default: by the plan, else 4GiB)")
 		bytesFlag(f, &o.StoreMemory, "store-memory", 0, "`SIZE` of a store's container (default: by the plan, else 2GiB)")
 		bytesFlag(f, &o.CoordinatorMemory, "coordinator-memory", 1<<30, "`SIZE` of the coordinator's container")

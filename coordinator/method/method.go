@@ -32,6 +32,8 @@ type Problem struct {
 type Method interface {
 	// Name is the value of --method.
 	Name() string
+	// About is one line of help: what is trained.
+	About() string
 	// Options are those that it has beside JobOptions. One of a name that other methods have,
 	// too, is of the same kind and group.
 	Options() []Option

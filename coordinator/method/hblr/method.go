@@ -42,6 +42,15 @@ var Methods = []method.Method{Method("hblr-m1"), Method("hblr-m2"), Method("hblr
 // Name implements method.Method.
 func (m Method) Name() string { return string(m) }
 
+// About implements method.Method.
+func (m Method) About() string {
+	return map[string]string{
+		"m1": "hierarchical Bayesian logistic regression: learns how alike the children of each node are; no C to tune",
+		"m2": "the same, for each node and feature",
+		"m3": "the same, for each class and node by itself",
+	}[m.variant()]
+}
+
 // Rooted implements method.Rooted: the papers' "flat" columns are of classes below a root.
 func (m Method) Rooted() bool { return true }
 

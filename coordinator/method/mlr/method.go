@@ -46,6 +46,11 @@ type Method struct{}
 // Name implements method.Method.
 func (Method) Name() string { return Name }
 
+// About implements method.Method.
+func (Method) About() string {
+	return "soft-max regression of all classes together, without the structure"
+}
+
 // Form implements method.Modeller: scores are margins, and a softmax over all classes makes
 // probabilities of them.
 func (Method) Form(*taxonv1.Options) modelform.Form { return modelform.Form{Link: modelform.Softmax} }

@@ -34,6 +34,11 @@ type Method struct{}
 // Name implements method.Method.
 func (Method) Name() string { return Name }
 
+// About implements method.Method.
+func (Method) About() string {
+	return "the multi-class SVM of Crammer and Singer, without the structure"
+}
+
 // Unstructured implements method.Unstructured.
 func (Method) Unstructured() bool { return true }
 

@@ -34,6 +34,16 @@ type named string
 // Name implements method.Method.
 func (n named) Name() string { return string(n) }
 
+// About implements method.Method.
+func (n named) About() string {
+	return map[named]string{
+		"rr-svm": "SVMs of all classes, each drawn to its parent's or neighbours' weights",
+		"rr-lr":  "the same with the logistic loss: scores are probabilities",
+		"bsvm":   "one-versus-rest SVMs, each class for itself",
+		"blr":    "one-versus-rest logistic regressions, each class for itself",
+	}[n]
+}
+
 // Form implements method.Modeller: of the logistic loss, scores are the log-odds of each class.
 func (n named) Form(*taxonv1.Options) modelform.Form {
 	if n.logistic() {

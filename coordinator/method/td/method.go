@@ -34,6 +34,11 @@ type td struct{}
 // Name implements method.Method.
 func (td) Name() string { return Name }
 
+// About implements method.Method.
+func (td) About() string {
+	return "one-versus-rest among the children of each node; predictions descend from the root"
+}
+
 // Form implements method.Modeller: each node but the root has a vector of its own, of the edge
 // above it.
 func (td) Form(*taxonv1.Options) modelform.Form {
