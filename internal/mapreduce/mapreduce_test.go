@@ -159,13 +159,21 @@ func hierarchicalBayes(o *taxonv1.Options, method, schedule string) {
 	o.Loss, o.C, o.Gap, o.Stiffness, o.Momentum = "", 0, 0, "", ""
 }
 
-// TestSoftmax: a method whose maps are rows, and that takes up to four steps a sweep.
+// TestSoftmax: methods whose maps are rows, or that take many steps a sweep.
 func TestSoftmax(t *testing.T) {
 	d := data{8, 600, 30, 1}
 	j := d.job()
-	o := &taxonv1.Options{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}
-	e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), d.local(), nil))
-	alike(t, e, start(t, j, nil), j.Spec(o))
+	tied := jobs.Defaults()
+	hierarchicalBayes(tied, "hblr-m1", "twoblock")
+	if tied.MaxSweeps = 2; tied.Set("likelihood", "softmax") != nil {
+		t.Fatal("no such option")
+	}
+	for _, o := range []*taxonv1.Options{
+		{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}, tied,
+	} {
+		e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), d.local(), nil))
+		alike(t, e, start(t, j, nil), j.Spec(o))
+	}
 }
 
 // TestJobs: a sweep is one job, as the REDUCE tasks follow the MAP tasks within it.

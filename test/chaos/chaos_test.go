@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -113,6 +114,38 @@ func TestKills(t *testing.T) {
 			}
 			t.Logf("%v killed in %.1f s; %d attempts repeated, %d workers lost", k.kills, time.Since(began).Seconds(), s.Tasks.Retried, s.Lost)
 		})
+	}
+}
+
+// methods are options of jobs of each kind of plan beside recursive regularisation's.
+var methods = []string{
+	"--method hblr-m2 --max-sweeps 10",
+	"--method hblr-m3 --likelihood softmax --max-sweeps 4",
+	"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 4",
+	"--method mlr --gap 1e-3",
+	"--method msvm --gap 1e-3",
+	"--method td --gap 1e-3",
+}
+
+// A random process is killed again and again, whatever the method.
+func TestKillsOfMethods(t *testing.T) {
+	lines := methods
+	if os.Getenv("TAXON_CHAOS_RUNS") == "" {
+		lines = lines[:2]
+	}
+	c := bench.Up(t, 3, 2)
+	k := newKiller(7, 50*time.Millisecond, 400*time.Millisecond)
+	for _, line := range lines {
+		t.Run(line, func(t *testing.T) {
+			flags := strings.Fields(line)
+			want := bench.Embedded(t, "", flags...)
+			k.wait()
+			s := c.Done(t, c.Submit(t, "", flags...), want, func(cluster.Status) { k.strike(t, c) })
+			t.Logf("%v killed since the first job; %d attempts repeated", k.kills, s.Tasks.Retried)
+		})
+	}
+	if len(k.kills) == 0 {
+		t.Error("nothing was killed before the jobs were done")
 	}
 }
 

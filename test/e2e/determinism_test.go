@@ -81,6 +81,46 @@ func TestSameWeightsAfterKills(t *testing.T) {
 	}
 }
 
+// TestSameWeightsAfterKillsOfMethods: the same of plans of other kinds.
+func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
+	for n, line := range []string{
+		"--method hblr-m2 --max-sweeps 8", "--method hblr-m3 --likelihood softmax --max-sweeps 3",
+		"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 1", "--method mlr", "--method msvm",
+	} {
+		t.Run(line, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(n), 2))
+			run := func(out string, more ...string) []string {
+				return slices.Concat([]string{"train", "--data", data, "--hierarchy", tree, "--out", out, "--json", "--quiet"}, strings.Fields(line), more)
+			}
+			began := time.Now()
+			want := trained(t, taxon(t, run(filepath.Join(t.TempDir(), "model"), "--threads", "1")...))
+			whole := time.Since(began)
+			out := filepath.Join(t.TempDir(), "model")
+			flags := func() []string {
+				return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(3))}, often...)
+			}
+			for again := range 2 {
+				p := start(t, run(out, flags()...)...)
+				after := time.Duration(r.Float64() * float64(whole) / 2)
+				if again == 0 {
+					p.appears(out + ".train/checkpoint")
+					after = 0
+				}
+				timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Kill() })
+				p.wait()
+				timer.Stop()
+			}
+			if got := trained(t, taxon(t, run(out, flags()...)...)); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if n := sweeps(t, out); n != want.Sweeps {
+				t.Errorf("trace of %d sweeps, want %d", n, want.Sweeps)
+			}
+			onlyModel(t, out)
+		})
+	}
+}
+
 // TestSameWeightsAfterSignal: Ctrl-C and SIGTERM keep a checkpoint and print the command
 // that goes on from it, word for word.
 func TestSameWeightsAfterSignal(t *testing.T) {
