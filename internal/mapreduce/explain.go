@@ -11,29 +11,29 @@ import (
 )
 
 // complaints are what Hadoop says of mistakes that its user can mend; $1, $2 stand for what
-// the pattern found.
+// the pattern found. Patterns are compiled when Hadoop has complained.
 var complaints = []struct {
-	pattern *regexp.Regexp
+	pattern string
 	what    string // the thing that is wrong
 	say     string
 }{
-	{regexp.MustCompile(`to unknown queue:? ([\w.\-]+)`), "queue $1", "does not exist on this cluster: choose another --queue"},
-	{regexp.MustCompile(`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`), "queue $1", "takes no jobs, as it has queues below it: choose one of those as --queue"},
-	{regexp.MustCompile(`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`), "queue $2", "takes no jobs of user $1: ask its administrator, or choose another --queue"},
-	{regexp.MustCompile(`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`), "--task-memory", "a task took more memory than its container has: give more"},
-	{regexp.MustCompile(`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`), "$3", "user $1 may not do this in HDFS ($2 is denied): choose another folder, or ask its owner"},
-	{regexp.MustCompile(`Name ?node is in safe ?mode`), "HDFS", "the name node is in safe mode: try again when it has left it"},
-	{regexp.MustCompile(`[Cc]all From \S+ to (\S+?:\d+) failed on connection exception`), "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
-	{regexp.MustCompile(`Retrying connect to server: (?:[^\s/]*/)?([\w.\-]+(?:/[\d.]+)?:\d+)`), "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
-	{regexp.MustCompile(`java\.net\.UnknownHostException: (?:Invalid host name: )?.*?\(?unknown\)?.*?"?([\w.\-]+)"?:?`), "$1", "no host has this name: check the configuration in HADOOP_CONF_DIR"},
-	{regexp.MustCompile(`Could not find or load main class (\S+)`), "--mapred", "Hadoop's command does not find its class $1: name a complete installation"},
+	{`to unknown queue:? ([\w.\-]+)`, "queue $1", "does not exist on this cluster: choose another --queue"},
+	{`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`, "queue $1", "takes no jobs, as it has queues below it: choose one of those as --queue"},
+	{`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`, "queue $2", "takes no jobs of user $1: ask its administrator, or choose another --queue"},
+	{`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`, "--task-memory", "a task took more memory than its container has: give more"},
+	{`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`, "$3", "user $1 may not do this in HDFS ($2 is denied): choose another folder, or ask its owner"},
+	{`Name ?node is in safe ?mode`, "HDFS", "the name node is in safe mode: try again when it has left it"},
+	{`[Cc]all From \S+ to (\S+?:\d+) failed on connection exception`, "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
+	{`Retrying connect to server: (?:[^\s/]*/)?([\w.\-]+(?:/[\d.]+)?:\d+)`, "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
+	{`java\.net\.UnknownHostException: (?:Invalid host name: )?.*?\(?unknown\)?.*?"?([\w.\-]+)"?:?`, "$1", "no host has this name: check the configuration in HADOOP_CONF_DIR"},
+	{`Could not find or load main class (\S+)`, "--mapred", "Hadoop's command does not find its class $1: name a complete installation"},
 }
 
 // What Hadoop says of containers that no host can give: the resource manager (<memory:1,
 // vCores:2> asked for, then the largest allowed), and the application's master likewise.
-var oversized = []*regexp.Regexp{
-	regexp.MustCompile(`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability),
-	regexp.MustCompile(`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability),
+var oversized = []string{
+	`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability,
+	`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability,
 }
 
 // capability is a container's size as Hadoop writes it.
@@ -42,7 +42,7 @@ const capability = `<memory:(\d+), vCores:(\d+)[^>]*>`
 // tooLarge is the error of a task's container that no host can give, if Hadoop said that.
 func tooLarge(text string) error {
 	for _, o := range oversized {
-		m := o.FindStringSubmatch(text)
+		m := regexp.MustCompile(o).FindStringSubmatch(text)
 		if m == nil {
 			continue
 		}
@@ -79,11 +79,12 @@ func explain(s *said, failure string, err error) error {
 		return err
 	}
 	for _, c := range complaints {
-		m := c.pattern.FindStringSubmatchIndex(text)
+		pattern := regexp.MustCompile(c.pattern)
+		m := pattern.FindStringSubmatchIndex(text)
 		if m == nil {
 			continue
 		}
-		what, say := c.pattern.ExpandString(nil, c.what, text, m), c.pattern.ExpandString(nil, c.say, text, m)
+		what, say := pattern.ExpandString(nil, c.what, text, m), pattern.ExpandString(nil, c.say, text, m)
 		return fs.Inputf(string(what), 0, "%s", say)
 	}
 	where := ""
