@@ -183,7 +183,7 @@ func printInfo(a *app, i *inspect.Info) {
 	p.structure(i)
 	p.memory(i.Memory)
 	if i.Seconds > 0 {
-		p.row("time", "about %s to a gap of 1e-2 at C = 1, within a factor of three", human.Seconds(i.Seconds))
+		p.row("time", "about %s to %s, within a factor of three", human.Seconds(i.Seconds), i.Until)
 	}
 	p.plan(i.Plan)
 	for _, n := range i.Notes {
@@ -302,8 +302,8 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 	for _, list := range i.Items {
 		items = append(items, human.Counted(int64(list.Count), list.Kind, list.Kind+"s"))
 	}
-	p.row("plan", "%s in %s: %s a sweep, about %s to a gap of 1e-2", human.Counted(int64(i.Terminals), "terminal", "terminals"), strings.Join(items, ", "),
-		human.Counted(int64(i.TasksSweep), "task", "tasks"), human.Counted(int64(i.Sweeps), "sweep", "sweeps"))
+	p.row("plan", "%s in %s: %s a sweep, about %s to %s", human.Counted(int64(i.Terminals), "terminal", "terminals"), strings.Join(items, ", "),
+		human.Counted(int64(i.TasksSweep), "task", "tasks"), human.Counted(int64(i.Sweeps), "sweep", "sweeps"), i.Until)
 	visits := ""
 	if i.Visits > 0 {
 		visits = fmt.Sprintf("%.3g visits (nonzeros times classes), ", i.Visits)

@@ -60,6 +60,7 @@ type Info struct {
 	Tree      *Tree           `json:"tree,omitempty"`          // that is or would be trained
 	Memory    *method.Memory  `json:"memory,omitempty"`        // dataset, data
 	Seconds   float64         `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
+	Until     string          `json:"train_until,omitempty"`   // where it stops: a gap, or a change
 	Plan      *planinfo.Info  `json:"plan,omitempty"`          // if asked for
 
 	Options *model.Options `json:"options,omitempty"` // model
@@ -379,7 +380,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	}
 	threads := model.Threads(l.o.Threads)
 	m := j.Estimate.Alone(uint32(threads), 1)
-	i.Memory, i.Seconds = &m, planinfo.Seconds(j, min(threads, runtime.NumCPU()))
+	i.Memory, i.Seconds, i.Until = &m, planinfo.Seconds(j, min(threads, runtime.NumCPU())), planinfo.Until(j)
 	i.Plan = l.o.Plan.of(j)
 	return nil
 }

@@ -44,7 +44,8 @@ type Info struct {
 	Items        []Items   `json:"items"`
 	TasksSweep   int       `json:"tasks_sweep"`
 	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
-	Sweeps       int       `json:"sweeps"`             // assumed to a gap of 1e-2
+	Sweeps       int       `json:"sweeps"`             // assumed, up to Until
+	Until        string    `json:"until"`              // where the training stops
 	BytesSweep   int64     `json:"bytes_sweep"`        // between workers and store
 	StoredSweep  int64     `json:"stored_sweep"`       // written by a sweep
 	WorkerMemory int64     `json:"worker_bytes"`       // of each worker, at most
@@ -75,7 +76,7 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 	plan, e := j.Plan, j.Estimate
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
 	i := &Info{
-		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: e.Sweeps, BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
+		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: e.Sweeps, Until: Until(j), BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
 	}
 	for _, list := range plan.Items {
 		switch list.Kind {
@@ -114,6 +115,14 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 // a factor of three.
 func Seconds(j *registry.Job, threads int) float64 {
 	return newModel(j.Plan, j.Estimate).sweep(threads) * float64(j.Estimate.Sweeps)
+}
+
+// Until is where such a training stops, in words.
+func Until(j *registry.Job) string {
+	if !registry.Has(j.Method.Name(), method.GapWanted.Name) {
+		return "its default tolerance"
+	}
+	return "a gap of 1e-2 at C = 1"
 }
 
 // model holds the seconds of a sweep's tasks, step by step, longest first.

@@ -7,22 +7,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// declared keeps what methods declare: help texts ask for it hundreds of times.
-var declared sync.Map // []method.Option by method.Method
+// declared are the methods' own options: help texts ask for them hundreds of times.
+var declared = declare(methods)
 
-// optionsOf are a method's own options; they are shared, and not for change.
-func optionsOf(m method.Method) []method.Option {
-	if known, ok := declared.Load(m); ok {
-		return known.([]method.Option)
+func declare(methods []method.Method) map[method.Method][]method.Option {
+	out := map[method.Method][]method.Option{}
+	for _, m := range methods {
+		out[m] = m.Options()
 	}
-	known, _ := declared.LoadOrStore(m, m.Options())
-	return known.([]method.Option)
+	return out
 }
 
 // Values are options by name, as the command line takes them.
@@ -33,7 +31,7 @@ type Values map[string]string
 func Options() []method.Option {
 	var out []method.Option
 	for _, m := range methods {
-		for _, p := range optionsOf(m) {
+		for _, p := range declared[m] {
 			at := slices.IndexFunc(out, func(o method.Option) bool { return o.Name == p.Name })
 			if at < 0 {
 				out = append(out, p)
@@ -58,7 +56,7 @@ func Option(name string) *method.Option { return find(Options(), name) }
 // Of are the options of a method's jobs; of an unknown method, all.
 func Of(name string) []method.Option {
 	if m, err := Lookup(name); err == nil {
-		return slices.Concat(optionsOf(m), method.JobOptions)
+		return slices.Concat(declared[m], method.JobOptions)
 	}
 	return Options()
 }
@@ -72,7 +70,7 @@ func Tunable() []method.Option {
 // Having lists the methods that have an option, and with a value, those in which it can have it.
 func Having(option, value string) (names []string) {
 	for _, m := range methods {
-		if p := find(optionsOf(m), option); p != nil {
+		if p := find(declared[m], option); p != nil {
 			if _, err := p.Parse(value); value == "" || err == nil {
 				names = append(names, m.Name())
 			}

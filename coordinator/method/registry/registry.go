@@ -31,7 +31,8 @@ var methods = slices.Concat(
 func Add(m method.Method) (remove func()) {
 	before := methods
 	methods = append(slices.Clip(methods), m)
-	return func() { methods = before }
+	declared = declare(methods)
+	return func() { methods, declared = before, declare(before) }
 }
 
 // All lists the methods, in the order in which help texts name them.
