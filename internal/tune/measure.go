@@ -163,7 +163,7 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([
 // replay gives the recorded predictions of a fold as ids of acc's labels; class i of the class
 // set has id i. The slices are valid until the next row.
 func (m *meter) replay(ctx context.Context, p Point, fold int, acc *eval.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
-	_, rows := Split(m.folds.fold, fold)
+	_, rows := labelset.Split(m.folds.fold, fold)
 	var truth, predicted, ranked []int32
 	return m.record.predictions(ctx, p, fold, len(rows), func(i int, labels, best []string) {
 		truth = truth[:0]

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/jobspec"
+	"taxon/internal/labelset"
 	"taxon/internal/tell"
 	"taxon/internal/train"
 )
@@ -130,7 +131,7 @@ func (s *search) read(ctx context.Context) (err error) {
 	if s.together, err = s.largest.Fit(parallelPaths); err != nil {
 		return err
 	}
-	s.folds = &partition{whole: set, held: map[int]*heldFold{}, fold: Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+	s.folds = &partition{whole: set, held: map[int]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
 	if fewer, single := Thin(set.PosBegin, s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			human.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
+	"taxon/internal/labelset"
 	"taxon/internal/model"
 	"taxon/internal/tell"
 	"taxon/internal/train"
@@ -210,7 +211,7 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 	}
 	defer whole.Close()
 	set := whole.Set
-	_, held := Split(Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), o.Folds, 0), 0)
+	_, held := labelset.Split(labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), o.Folds, 0), 0)
 	data, err := os.ReadFile(o.Train.Data[0])
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,140 @@
+package labelset
+
+import (
+	"cmp"
+	"container/heap"
+	"math/rand/v2"
+)
+
+// Folds deals the rows out to k folds, evenly and, as far as possible, so that each label
+// is spread evenly too: iterative stratification (K. Sechidis, G. Tsoumakas, I. Vlahavas:
+// On the stratification of multi-label data. ECML PKDD 2011, Algorithm 1). The rarest label
+// goes first; a row goes to the fold that lacks most of the label, then to the one that
+// lacks most rows, then to the first. Rows of one label are spread exactly: any two folds
+// differ by one at most.
+//
+// Row i has labels index[begin[i]:begin[i+1]], below `labels`. The result has a fold per
+// row. O(entries (k + log labels)).
+func Folds(begin []uint64, index []uint32, labels, k int, seed uint64) []int {
+	d := newDealer(begin, index, labels, k, seed)
+	for d.rare.Len() > 0 {
+		l := heap.Pop(&d.rare).(rareLabel)
+		if l.left != d.left[l.label] {
+			continue // an older entry: its rows have become fewer since
+		}
+		for _, r := range d.rows[l.label] {
+			if d.fold[r] < 0 {
+				d.deal(r, int(l.label))
+			}
+		}
+	}
+	for _, r := range d.order { // rows without labels
+		if d.fold[r] < 0 {
+			d.deal(r, -1)
+		}
+	}
+	return d.fold
+}
+
+// dealer is the state of Folds.
+type dealer struct {
+	begin []uint64
+	index []uint32
+	k     int
+	order []int       // rows in random order
+	rows  [][]int     // of each label, in that order
+	left  []int       // rows of each label that are not dealt yet
+	lack  [][]float64 // label, fold: rows of the label that the fold should still get
+	room  []float64   // fold: rows that it should still get
+	fold  []int       // row; -1: not dealt
+	rare  rareLabels
+}
+
+func newDealer(begin []uint64, index []uint32, labels, k int, seed uint64) *dealer {
+	n := max(len(begin)-1, 0)
+	d := &dealer{begin: begin, index: index, k: k, rows: make([][]int, labels), left: make([]int, labels),
+		lack: make([][]float64, labels), room: make([]float64, k), fold: make([]int, n)}
+	d.order = rand.New(rand.NewPCG(seed, 0x666f6c64)).Perm(n)
+	for _, r := range d.order {
+		d.fold[r] = -1
+		for _, l := range d.labels(r) {
+			d.rows[l] = append(d.rows[l], r)
+		}
+	}
+	for f := range k {
+		d.room[f] = float64(n) / float64(k)
+	}
+	for l, rows := range d.rows {
+		d.left[l] = len(rows)
+		d.lack[l] = make([]float64, k)
+		for f := range k {
+			d.lack[l][f] = float64(len(rows)) / float64(k)
+		}
+		if len(rows) > 0 {
+			d.rare = append(d.rare, rareLabel{len(rows), uint32(l)})
+		}
+	}
+	heap.Init(&d.rare)
+	return d
+}
+
+func (d *dealer) labels(r int) []uint32 { return d.index[d.begin[r]:d.begin[r+1]] }
+
+// deal puts row r into the fold that lacks most of a label; -1: most rows.
+func (d *dealer) deal(r, label int) {
+	best := 0
+	for f := 1; f < d.k; f++ {
+		c := 0
+		if label >= 0 {
+			c = cmp.Compare(d.lack[label][f], d.lack[label][best])
+		}
+		if c == 0 {
+			c = cmp.Compare(d.room[f], d.room[best])
+		}
+		if c > 0 {
+			best = f
+		}
+	}
+	d.fold[r] = best
+	d.room[best]--
+	for _, l := range d.labels(r) {
+		d.lack[l][best]--
+		if d.left[l]--; d.left[l] > 0 && int(l) != label {
+			heap.Push(&d.rare, rareLabel{d.left[l], l})
+		}
+	}
+}
+
+// rareLabel says how many rows of a label are left to deal out.
+type rareLabel struct {
+	left  int
+	label uint32
+}
+
+// rareLabels is a heap, the fewest rows first, then the smallest label.
+type rareLabels []rareLabel
+
+func (h rareLabels) Len() int { return len(h) }
+func (h rareLabels) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].left, h[j].left), cmp.Compare(h[i].label, h[j].label)) < 0
+}
+func (h rareLabels) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *rareLabels) Push(x any)   { *h = append(*h, x.(rareLabel)) }
+func (h *rareLabels) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+// Split lists, ascending, the rows outside fold f (to train on) and in it (to measure).
+func Split(fold []int, f int) (train, held []uint32) {
+	for r, in := range fold {
+		if in == f {
+			held = append(held, uint32(r))
+		} else {
+			train = append(train, uint32(r))
+		}
+	}
+	return train, held
+}
