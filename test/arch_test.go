@@ -89,7 +89,8 @@ var imports = map[string][]string{
 	"coordinator/method/recursive":  {"internal/modelform", "coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/hblr":       {"coordinator/method", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/mlr":        {"coordinator/method", "internal/modelform", "proto/taxon/v1"},
-	"coordinator/method/msvm":       {"coordinator/method", "proto/taxon/v1"},
+	"coordinator/method/msvm":       {"coordinator/method", "coordinator/method/whole", "proto/taxon/v1"},
+	"coordinator/method/whole":      {"coordinator/method", "proto/taxon/v1"},
 	"coordinator/method/td":         {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"worker": {"internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
 		"worker/codec", "worker/program", "worker/program/registry"},
@@ -101,7 +102,7 @@ var imports = map[string][]string{
 	"worker/program/hblr": {"coordinator/method", "coordinator/method/hblr", "internal/dataset", "internal/modelform", "internal/taxonomy", "mapper", "mapper/hblr", "proto/taxon/v1",
 		"store", "worker/codec", "worker/program"},
 	"worker/program/mlr":  {"coordinator/method", "coordinator/method/mlr", "internal/dataset", "internal/sparse", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
-	"worker/program/msvm": {"coordinator/method", "coordinator/method/msvm", "mapper", "mapper/msvm", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
+	"worker/program/msvm": {"coordinator/method", "coordinator/method/msvm", "coordinator/method/whole", "mapper", "mapper/msvm", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",
 		"internal/sparse", "internal/taxonomy", "mapper", "proto/taxon/v1", "store", "worker/program"},
 

@@ -12,13 +12,15 @@
 //
 //   - method.go: what is refused, the plan, memory and time
 //   - params.go: what coordinator and worker tell each other
-//   - driver.go: the steps, stopping
+//
+// The steps are those of coordinator/method/whole.
 package msvm
 
 import (
 	"fmt"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/whole"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -67,8 +69,8 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 		return nil, fmt.Errorf("%d instances of %d classes: there is nothing to train", d.GetInstances(), classes)
 	}
 	return &method.Plan{
-		Items:  []method.Items{Problems: {Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * float64(classes)}}},
-		Values: []method.Value{{Name: Dual, Items: Problems, Versions: 1}},
+		Items:  []method.Items{whole.Problems: {Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * float64(classes)}}},
+		Values: []method.Value{{Name: Dual, Items: whole.Problems, Versions: 1}},
 		Sums:   sumNames,
 		Nodes:  p.Tree.Len(), Terminals: classes,
 	}, nil
@@ -110,5 +112,5 @@ func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 
 // Driver implements method.Method.
 func (Method) Driver(spec *taxonv1.JobSpec, _ *method.Plan, s method.State) (method.Driver, error) {
-	return newDriver(spec.GetOptions(), s)
+	return whole.New(spec.GetOptions(), whole.Setup{Value: Dual}, s)
 }

@@ -11,6 +11,7 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/msvm"
+	"taxon/coordinator/method/whole"
 	"taxon/mapper"
 	"taxon/mapper/msvm"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -66,13 +67,13 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
-	if t.List != params.Problems || t.Item != 0 {
-		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has one in list %d", t.Op, t.Item, t.List, params.Problems))
+	if t.List != whole.Problems || t.Item != 0 {
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has one in list %d", t.Op, t.Item, t.List, whole.Problems))
 	}
 	switch t.Op {
-	case params.OpSolve:
+	case whole.OpSolve:
 		return j.solve(ctx, t)
-	case params.OpEmit:
+	case whole.OpEmit:
 		return make(method.Sums, params.Figures), j.emit(ctx, t)
 	}
 	return nil, program.UnknownOperation(t.Op)
@@ -93,7 +94,7 @@ func (j *job) duals(ctx context.Context, t *program.Task) (*msvm.State, error) {
 
 // solve runs a sweep.
 func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
-	var p params.Solve
+	var p whole.Solve
 	if err := method.Decode(t.Params, &p); err != nil {
 		return nil, program.Deterministic(fmt.Errorf("parameters of %s: %w", t.Op, err))
 	}
@@ -115,7 +116,7 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 		return nil, err
 	}
 	return method.Sums{
-		params.SumPrimal: sums.Primal, params.SumDual: sums.Dual, params.SumSupport: float64(sums.Support), params.SumWorking: float64(sums.Working),
+		whole.SumPrimal: sums.Primal, whole.SumDual: sums.Dual, params.SumSupport: float64(sums.Support), params.SumWorking: float64(sums.Working),
 		params.SumEpochs: float64(sums.Epochs), params.SumVisits: float64(sums.Visits),
 	}, t.Put(ctx, []store.Value{{Key: t.Key(params.Dual), Data: data}}, nil)
 }

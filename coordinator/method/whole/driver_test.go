@@ -1,4 +1,4 @@
-package msvm
+package whole
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 
 func driverOf(t *testing.T, o *taxonv1.Options, s method.State) *driver {
 	t.Helper()
-	d, err := Method{}.Driver(&taxonv1.JobSpec{Options: o}, nil, s)
+	d, err := New(o, Setup{Value: "dual"}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func driverOf(t *testing.T, o *taxonv1.Options, s method.State) *driver {
 // commit ends the step under way; a sweep's P is 10 and its D below by a share.
 func commit(t *testing.T, d *driver, share float64) method.Outcome {
 	t.Helper()
-	out, err := d.Commit([]method.Sums{{SumPrimal: 10, SumDual: 10 * (1 - share), SumVisits: 0}})
+	out, err := d.Commit([]method.Sums{{SumPrimal: 10, SumDual: 10 * (1 - share)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestSteps(t *testing.T) {
 	o := &taxonv1.Options{Gap: 0.01, EvalEvery: 2}
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
-	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve || s.Tasks[0].Reads[0].Value != Dual || d.Progress().Certificate != nil {
+	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve || s.Tasks[0].Reads[0].Value != "dual" || d.Progress().Certificate != nil {
 		t.Fatalf("%+v, %+v", s, d.Progress())
 	}
 	if out := commit(t, d, 0.2); !out.SweepDone || !out.Certified || d.Sweep != 2 {
@@ -117,5 +117,58 @@ func TestTimeUp(t *testing.T) {
 		if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.Last.Gap != 0.2 && d.Last.Gap < 0.19 {
 			t.Errorf("%+v", d.state)
 		}
+	}
+}
+
+// TestSeveralProblems: those that are solved are left alone; the figures are the sums, and each
+// problem's stand in the report; a driver from a checkpoint goes on alike.
+func TestSeveralProblems(t *testing.T) {
+	o := &taxonv1.Options{Gap: 0.01}
+	setup := Setup{Value: "dual", Nodes: []string{"a", "b", "c", "d"}, Report: map[string]any{"x": 1}}
+	of := func(s method.State) *driver {
+		d, err := New(o, setup, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.(*driver)
+	}
+	runs := func(d *driver) (out [][2]uint32) {
+		s, _ := d.Next()
+		for _, tasks := range s.Tasks {
+			out = append(out, [2]uint32{tasks.First, tasks.Count})
+		}
+		return out
+	}
+	d := of(nil)
+	if got := runs(d); !reflect.DeepEqual(got, [][2]uint32{{0, 4}}) {
+		t.Fatal(got)
+	}
+	if _, err := d.Commit([]method.Sums{{10, 9}, {20, 20}, {30, 27}, {40, 36}}); err != nil {
+		t.Fatal(err)
+	}
+	if p := d.Progress(); p.Certificate.Objective != 100 || p.Certificate.Dual != 92 ||
+		string(p.Report) != `{"per_node":[{"node":"a","objective":10,"dual":9},{"node":"b","objective":20,"dual":20},{"node":"c","objective":30,"dual":27},{"node":"d","objective":40,"dual":36}],"x":1}` {
+		t.Errorf("%+v, %s", p, p.Report)
+	}
+	if got := runs(d); !reflect.DeepEqual(got, [][2]uint32{{0, 1}, {2, 2}}) {
+		t.Fatal(got)
+	}
+	if d = of(d.State()); !reflect.DeepEqual(runs(d), [][2]uint32{{0, 1}, {2, 2}}) {
+		t.Error("from a checkpoint:", runs(d))
+	}
+	if _, err := d.Commit([]method.Sums{{10, 10}, nil, {40, 40}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := d.Progress().Certificate; c.Dual != 97 || d.StoppedBy != "" || !reflect.DeepEqual(runs(d), [][2]uint32{{2, 1}}) {
+		t.Errorf("%+v, %v", c, runs(d))
+	}
+	if _, err := d.Commit([]method.Sums{{30, 30}}); err != nil || d.StoppedBy != "gap" {
+		t.Errorf("%+v, %v", d.state, err)
+	}
+	if s, _ := d.Next(); !s.Emit || s.Tasks[0].Count != 4 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := New(o, Setup{Value: "dual", Nodes: []string{"a"}}, d.State()); err == nil {
+		t.Error("a checkpoint of other problems passes")
 	}
 }

@@ -1,14 +1,28 @@
-package msvm
+// Package whole drives problems that are solved whole: each is an item, and a sweep one step
+// with a task for each problem that is not solved yet. A task goes on from what its problem's
+// last one left, a value of one family, and reports P and D. So several problems, and many
+// trainings, run side by side; a single problem runs on one thread.
+//
+// Methods of such problems share the driver, and what it tells their programs: params.go.
+package whole
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+// Setup is what a method says of its problems.
+type Setup struct {
+	Value  string         // the family of values, one a problem, that a solve goes on from
+	Nodes  []string       // whose problem each is, for per_node of the report; nil: there is one
+	Report map[string]any // more of the report
+}
 
 // stage is the place of a step within its sweep.
 type stage uint8
@@ -37,29 +51,35 @@ type state struct {
 	TimeUp    bool   `json:",omitempty"`
 	Certified bool   // Last is set
 	Last      method.Certificate
-	Best      float64 // smallest gap that was a tenth below the one before it
-	Rest      uint32  // sweeps in a row that changed next to nothing
+	Primal    []float64 `json:",omitempty"` // of each problem, once they are solved, where there are several
+	Dual      []float64 `json:",omitempty"`
+	Best      float64   // smallest gap that was a tenth below the one before it
+	Rest      uint32    // sweeps in a row that changed next to nothing
 	StoppedBy string
 }
 
 // driver runs sweep after sweep until the gap is small enough.
 type driver struct {
 	state
+	Setup
+	problems  uint32
 	gap       float64
 	maxSweeps uint32
 	evalEvery uint32
 }
 
-func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
-	d := &driver{state: state{Sweep: 1}, gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+// New makes a driver, from nothing or from the state in a checkpoint.
+func New(o *taxonv1.Options, setup Setup, s method.State) (method.Driver, error) {
+	d := &driver{state: state{Sweep: 1}, Setup: setup, problems: uint32(max(len(setup.Nodes), 1)),
+		gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
 	if s == nil {
 		return d, nil
 	}
 	if err := json.Unmarshal(s, &d.state); err != nil {
 		return nil, err
 	}
-	if d.Stage > stageEnd {
-		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
+	if n := len(d.Primal); d.Stage > stageEnd || n != len(d.Dual) || n > 0 && n != len(d.Nodes) {
+		return nil, fmt.Errorf("it stands at stage %d with %d problems, which this version does not know", d.Stage, n)
 	}
 	return d, nil
 }
@@ -76,8 +96,56 @@ func (d *driver) Progress() method.Progress {
 	if d.Certified {
 		last := d.Last
 		p.Certificate = &last
+		p.Report = d.report()
 	}
 	return p
+}
+
+// report is what the method's report has of its own.
+func (d *driver) report() json.RawMessage {
+	if d.Report == nil && d.Nodes == nil {
+		return nil
+	}
+	out := maps.Clone(d.Report)
+	if d.Nodes != nil {
+		type figures struct {
+			Node      string  `json:"node"`
+			Objective float64 `json:"objective"`
+			Dual      float64 `json:"dual"`
+		}
+		list := make([]figures, len(d.Primal))
+		for k := range list {
+			list[k] = figures{d.Nodes[k], d.Primal[k], d.Dual[k]}
+		}
+		if out == nil {
+			out = map[string]any{}
+		}
+		out["per_node"] = list
+	}
+	return method.Encode(out)
+}
+
+// gapOf is the relative gap of P and D.
+func gapOf(p, dual float64) float64 {
+	if p == dual { // rounding may put the dual a few units above
+		return 0
+	}
+	return max((p-dual)/p, 0)
+}
+
+// open are runs of problems that are not solved yet: where they begin and end.
+func (d *driver) open() (runs [][2]uint32) {
+	for k := range d.problems {
+		if len(d.Primal) > 0 && gapOf(d.Primal[k], d.Dual[k]) <= d.gap {
+			continue
+		}
+		if n := len(runs); n > 0 && runs[n-1][1] == k {
+			runs[n-1][1]++
+		} else {
+			runs = append(runs, [2]uint32{k, k + 1})
+		}
+	}
+	return runs
 }
 
 // Next implements method.Driver.
@@ -91,12 +159,17 @@ func (d *driver) Next() (method.Step, bool) {
 // Step implements method.Driver.
 func (d *driver) Step() (method.Step, bool) {
 	s := method.Step{Sweep: d.Sweep, Phase: OpSolve}
-	tasks := method.Tasks{Items: Problems, Count: 1, Timed: true, Reads: []method.Read{{Value: Dual}}}
+	tasks := method.Tasks{Items: Problems, Count: d.problems, Timed: true, Reads: []method.Read{{Value: d.Value}}}
 	switch d.Stage {
 	case stageSolve:
-		tasks.Op, tasks.Writes = OpSolve, []string{Dual}
+		tasks.Op, tasks.Writes = OpSolve, []string{d.Value}
 		tasks.Params = method.Encode(Solve{Gap: d.gap, Epochs: sweepEpochs})
 		tasks.Late = method.Encode(Solve{Gap: d.gap, Epochs: 1})
+		for _, run := range d.open() {
+			tasks.First, tasks.Count = run[0], run[1]-run[0]
+			s.Tasks = append(s.Tasks, tasks)
+		}
+		return s, true
 	case stageEvaluate, stageEmit:
 		s.Emit, s.Show = d.Stage == stageEmit, d.Stage == stageEvaluate
 		s.Phase, tasks.Op, tasks.Params = OpEmit, OpEmit, method.Encode(struct{}{})
@@ -113,11 +186,12 @@ var errNotFinite = errors.New("the objective is not finite: scale the instances 
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	switch d.Stage {
 	case stageSolve:
-		if len(all) != 1 || all[0] == nil { // left out, as the time is up
+		p, dual, ok := d.fold(all)
+		if !ok { // left out, as the time is up
 			d.giveUp()
 			return method.Outcome{}, nil
 		}
-		if err := d.certify(all[0]); err != nil {
+		if err := d.certify(p, dual); err != nil {
 			return method.Outcome{}, err
 		}
 		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
@@ -133,12 +207,37 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// certify takes the certificate of the sweep.
-func (d *driver) certify(s method.Sums) error {
-	p, dual, gap := s[SumPrimal], s[SumDual], 0.0
-	if p != dual { // rounding may put the dual a few units above
-		gap = max((p-dual)/p, 0)
+// fold takes the figures of the problems solved, and adds up those of all; ok: there are some.
+func (d *driver) fold(all []method.Sums) (p, dual float64, ok bool) {
+	if d.Nodes == nil {
+		if len(all) != 1 || all[0] == nil {
+			return 0, 0, false
+		}
+		return all[0][SumPrimal], all[0][SumDual], true
 	}
+	runs := d.open()
+	if len(d.Primal) == 0 {
+		d.Primal, d.Dual = make([]float64, d.problems), make([]float64, d.problems)
+	}
+	at := 0
+	for _, run := range runs {
+		for k := run[0]; k < run[1]; k++ {
+			if s := all[at]; s != nil {
+				d.Primal[k], d.Dual[k], ok = s[SumPrimal], s[SumDual], true
+			}
+			at++
+		}
+	}
+	for k := range d.Primal {
+		p += d.Primal[k]
+		dual += d.Dual[k]
+	}
+	return p, dual, ok
+}
+
+// certify takes the certificate of the sweep.
+func (d *driver) certify(p, dual float64) error {
+	gap := gapOf(p, dual)
 	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(p, 0) {
 		return errNotFinite
 	}
