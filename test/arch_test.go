@@ -52,7 +52,7 @@ var imports = map[string][]string{
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse"},
 	"internal/eval":     {"internal/fs", "internal/human", "internal/lines", "internal/taxonomy"},
 	"internal/labelset": {},
-	"internal/model":    {"internal/fs", "internal/labelset", "internal/modelform", "internal/taxonomy"},
+	"internal/model":    {"internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/taxonomy"},
 	"internal/export":   {"internal/evaluate", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/modelform", "internal/predict", "internal/tell"},
 	"internal/predict":  {"internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/labelset", "internal/model", "internal/tell"},
 	"internal/evaluate": {"internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
@@ -123,7 +123,7 @@ var imports = map[string][]string{
 	"internal/engine": {"coordinator/machine", "coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 	"internal/tune": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/lines", "internal/model", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
 	"internal/train": {"coordinator/method", "coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/model", "internal/modelform", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }

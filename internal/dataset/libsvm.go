@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"taxon/internal/lines"
 )
 
 // maxIndex is the largest feature index that may stand in a file.
@@ -35,12 +37,11 @@ func (p *svmParser) parse(line []byte, row *Row) (lineKind, error) {
 		return comment, nil
 	}
 	if len(rest) > 0 && len(rest) == len(line) { // a leading blank says: no label
-		token := rest[:tokenLen(rest)]
-		if !isFeature(token) {
-			if err := parseLabels(token, row); err != nil {
+		if !isFeature(rest[:tokenLen(rest)]) {
+			var err error
+			if rest, err = parseLabels(rest, row); err != nil {
 				return 0, err
 			}
-			rest = rest[len(token):]
 		}
 	}
 	sorted, err := p.features(rest, row)
@@ -121,7 +122,7 @@ func looksLikeText(s []byte) bool {
 func oddIndex(token []byte) (uint64, int, error) {
 	colon := bytes.IndexByte(token, ':')
 	if colon < 0 {
-		return 0, 0, fmt.Errorf("feature %s: want INDEX:VALUE (labels stand first, separated by commas, and hold no blanks)", show(token))
+		return 0, 0, fmt.Errorf("feature %s: want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes)", show(token))
 	}
 	if !isInteger(token[:colon]) {
 		return 0, 0, fmt.Errorf("feature %s: the index %s is not an integer", show(token), show(token[:colon]))
@@ -165,21 +166,31 @@ func (p *svmParser) sortRow(row *Row) error {
 // than 24 MiB of label headers.
 const maxRowLabels = 1 << 20
 
-// parseLabels cuts a token at its commas.
-func parseLabels(token []byte, row *Row) error {
+// parseLabels cuts labels off at their commas, up to a blank or tab.
+func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 	for {
-		name, rest, more := bytes.Cut(token, []byte{','})
-		if err := checkLabel(name); err != nil {
-			return err
+		quoted := len(s) > 0 && s[0] == '"'
+		name, rest, err := lines.CutLabel(s)
+		if err != nil {
+			return nil, err
+		}
+		if quoted {
+			err = checkLabel(s[:len(s)-len(rest)]) // control characters stand escaped there
+		}
+		if err == nil && (!quoted || len(name) == 0) {
+			err = checkLabel(name)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if len(row.Labels) == maxRowLabels {
-			return fmt.Errorf("more than %d labels in a line: is this one instance?", maxRowLabels)
+			return nil, fmt.Errorf("more than %d labels in a line: is this one instance?", maxRowLabels)
 		}
 		row.Labels = append(row.Labels, name)
-		if !more {
-			return nil
+		if len(rest) == 0 || rest[0] != ',' {
+			return rest, nil
 		}
-		token = rest
+		s = rest[1:]
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/lines"
 	"taxon/internal/sparse"
 )
 
@@ -280,8 +281,14 @@ func (o *opener) readFeatures() error {
 }
 
 func (o *opener) readNames() (err error) {
-	if o.set.Labels, err = o.names(labelsFile, o.m.Stats.Labels); err != nil || !o.m.Stats.Text {
+	if o.set.Labels, err = o.names(labelsFile, o.m.Stats.Labels); err != nil {
 		return err
+	}
+	for i, name := range o.set.Labels {
+		o.set.Labels[i] = lines.FromField(name)
+	}
+	if !o.m.Stats.Text {
+		return nil
 	}
 	o.set.Vocabulary, err = o.names(vocabularyFile, o.m.Stats.Columns)
 	return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/lines"
 	"taxon/internal/sparse"
 )
 
@@ -143,7 +144,13 @@ func (p *publisher) writeFeatures(context.Context) error {
 }
 
 func (p *publisher) writeNames(context.Context) error {
-	if err := p.writeList(labelsFile, slices.Values(p.in.labels)); err != nil || !p.o.Text {
+	if err := p.writeList(labelsFile, func(yield func(string) bool) {
+		for _, name := range p.in.labels {
+			if !yield(lines.Field(name)) {
+				return
+			}
+		}
+	}); err != nil || !p.o.Text {
 		return err
 	}
 	return p.writeList(vocabularyFile, func(yield func(string) bool) {

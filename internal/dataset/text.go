@@ -20,11 +20,15 @@ func parseTextLine(line []byte, row *Row) error {
 	if !ok {
 		return errors.New("no tab in the line: want LABEL[,LABEL...]<TAB>TEXT (begin with the tab where there is no label)")
 	}
-	if bytes.IndexByte(labels, ' ') >= 0 {
-		return fmt.Errorf("label %s holds a blank: names hold neither blanks nor commas", show(labels))
-	}
 	if len(labels) > 0 {
-		if err := parseLabels(labels, row); err != nil {
+		if bytes.IndexByte(labels, '"') < 0 && bytes.IndexByte(labels, ' ') >= 0 {
+			return fmt.Errorf("label %s holds a blank: such a name stands in quotes, as a JSON string", show(labels))
+		}
+		rest, err := parseLabels(labels, row)
+		if err == nil && len(rest) > 0 {
+			err = fmt.Errorf("blank between the labels %s: they are separated by single commas", show(labels))
+		}
+		if err != nil {
 			return err
 		}
 	}

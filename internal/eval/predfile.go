@@ -60,11 +60,30 @@ func (r *PredReader) wrongCount(got int) error {
 		"%d lines of predictions for %d instances: there must be one line an instance (an empty one for no label)", got, r.instances)}
 }
 
-// parse splits a line.
+// parse splits a line. A name in quotes is a JSON string; what stands behind it up to the next
+// separator is its score.
 func (r *PredReader) parse(text string) (Prediction, error) {
 	var p Prediction
-	for word := range strings.FieldsFuncSeq(text, isSeparator) {
-		label, score, scored, err := r.split(word)
+	for {
+		if text = strings.TrimLeft(text, separators); text == "" {
+			break
+		}
+		label, score, scored, err := "", 0.0, false, error(nil)
+		if text[0] == '"' {
+			name, rest, bad := lines.CutQuoted([]byte(text))
+			if bad != nil {
+				return Prediction{}, r.in.Errorf("%v", bad)
+			}
+			text = string(rest)
+			word := r.word(&text)
+			var stem string
+			if stem, score, scored, err = r.split("x" + word); err == nil && stem != "x" {
+				err = r.in.Errorf("%s behind the name %s: want a comma, a blank or :SCORE", strconv.Quote(word), strconv.Quote(string(name)))
+			}
+			label = string(name)
+		} else {
+			label, score, scored, err = r.split(r.word(&text))
+		}
 		if err != nil {
 			return Prediction{}, err
 		}
@@ -79,7 +98,18 @@ func (r *PredReader) parse(text string) (Prediction, error) {
 	return p, nil
 }
 
-func isSeparator(c rune) bool { return c == ',' || c == ' ' || c == '\t' }
+const separators = ", \t"
+
+// word cuts off what stands before the next separator.
+func (r *PredReader) word(text *string) string {
+	end := strings.IndexAny(*text, separators)
+	if end < 0 {
+		end = len(*text)
+	}
+	word := (*text)[:end]
+	*text = (*text)[end:]
+	return word
+}
 
 // split takes the score off a word: what follows the last colon, if it is a number.
 func (r *PredReader) split(word string) (label string, score float64, scored bool, err error) {

@@ -41,6 +41,7 @@ func TestPredReader(t *testing.T) {
 		{"some scores only", "a:1,b", [][]string{{"a", "b"}}, nil},
 		{"known labels stay whole", "GO:0001,GO:0001:0.5", [][]string{{"GO:0001", "GO:0001"}}, nil},
 		{"a hash is no comment", "#1,a", [][]string{{"#1", "a"}}, nil},
+		{"names as JSON strings", "\"a b\",\"c,d:\\t\" e\n\"a:1\":2,b:3", [][]string{{"a b", "c,d:\t", "e"}, {"a:1", "b"}}, [][]float64{nil, {2, 3}}},
 		{"nothing", "", nil, nil},
 	}
 	for _, c := range cases {
@@ -77,6 +78,8 @@ func TestPredReaderRefuses(t *testing.T) {
 		{"too many lines", "a\nb\n\n", 2, "p:3: more lines than the data has instances (2)"},
 		{"score without a label", "a\n:0.5\n", 2, `p:2: score ":0.5" without a label`},
 		{"score out of range", "a:1e999\n", 1, `p:1: score "1e999" is beyond`},
+		{"a quote that does not end", "a\n\"b\n", 2, "p:2: a name that begins with a quote"},
+		{"text behind a quote", "\"b\"c\n", 1, `p:1: "c" behind the name "b"`},
 		{"NUL", "a\n\x00", 2, "p:2: NUL byte"},
 		{"UTF-16", "\xff\xfea\x00", 1, "p:1: UTF-16"},
 		{"junk", "a\n\xf0\x28\n", 2, "p:2: bytes that are not UTF-8"},

@@ -75,12 +75,12 @@ func (s *Source) each(vector []float32, visit func(column uint32, v float32)) {
 	}
 }
 
-// Labels are the names of the terminals among nodes [first, last), a line each: the rows of a matrix.
+// Labels are the names of the terminals among nodes [first, last), a line each, as lines have them: the rows of a matrix.
 func (s *Source) Labels(first, last int) []byte {
 	var b []byte
 	for n := first; n < last; n++ {
 		if s.m.Tree.Leaf[n] {
-			b = append(append(b, s.m.Tree.Name[n]...), '\n')
+			b = append(append(b, s.m.LineName(n)...), '\n')
 		}
 	}
 	return b

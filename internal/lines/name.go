@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode/utf8"
 )
 
 // special are the characters that set names apart in some line format, or end them. Control
@@ -30,25 +31,71 @@ var errQuoted = errors.New(`a name that begins with a quote must be a JSON strin
 
 // CutName cuts the first name off s, which begins with it: a JSON string, or all up to the
 // next blank or tab. rest begins behind the name. The error does not say where.
-func CutName(s []byte) (name, rest []byte, err error) {
-	end := len(s)
-	if end == 0 || s[0] != '"' {
-		if i := bytes.IndexAny(s, " \t"); i >= 0 {
-			end = i
+func CutName(s []byte) (name, rest []byte, err error) { return cut(s, " \t") }
+
+// CutLabel is CutName where a comma ends a name too.
+func CutLabel(s []byte) (name, rest []byte, err error) { return cut(s, " \t,") }
+
+func cut(s []byte, stops string) (name, rest []byte, err error) {
+	if len(s) == 0 || s[0] != '"' {
+		end := bytes.IndexAny(s, stops)
+		if end < 0 {
+			end = len(s)
 		}
 		return s[:end], s[end:], nil
 	}
+	name, rest, err = CutQuoted(s)
+	if err != nil || len(rest) > 0 && strings.IndexByte(stops, rest[0]) < 0 {
+		return nil, nil, errQuoted
+	}
+	return name, rest, nil
+}
+
+// CutQuoted cuts the JSON string off s that s begins with, whatever stands behind it.
+func CutQuoted(s []byte) (name, rest []byte, err error) {
 	for i := 1; i < len(s); i++ {
 		if s[i] == '\\' {
 			i++
-		} else if s[i] == '"' {
-			end = i + 1
+			continue
+		}
+		if s[i] != '"' {
+			continue
+		}
+		var text string
+		if json.Unmarshal(s[:i+1], &text) != nil || !utf8.Valid(s[:i+1]) {
 			break
 		}
+		return []byte(text), s[i+1:], nil
 	}
-	var text string
-	if json.Unmarshal(s[:end], &text) != nil || end < len(s) && s[end] != ' ' && s[end] != '\t' {
-		return nil, nil, errQuoted
+	return nil, nil, errQuoted
+}
+
+// AppendNames appends names as a line of labels has them: separated by commas.
+func AppendNames(dst []byte, names ...string) []byte {
+	for i, name := range names {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendName(dst, name)
 	}
-	return []byte(text), s[end:], nil
+	return dst
+}
+
+// Field is a name as taxon's own files have it, in a field between tabs: as it is, or as a JSON
+// string where it holds a control character or begins with a quote.
+func Field(name string) string {
+	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, isControl) {
+		return string(AppendName(nil, name))
+	}
+	return name
+}
+
+// FromField is the way back. A quote that opens no JSON string belongs to the name.
+func FromField(field string) string {
+	if strings.HasPrefix(field, `"`) {
+		if name, rest, err := CutQuoted([]byte(field)); err == nil && len(rest) == 0 {
+			return string(name)
+		}
+	}
+	return field
 }

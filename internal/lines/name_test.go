@@ -36,5 +36,12 @@ func FuzzName(f *testing.F) {
 				t.Fatalf("%q reads back as %q, %q, %v", name, got, left, err)
 			}
 		}
+		got, left, err := CutLabel(AppendNames(nil, name, name))
+		if err != nil || string(got) != name || len(left) == 0 || left[0] != ',' {
+			t.Fatalf("%q twice reads back as %q, %q, %v", name, got, left, err)
+		}
+		if field := Field(name); FromField(field) != name || strings.ContainsAny(field, "\t\n\r\x00") {
+			t.Fatalf("%q as a field is %q, and reads back as %q", name, field, FromField(field))
+		}
 	})
 }

@@ -50,6 +50,9 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 		return b
 	}
 	kind, name := e.m.VectorName(n)
+	if kind != "edge" {
+		name = e.m.LineName(n)
+	}
 	b = append(append(append(b, kind...), ' '), name...)
 	for _, c := range e.order {
 		v := w[c]

@@ -69,7 +69,7 @@ func (m *Model) appendMoments(b []byte, what string, n int, list []Moment) []byt
 	if what == Variance && m.Tree.Leaf[n] {
 		bits = 32
 	}
-	b = append(append(append(b, m.NodeKind(n)...), ' '), m.NodeName(n)...)
+	b = append(append(append(b, m.NodeKind(n)...), ' '), m.LineName(n)...)
 	if what == Precision && m.Form.Precision != modelform.ByFeature {
 		return append(strconv.AppendFloat(append(b, ' '), list[0].Value, 'g', -1, bits), '\n')
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"taxon/internal/fs"
+	textlines "taxon/internal/lines"
 	"taxon/internal/taxonomy"
 )
 
@@ -42,7 +43,7 @@ func encodeStructure(m *Meta) []byte {
 		if t.Leaf[n] {
 			role = "terminal"
 		}
-		name := t.Name[n]
+		name := textlines.Field(t.Name[n])
 		if t.Kind[n] == taxonomy.Virtual {
 			name = "-"
 		}
@@ -60,7 +61,7 @@ func encodeHierarchy(b *bytes.Buffer, s *taxonomy.Structure) {
 	}
 	fmt.Fprintf(b, "names\t%d\n", len(s.Names))
 	for _, name := range s.Names {
-		b.WriteString(name + "\n")
+		b.WriteString(textlines.Field(name) + "\n")
 	}
 	fmt.Fprintf(b, "edges\t%d\n", len(s.Parents))
 	for i, p := range s.Parents {
@@ -162,7 +163,7 @@ func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure,
 		if parent < -1 || parent >= int64(i) {
 			return nil, nil, l.fail("a parent must stand before its children")
 		}
-		t.Parent[i], t.Kind[i], t.Leaf[i], t.Label[i], t.Name[i] = int32(parent), kind, f[2] == "terminal", int32(label), f[4]
+		t.Parent[i], t.Kind[i], t.Leaf[i], t.Label[i], t.Name[i] = int32(parent), kind, f[2] == "terminal", int32(label), textlines.FromField(f[4])
 		if kind == taxonomy.Virtual {
 			t.Name[i] = ""
 		}
@@ -188,7 +189,7 @@ func parseHierarchy(l *lines) (*taxonomy.Structure, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Names[i] = f[0]
+		s.Names[i] = textlines.FromField(f[0])
 	}
 	if n, err = l.count("edges"); err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func encodeLabels(m *Meta) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\nlabels\t%d\n", labelsMagic, len(m.Labels))
 	for i, name := range m.Labels {
-		fmt.Fprintf(&b, "%d\t%s\n", m.LabelCounts[i], name)
+		fmt.Fprintf(&b, "%d\t%s\n", m.LabelCounts[i], textlines.Field(name))
 	}
 	return b.Bytes()
 }
@@ -237,7 +238,7 @@ func parseLabels(path string, b []byte) ([]string, []uint32, error) {
 		if err != nil {
 			return nil, nil, l.fail("not a label (instances, name)")
 		}
-		counts[i], names[i] = uint32(c), f[1]
+		counts[i], names[i] = uint32(c), textlines.FromField(f[1])
 	}
 	return names, counts, l.end()
 }

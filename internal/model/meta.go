@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"taxon/internal/labelset"
 	"taxon/internal/modelform"
@@ -141,8 +140,8 @@ func (m *Meta) validate() error {
 		add("%d labels but %d label counts", len(m.Labels), len(m.LabelCounts))
 	}
 	for i, l := range m.Labels {
-		if !plainName(l) {
-			add("label %d: %q is no name (empty, or with tabs or line ends)", i, l)
+		if l == "" {
+			add("label %d has no name", i)
 		}
 	}
 	if m.Structure != nil {
@@ -198,8 +197,6 @@ func checkTree(t *taxonomy.Tree, labels int) error {
 			return fmt.Errorf("tree: node %d: a virtual root has no name, any other node has one", i)
 		case t.Kind[i] == taxonomy.Virtual && t.Leaf[i]:
 			return fmt.Errorf("tree: node %d: a virtual root is no terminal", i)
-		case t.Name[i] != "" && !plainName(t.Name[i]):
-			return fmt.Errorf("tree: node %d: %q is no name", i, t.Name[i])
 		}
 		if _, ok := kindName(t.Kind[i]); !ok {
 			return fmt.Errorf("tree: node %d: unknown kind %d", i, t.Kind[i])
@@ -217,15 +214,12 @@ func checkTree(t *taxonomy.Tree, labels int) error {
 
 func checkStructure(s *taxonomy.Structure) error {
 	for i, name := range s.Names {
-		if !plainName(name) {
-			return fmt.Errorf("name %d: %q is no name (empty, or with tabs or line ends)", i, name)
+		if name == "" {
+			return fmt.Errorf("name %d is empty", i)
 		}
 	}
 	return s.Check()
 }
-
-// plainName says whether s can stand in a tab-separated line.
-func plainName(s string) bool { return s != "" && !strings.ContainsAny(s, "\t\n\r\x00") }
 
 var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual", taxonomy.Dummy: "dummy"}
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	textlines "taxon/internal/lines"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
@@ -268,17 +269,25 @@ func (m *Model) NodeKind(n int) string {
 	return kind
 }
 
+// LineName is NodeName as lines of text have it: see AppendName of package lines.
+func (m *Model) LineName(n int) string {
+	if m.Tree.Kind[n] == taxonomy.Dummy { // joined when the tree was made
+		return m.NodeName(n)
+	}
+	return string(textlines.AppendName(nil, m.NodeName(n)))
+}
+
 // VectorName is what exports call the weights of node n: kind and name of the node, or by
-// descent edge and PARENT,CHILD: - above the roots.
+// descent edge and PARENT,CHILD: - above the roots. Of an edge the names are those of LineName.
 func (m *Model) VectorName(n int) (kind, name string) {
 	kind, name = m.NodeKind(n), m.NodeName(n)
 	if m.Form.Predictor != modelform.Descent {
 		return kind, name
 	}
 	if p := m.Tree.Parent[n]; p >= 0 {
-		return "edge", m.NodeName(int(p)) + "," + name
+		return "edge", m.LineName(int(p)) + "," + m.LineName(n)
 	}
-	return "edge", "-," + name
+	return "edge", "-," + m.LineName(n)
 }
 
 // Terminals is the number of nodes that bear a loss: the classes to choose from.

@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	if err := SpareInput("predict", "--out", o.Out, o.Input.Path, o.Model); err != nil {
 		return nil, err
 	}
-	l := &labels{names: m.Tree.Name, scores: o.Scores, most: math.MaxInt}
+	l := &labels{names: lineNames(m), scores: o.Scores, most: math.MaxInt}
 	if o.Top > 0 {
 		l.most = o.Top
 		if o.Cutoff.IsDefault() {
@@ -106,6 +106,15 @@ func SpareInput(verb, flag, out, data, modelDir string) error {
 		return exit.Usagef("%s: %s %s lies in the model's folder %s: choose another %[2]s", verb, flag, out, modelDir)
 	}
 	return nil
+}
+
+// lineNames are the nodes' names as lines have them.
+func lineNames(m *model.Model) []string {
+	names := make([]string, m.Tree.Len())
+	for n := range names {
+		names[n] = m.LineName(n)
+	}
+	return names
 }
 
 // labels writes a line an instance.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"taxon/internal/lines"
 )
 
 // Edge joins two nodes of a graph, the smaller number first.
@@ -56,7 +58,7 @@ func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, e
 	var edges []Edge
 	for _, e := range s.undirected() {
 		if t.Leaf[e.A] && t.Leaf[e.B] {
-			d := add(t.Name[e.A]+","+t.Name[e.B], Dummy, -1, false)
+			d := add(string(lines.AppendNames(nil, t.Name[e.A], t.Name[e.B])), Dummy, -1, false)
 			edges = append(edges, Edge{e.A, d}, Edge{e.B, d})
 			continue
 		}

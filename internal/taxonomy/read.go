@@ -132,6 +132,16 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		if err != nil {
 			return in.Errorf("%v", err)
 		}
+		if rest[0] != '"' { // in quotes a name may be any text
+			if bytes.ContainsFunc(n, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+				return in.Errorf("the name %s: one with a blank or control character stands in quotes, as a JSON string", shorten(n))
+			}
+			if bytes.IndexByte(n, ',') >= 0 {
+				return in.Errorf("comma in the name %s: such a name stands in quotes, as labels are separated by commas", shorten(n))
+			}
+		} else if len(n) == 0 {
+			return in.Errorf("a name is empty")
+		}
 		if count < 2 {
 			name[count] = n
 		}
@@ -151,12 +161,6 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		return in.Errorf("%s where two are expected: `%s`, separated by a blank%s", plural(count, "name"), form, hint)
 	}
 	for _, n := range name {
-		if len(n) == 0 || bytes.ContainsFunc(n, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-			return in.Errorf("the name %s: names have no blanks and no control characters, and are not empty", shorten(n))
-		}
-		if bytes.IndexByte(n, ',') >= 0 {
-			return in.Errorf("comma in the name %s: names have no commas, as labels are separated by them", shorten(n))
-		}
 		if bytes.HasPrefix(n, []byte("\ufeff")) { // behind a blank; at a line's start lines refuses it
 			return in.Errorf("byte order mark (U+FEFF) before the name %s: remove it", shorten(n))
 		}

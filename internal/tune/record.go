@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/lines"
 	"taxon/internal/model"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -175,7 +177,7 @@ func (r record) finished() (n int) {
 }
 
 // writePredictions writes a line for each of a fold's rows: its labels, a tab, its best
-// classes. No name has a comma or blank in it.
+// classes.
 func (r record) writePredictions(p Point, fold, rows int, of func(row int) (labels, ranked []string)) error {
 	path := r.file(p, fold, ".pred")
 	file, err := fs.CreateFile(path)
@@ -186,7 +188,7 @@ func (r record) writePredictions(p Point, fold, rows int, of func(row int) (labe
 	w := bufio.NewWriter(file)
 	for i := range rows {
 		labels, ranked := of(i)
-		fmt.Fprintf(w, "%s\t%s\n", strings.Join(labels, ","), strings.Join(ranked, ","))
+		fmt.Fprintf(w, "%s\t%s\n", lines.AppendNames(nil, labels...), lines.AppendNames(nil, ranked...))
 	}
 	if err := w.Flush(); err != nil {
 		return fs.Explain(path, err)
@@ -201,22 +203,26 @@ func (r record) predictions(ctx context.Context, p Point, fold, rows int, each f
 	if err != nil {
 		return fs.Explain(path, err)
 	}
-	lines := strings.Split(string(data), "\n")
-	if len(lines) != rows+1 || lines[rows] != "" {
+	all := strings.Split(string(data), "\n")
+	if len(all) != rows+1 || all[rows] != "" {
 		return fs.Inputf(path, 0, "is damaged: use --force to search anew")
 	}
-	for i, line := range lines[:rows] {
+	for i, line := range all[:rows] {
 		labels, ranked, _ := strings.Cut(line, "\t")
 		each(i, names(labels), names(ranked))
 	}
 	return nil
 }
 
-func names(s string) []string {
-	if s == "" {
-		return nil
+func names(s string) (out []string) {
+	for rest := []byte(s); len(rest) > 0; {
+		name, behind, err := lines.CutLabel(rest)
+		if err != nil || len(name) == 0 {
+			return out // what was written here reads back; a damaged line has fewer
+		}
+		out, rest = append(out, string(name)), bytes.TrimPrefix(behind, []byte(","))
 	}
-	return strings.Split(s, ",")
+	return out
 }
 
 // writeJob writes a point as lines `flag: value`, for train and submit, under a comment on
