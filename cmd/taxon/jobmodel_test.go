@@ -29,6 +29,9 @@ func TestOptionsHaveFlags(t *testing.T) {
 			}
 		}
 		o.Data, o.Hierarchy, o.Test = []string{"x"}, "h", "y"
+		if p.Learns {
+			o.Hierarchy = ""
+		}
 		if p.With != "" {
 			name, value, _ := strings.Cut(p.With, "=")
 			o.Said[name] = value

@@ -158,6 +158,7 @@ func verbs() []verb {
 		newIngestCmd,
 		newInfoCmd,
 		newGenerateCmd,
+		newTreeCmd,
 		newCertsCmd,
 		newSubmitCmd,
 		newJobsCmd,

@@ -69,7 +69,7 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 		f.BoolVar(&o.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or learned: from the data, see --families (default: flat)")
 		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.Test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")

@@ -41,7 +41,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
-		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: flat)")
+		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or learned: from the data, see --families (default: flat)")
 		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 	})

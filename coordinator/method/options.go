@@ -22,7 +22,7 @@ type Option struct {
 	Kind OptionKind
 
 	Default string   // "": the method decides by itself
-	Choices []string // of a Choice; of a Float words that may stand in a number's place
+	Choices []string // of a Choice; of a Float or an Int words that may stand in a number's place
 	Range   Range    // of Int and Float
 
 	Group string // of flags in the help
@@ -31,6 +31,7 @@ type Option struct {
 
 	Effect  Effect
 	On      Structure // without it, the option is refused, or changes nothing
+	Learns  bool      // the trainer learns a structure by it, and none may be given
 	With    string    // as "schedule=colour": the option goes with that value of another one
 	Report  bool      // it stands in the training's report
 	Carried bool      // it is no part of the job: the trainer keeps it, and the method must be fit for it
@@ -135,6 +136,8 @@ var (
 	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true, Grid: []string{"0"},
 		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of the largest class; tune finds it"}
 	WarmStart = Option{Name: "warm-start", Carried: true} // its flag is train's: it names a model
+	Families  = Option{Name: "families", Kind: Int, Default: "none", Choices: []string{"none", "auto"}, Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupMethod, Learns: true,
+		Help: "data without a hierarchy: learn one from the data, with `N` families of classes, or auto, about 16 classes in each", Grid: []string{"none", "auto"}}
 )
 
 // Loss is the option of methods that have one of some losses, or only one.
@@ -165,6 +168,20 @@ func (p *Option) WireKey() string {
 	return strings.ReplaceAll(p.Name, "-", "_")
 }
 
+// Idle says whether another value than the default would be refused, or change nothing: on such
+// a given structure, and beside the others' values.
+func (p *Option) Idle(on Structure, values map[string]string) bool {
+	if p.Learns {
+		return on != Anything
+	}
+	if f := values[Families.Name]; f != "" && f != Families.Default {
+		on = max(on, Structured)
+	}
+	name, want, with := strings.Cut(p.With, "=")
+	other, known := values[name]
+	return p.On > on || with && known && other != want
+}
+
 // Parse reads a value and returns it in the one form that equal values have. The error says
 // what a value must be.
 func (p *Option) Parse(s string) (string, error) {
@@ -180,18 +197,23 @@ func (p *Option) Parse(s string) (string, error) {
 			return must("must be true or false")
 		}
 		return s, nil
-	case Int:
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return must("must be a whole number, " + strings.TrimPrefix(p.Range.Must(p.Range.Least-1), "must be "))
-		}
-		if what := p.Range.Must(float64(n)); what != "" {
-			return must(what)
-		}
-		return strconv.FormatUint(n, 10), nil
+	}
+	words := ""
+	if len(p.Choices) > 0 {
+		words = ", or " + strings.Join(p.Choices, ", ")
 	}
 	if slices.Contains(p.Choices, s) {
 		return s, nil
+	}
+	if p.Kind == Int {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return must("must be a whole number, " + strings.TrimPrefix(p.Range.Must(p.Range.Least-1), "must be ") + words)
+		}
+		if what := p.Range.Must(float64(n)); what != "" {
+			return must(what + words)
+		}
+		return strconv.FormatUint(n, 10), nil
 	}
 	x, err := strconv.ParseFloat(s, 64)
 	what := "must be a finite number"
@@ -201,10 +223,7 @@ func (p *Option) Parse(s string) (string, error) {
 	if what == "" {
 		return strconv.FormatFloat(x, 'g', -1, 64), nil
 	}
-	if len(p.Choices) > 0 {
-		what += ", or " + strings.Join(p.Choices, ", ")
-	}
-	return must(what)
+	return must(what + words)
 }
 
 // Unset is the value of an option that a job or a manifest does not name.

@@ -40,7 +40,7 @@ type Options struct {
 	Text      bool            // lines are labels, a tab, text
 	ZeroBased bool            // feature indices count from 0
 	Weights   string          // a file of the instances' weights, or ""
-	Hierarchy string          // a file, or ""
+	Hierarchy string          // a file, Learned, or ""
 	Graph     string          // a file, or ""
 	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
 	Warm      string          // a model to begin at, or ""
@@ -75,6 +75,10 @@ func (o *Options) Validate(verb string) error {
 		}
 	}
 	wrong := func(err error) { check(err != nil, "--%w", err) }
+	if o.Said == nil {
+		o.Said = registry.Values{}
+	}
+	wrong(o.takeLearned())
 	if err := registry.Fill(o.Job, o.Said); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			wrong(errors.New(line))
@@ -90,7 +94,7 @@ func (o *Options) Validate(verb string) error {
 		_, said := o.Said[p.Name]
 		name, value, with := strings.Cut(p.With, "=")
 		check(said && with && o.Job.Value(name) != value, "--%s is for the %s %s: add --%s %s, or leave it out", p.Name, value, name, name, value)
-		if none := o.Graph == "" && o.Hierarchy == ""; !with {
+		if none := o.Graph == "" && o.Hierarchy == ""; !with { // a learned one is a tree
 			check(said && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
 		}
 	}

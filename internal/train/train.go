@@ -39,11 +39,12 @@ type Training struct {
 
 	ui      tell.Teller
 	o       *Options
-	work    *Work  // nil: it writes no model of its own
-	scratch string // a folder
-	usage   *usage // never nil where a model is written
-	told    string // what a checkpoint goes on from
-	warmSum string // of the weights of Options.Warm
+	work    *Work    // nil: it writes no model of its own
+	scratch string   // a folder
+	usage   *usage   // never nil where a model is written
+	told    string   // what a checkpoint goes on from
+	learned *learned // nil: none was
+	warmSum string   // of the weights of Options.Warm
 	scores  *sweepScores
 }
 
@@ -83,7 +84,7 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error)
 // Open reads structure and data, which are ingested in the folder scratch unless they are
 // already, and specifies the job. The caller closes it.
 func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *Training, err error) {
-	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage)}
+	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage), learned: new(learned)}
 	if err := t.readStructure(ctx); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,10 @@ func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *T
 	if err := t.openData(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.specify(); err != nil {
+	if err = t.learn(ctx); err == nil {
+		err = t.specify()
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -109,11 +113,15 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 }
 
 // On is a training with other options on some of the rows. Its tree is that of all the data:
-// a class without instances among the rows stays, with negatives alone.
+// a class without instances among the rows stays, with negatives alone. A hierarchy that is
+// learned is learned from these rows.
 func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
-	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges}
+	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges, learned: t.learned}
+	if err := on.learn(context.Background()); err != nil {
+		return nil, err
+	}
 	on.Spec = &taxonv1.JobSpec{Options: job, Data: program.DescribeData(t.Set)}
 	on.Spec.Data.Fingerprint = rows.Fingerprint
 	if err := on.specifyStructure(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
@@ -151,7 +150,7 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 			case o.Carried:
 				carried = append(carried, o)
 			default:
-				bases = g.times(bases, &o, o.On > on)
+				bases = g.times(bases, &o, on)
 			}
 		}
 		for _, base := range bases {
@@ -163,7 +162,7 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 				}
 				points := []registry.Values{values}
 				for _, o := range carried {
-					points = g.times(points, &o, false)
+					points = g.times(points, &o, on)
 				}
 				for _, v := range points {
 					path[i].Points = append(path[i].Points, Point{m, v})
@@ -180,12 +179,12 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	return out
 }
 
-// times combines each of the points with each value of an option; idle: with its default alone.
-func (g *Grid) times(all []registry.Values, o *method.Option, idle bool) (out []registry.Values) {
-	name, want, with := strings.Cut(o.With, "=")
+// times combines each of the points with each value of an option, or with its default alone
+// where it is idle.
+func (g *Grid) times(all []registry.Values, o *method.Option, on method.Structure) (out []registry.Values) {
 	for _, values := range all {
 		list := g.values(o)
-		if other, ok := values[name]; idle || with && ok && other != want {
+		if o.Idle(on, values) {
 			list = []string{o.Default}
 		}
 		for _, v := range list {

@@ -65,6 +65,12 @@ func (o *Options) Validate() error {
 		}
 	}
 	g := &o.Grid
+	if o.Train.Hierarchy == train.Learned {
+		o.Train.Hierarchy = ""
+		if _, said := g.Values[method.Families.Name]; !said {
+			g.Values[method.Families.Name] = []string{"auto"}
+		}
+	}
 	if len(g.Methods) == 0 {
 		return exit.Usagef("tune: name a method or more")
 	}

@@ -24,8 +24,8 @@ func TestPaths(t *testing.T) {
 	if len(paths) != 4+2+4 { // the weight of internal edges means nothing to bsvm, 1.0 is 1
 		t.Fatalf("%d paths", len(paths))
 	}
-	if flat := g.Paths(method.Anything); len(flat) != 2+2+2 {
-		t.Errorf("%d paths without internal nodes", len(flat))
+	if flat := g.Paths(method.Anything); len(flat) != 6+2+6 { // a learned hierarchy has internal edges, none has not
+		t.Errorf("%d paths without a structure", len(flat))
 	}
 	names := map[string]bool{}
 	for _, p := range paths {
@@ -63,7 +63,7 @@ func TestPointAsJSON(t *testing.T) {
 	}
 	p, back := paths[1][0].Base, Point{}
 	text, err := json.Marshal(p)
-	want := `{"method":"rr-svm","loss":"hinge","C":0.1,"bias":1,"anchor":2,"positive_weight":"balanced","internal_weight":1,"prior_shift":0}`
+	want := `{"method":"rr-svm","loss":"hinge","C":0.1,"bias":1,"families":"none","anchor":2,"positive_weight":"balanced","internal_weight":1,"prior_shift":0}`
 	if err != nil || string(text) != want {
 		t.Errorf("%s (%v), want %s", text, err, want)
 	}

@@ -74,7 +74,7 @@ const (
 
 // options of all variants. Those of one choice name what there is.
 var options = []method.Option{
-	method.Bias,
+	method.Bias, method.Families,
 	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational}, Group: method.GroupMethod, Report: true,
 		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; variational, the normals of the greatest lower bound on the evidence"},
 	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod, With: "inference=" + Variational, Report: true,

@@ -75,11 +75,11 @@ func (n named) Options() []method.Option {
 
 // tying are the options that say how classes are tied to one another, or solved with one
 // another: methods without a structure lack them.
-var tying = []string{"anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum"}
+var tying = []string{"families", "anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum"}
 
 // options of the family.
 var options = []method.Option{
-	method.Cost, method.Bias,
+	method.Cost, method.Bias, method.Families,
 	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod, On: method.Graphs,
 		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", Grid: []string{"0.01"}},
 	method.PositiveWeight,

@@ -53,6 +53,22 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 	}
 }
 
+// TestUnlearned: a job whose hierarchy was to be learned and is not there is not trained flat.
+func TestUnlearned(t *testing.T) {
+	spec := methodtest.WordNetLike(200, 50)
+	spec.Options.Method = "rr-svm"
+	if err := spec.Options.Set("families", "7"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare(spec); err != nil {
+		t.Error(err)
+	}
+	spec.Structure = nil
+	if _, err := Prepare(spec); err == nil || !strings.Contains(err.Error(), "families 7") {
+		t.Errorf("without a structure: %v", err)
+	}
+}
+
 // TestTraitsOfMethods: what the trainer asks of a method besides its plan.
 func TestTraitsOfMethods(t *testing.T) {
 	for _, name := range append(Names(), "none") {

@@ -93,6 +93,17 @@ func Separate(name string) bool {
 	return ok && s.Separate()
 }
 
+// unlearned refuses a job whose structure was to be learned, and is not there: the one who
+// submits it learns it.
+func unlearned(spec *taxonv1.JobSpec) error {
+	for _, p := range Of(spec.GetOptions().GetMethod()) {
+		if p.Learns && p.Of(spec.GetOptions()) != p.Default && spec.GetStructure() == nil {
+			return fmt.Errorf("%s %s: the job has no structure: learn one (taxon tree, or taxon submit --hierarchy learned)", p.Name, p.Of(spec.GetOptions()))
+		}
+	}
+	return nil
+}
+
 // Job is a specification, and what follows from it alone.
 type Job struct {
 	Method   method.Method
@@ -116,7 +127,7 @@ func Prepare(spec *taxonv1.JobSpec) (*Job, error) {
 		return nil, err
 	}
 	p := &method.Problem{Spec: spec, Tree: tree}
-	if err := method.Violations(Check(spec.GetOptions()), m.Check(p)); err != nil {
+	if err := method.Violations(Check(spec.GetOptions()), unlearned(spec), m.Check(p)); err != nil {
 		return nil, err
 	}
 	plan, err := m.Plan(p)

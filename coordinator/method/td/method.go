@@ -47,7 +47,7 @@ func (td) Form(*taxonv1.Options) modelform.Form {
 
 // Options implements method.Method.
 func (td) Options() []method.Option {
-	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.PositiveWeight, method.GapWanted}
+	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families, method.PositiveWeight, method.GapWanted}
 }
 
 // Check implements method.Method.
