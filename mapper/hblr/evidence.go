@@ -58,7 +58,7 @@ func (t *Tree) Negative(v Variant, a Alpha, p Prior, scale []float64, d int) (su
 			}
 			if t.Owns(v, n) {
 				mean := t.alpha(v, a, n, len(scale), j)
-				sum += relative(t.shape(v, p, n, k), mean, p.Shape[n], p.Weight[n]*s)
+				sum += relative(t.shape(v, p, n, k), mean, p.Shape[n], t.rate(p, n, scale, j))
 			}
 		}
 	}

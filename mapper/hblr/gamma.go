@@ -32,14 +32,44 @@ type Rule func(a, b, k, alpha, spread, rest float64) float64
 //
 // so that one scale by feature serves all nodes. M1 and M3 have one rate a node: the mean over
 // the features, Weight[n] Mean.
+//
+// Leaves' priors from a fitted logistic regression (Fitted) have I = sum_x p(x) (1-p(x)) x x'. Then
+// Weight[n] is the rate itself, the scale 1; of M2 the rates are Rate.
 type Prior struct {
 	Shape, Weight []float64
+	Rate          []float64 // M2, fitted: of each internal node a row over the columns of a range
+}
+
+// rate is that of node n at column j of the columns that the scales are of.
+func (t *Tree) rate(p Prior, n int32, scale []float64, j int) float64 {
+	if p.Rate != nil {
+		return p.Rate[int(t.Internal[n])*len(scale)+j]
+	}
+	return p.Weight[n] * scale[j]
+}
+
+// Fitted is the prior of leaves whose rates are known: of M1 and M3 rate, by node; of M2 the sums
+// over each internal node's leaves, a row of columns each. Both are added up towards the root.
+func (t *Tree) Fitted(p Prior, rate, rows []float64) Prior {
+	columns := len(rows) / max(len(t.Nodes), 1)
+	for n := len(t.Parent) - 1; n >= 0; n-- {
+		up := t.Parent[n]
+		if up < 0 {
+			continue
+		}
+		if rows == nil {
+			rate[up] += rate[n]
+		} else if i := t.Internal[n]; i >= 0 {
+			add(rows[int(t.Internal[up])*columns:][:columns], 1, rows[int(i)*columns:])
+		}
+	}
+	return Prior{p.Shape, rate, rows}
 }
 
 // NewPrior is that of leaves which have so much of the instances' weight; each must have some,
 // and not all.
 func (t *Tree) NewPrior(positives []float64, total float64) Prior {
-	p := Prior{make([]float64, len(t.Parent)), make([]float64, len(t.Parent))}
+	p := Prior{Shape: make([]float64, len(t.Parent)), Weight: make([]float64, len(t.Parent))}
 	for n := len(t.Parent) - 1; n >= 0; n-- {
 		if t.Leaf[n] {
 			share := positives[n] / total
@@ -115,7 +145,7 @@ func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, pull *
 				}
 			}
 			rest := square + float64(terms*t.Spread(M2, a, n, columns, j))
-			out[row+j] = rule(p.Shape[n], p.Weight[n]*s, terms, a[row+j], sum, rest)
+			out[row+j] = rule(p.Shape[n], t.rate(p, n, scale, j), terms, a[row+j], sum, rest)
 		}
 	}
 	return out

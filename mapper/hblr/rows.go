@@ -50,11 +50,17 @@ func (r Rows) Columns() int {
 
 // Squares are sum_x x_i^2 by column, rows by their weights; 0: the feature does not occur.
 func (r Rows) Squares() []float64 {
-	out, coef := make([]float64, r.Columns()), make([]float64, r.X.Rows)
+	coef := make([]float64, r.X.Rows)
 	for i := range coef {
 		coef[i] = r.WeightOf(i)
 	}
-	r.gatherSquare(coef, out, 1)
+	return r.squares(coef)
+}
+
+// squares are sum_x weight x_i^2 by column.
+func (r Rows) squares(weight []float64) []float64 {
+	out := make([]float64, r.Columns())
+	r.gatherSquare(weight, out, 1)
 	return out
 }
 

@@ -6,10 +6,12 @@ import (
 )
 
 // Scales are [I^-1]_ii, I = sum_x x x', of the features that occur; 0 marks one that does not.
+// Of a leaf that has been solved, I = sum_x p (1-p) x x'.
 
 // DiagonalScales let the diagonal stand in for I: 1/sum_x x_i^2.
-func (r Rows) DiagonalScales() []float64 {
-	out := r.Squares()
+func (r Rows) DiagonalScales() []float64 { return inverse(r.Squares()) }
+
+func inverse(out []float64) []float64 {
 	for i, s := range out {
 		if s > 0 {
 			out[i] = 1 / s
@@ -21,7 +23,28 @@ func (r Rows) DiagonalScales() []float64 {
 // FullScales invert I by Cholesky's factor, I = L L': [I^-1]_ii = sum_k (L^-1)_ki^2. false: I has
 // no inverse. Memory: features squared, twice. Cost: features cubed.
 func (r Rows) FullScales() ([]float64, bool) {
-	scale := r.Squares()
+	weight := make([]float64, r.X.Rows)
+	for i := range weight {
+		weight[i] = r.WeightOf(i)
+	}
+	return r.fullScales(weight)
+}
+
+// Scales are those of lane l, behind Solve; with full, from the whole inverse.
+func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
+	weight := make([]float64, r.X.Rows)
+	for i := range weight {
+		weight[i] = s.curve[i*s.line+l]
+	}
+	if full {
+		return r.fullScales(weight)
+	}
+	return inverse(r.squares(weight)), true
+}
+
+// fullScales are those of rows with such weights.
+func (r Rows) fullScales(weight []float64) ([]float64, bool) {
+	scale := r.squares(weight)
 	var columns []int
 	place := make([]int, len(scale))
 	for f, s := range scale {
@@ -44,7 +67,7 @@ func (r Rows) FullScales() ([]float64, bool) {
 		}
 		for p, x := range row {
 			if x != 0 {
-				add(a[p*d:][:p+1], r.WeightOf(i)*x, row)
+				add(a[p*d:][:p+1], weight[i]*x, row)
 			}
 		}
 	}

@@ -57,6 +57,11 @@ var awkward = []struct {
 	{"full inverse", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") }},
 	{"scaled by the median", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_scale", "median") }},
 	{"scaled by frequency", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_scale", "df") }},
+	{"fitted priors", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { _ = o.Set("prior", "blr") }},
+	{"fitted priors, full inverse, by parity", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
+		_, _, o.Schedule = o.Set("prior", "blr"), o.Set("prior_inverse", "full"), "parity"
+	}},
+	{"fitted priors, flat, scaled by frequency", 40, nil, func(o *taxonv1.Options) { _, _ = o.Set("prior", "blr"), o.Set("prior_scale", "df") }},
 	{"few documents", 12, []int{0, 1, 0, 2, 1, 3}, nil},
 	{"one family", 40, []int{100, 0, 100, 1, 100, 2, 100, 3, 100, 4, 100, 5}, nil},
 }
@@ -122,7 +127,13 @@ func TestHBLRBytes(t *testing.T) {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
 			t.Run(m+" "+schedule, func(t *testing.T) {
 				j := jobs.Small(5, 300, 60)
-				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) { o.Schedule = schedule; _ = o.Set("tolerance", "1e-2") }))
+				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
+					o.Schedule = schedule
+					_ = o.Set("tolerance", "1e-2")
+					if schedule == "parity" {
+						_ = o.Set("prior", "blr")
+					}
+				}))
 				prepared, err := registry.Prepare(spec)
 				if err != nil {
 					t.Fatal(err)

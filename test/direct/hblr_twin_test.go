@@ -69,7 +69,7 @@ func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
 		}
 		w.x = append(w.x, x)
 	}
-	w.prior(j, w.scales(squares, o.Value("prior_inverse")), o.Value("prior_scale"))
+	w.prior(j, w.scales(squares, o.Value("prior_inverse")), o)
 	return w
 }
 
@@ -97,7 +97,8 @@ func (w *hblrTwin) scales(squares []float64, inverse string) (out []float64) {
 }
 
 // prior is [TKDD] 3.4.
-func (w *hblrTwin) prior(j *jobs.Job, scale []float64, how string) {
+func (w *hblrTwin) prior(j *jobs.Job, scale []float64, o *taxonv1.Options) {
+	how := o.Value("prior_scale")
 	n, d := w.tree.Len(), len(w.column)
 	w.label, w.a, w.b = make([][]float64, n), make([]float64, n), make([][]float64, n)
 	for k := n - 1; k >= 0; k-- {
@@ -116,6 +117,9 @@ func (w *hblrTwin) prior(j *jobs.Job, scale []float64, how string) {
 			w.a[k] = 1
 			for i, s := range scale {
 				w.b[k][i] = s / (share * (1 - share))
+			}
+			if o.Value("prior") == "blr" {
+				w.b[k] = w.fitted(k, o.Value("prior_inverse"))
 			}
 			continue
 		}
@@ -153,6 +157,32 @@ func (w *hblrTwin) prior(j *jobs.Job, scale []float64, how string) {
 			b[i] = mean
 		}
 	}
+}
+
+// fitted are a leaf's rates by --prior blr: the scales of its instances, each weighing p (1-p) by a
+// logistic regression around 0 with precisions of 1.
+func (w *hblrTwin) fitted(n int, inverse string) []float64 {
+	d, nodes := len(w.column), w.tree.Len()
+	alone := &hblrTwin{variant: "m3", tree: w.tree, column: w.column, x: w.x, weight: w.weight, label: w.label}
+	alone.mu, alone.psi, alone.alpha = make([][]float64, nodes), make([][]float64, nodes), make([][]float64, nodes)
+	for k := range nodes {
+		alone.mu[k], alone.psi[k], alone.alpha[k] = make([]float64, d), make([]float64, d), slices.Repeat([]float64{1}, d)
+	}
+	alone.leaf(n)
+	seen := &hblrTwin{column: w.column, x: w.x}
+	squares := make([]float64, w.column[d-1]+1)
+	for r, x := range w.x {
+		z := 0.0
+		for i := range x {
+			z += alone.mu[n][i] * x[i]
+		}
+		p := 1 / (1 + math.Exp(-z))
+		seen.weight = append(seen.weight, w.weight[r]*p*(1-p))
+		for i, f := range w.column {
+			squares[f] += seen.weight[r] * x[i] * x[i]
+		}
+	}
+	return seen.scales(squares, inverse)
 }
 
 // start is mu = 0, tau = a, ups = b; or random from a seed above 0.

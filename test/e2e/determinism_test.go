@@ -84,7 +84,7 @@ func TestSameWeightsAfterKills(t *testing.T) {
 // TestSameWeightsAfterKillsOfMethods: the same of plans of other kinds.
 func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range []string{
-		"--method hblr-m2 --max-sweeps 8", "--method hblr-m3 --likelihood softmax --max-sweeps 3",
+		"--method hblr-m2 --prior blr --max-sweeps 8", "--method hblr-m3 --likelihood softmax --max-sweeps 3",
 		"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 1", "--method mlr", "--method msvm",
 	} {
 		t.Run(line, func(t *testing.T) {

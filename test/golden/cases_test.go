@@ -134,6 +134,8 @@ var trainings = []training{
 	{"hblr m1 softmax", "--data @rows.svm --hierarchy @rows.txt --method hblr-m1 --likelihood softmax --max-sweeps 3"},
 	{"hblr m2 softmax flat", "--data @rows.svm --method hblr-m2 --likelihood softmax --max-sweeps 2"},
 	{"hblr m3 softmax variational", "--data @rows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax --inference variational --covariance diagonal --max-sweeps 1"},
+	{"hblr m2 fitted priors", onTree + "--method hblr-m2 --prior blr --max-sweeps 2"},
+	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --prior blr --prior-inverse full --max-sweeps 3"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
 	// From another model: by C, by new rows, from another structure.

@@ -26,11 +26,12 @@ const (
 	stageEnd                     // nothing is left to do
 	stagePartition               // soft-max: what ties the leaves, which then are solved once more
 	stageTell                    // soft-max: what the leaves say to their parents
+	stageFit                     // once: the priors' rates, from logistic regressions
 	stages
 )
 
 // phases are the stages as users see them.
-var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end", "partition", "leaves tell"}
+var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end", "partition", "leaves tell", "priors"}
 
 const (
 	// leafShare of the means' last change is the accuracy of the leaves' solves, within bounds.
@@ -88,7 +89,9 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 	if detail.Softmax {
 		d.Tie = &tie{Look: true}
 	}
-	d.enter(stageLeaves)
+	if d.enter(stageLeaves); detail.Fitted {
+		d.Stage = stageFit
+	}
 	return d
 }
 
@@ -174,6 +177,9 @@ func (d *driver) Step() (method.Step, bool) {
 			d.tied(&blocks)
 		}
 		s.Tasks = []method.Tasks{blocks}
+	case stageFit:
+		blocks.Op, blocks.Params, blocks.Writes = OpFit, method.Encode(struct{}{}), []string{Rate}
+		s.Tasks = []method.Tasks{blocks}
 	case stagePartition:
 		s.Tasks = []method.Tasks{d.partition(whole)}
 	case stageTell:
@@ -190,6 +196,9 @@ func (d *driver) Step() (method.Step, bool) {
 		}
 		ranges.Writes = []string{Half, Above}
 		if p.End {
+			if d.plan.Fitted && d.m2() {
+				ranges.Reads = append(ranges.Reads, method.Read{Value: Rate, All: true})
+			}
 			for back := range p.Past {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: F, Back: back})
 			}
@@ -204,6 +213,9 @@ func (d *driver) Step() (method.Step, bool) {
 		whole.Reads = []method.Read{{Value: Trace, All: true}, {Value: Part, All: true}, {Value: XAlpha}, {Value: XAlpha, Back: 1}}
 		for back := range d.past() {
 			whole.Reads = append(whole.Reads, method.Read{Value: FAlpha, Back: back})
+		}
+		if d.plan.Fitted && !d.m2() {
+			whole.Reads = append(whole.Reads, method.Read{Value: Rate, All: true})
 		}
 		whole.Writes = []string{GAlpha, FAlpha}
 		if d.plan.Bounded {
@@ -297,6 +309,8 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		if d.Stage++; d.Tie != nil {
 			d.Stage = stagePartition
 		}
+	case stageFit:
+		d.enter(stageLeaves)
 	case stagePartition:
 		d.Objective += total[SumObjective]
 		d.untie(total)

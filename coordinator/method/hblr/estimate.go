@@ -33,8 +33,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	if m.variant() == "m2" {
 		point, pull = 2*internals, 4
 	}
+	detail, err := Detail(plan.Detail)
 	elders := uint64(Memory)
-	if detail, err := Detail(plan.Detail); err == nil {
+	if err == nil {
 		elders = uint64(detail.Memory)
 	}
 	above := vector * parents * point / max(internals, 1)
@@ -42,7 +43,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	means := leaves // vectors of leaves, of which the store holds so many
 	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
 	holds := fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows)
-	if settings, err := SettingsOf(p.Spec.GetOptions()); err == nil && settings.Inference == Variational {
+	settings, _ := SettingsOf(p.Spec.GetOptions())
+	if settings.Inference == Variational {
 		means, rounds, visits = 2*means, 2*rounds, 2*visits
 		slot = min(leaves, blockLeaves) * (boundPerColumn*vector + 8*boundPerRow*rows)
 		if settings.Covariance == Full {
@@ -52,10 +54,16 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		}
 	}
 	tied := uint64(0) // soft-max: shares of blocks, what they told, and ties
-	if detail, err := Detail(plan.Detail); err == nil && detail.Softmax {
+	if err == nil && detail.Fitted && m.variant() == "m2" {
+		pull++
+	}
+	if err == nil && detail.Softmax {
 		visits *= tiedSolves
 		tied = vector*leaves + 8*rows*(2*blocks+2*(TieMemory+1))
 		slot += 8 * rows * (TieMemory + blocks)
+	}
+	if settings.Prior == Fitted && settings.Inverse == Full {
+		slot += 2 * covarianceBytes(data)
 	}
 	sweep := tied + vector*(means+pull*parents+4*point) + above
 	e := method.Estimate{

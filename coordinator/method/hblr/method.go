@@ -4,6 +4,7 @@
 // A sweep is one round of all updates from a point x, which is the internals' means and the
 // logarithms of the precisions:
 //
+//	fit        blocks  with --prior blr, once: the priors' rates
 //	leaves     blocks  the leaves' means and variances at x, and what they say to their parents
 //	internals  ranges  the internals' means G(x), all at once; of M2 the precisions too
 //	gamma      whole   the precisions of M1 and M3, from sums over the features
@@ -81,8 +82,8 @@ var options = []method.Option{
 		Help: "of a class's posterior: full, features squared numbers at a time; diagonal, for many features"},
 	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary", Softmax}, Group: method.GroupMethod, Report: true,
 		Help: "how classes meet: binary, each against all other instances, so that an instance may have several; softmax, all against each other, an instance having exactly one"},
-	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher"}, Group: method.GroupMethod, Report: true,
-		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its size"},
+	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher", Fitted}, Group: method.GroupMethod, Report: true,
+		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its size; blr, on the class as a logistic regression with C = 1 sees it"},
 	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full}, Group: method.GroupMethod, Report: true,
 		Help: "inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few"},
 	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF}, Group: method.GroupMethod, Report: true,
@@ -98,6 +99,7 @@ var options = []method.Option{
 const (
 	Variational                      = "variational"
 	Softmax                          = "softmax"
+	Fitted                           = "blr"
 	Diagonal, Full                   = "diagonal", "full"
 	ScalePaper, ScaleMedian, ScaleDF = "paper", "median", "df"
 )
@@ -110,6 +112,7 @@ type Settings struct {
 	Inference  string  `option:"inference"`
 	Likelihood string  `option:"likelihood"`
 	Covariance string  `option:"covariance"`
+	Prior      string  `option:"prior"`
 	Inverse    string  `option:"prior-inverse"`
 	Scale      string  `option:"prior-scale"`
 	Schedule   string  `option:"schedule"`
@@ -228,7 +231,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	detail.Bounded, detail.Softmax = settings.Inference == Variational, settings.Likelihood == Softmax
+	detail.Bounded, detail.Softmax, detail.Fitted = settings.Inference == Variational, settings.Likelihood == Softmax, settings.Prior == Fitted
 	detail.cut(p.Tree, settings.Schedule == parity)
 	blocks := len(detail.Begin) - 1
 	cost := make([]float64, blocks)
@@ -266,6 +269,13 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			method.Value{Name: Told, Items: Blocks, Versions: 1},
 			method.Value{Name: Tie, Items: Whole, Versions: TieMemory + 1},
 			method.Value{Name: TieF, Items: Whole, Versions: TieMemory + 1})
+	}
+	if detail.Fitted {
+		rate := method.Value{Name: Rate, Items: Blocks, Versions: 1}
+		if m.variant() == "m2" {
+			rate.Cut, rate.By = true, Ranges
+		}
+		plan.Values = append(plan.Values, rate)
 	}
 	if detail.Bounded {
 		plan.Values = append(plan.Values,

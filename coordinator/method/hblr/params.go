@@ -22,6 +22,7 @@ const (
 	OpEmit      = "emit"      // of a block: means, variances, precisions; no parameters
 	OpEmitMean  = "emit-mean" // of a range: the internals' means; no parameters
 	OpEmitAlpha = "emit-prec" // of a range (M2) or the whole: the internals' precisions; no parameters
+	OpFit       = "fit"       // of a block: the priors' rates, from logistic regressions; no parameters
 )
 
 // Families of values, all of float64. A point x is the internals' means and the logarithms of
@@ -37,6 +38,7 @@ const (
 	Half  = "half"  // of a range: a point within a round by parity
 	Sigma = "sigma" // variational, of a block: the square roots of its leaves' variances
 	Part  = "part"  // of a range: sums over its features, internal by internal
+	Rate  = "rate"  // of a block: its leaves' fitted rates; of M2 cut by ranges, their sums by parent
 
 	// Tie is, soft-max, of the whole: by row, what ties its leaves (mapper/hblr.Block.Offset) as the
 	// last solve leaves it; TieF how far that is from what the solve was given.
@@ -132,6 +134,7 @@ type Plan struct {
 	Variant string   // m1, m2, m3
 	Bounded bool     // variational: all maximises one lower bound
 	Softmax bool     `json:",omitempty"` // the likelihood ties the leaves
+	Fitted  bool     `json:",omitempty"` // the priors' rates come from logistic regressions
 	Width   uint32   // columns of a range; the last one may have fewer
 	Begin   []uint32 // block b has the nodes Nodes[Begin[b]:Begin[b+1]]
 	Nodes   []uint32 // leaves

@@ -66,6 +66,10 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 		half := append(g, from[len(g):]...)
 		return sums, k.Put(ctx, append(k.above(half), k.value(params.Half, half)), nil)
 	}
+	prior, err := k.prior(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var told, em []float64
 	k.Compute(func() {
 		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
@@ -73,13 +77,13 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 		if j.bounded { // precisions are moved from x, as they may have to be alone
 			at = x[:len(g)]
 			if j.m2() {
-				sums[params.SumObjective] += j.tree.Negative(j.variant, alpha, j.prior, scale, 1)
-				em = logs(j.tree.UpdateByFeature(hblr.GammaEM, alpha, j.prior, at, pull, scale))
+				sums[params.SumObjective] += j.tree.Negative(j.variant, alpha, prior, scale, 1)
+				em = logs(j.tree.UpdateByFeature(hblr.GammaEM, alpha, prior, at, pull, scale))
 			}
 		}
 		told = j.shape(at, g, x, columns)
 		if j.m2() {
-			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, j.prior, at, pull, scale)
+			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, prior, at, pull, scale)
 			for i, a := range next {
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
 				g = append(g, hblr.Log(a))
@@ -137,41 +141,49 @@ func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, x
 	return []store.Value{k.value(gName, g), k.value(fName, f)}, nil
 }
 
-// pulls are a block's parts of its pull, by range: slot by slot, field by field.
-func (k *task) pulls(pull *hblr.Pull) (values []store.Value) {
+// pulls are a block's parts of its pull, by range.
+func (k *task) pulls(pull *hblr.Pull) []store.Value { return k.cut(params.Pull, pull.Fields()) }
+
+// cut are a block's parts of fields by slot, by range: slot by slot, field by field.
+func (k *task) cut(family string, fields [][]float64) (values []store.Value) {
 	j := k.job
 	for r := range j.ranges {
 		lo, hi := j.bounds(r)
 		var v []float64
 		for i := range j.slots[k.Item] {
-			for _, field := range pull.Fields() {
+			for _, field := range fields {
 				v = append(v, field[i*j.columns+lo:i*j.columns+hi]...)
 			}
 		}
-		values = append(values, k.value(part(params.Pull, r), v))
+		values = append(values, k.value(part(family, r), v))
 	}
 	return values
 }
 
 // pull adds up what all leaves say to the internals at this range's columns, block by block.
 func (k *task) pull(ctx context.Context) (*hblr.Pull, error) {
+	lo, hi := k.job.bounds(k.Item)
+	sum := hblr.NewPull(k.job.variant, len(k.job.tree.Nodes)*(hi-lo))
+	return sum, k.addUp(ctx, params.Pull, sum.Fields())
+}
+
+// addUp adds what all blocks have written for this range, slot by slot, to fields by internal.
+func (k *task) addUp(ctx context.Context, family string, fields [][]float64) error {
 	j := k.job
-	places := k.All(params.Pull, 0)
+	places := k.All(family, 0)
 	if len(places) != len(j.slots) {
-		return nil, program.Deterministic(fmt.Errorf("%s of feature range %d: values of %d blocks are named, the plan has %d", k.Op, k.Item, len(places), len(j.slots)))
+		return program.Deterministic(fmt.Errorf("%s of feature range %d: %s of %d blocks are named, the plan has %d", k.Op, k.Item, family, len(places), len(j.slots)))
 	}
 	lo, hi := j.bounds(k.Item)
 	columns := hi - lo
-	sum := hblr.NewPull(j.variant, len(j.tree.Nodes)*columns)
-	fields := sum.Fields()
 	for b, at := range places {
 		if at.Step == 0 { // by parity: of leaves whose turn comes
 			continue
 		}
 		slots := j.slots[b]
-		v, err := k.read(ctx, at, part(params.Pull, k.Item), len(slots)*len(fields)*columns)
+		v, err := k.read(ctx, at, part(family, k.Item), len(slots)*len(fields)*columns)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, p := range slots {
 			for _, field := range fields {
@@ -182,7 +194,7 @@ func (k *task) pull(ctx context.Context) (*hblr.Pull, error) {
 			}
 		}
 	}
-	return sum, nil
+	return nil
 }
 
 // gamma runs OpGamma.
@@ -203,18 +215,26 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	prior, err := k.prior(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mean := j.mean
+	if j.plan.Fitted {
+		mean = 1
+	}
 	g, em := make([]float64, n), make([]float64, n)
 	if !j.m2() {
 		alpha := exp(x)
 		if j.bounded {
-			sums[params.SumObjective] = j.tree.Negative(j.variant, alpha, j.prior, []float64{j.mean}, j.occur)
-			for i, a := range j.tree.Update(hblr.GammaEM, j.variant, alpha, j.prior, below, j.occur, j.mean) {
+			sums[params.SumObjective] = j.tree.Negative(j.variant, alpha, prior, []float64{mean}, j.occur)
+			for i, a := range j.tree.Update(hblr.GammaEM, j.variant, alpha, prior, below, j.occur, mean) {
 				if j.tree.Owns(j.variant, int32(i)) {
 					em[i] = math.Log(a)
 				}
 			}
 		}
-		for i, a := range j.tree.Update(hblr.Gamma, j.variant, alpha, j.prior, below, j.occur, j.mean) {
+		for i, a := range j.tree.Update(hblr.Gamma, j.variant, alpha, prior, below, j.occur, mean) {
 			if j.tree.Owns(j.variant, int32(i)) {
 				g[i] = hblr.Log(a)
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))

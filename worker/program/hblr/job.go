@@ -4,6 +4,7 @@ package hblr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -37,7 +38,9 @@ type job struct {
 	scale    []float64  // by column; 0: the feature does not occur
 	occur    int        // features that occur
 	mean     float64    // of their scales
-	prior    hblr.Prior
+	often    []float64  // --prior-scale df: how often each feature occurs
+	prior    hblr.Prior // with fitted rates, where the job starts: fit.go
+	settings params.Settings
 	bounded  bool // variational
 	full     bool // with whole covariances
 	softmax  bool
@@ -91,7 +94,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 			return nil, err
 		}
 	}
-	if err := j.setPrior(p.Tree, settings); err != nil {
+	j.settings = settings
+	if err := j.setPrior(p.Tree); err != nil {
 		return nil, err
 	}
 	for b := range len(plan.Begin) - 1 {
@@ -114,8 +118,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 }
 
 // setPrior finds the features that occur, and the priors of the precisions.
-func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings) error {
-	if err := j.setScale(settings); err != nil {
+func (j *job) setPrior(tree *taxonomy.Tree) error {
+	if err := j.setScale(); err != nil {
 		return err
 	}
 	weights, total := make([]float64, len(j.positive)), j.rows.Total()
@@ -132,25 +136,34 @@ func (j *job) setPrior(tree *taxonomy.Tree, settings params.Settings) error {
 }
 
 // setScale finds the scales of the priors' rates, by feature and for all.
-func (j *job) setScale(s params.Settings) error {
+func (j *job) setScale() error {
+	s := j.settings
 	j.scale = j.rows.DiagonalScales()
 	if s.Inverse == params.Full {
 		var ok bool
 		if j.scale, ok = j.rows.FullScales(); !ok {
-			return fmt.Errorf("prior-inverse full: a feature follows from others, so their information has no inverse: leave it out")
+			return errNoInverse
 		}
 	}
-	var weight []float64
 	if s.Scale == params.ScaleDF {
-		weight = j.rows.Frequencies()
+		j.often = j.rows.Frequencies()
 	}
-	if j.occur, j.mean = hblr.Occurring(j.scale, weight); j.occur == 0 {
+	if j.occur, _ = hblr.Occurring(j.scale, nil); j.occur == 0 {
 		return fmt.Errorf("no instance has a feature: there is nothing to train")
 	}
-	if s.Scale == params.ScaleMedian {
-		j.mean = hblr.Median(j.scale)
-	}
+	j.mean = j.forAll(j.scale)
 	return nil
+}
+
+var errNoInverse = errors.New("prior-inverse full: a feature follows from others, so their information has no inverse: leave it out")
+
+// forAll is the one number that stands for the scales of all features.
+func (j *job) forAll(scale []float64) float64 {
+	if j.settings.Scale == params.ScaleMedian {
+		return hblr.Median(scale)
+	}
+	_, mean := hblr.Occurring(scale, j.often)
+	return mean
 }
 
 // above is the place of a leaf's parent among the internals; -1: the zero vector.
@@ -231,6 +244,8 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	switch t.Op {
 	case params.OpLeaves:
 		return k.leaves(ctx)
+	case params.OpFit:
+		return k.fit(ctx)
 	case params.OpPartition:
 		return k.partition(ctx)
 	case params.OpTell:
