@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"taxon/internal/modelform"
+	"taxon/internal/taxonomy"
 )
 
 // Term is what one feature of an instance adds to a score at one node.
@@ -32,9 +33,10 @@ type Level struct {
 // exactly, up to the rounding of float64 sums. Columns ascend; those that the model does not
 // have say nothing. Of whole weights the terminal is the one level. By descent a level is an
 // edge: its gain is its margin, and the score down to it the smallest margin so far; an only
-// child has neither.
+// child has neither. Where sets of paths are predicted a level is a node with its own x.w; the
+// score is the smallest so far of nested ones, the sum so far of others.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
-	edges := m.Form.Predictor == modelform.Descent
+	edges, sums := m.Form.ByPath(), m.Form.Predictor == modelform.Paths
 	var up []int32
 	for n >= 0 {
 		up = append(up, n)
@@ -78,8 +80,8 @@ func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 			}
 			l.Gain += gain
 		}
-		if score += l.Gain; edges {
-			if score = 0; children[m.Tree.Parent[node]+1] > 1 {
+		if score += l.Gain; edges && !sums {
+			if score = 0; m.Form.Sets() && m.Tree.Kind[node] == taxonomy.Node || !m.Form.Sets() && children[m.Tree.Parent[node]+1] > 1 {
 				way = min(way, l.Gain)
 			}
 			if !math.IsInf(way, 1) {

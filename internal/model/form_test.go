@@ -232,7 +232,7 @@ func TestSoftmax(t *testing.T) {
 
 // TestFormRefused: words of a newer program, and versions that do not fit.
 func TestFormRefused(t *testing.T) {
-	for _, f := range []modelform.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: modelform.Descent}} {
+	for _, f := range []modelform.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: modelform.Descent}, {Predictor: modelform.Nested}} {
 		meta := tinyMeta()
 		meta.Form = f
 		if _, err := NewWriter(filepath.Join(t.TempDir(), "m"), meta); err == nil || !strings.Contains(err.Error(), "form") {

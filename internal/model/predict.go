@@ -30,10 +30,14 @@ const (
 	Argmax    Rule = iota // the best terminal
 	Threshold             // every terminal with a score above the cutoff, the best one if there is none
 	TopK                  // the k best
+	Own                   // the set that the model's predictor makes, if it makes sets
 )
 
 // DefaultRule is the rule for the model's kind of data.
 func (m *Model) DefaultRule() Rule {
+	if m.Form.Sets() {
+		return Own
+	}
 	if m.LabelsPerInstance() <= maxSingleLabel {
 		return Argmax
 	}
@@ -85,7 +89,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	if o.Top < 1 {
 		return nil, fmt.Errorf("predict: top %d: must be at least 1", o.Top)
 	}
-	if o.Rule > TopK {
+	if o.Rule > Own || o.Rule == Own && !m.Form.Sets() {
 		return nil, fmt.Errorf("predict: unknown rule %d", o.Rule)
 	}
 	if math.IsNaN(o.Cutoff) {
@@ -130,7 +134,8 @@ type Result struct {
 // Best are the k best terminals of row i, best first.
 func (r *Result) Best(i int) []Scored { return r.best[i*r.top : (i+1)*r.top] }
 
-// Set are the predicted labels of row i by the rule, best first; never empty.
+// Set are the predicted labels of row i by the rule, best first; never empty but by Own, whose
+// sets may also hold internal nodes.
 func (r *Result) Set(i int) []Scored {
 	first := 0
 	if i > 0 {
@@ -159,6 +164,7 @@ type Scorer struct {
 	lead   []Scored  // row -> the first of its ranking, which no list holds
 	best   []int32   // of descent: node+1 -> its best child, 0 -> the best root
 	margin []float64 // and the margin there
+	pathScratch
 }
 
 // NewScorer returns working memory; one goroutine uses it at a time.
@@ -313,7 +319,7 @@ func (s *Scorer) reset(rows int) {
 			s.heaps[i].heap = heap[i*top : i*top : (i+1)*top]
 		}
 		s.floor, s.mass, s.lead = make([]float64, rows), make([]mass, rows), make([]Scored, rows)
-		s.positive = make([][]Scored, rows)
+		s.positive, s.own = make([][]Scored, rows), make([][]Scored, rows)
 	}
 	for i := range rows {
 		s.heaps[i].heap = s.heaps[i].heap[:0]
@@ -338,6 +344,8 @@ func (s *Scorer) collect(rows int, r *Result) {
 		}
 		r.best = append(r.best, best...)
 		switch {
+		case s.p.o.Rule == Own:
+			r.set = append(r.set, s.own[i]...)
 		case s.p.o.Rule == TopK:
 			r.set = append(r.set, best...)
 		case s.p.o.Rule == Threshold && len(s.positive[i]) > 0:

@@ -18,6 +18,8 @@ type ranker func(s *Scorer, row int, score []float64)
 var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
 	modelform.Linear:  func(*taxonomy.Tree) (ranker, error) { return nil, nil },
 	modelform.Descent: newDescent,
+	modelform.Nested:  newNested,
+	modelform.Paths:   newBestPaths,
 }
 
 // newDescent ranks by margins: x.w_c of a node c is the margin of the edge above it.

@@ -12,7 +12,7 @@ import (
 // model whose records are differences from the parent.
 type Form struct {
 	Weights   string `json:"weights,omitempty"`   // what a node's record holds: Overrides or Whole
-	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear or Descent
+	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear, Descent, Nested or Paths
 	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
 	Precision string `json:"precision,omitempty"` // whose precisions a record holds behind its vector, which is a mean then: NoPrecision, OfChildren, ByFeature or Own
 }
@@ -24,6 +24,8 @@ const (
 
 	Linear  = ""        // a class's score is x.w of its terminal
 	Descent = "descent" // x.w of a node is the margin of the edge above it; the best child is followed from the root
+	Nested  = "nested"  // a node is predicted where its parent is and its own x.w is above 0: sets of partial paths
+	Paths   = "paths"   // the set of partial paths with the greatest sum of x.w over its nodes
 
 	NoPrecision = ""         // records hold vectors alone
 	OfChildren  = "children" // internal nodes: one of all children, for all columns
@@ -47,17 +49,24 @@ func (f Form) Check() error {
 		errs = append(errs, fmt.Errorf("form: %s %q: not known: it was written by a newer version of taxon", what, word))
 	}
 	add("weights", f.Weights, Overrides, Whole)
-	add("predictor", f.Predictor, Linear, Descent)
+	add("predictor", f.Predictor, Linear, Descent, Nested, Paths)
 	add("link", f.Link, Identity, Logistic, Softmax)
 	add("precision", f.Precision, NoPrecision, OfChildren, ByFeature, Own)
 	if f.Precision != NoPrecision && f.Weights != Whole {
 		errs = append(errs, fmt.Errorf("form: precision %s needs weights %s: means are vectors of their own", f.Precision, Whole))
 	}
-	if f.Predictor == Descent && f.Weights != Whole {
-		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge has a vector of its own", Descent, Whole))
+	if f.Predictor != Linear && f.Weights != Whole {
+		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge or node has a vector of its own", f.Predictor, Whole))
 	}
 	return errors.Join(errs...)
 }
+
+// Sets says whether the predictor gives sets of labels by itself, without a cut-off. A set may
+// hold labels of internal nodes, where its paths end, and may be empty.
+func (f Form) Sets() bool { return f.Predictor == Nested || f.Predictor == Paths }
+
+// ByPath says whether a class's score is made of those of the nodes on its path.
+func (f Form) ByPath() bool { return f.Predictor != Linear }
 
 // Above is the node whose weights a record of node n begins from, given n's parent; -1: zero.
 func (f Form) Above(parent int32) int32 {

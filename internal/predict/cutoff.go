@@ -89,6 +89,8 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: model.PredictOptions{Rule: model.Argmax, Top: max(ranked, 1)}}
 	switch {
 	case r.kind != cutDefault:
+	case m.DefaultRule() == model.Own && r.cutoffs == nil:
+		r.Options.Rule = model.Own
 	case m.DefaultRule() == model.Argmax:
 		r.kind = cutArgmax
 	case r.cutoffs != nil:

@@ -39,7 +39,7 @@ func (t *Training) wantsCutoffs() bool {
 	case "none":
 		return false
 	}
-	return t.Meta().Data.MultiLabel()
+	return t.Meta().Data.MultiLabel() && !t.Meta().Form.Sets()
 }
 
 // complete gives a model that lies in the working folder its cut-offs, and publishes both in
@@ -118,10 +118,14 @@ func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add fu
 	}, nil
 }
 
-// Rank gives each the depth best terminals of rows of set by m, in order, from one goroutine;
-// they are valid until it returns.
-func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best []model.Scored) error) error {
-	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: depth})
+// Rank gives each the depth best terminals of rows of set by m, in order, from one goroutine, and
+// the sets that m makes by itself, or the best again; they are valid until it returns.
+func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best, own []model.Scored) error) error {
+	rule := model.TopK
+	if m.Form.Sets() {
+		rule = model.Own
+	}
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: rule, Top: depth})
 	if err != nil {
 		return err
 	}
@@ -137,7 +141,7 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 	}
 	return predictor.Stream(ctx, threads, fill, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
-			if err := each(int(b.First)+i, r.Best(i)); err != nil {
+			if err := each(int(b.First)+i, r.Best(i), r.Set(i)); err != nil {
 				return err
 			}
 		}
@@ -158,7 +162,7 @@ func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles,
 	}
 	line := h.ui.Start("score the held-out instances", int64(len(h.held)))
 	defer line.Done()
-	return p, Rank(ctx, m, h.Set, h.held, ProfileDepth(m, h.Set), h.o.slots(), func(i int, best []model.Scored) error {
+	return p, Rank(ctx, m, h.Set, h.held, ProfileDepth(m, h.Set), h.o.slots(), func(i int, best, _ []model.Scored) error {
 		line.Set(int64(i) + 1)
 		return add(h.held[i], best)
 	})

@@ -72,16 +72,19 @@ func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training
 	}
 	defer trained.Close()
 	depth := min(max(m.depth, train.ProfileDepth(trained, m.whole.Set)), trained.Terminals())
-	rows := make([][]model.Scored, len(h.rows))
-	err = train.Rank(ctx, trained, m.whole.Set, h.rows, depth, 1, func(i int, best []model.Scored) error {
+	rows, own := make([][]model.Scored, len(h.rows)), make([][]model.Scored, len(h.rows))
+	err = train.Rank(ctx, trained, m.whole.Set, h.rows, depth, 1, func(i int, best, set []model.Scored) error {
 		rows[i] = slices.Clone(best)
+		if trained.Form.Sets() {
+			own[i] = slices.Clone(set)
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	for _, r := range results {
-		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift()))); err != nil {
+		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift())), own); err != nil {
 			return err
 		}
 		measures, err := m.over(ctx, r.Point, h.number, h.number+1)
@@ -110,8 +113,8 @@ func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
 }
 
 // predict puts a point's predictions of a fold on record: of each row the labels that cut
-// gives it, and the best classes.
-func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows [][]model.Scored) error {
+// gives it, or of a model that makes sets by itself its own, and the best classes.
+func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]model.Scored) error {
 	leading, err := m.cut(trained, h, rows)
 	if err != nil {
 		return err
@@ -124,6 +127,9 @@ func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows [][]mod
 	}
 	return m.record.writePredictions(p, h.number, len(rows), func(i int) (labels, ranked []string) {
 		best := rows[i]
+		if trained.Form.Sets() {
+			return names(own[i]), names(best[:min(eval.RankedPlaces, len(best))])
+		}
 		return names(best[:leading[i]]), names(best[:min(eval.RankedPlaces, len(best))])
 	})
 }

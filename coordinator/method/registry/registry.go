@@ -21,7 +21,7 @@ import (
 // methods are all of them: a new one is a line here.
 var methods = slices.Concat(
 	recursive.Methods,
-	[]method.Method{td.Method},
+	td.Methods,
 	[]method.Method{mlr.Method{}, msvm.Method{}},
 	hblr.Methods,
 )

@@ -1,4 +1,5 @@
-// Package td plans and drives top-down classification, the pachinko machine: at each node of
+// Package td plans and drives the methods that train each node for itself, on the instances
+// below its parent. td is top-down classification, the pachinko machine: at each node of
 // the tree with two children or more one support vector machine a child, against its
 // siblings, on the instances below the node:
 //
@@ -7,6 +8,15 @@
 // y_ic = +1 where instance i has a label at or below c. Without a structure it is plain
 // one-versus-rest. A prediction follows the best child from the root to a leaf. docs/methods.md
 // says more, docs/adding-a-method.md how this method was added.
+//
+// h-svm and h-rls ([JMLR] section 5) have a problem for every class of the structure, on the instances
+// with a label at or below its parent: those that are labelled with the parent itself are
+// negatives. No leaf stands for them. The problem of a root is on all instances. h-svm
+// has the problem above, h-rls a ridge regression in closed form,
+//
+//	min_w  1/2 ||w_c||^2 + C/2 sum over instances i at or below p of (y_ic - w_c.x_i)^2
+//
+// A class is predicted where its parent is and w_c.x > 0.
 //
 // The problems do not depend on each other: one step solves all of them, another one writes
 // the weights.
@@ -23,47 +33,69 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Name is the value of --method.
-const Name = "td"
+// Values of --method.
+const (
+	Name = "td"
+	HSVM = "h-svm"
+	HRLS = "h-rls"
+)
 
-// Method is the coordinator's side.
-var Method method.Method = td{}
+// Method is the coordinator's side of td, Methods that of all.
+var (
+	Method  method.Method = td{Name}
+	Methods               = []method.Method{Method, td{HSVM}, td{HRLS}}
+)
 
-type td struct{}
+type td struct{ name string }
 
 // Name implements method.Method.
-func (td) Name() string { return Name }
+func (m td) Name() string { return m.name }
+
+// nested: a problem for every class of the structure, and predictions of sets of labels.
+func (m td) nested() bool { return m.name != Name }
 
 // About implements method.Method.
-func (td) About() string {
+func (m td) About() string {
+	switch m.name {
+	case HSVM:
+		return "an SVM for each node, on the instances at or below its parent; predictions are sets of paths"
+	case HRLS:
+		return "a ridge regression for each node, on the instances at or below its parent; predictions are sets of paths"
+	}
 	return "one-versus-rest among the children of each node; predictions descend from the root"
 }
 
-// Form implements method.Modeller: each node but the root has a vector of its own, of the edge
-// above it.
-func (td) Form(*taxonv1.Options) modelform.Form {
+// Form implements method.Modeller: each node has a vector of its own; of td it is that of the
+// edge above it, and the root has none.
+func (m td) Form(*taxonv1.Options) modelform.Form {
+	if m.nested() {
+		return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Nested}
+	}
 	return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent}
 }
 
 // Options implements method.Method.
-func (td) Options() []method.Option {
+func (m td) Options() []method.Option {
+	if m.name == HRLS {
+		return []method.Option{method.Loss("square"), method.Cost, method.Bias, method.Families, method.GapWanted}
+	}
 	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families, method.PositiveWeight, method.GapWanted}
 }
 
 // Check implements method.Method.
-func (td) Check(p *method.Problem) error {
+func (m td) Check(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method td descends from a root, and a graph has none: give --hierarchy a tree, or read it as one with --dag first-parent")
-	case len(newPlan(p.Tree).Node) == 0:
+		return fmt.Errorf("method %s descends from a root, and a graph has none: give --hierarchy a tree, or read it as one with --dag first-parent", m.name)
+	case !m.nested() && len(m.newPlan(p.Tree).Node) == 0:
 		return fmt.Errorf("method td needs a node with two children: in this structure there is nothing to choose between")
 	}
 	return nil
 }
 
 // Plan implements method.Method.
-func (td) Plan(p *method.Problem) (*method.Plan, error) {
-	plan := newPlan(p.Tree)
+func (m td) Plan(p *method.Problem) (*method.Plan, error) {
+	plan := m.newPlan(p.Tree)
 	return &method.Plan{
 		Items: []method.Items{Blocks: {Kind: method.Nodes, Count: len(plan.Problem), Cost: costs(p.Tree, p.Spec.GetData(), plan), Members: plan.Block}},
 		Values: []method.Value{
@@ -79,15 +111,20 @@ func (td) Plan(p *method.Problem) (*method.Plan, error) {
 const blockChildren = 16
 
 // newPlan lists the nodes that have something to decide, the root that is not written first,
-// and cuts their children into blocks.
-func newPlan(tree *taxonomy.Tree) *Plan {
-	children := make([][]uint32, tree.Len()+1)
+// and cuts their children into blocks. Nested methods have problems of all classes.
+func (m td) newPlan(tree *taxonomy.Tree) *Plan {
+	children, least := make([][]uint32, tree.Len()+1), 2
 	for n, parent := range tree.Parent {
-		children[parent+1] = append(children[parent+1], uint32(n))
+		if !m.nested() || tree.Kind[n] == taxonomy.Node {
+			children[parent+1] = append(children[parent+1], uint32(n))
+		}
 	}
 	p := &Plan{Begin: []uint32{0}}
+	if m.nested() {
+		p.Nested, p.Ridge, least = true, m.name == HRLS, 1
+	}
 	for n, family := range children {
-		if len(family) < 2 {
+		if len(family) < least {
 			continue
 		}
 		name := "-"

@@ -39,6 +39,9 @@ type Plan struct {
 	Problem  []uint32 // of each block
 	Begin    []uint32 // block b is about Children[Begin[b]:Begin[b+1]]
 	Children []uint32
+
+	Nested bool `json:",omitempty"` // instances labelled with a problem's node are in it; the roots' problem has all
+	Ridge  bool `json:",omitempty"` // ridge regressions
 }
 
 // Block is the children that block b is about.

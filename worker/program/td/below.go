@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"taxon/internal/sparse"
+	"taxon/internal/taxonomy"
 	"taxon/mapper"
 )
 
@@ -36,12 +37,25 @@ func (j *job) rows(n int32) []uint32 {
 	return slices.Compact(out)
 }
 
+// rowsAt are the instances of the problem at node n. Where problems are nested those of the
+// roots have all instances.
+func (j *job) rowsAt(n int32) []uint32 {
+	if !j.plan.Nested || n >= 0 && j.tree.Kind[n] != taxonomy.Virtual {
+		return j.rows(n)
+	}
+	all := make([]uint32, j.set.Matrix.Rows)
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	return all
+}
+
 // below gathers the problem of a node, -1 the root that is not written, for some of its
 // children. Its cost is that of the rows below the node, whatever else the data holds.
 func (j *job) below(node int32, children []uint32) *problem {
 	x, at := j.set.Matrix, j.free.Get().(*places)
 	p := &problem{rows: j.whole, width: uint32(x.Cols)}
-	rows := j.rows(node)
+	rows := j.rowsAt(node)
 	for k, i := range rows {
 		at.row[i] = uint32(k) + 1
 	}

@@ -1,5 +1,5 @@
-// Package td runs the tasks of top-down classification. The method itself is described in
-// coordinator/method/td.
+// Package td runs the tasks of the methods that train each node for itself: td, h-svm, h-rls.
+// They are described in coordinator/method/td.
 package td
 
 import (
@@ -15,16 +15,17 @@ import (
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	"taxon/mapper"
+	"taxon/mapper/ridge"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
 )
 
-// Method implements program.Method.
-type Method struct{}
+// Method is one of the methods, by its name.
+type Method string
 
 // Name implements program.Method.
-func (Method) Name() string { return params.Name }
+func (m Method) Name() string { return string(m) }
 
 // job is what all tasks share. Read-only.
 type job struct {
@@ -45,9 +46,11 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	o := p.Spec.GetOptions()
-	loss, err := mapper.ParseLoss(o.GetLoss())
-	if err != nil {
-		return nil, err
+	loss := mapper.Hinge
+	if !plan.Ridge {
+		if loss, err = mapper.ParseLoss(o.GetLoss()); err != nil {
+			return nil, err
+		}
 	}
 	kernel, err := mapper.ParseKernel(os.Getenv(program.KernelVariable))
 	if err != nil {
@@ -95,6 +98,9 @@ func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err
 func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
 	children := j.plan.Block(t.Item)
 	p := j.below(j.plan.Node[j.plan.Problem[t.Item]], children)
+	if j.plan.Ridge {
+		return p.ridge(ctx, children)
+	}
 	rows := p.rows.X.Rows
 	b, total := &mapper.Block{Positive: p.positive}, p.rows.Total()
 	for _, positive := range p.positive {
@@ -136,6 +142,24 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 	weights := make([]program.NodeWeights, len(children))
 	for l, w := range solver.Weights(b, st) {
 		weights[l] = program.NodeWeights{Node: children[l], Columns: p.columnsOf(w.Feature), Values: w.Value}
+	}
+	return sums, weights, nil
+}
+
+// ridge solves the problems of a block in closed form.
+func (p *problem) ridge(ctx context.Context, children []uint32) (method.Sums, []program.NodeWeights, error) {
+	sums, weights, s := make(method.Sums, params.Figures), make([]program.NodeWeights, len(children)), ridge.New(p.rows)
+	sums[params.SumSolves] = 1
+	for l, positive := range p.positive {
+		r, err := s.Solve(ctx, positive)
+		if err != nil {
+			return nil, nil, err
+		}
+		sums[params.SumPrimal] += r.Primal
+		sums[params.SumDual] += r.Dual
+		sums[params.SumSupport] += float64(p.rows.X.Rows) // each row has a residual
+		sums[params.SumVisits] += float64(p.rows.X.NNZ) * float64(r.Steps)
+		weights[l] = program.NodeWeights{Node: children[l], Columns: p.columnsOf(r.Feature), Values: r.Value}
 	}
 	return sums, weights, nil
 }
