@@ -34,6 +34,7 @@ var imports = map[string][]string{
 	"mapper":         {"internal/coupling", "internal/sparse"},
 	"mapper/hblr":    {"internal/sparse"},
 	"mapper/msvm":    {"mapper"},
+	"mapper/ridge":   {"mapper"},
 	"reducer":        {"internal/coupling", "internal/sparse"},
 
 	"internal/coupling": {},
@@ -105,7 +106,7 @@ var imports = map[string][]string{
 	"worker/program/mlr":  {"coordinator/method", "coordinator/method/mlr", "internal/dataset", "internal/sparse", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
 	"worker/program/msvm": {"coordinator/method", "coordinator/method/msvm", "coordinator/method/whole", "mapper", "mapper/msvm", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/dataset", "internal/jobspec",
-		"internal/sparse", "internal/taxonomy", "mapper", "proto/taxon/v1", "store", "worker/program"},
+		"internal/sparse", "internal/taxonomy", "mapper", "mapper/ridge", "proto/taxon/v1", "store", "worker/program"},
 
 	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},

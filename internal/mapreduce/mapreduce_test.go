@@ -136,6 +136,8 @@ func TestSameBytes(t *testing.T) {
 		func(o *taxonv1.Options, _ *jobs.Job) { o.Schedule, o.Bias = "jacobi", 0 },
 		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m2", "twoblock") },
 		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m3", "parity") },
+		func(o *taxonv1.Options, _ *jobs.Job) { plain(o, "h-svm", "hinge") },
+		func(o *taxonv1.Options, _ *jobs.Job) { plain(o, "h-rls", "square") },
 	} {
 		if testing.Short() && n > 1 {
 			continue
@@ -151,6 +153,11 @@ func TestSameBytes(t *testing.T) {
 			alike(t, e, start(t, j, nil), j.Spec(o))
 		})
 	}
+}
+
+// plain leaves the options of methods without a schedule.
+func plain(o *taxonv1.Options, method, loss string) {
+	o.Method, o.Loss, o.Schedule, o.Stiffness, o.Momentum = method, loss, "", "", ""
 }
 
 // hierarchicalBayes leaves the options that such a method has.

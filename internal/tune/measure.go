@@ -214,6 +214,9 @@ func (m *meter) jackknife(ctx context.Context, p Point, folds int, group []int) 
 		if acc[i], err = eval.NewAccumulator(m.light); err != nil {
 			return nil, err
 		}
+		if m.whole.Meta().Form.Sets() { // sets may hold inner nodes, to which all must give the same ids
+			acc[i].IDs(nil, m.whole.Tree.Name)
+		}
 	}
 	for f := range folds {
 		err := m.replay(ctx, p, f, acc[0], func(row uint32, truth, predicted, ranked []int32) {

@@ -125,6 +125,8 @@ var methods = []string{
 	"--method mlr --gap 1e-3",
 	"--method msvm --gap 1e-3",
 	"--method td --gap 1e-3",
+	"--method h-svm --gap 1e-3",
+	"--method h-rls",
 }
 
 // A random process is killed again and again, whatever the method.

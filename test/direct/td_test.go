@@ -246,6 +246,10 @@ func product(a, b []float64) (s float64) {
 
 func (w *twin) primal(parent, child int32, v []float64) float64 {
 	rows, y, c := w.rows(parent, child)
+	return w.primalOf(rows, y, c, v)
+}
+
+func (w *twin) primalOf(rows []int, y, c, v []float64) float64 {
 	p := product(v, v) / 2
 	for k, i := range rows {
 		loss := max(1-y[k]*product(v, w.row(i)), 0)
@@ -261,6 +265,10 @@ func (w *twin) primal(parent, child int32, v []float64) float64 {
 // until no gradient matters.
 func (w *twin) solve(parent, child int32) float64 {
 	rows, y, c := w.rows(parent, child)
+	return w.primalOf(rows, y, c, w.solveRows(rows, y, c))
+}
+
+func (w *twin) solveRows(rows []int, y, c []float64) []float64 {
 	x, a, v := make([][]float64, len(rows)), make([]float64, len(rows)), make([]float64, w.j.Set.Matrix.Cols+1)
 	for k, i := range rows {
 		x[k] = w.row(i)
@@ -287,5 +295,5 @@ func (w *twin) solve(parent, child int32) float64 {
 			break
 		}
 	}
-	return w.primal(parent, child, v)
+	return v
 }

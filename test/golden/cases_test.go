@@ -138,6 +138,12 @@ var trainings = []training{
 	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --prior blr --prior-inverse full --max-sweeps 3"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
+	// A problem for each node, and sets of partial paths.
+	{"nested", onSpawn + "--method h-svm"},
+	{"nested labels squared", onDAG + "--dag first-parent --method h-svm --loss squared-hinge --gap 1e-4 --threads 2"},
+	{"nested ridge", onSpawn + "--method h-rls --C 3"},
+	{"nested ridge dense", onDense + "--method h-rls --bias 0 --stores 2"},
+
 	// From another model: by C, by new rows, from another structure.
 	{"warm C", onTree + "--C 3 --warm-start %tree"},
 	{"warm C squared", onTree + "--C 3 --loss squared-hinge --warm-start %tree_squared"},
@@ -163,6 +169,8 @@ var outputs = []training{
 	{"predict predictive variational", "predict --model %hblr_m3_variational --data @tree.svm --predictive --scores --top 3"},
 	{"predict predictive softmax", "predict --model %hblr_m1_softmax --data @rows.svm --predictive --scores --top 3"},
 	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
+	{"predict sets", "predict --model %nested_labels_squared --data @dag.svm --scores"},
+	{"eval sets", "eval --model %nested --data @inner.svm --json --by-level"},
 	{"export text", "export --model %spawned --format text --out -"},
 	{"export pruned", "export --model %graph --format text --threshold 0.01 --out -"},
 }
