@@ -74,6 +74,16 @@ test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow
 	$(FORMATS_ENV)/bin/pip install -q --disable-pip-version-check -r test/formats/requirements.txt
 	TAXON_TEST_FORMATS=1 TAXON_FORMATS_PYTHON=$(FORMATS_ENV)/bin/python go test -count=1 -v ./test/formats
 
+# Another PYTHON and other PYTHON_PACKAGES have an environment of their own.
+PYTHON ?= python3
+PYTHON_PACKAGES ?= scikit-learn
+PYTHON_ENV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/$(notdir $(PYTHON))-$(firstword $(subst *,,$(PYTHON_PACKAGES)))
+
+test-python: build ## the Python package's tests, with its examples
+	@test -x $(PYTHON_ENV)/bin/python || $(PYTHON) -m venv $(PYTHON_ENV)
+	$(PYTHON_ENV)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES) 'pytest>=8' pandas networkx grpcio grpcio-reflection
+	cd deploy/python && TAXON_BINARY=$(CURDIR)/bin/taxon OMP_NUM_THREADS=1 $(PYTHON_ENV)/bin/python -m pytest -q -p no:cacheprovider tests
+
 sim: ## a thousand simulated clusters with every fault; SIM_SEED=n plays one again
 	SIM_SEEDS=1000 go test -count=1 -v -run TestSimulation ./test/sim
 

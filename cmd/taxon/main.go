@@ -155,6 +155,7 @@ func verbs() []verb {
 		newEvalCmd,
 		newExportCmd,
 		newExplainCmd,
+		newMethodsCmd,
 		newIngestCmd,
 		newInfoCmd,
 		newGenerateCmd,

@@ -50,6 +50,9 @@ const (
 	Bool
 )
 
+// String is the kind in a word.
+func (k OptionKind) String() string { return [...]string{"float", "int", "choice", "bool"}[min(k, Bool)] }
+
 // Effect is what another value of an option changes.
 type Effect uint8
 

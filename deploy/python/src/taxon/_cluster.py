@@ -1,0 +1,223 @@
+"""A cluster: jobs are submitted by the binary, which uploads their data, and followed over gRPC.
+
+The messages are those of ``proto/taxon/v1`` in the sources. They are taken from the coordinator
+itself, by gRPC's server reflection, so they are always those of its version.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from ._binary import run
+from ._errors import TaxonError
+from ._estimators import _Classifier, _Targets
+from ._model import Model, load
+
+__all__ = ["Cluster", "Job"]
+
+_ENDED = ("DONE", "FAILED", "CANCELLED")
+
+
+class Cluster:
+    """A cluster's coordinator.
+
+    Parameters
+    ----------
+    address : str
+        host:port of the coordinator.
+    ca, cert, key : str, optional
+        PEM files: the certificate authority, and a certificate with its key.
+    token : str, optional
+        File with a token, in place of a certificate of one's own.
+
+    Examples
+    --------
+    >>> with Cluster.local(workers=2) as cluster:  # doctest: +SKIP
+    ...     clf = cluster.submit(HierarchicalClassifier(hierarchy=edges), X, y).wait().fetch()
+    """
+
+    def __init__(self, address: str, *, ca: str | None = None, cert: str | None = None, key: str | None = None, token: str | None = None) -> None:
+        import grpc
+        from google.protobuf.descriptor_pool import DescriptorPool
+        from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+        self.address = address
+        self._flags = ["--coordinator", address]
+        for flag, value in (("--tls-ca", ca), ("--tls-cert", cert), ("--tls-key", key), ("--token-file", token)):
+            if value:
+                self._flags += [flag, value]
+        self._metadata = [("authorization", "Bearer " + Path(token).read_text().strip())] if token else []
+        if ca:
+            read = lambda p: Path(p).read_bytes() if p else None  # noqa: E731
+            self._channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(read(ca), read(key), read(cert)))
+        else:
+            self._channel = grpc.insecure_channel(address)
+        self._pool = DescriptorPool(ProtoReflectionDescriptorDatabase(self._channel))
+        self._down: list[str] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @classmethod
+    def local(cls, workers: int = 2, stores: int = 1, slots: int = 1, dir: str | None = None) -> "Cluster":
+        """A cluster of processes on this machine; as a context manager it is ended at the end.
+
+        Parameters
+        ----------
+        workers, stores, slots : int
+            Processes of each kind, and tasks at a time of each worker.
+        dir : str, optional
+            Its folder; a temporary one if left out.
+        """
+        folder = None
+        if dir is None:
+            folder = tempfile.TemporaryDirectory(prefix="taxon-cluster-")
+            dir = str(Path(folder.name) / "cluster")
+        up = run(["cluster", "up", "--dir", dir, "--workers", str(workers), "--stores", str(stores), "--slots", str(slots)])
+        try:
+            cluster = cls(up["coordinator"])
+        except BaseException:
+            run(["cluster", "down", "--dir", dir])
+            raise
+        cluster._down, cluster._folder = ["cluster", "down", "--dir", dir], folder
+        return cluster
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection, and the cluster if it was made by :meth:`local`."""
+        self._channel.close()
+        if self._down is not None:
+            run(self._down)
+            self._down = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def submit(self, estimator: _Classifier, X: Any, y: Any, sample_weight: Any = None) -> "Job":
+        """Queue the training of an estimator: its data are uploaded, and the call returns.
+
+        Returns
+        -------
+        Job
+            ``job.wait().fetch()`` is the estimator, fitted.
+        """
+        X, targets, weight = estimator._inputs(X, y, sample_weight)
+        with tempfile.TemporaryDirectory(prefix="taxon-") as folder:
+            f = Path(folder)
+            out = run(["submit", "--method", estimator.method, *estimator._data(f, X, targets, weight), *estimator._options(f, targets, "submit"), *self._flags])
+        return Job(self, out["job"], estimator, targets)
+
+    def jobs(self) -> list["Job"]:
+        """The jobs that the coordinator knows."""
+        return [Job(self, j.job) for j in self._call("ListJobs").jobs]
+
+    def job(self, name: str) -> "Job":
+        """A job by its id."""
+        return Job(self, name)
+
+    def workers(self) -> list[Any]:
+        """The workers, as the messages ``WorkerInfo`` of the services."""
+        return list(self._call("Workers").workers)
+
+    def _method(self, name: str) -> Any:
+        return self._pool.FindServiceByName("taxon.v1.Jobs").FindMethodByName(name)
+
+    def _call(self, name: str, stream: bool = False, **fields: Any) -> Any:
+        from google.protobuf.message_factory import GetMessageClass
+        import grpc
+
+        method = self._method(name)
+        request, reply = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+        kind = self._channel.unary_stream if stream else self._channel.unary_unary
+        call = kind(f"/taxon.v1.Jobs/{name}", request_serializer=request.SerializeToString, response_deserializer=reply.FromString)
+        try:
+            return call(request(**fields), metadata=self._metadata)
+        except grpc.RpcError as e:
+            raise _explained(e) from None
+
+    def _state(self, status: Any) -> str:
+        field = status.DESCRIPTOR.fields_by_name["state"]
+        return field.enum_type.values_by_number[status.state].name.rpartition("_")[2]
+
+
+def _explained(e: Any) -> Exception:
+    import grpc
+
+    wrong = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+    return (ValueError if e.code() in wrong else TaxonError)(e.details() or str(e.code()))
+
+
+class Job:
+    """A training on a cluster.
+
+    Attributes
+    ----------
+    id : str
+    """
+
+    def __init__(self, cluster: Cluster, job: str, estimator: _Classifier | None = None, targets: _Targets | None = None) -> None:
+        self.cluster, self.id, self._estimator, self._targets = cluster, job, estimator, targets
+
+    def __repr__(self) -> str:
+        return f"<taxon.Job {self.id} on {self.cluster.address}>"
+
+    def status(self) -> Any:
+        """Where the job stands: the message ``JobStatus`` of the services."""
+        return self.cluster._call("Status", job=self.id)
+
+    @property
+    def state(self) -> str:
+        """``QUEUED``, ``RUNNING``, ``DONE``, ``FAILED`` or ``CANCELLED``."""
+        return self.cluster._state(self.status())
+
+    def watch(self) -> Iterator[Any]:
+        """The job's status at each change, until it has ended."""
+        import grpc
+
+        try:
+            yield from self.cluster._call("Watch", stream=True, job=self.id)
+        except grpc.RpcError as e:
+            raise _explained(e) from None
+
+    def wait(self, callback: Callable[[Any], None] | None = None) -> "Job":
+        """Follow the job to its end.
+
+        Raises
+        ------
+        TaxonError
+            If it failed or was cancelled.
+        """
+        last = None
+        for last in self.watch():
+            if callback is not None:
+                callback(last)
+        state = self.cluster._state(last if last is not None else self.status())
+        if state != "DONE":
+            raise TaxonError(f"job {self.id}: {state.lower()}: {getattr(last, 'error', '')}".rstrip(": "))
+        return self
+
+    def cancel(self, discard: bool = False) -> None:
+        """Stop the job; it stays resumable unless ``discard``."""
+        self.cluster._call("Cancel", job=self.id, discard=discard)
+
+    def model(self) -> Model:
+        """The model of a job that is done."""
+        with tempfile.TemporaryDirectory(prefix="taxon-") as folder:
+            out = str(Path(folder) / "model")
+            run(["export", "--job", self.id, "--format", "model", "--out", out, *self.cluster._flags])
+            return load(out)
+
+    def fetch(self) -> Any:
+        """The estimator that was submitted, fitted."""
+        if self._estimator is None or self._targets is None:
+            raise ValueError(f"job {self.id} was not submitted by this program: take its model()")
+        model = self.model()
+        return self._estimator._fitted(model, model.report, self._targets)

@@ -1,0 +1,546 @@
+"""Models of taxon in NumPy and SciPy: no binary, no scikit-learn.
+
+A model is a folder whose bytes are described in ``internal/model/FORMAT.md`` of the sources. This
+module reads it, scores instances, takes scores apart and gives the weights as a sparse matrix.
+Scores are sums in float64 over the float32 weights stored, as in ``taxon predict``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Iterable, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._errors import TaxonError
+from ._text import Vectorizer
+
+__all__ = ["Model", "load"]
+
+_BATCH_BYTES = 128 << 20  # of scores of all nodes at a time
+_VERSIONS = (1, 2, 3)
+
+
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> "Model":
+    """Read a model that ``taxon train`` or ``taxon export`` has written.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder of a model, trained or pruned (``export --format model``); or the ``.npz`` or
+        ``.safetensors`` file of an export, with ``labels.txt`` beside it.
+    verify : bool, default True
+        Compare every file with its SHA-256 in the manifest.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError
+        If it is no model, is damaged, or was written by a newer version.
+    """
+    p = Path(path)
+    if p.is_file() and p.suffix in (".npz", ".safetensors"):
+        return _load_export(p)
+    if not (p / "manifest.json").is_file():
+        raise ValueError(f"{p}: not a model: there is no manifest.json in it")
+    return _Reader(p, verify).model()
+
+
+class Model:
+    """Linear classifiers of the classes of a hierarchy.
+
+    Attributes
+    ----------
+    labels : list of str
+        The classes, in the order of the columns of :meth:`decision_function`.
+    manifest : dict
+        What the model is: options, counts, the report of its training.
+    features : ndarray of int
+        For each column of the weights, the feature's number in the input, from 1.
+    words : list of str or None
+        The word of each column of a text model.
+    """
+
+    def __init__(self) -> None:
+        self.manifest: dict[str, Any] = {}
+        self.parent = np.zeros(0, np.int32)
+        self.kind: list[str] = []
+        self.name: list[str] = []
+        self.terminal = np.zeros(0, bool)
+        self.labels: list[str] = []
+        self.nodes = np.zeros(0, np.int64)  # the node of each label
+        self.counts: list[int] = []
+        self.features = np.zeros(0, np.int64)
+        self.bias = 0.0
+        self.words: list[str] | None = None
+        self.edges: list[tuple[str, str]] = []
+        self.cutoffs: dict[str, Any] | None = None
+        self._delta = sp.csr_matrix((0, 0))  # what a node adds to its parent's vector, float64
+        self._whole = False
+        self._vectorizer: Vectorizer | None = None
+        self._levels: list[np.ndarray] | None = None
+
+    # What it is
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The figures of the training, by the keys of ``taxon train --json``."""
+        return self.manifest.get("report", {})
+
+    @property
+    def form(self) -> dict[str, str]:
+        return self.manifest.get("form", {}) or {}
+
+    @property
+    def is_text(self) -> bool:
+        return self.words is not None
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether scores can be read as probabilities (rr-lr, blr, mlr, hblr-*)."""
+        return self.form.get("link", "") in ("logistic", "softmax")
+
+    @property
+    def labels_per_instance(self) -> float:
+        data = self.manifest.get("data", {})
+        return data.get("positives", 0) / max(1, data.get("instances", 0))
+
+    def __repr__(self) -> str:
+        m = self.report.get("method", "model")
+        return f"<taxon.Model: {m}, {len(self.labels)} classes, {len(self.features)} features>"
+
+    # Scores
+
+    def vectors(self, X: Any) -> sp.csr_matrix:
+        """Rows in the columns of the weights, without the bias: of a matrix whose column j is
+        feature j+1 of the input, or of texts."""
+        if isinstance(X, (list, tuple)) and (not X or isinstance(X[0], str)):
+            if self._vectorizer is None:
+                raise ValueError("these are texts, and the model was trained on vectors")
+            return self._vectorizer(X)
+        if self._vectorizer is not None:
+            raise ValueError("the model was trained on texts: give a list of str")
+        X = sp.csr_matrix(X, dtype=np.float32) if not sp.issparse(X) else X.tocsr().astype(np.float32)
+        known = self.features - 1
+        width = int(known.max(initial=-1)) + 1
+        if X.shape[1] < width:
+            X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        column = np.full(X.shape[1], -1, np.int64)
+        column[known] = np.arange(len(known))
+        at = column[X.indices]
+        keep = at >= 0
+        indptr = np.concatenate(([0], np.cumsum(keep)))[X.indptr]
+        return sp.csr_matrix((X.data[keep], at[keep], indptr), shape=(X.shape[0], len(known)))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of all classes: a column for each of :attr:`labels`.
+
+        Parameters
+        ----------
+        X : matrix or list of str
+            Column j of a matrix is feature j+1 of the training's input.
+        """
+        return self._score(self.vectors(X))[0]
+
+    def _score(self, rows: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of all classes, and the class that each row is given (by descent: the leaf that
+        is reached)."""
+        out = np.empty((rows.shape[0], len(self.labels)))
+        best = np.empty(rows.shape[0], np.int64)
+        step = max(1, _BATCH_BYTES // (8 * max(1, len(self.parent))))
+        for first in range(0, rows.shape[0], step):
+            part = rows[first : first + step]
+            S = self._node_scores(part)
+            if self.form.get("predictor") == "descent":
+                out[first : first + step], best[first : first + step] = self._descend(S)
+            else:
+                out[first : first + step] = S[self.nodes].T
+                best[first : first + step] = out[first : first + step].argmax(axis=1)
+        return out, best
+
+    def _node_scores(self, rows: sp.csr_matrix) -> np.ndarray:
+        """x.w of all nodes, nodes x rows."""
+        width = self._delta.shape[1]
+        X = rows.astype(np.float64)
+        if width > X.shape[1]:  # the bias
+            b = sp.csr_matrix(np.full((X.shape[0], 1), self.bias))
+            X = sp.hstack([X, b], format="csr")
+        dense = X.nnz > 0.3 * X.shape[0] * X.shape[1]
+        S = self._delta @ (X.toarray().T if dense else X.T.tocsc())
+        S = np.ascontiguousarray(S.toarray() if sp.issparse(S) else S)
+        if not self._whole:
+            for level in self._by_depth()[1:]:
+                S[level] += S[self.parent[level]]
+        return S
+
+    def _by_depth(self) -> list[np.ndarray]:
+        if self._levels is None:
+            depth = np.zeros(len(self.parent), np.int64)
+            for n, p in enumerate(self.parent):
+                if p >= 0:
+                    depth[n] = depth[p] + 1
+            order = np.argsort(depth, kind="stable")
+            cuts = np.searchsorted(depth[order], np.arange(1, depth.max(initial=0) + 1))
+            self._levels = np.split(order, cuts)
+        return self._levels
+
+    def _descend(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ranking by margins of edges: the smallest one on the way, and the leaf that the
+        greatest margins lead to. An only child has no margin."""
+        children = np.bincount(self.parent + 1, minlength=len(self.parent) + 1)
+        way = np.full((len(self.parent) + 1, S.shape[1]), np.inf)
+        best = np.full((len(self.parent) + 1, S.shape[1]), -np.inf)
+        child = np.full((len(self.parent) + 1, S.shape[1]), -1)
+        for n, p in enumerate(self.parent):
+            margin = np.full(S.shape[1], np.inf) if children[p + 1] == 1 else S[n]
+            better = margin > best[p + 1]
+            best[p + 1][better] = margin[better]
+            child[p + 1][better] = n
+            way[n + 1] = np.minimum(way[p + 1], margin)
+        way[np.isinf(way)] = 0
+        at = child[0].copy()
+        inner = ~self.terminal[at]
+        while inner.any():
+            at[inner] = child[at[inner] + 1, np.flatnonzero(inner)]
+            inner = ~self.terminal[at]
+        label = np.full(len(self.parent), -1)
+        label[self.nodes] = np.arange(len(self.nodes))
+        return way[self.nodes + 1].T, label[at]
+
+    def probabilities(self, X: Any) -> np.ndarray:
+        """What ``taxon predict --scores`` prints of models that have probabilities: of each class
+        for itself, or (mlr) of a distribution over the classes."""
+        return self._probabilities(self.decision_function(X))
+
+    def _probabilities(self, s: np.ndarray) -> np.ndarray:
+        link = self.form.get("link", "")
+        if link == "logistic":
+            return 1 / (1 + np.exp(-s))
+        if link == "softmax":
+            e = np.exp(s - s.max(axis=1, keepdims=True))
+            return e / e.sum(axis=1, keepdims=True)
+        raise ValueError(f"models of {self.report.get('method')} have scores, and no probabilities")
+
+    def predict(self, X: Any) -> list[str]:
+        """The best class of each row."""
+        return [self.labels[k] for k in self._score(self.vectors(X))[1]]
+
+    def predict_sets(self, X: Any) -> list[list[str]]:
+        """The label set of each row, best first and never empty: by the cut-offs that the
+        training fitted, else all classes with a score above 0."""
+        scores, best = self._score(self.vectors(X))
+        order = np.argsort(-scores, axis=1, kind="stable")
+        threshold = self._thresholds(np.take_along_axis(scores, order, axis=1))
+        out = []
+        for i, row in enumerate(order):
+            n = int((scores[i, row] > threshold[i]).sum())
+            head = [k for k in row[:n] if k != best[i]]
+            out.append([self.labels[best[i]]] + [self.labels[k] for k in head])
+        return out
+
+    def _thresholds(self, ranked: np.ndarray) -> np.ndarray:
+        c = self.cutoffs
+        if c is None:
+            return np.zeros(len(ranked))
+        depth = min(c["depth"], ranked.shape[1])
+        t = c["intercept"] + ranked[:, :depth] @ np.asarray(c["weight"][:depth])
+        if depth < ranked.shape[1]:  # sets are taken from the first `depth` classes
+            t = np.maximum(t, ranked[:, depth])
+        return t
+
+    # Weights and structure
+
+    def weights(self) -> sp.csr_matrix:
+        """Weights of the classes, classes x columns; the bias is the last column (if there is one).
+        Column j is feature ``features[j]`` of the input."""
+        if self._whole:
+            return self._delta[self.nodes].astype(np.float32).tocsr()
+        current = np.zeros(self._delta.shape[1])
+        rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        undo: list[tuple[int, np.ndarray, np.ndarray]] = []  # of the path: node, columns, values before
+        wanted = set(self.nodes.tolist())
+        indptr, indices, data = self._delta.indptr, self._delta.indices, self._delta.data
+        for n, p in enumerate(self.parent):
+            while undo and undo[-1][0] != p:
+                _, at, before = undo.pop()
+                current[at] = before
+            at = indices[indptr[n] : indptr[n + 1]]
+            undo.append((n, at, current[at].copy()))
+            current[at] = np.float32(current[at] + data[indptr[n] : indptr[n + 1]])
+            if n in wanted:
+                full = np.flatnonzero(current)
+                rows[n] = full, current[full]
+        parts = [rows[n] for n in self.nodes.tolist()]
+        ends = np.cumsum([0] + [len(i) for i, _ in parts])
+        return sp.csr_matrix(
+            (np.concatenate([v for _, v in parts]).astype(np.float32), np.concatenate([i for i, _ in parts]), ends),
+            shape=(len(parts), self._delta.shape[1]),
+        )
+
+    def hierarchy(self) -> Any:
+        """The structure as a ``networkx.DiGraph`` (of a class graph: ``networkx.Graph``)."""
+        import networkx as nx
+
+        graph = "graph" in self.manifest.get("options", {}) or (len(self.parent) and (self.parent == -1).all())
+        g = nx.Graph() if graph and self.edges else nx.DiGraph()
+        g.add_nodes_from(self.labels)
+        g.add_edges_from(self.edges)
+        return g
+
+    def path(self, label: str) -> list[str]:
+        """The names on the way from the root to a class."""
+        n, out = int(self.nodes[self.labels.index(label)]), []
+        while n >= 0:
+            if self.kind[n] == "node":
+                out.append(self.name[n])
+            elif self.kind[n] == "spawned" and (self.parent[n] < 0 or self.name[self.parent[n]] != self.name[n]):
+                out.append(self.name[n])
+            n = int(self.parent[n])
+        return out[::-1]
+
+    def explain(self, x: Any, label: str | None = None, top: int = 5, words: int = 5) -> dict[str, Any]:
+        """Why a class has its score: what each level of its path adds, and by which features.
+
+        Parameters
+        ----------
+        x : row or str
+            One instance.
+        label : str, optional
+            The class to explain; the predicted one if left out.
+        top : int
+            How many of the best classes to list.
+        words : int
+            At most so many features for and against at each level.
+
+        Returns
+        -------
+        dict
+            ``label``, ``score``, ``levels`` (a list of ``name``, ``adds``, ``features``: pairs of name
+            and contribution), ``best`` (pairs of class and score).
+        """
+        row = self.vectors([x] if isinstance(x, str) else x)
+        if row.shape[0] != 1:
+            raise ValueError(f"explain takes one instance, not {row.shape[0]}")
+        scores, best = self._score(row)
+        k = int(best[0]) if label is None else self.labels.index(label)
+        x1 = np.zeros(self._delta.shape[1])
+        x1[row.indices] = row.data
+        if self._delta.shape[1] > row.shape[1]:
+            x1[-1] = self.bias
+        n, levels = int(self.nodes[k]), []
+        while n >= 0:
+            d = self._delta[n]
+            c = d.data * x1[d.indices]
+            order = np.argsort(-c, kind="stable")
+            chosen = [j for j in order[:words] if c[j] > 0] + [j for j in order[::-1][:words] if c[j] < 0]
+            levels.append({"name": self.name[n], "kind": self.kind[n], "adds": float(c.sum()),
+                           "features": [(self.feature_name(int(d.indices[j])), float(c[j])) for j in chosen]})
+            n = -1 if self._whole and self.form.get("predictor") != "descent" else int(self.parent[n])
+        ranked = np.argsort(-scores[0], kind="stable")[:top]
+        return {"label": self.labels[k], "score": float(scores[0, k]), "levels": levels[::-1],
+                "best": [(self.labels[j], float(scores[0, j])) for j in ranked]}
+
+    def feature_name(self, column: int) -> str:
+        """The word, or the number in the input, of a column of the weights."""
+        if column >= len(self.features):
+            return "bias"
+        return self.words[column] if self.words is not None else str(int(self.features[column]))
+
+
+class _Reader:
+    """Reads the files of one model folder."""
+
+    def __init__(self, path: Path, verify: bool) -> None:
+        self.path, self.verify = path, verify
+        text = (path / "manifest.json").read_bytes()
+        try:
+            self.manifest = json.loads(text)
+        except ValueError as e:
+            raise ValueError(f"{path}/manifest.json: damaged: {e}") from None
+        if self.manifest.get("format") != "taxon-model":
+            raise ValueError(f"{path}: not a model of taxon")
+        if self.manifest.get("version") not in _VERSIONS:
+            raise ValueError(f"{path}: version {self.manifest.get('version')} of the format is not known here: install a newer taxon")
+        if verify:
+            head = b'"checksum": "'
+            at = text.index(head) + len(head)
+            zeroed = text[:at] + b"0" * 64 + text[at + 64 :]
+            if hashlib.sha256(zeroed).hexdigest() != text[at : at + 64].decode():
+                raise ValueError(f"{path}/manifest.json: damaged: its checksum does not fit")
+
+    def file(self, name: str) -> bytes | None:
+        entry = next((f for f in self.manifest["files"] if f["name"] == name), None)
+        if entry is None:
+            return None
+        data = (self.path / name).read_bytes()
+        if len(data) != entry["bytes"] or (self.verify and hashlib.sha256(data).hexdigest() != entry["sha256"]):
+            raise ValueError(f"{self.path / name}: the file is damaged: its checksum does not fit")
+        return data
+
+    def model(self) -> Model:
+        m = Model()
+        m.manifest = self.manifest
+        form = m.form
+        for key, known in (("weights", ("", "whole")), ("predictor", ("", "descent")), ("link", ("", "logistic", "softmax")),
+                           ("precision", ("", "children", "feature", "own"))):
+            if form.get(key, "") not in known:
+                raise ValueError(f"{self.path}: form: {key} {form[key]!r} is not known here: install a newer taxon")
+        unknown = set(form) - {"weights", "predictor", "link", "precision"}
+        if unknown:
+            raise ValueError(f"{self.path}: form: {', '.join(sorted(unknown))}: not known here: install a newer taxon")
+        self._structure(m)
+        raw = self.file("features") or b""
+        m.features = np.frombuffer(raw, "<u4", offset=12).astype(np.int64)
+        vocabulary = self.file("vocabulary")
+        if vocabulary is not None:
+            lines = vocabulary.decode().split("\n")[2:-1]
+            m.words = [line.partition("\t")[2] for line in lines]
+            idf = np.array([float(line.partition("\t")[0]) for line in lines])
+            m._vectorizer = Vectorizer(m.words, idf, self.manifest.get("data", {}))
+        m.bias = float(np.float32(self.manifest["options"].get("bias", 0) or 0))
+        width = len(m.features) + (m.bias > 0)
+        m._whole = form.get("weights") == "whole" or bool(len(m.parent)) and bool((m.parent == -1).all())
+        m._delta = self._packed(m, width) if self.manifest["version"] == 2 or "pruned" in self.manifest else self._shards(m, width)
+        cutoffs = self.file("cutoffs.json")
+        if cutoffs is not None:
+            m.cutoffs = json.loads(cutoffs)
+        return m
+
+    def _structure(self, m: Model) -> None:
+        lines = iter((self.file("structure") or b"").decode().split("\n"))
+        next(lines)
+        count = int(next(lines).split("\t")[1])
+        parent, label = np.empty(count, np.int32), np.empty(count, np.int64)
+        m.terminal = np.empty(count, bool)
+        for n in range(count):
+            p, kind, role, lab, name = next(lines).split("\t")
+            parent[n], label[n], m.terminal[n] = int(p), int(lab), role == "terminal"
+            m.kind.append(kind)
+            m.name.append(name)
+        m.parent = parent
+        names = next(lines).split("\t")[1]
+        if names != "none":
+            given = [next(lines) for _ in range(int(names))]
+            for _ in range(int(next(lines).split("\t")[1])):
+                a, b = next(lines).split("\t")
+                m.edges.append((given[int(a)], given[int(b)]))
+        text = (self.file("labels") or b"").decode().split("\n")[2:-1]
+        counts, all_names = zip(*((line.partition("\t")[0], line.partition("\t")[2]) for line in text)) if text else ((), ())
+        has = np.flatnonzero((label >= 0) & m.terminal)
+        m.nodes = has
+        m.labels = [all_names[k] for k in label[has]]
+        m.counts = [int(counts[k]) for k in label[has]]
+
+    def _shards(self, m: Model, width: int) -> sp.csr_matrix:
+        """Records as differences from the parent, in float64."""
+        index: list[np.ndarray] = []
+        data: list[np.ndarray] = []
+        size = np.zeros(len(m.parent) + 1, np.int64)
+        current = np.zeros(width)
+        undo: list[tuple[int, np.ndarray, np.ndarray]] = []
+        for f in self.manifest["files"]:
+            if not f["name"].startswith("weights-"):
+                continue
+            raw = self.file(f["name"]) or b""
+            u, v = np.frombuffer(raw, "<u4"), np.frombuffer(raw, "<f4")
+            at = 4
+            for _ in range(f["nodes"]):
+                n, k = int(u[at]), int(u[at + 1])
+                columns, values = u[at + 2 : at + 2 + k], v[at + 2 + k : at + 2 + 2 * k].astype(np.float64)
+                at += 2 + 2 * k
+                if m.form.get("precision"):
+                    means = columns < width
+                    columns, values = columns[means], values[means]
+                columns = columns.astype(np.int32)
+                if not m._whole:
+                    p = m.parent[n]
+                    while undo and undo[-1][0] != p:
+                        _, where, before = undo.pop()
+                        current[where] = before
+                    above = current[columns].copy()
+                    undo.append((n, columns, above))
+                    current[columns] = values
+                    values = values - above
+                index.append(columns)
+                data.append(values)
+                size[n + 1] = len(columns)
+        return sp.csr_matrix((np.concatenate(data), np.concatenate(index), np.cumsum(size)), shape=(len(m.parent), width))
+
+    def _packed(self, m: Model, width: int) -> sp.csr_matrix:
+        columns, nodes, values = [], [], []
+        for f in self.manifest["files"]:
+            if not f["name"].startswith("packed-"):
+                continue
+            raw = self.file(f["name"]) or b""
+            if raw[:8] != b"TXPACKED" or int.from_bytes(raw[8:12], "little") != 2:
+                raise ValueError(f"{self.path / f['name']}: a packed shard of this version is not known here: install a newer taxon")
+            first, k, size = (int.from_bytes(raw[i : i + 4], "little") for i in (12, 16, 20))
+            entries = int.from_bytes(raw[24:32], "little")
+            if size not in (2, 4):
+                raise ValueError(f"{self.path / f['name']}: values of {size} bytes are not known here: install a newer taxon")
+            value = np.frombuffer(raw, "<f4" if size == 4 else "<f2", count=entries, offset=32).astype(np.float64)
+            numbers = _varints(np.frombuffer(raw, np.uint8, offset=32 + size * entries), k + entries)
+            counts, gaps = numbers[:k], numbers[k:]
+            total = np.cumsum(gaps + 1) - 1  # a gap counts from the node after the entry before
+            begin = np.concatenate(([0], np.cumsum(counts)))
+            starts = np.concatenate(([0], total + 1))[begin[:-1]]
+            nodes.append(total - np.repeat(starts, counts))
+            columns.append(np.repeat(np.arange(first, first + k), counts))
+            values.append(value)
+        if not values:
+            return sp.csr_matrix((len(m.parent), width))
+        at = (np.concatenate(nodes), np.concatenate(columns))
+        return sp.csr_matrix((np.concatenate(values), at), shape=(len(m.parent), width))
+
+
+def _varints(raw: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of seven bits a byte, lowest first; the top bit is set on all but the last byte."""
+    ends = np.flatnonzero(raw < 128)[:count]
+    if len(ends) < count:
+        raise ValueError("a packed shard is damaged: it ends too early")
+    begins = np.concatenate(([0], ends[:-1] + 1)) if count else ends
+    out = np.zeros(count, np.int64)
+    for k in range(int((ends - begins).max(initial=-1)) + 1):
+        has = begins + k <= ends
+        out[has] |= (raw[begins[has] + k].astype(np.int64) & 127) << (7 * k)
+    return out
+
+
+def _load_export(path: Path) -> Model:
+    """A matrix of ``taxon export`` as a flat model."""
+    labels = path.with_name("labels.txt")
+    if not labels.is_file():
+        raise ValueError(f"{labels}: not there: it has the classes of {path.name}, a line a row")
+    bias = 1.0
+    if path.suffix == ".npz":
+        W = sp.csr_matrix(sp.load_npz(path))
+    else:
+        raw = path.read_bytes()
+        size = int.from_bytes(raw[:8], "little")
+        head = json.loads(raw[8 : 8 + size])
+        meta = head.pop("__metadata__", {})
+        types = {"F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U64": "<u8"}
+        t = {k: np.frombuffer(raw[8 + size + v["data_offsets"][0] : 8 + size + v["data_offsets"][1]], types[v["dtype"]]) for k, v in head.items()}
+        shape = tuple(json.loads(meta["shape"])) if meta["shape"].startswith("[") else tuple(int(x) for x in meta["shape"].replace("x", ",").split(","))
+        W = sp.csr_matrix((t["data"], t["indices"].astype(np.int64), t["indptr"].astype(np.int64)), shape=shape)
+        bias = float(meta.get("bias", 1))
+    m = Model()
+    m.labels = labels.read_text(encoding="utf-8").splitlines()
+    if len(m.labels) != W.shape[0]:
+        raise ValueError(f"{labels}: {len(m.labels)} classes, and {path.name} has {W.shape[0]} rows")
+    n = len(m.labels)
+    m.manifest = {"options": {"bias": bias}, "report": {}, "data": {}}
+    m.parent, m.kind, m.name = np.full(n, -1, np.int32), ["node"] * n, list(m.labels)
+    m.terminal, m.nodes, m.counts = np.ones(n, bool), np.arange(n), [0] * n
+    m.bias, m._whole = bias, True
+    d = W.shape[1] - (bias > 0)
+    m.features = np.arange(1, d + 1)
+    m._delta = W.astype(np.float64).tocsr()
+    return m

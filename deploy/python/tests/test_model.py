@@ -1,0 +1,120 @@
+"""Scores in NumPy are those of `taxon predict`, for each kind of model."""
+
+import subprocess
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taxon
+from taxon._binary import binary, run
+from taxon._data import write_dataset, write_edges
+from taxon._text import words
+
+
+def predicted(model, data, rows, *flags):
+    """Scores by label that `taxon predict` prints."""
+    out = subprocess.run([binary(), "predict", "--model", str(model), "--data", str(data), "--out", "-", "--scores", "--top", "99", "--quiet", *flags],
+                         check=True, capture_output=True, text=True).stdout.splitlines()
+    assert len(out) == rows
+    return [{part.rpartition(":")[0]: float(part.rpartition(":")[2]) for part in line.split(",")} for line in out]
+
+
+def compare(model, X, lines, values):
+    assert len(lines) == len(values)
+    for row, line in zip(values, lines):
+        assert set(line) == set(model.labels)
+        for k, name in enumerate(model.labels):
+            assert row[k] == pytest.approx(line[name], abs=1e-6)
+
+
+@pytest.fixture
+def data(tmp_path, families):
+    X, y, edges = families
+    names, index = np.unique(y, return_inverse=True)
+    write_dataset(tmp_path / "data", X, names.tolist(), np.arange(len(y) + 1), index)
+    write_edges(tmp_path / "edges", edges)
+    with open(tmp_path / "x.svm", "w") as f:
+        for row in X:
+            f.write(" " + " ".join(f"{j + 1}:{np.float32(v)}" for j, v in enumerate(row) if v) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("method", [m for m in ("rr-svm", "rr-lr", "bsvm", "td", "mlr", "hblr-m1", "hblr-m2", "hblr-m3", "hsvm", "ot")])
+def test_scores(data, families, method):
+    if method not in {m["name"] for m in run(["methods"])}:
+        pytest.skip(f"this build has no {method}")
+    hierarchy = [] if method in ("bsvm", "mlr") else ["--hierarchy", str(data / "edges")]
+    run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m"), "--max-sweeps", "300"])
+    m = taxon.load(data / "m")
+    scores = m.decision_function(families[0])
+    shown = m.probabilities(families[0]) if m.has_probabilities else scores
+    lines = predicted(data / "m", data / "x.svm", len(scores))
+    compare(m, families[0], lines, shown)
+    best = subprocess.run([binary(), "predict", "--model", str(data / "m"), "--data", str(data / "x.svm"), "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
+    assert m.predict(families[0]) == best.stdout.split()
+
+
+def test_graph_and_pruned(data, families):
+    edges = [("c0", "c1"), ("c1", "c2"), ("c3", "c8")]
+    write_edges(data / "graph", edges)
+    run(["train", "--data", str(data / "data"), "--graph", str(data / "graph"), "--out", str(data / "g")])
+    m = taxon.load(data / "g")
+    compare(m, families[0], predicted(data / "g", data / "x.svm", 300), m.decision_function(families[0]))
+    run(["train", "--data", str(data / "data"), "--hierarchy", str(data / "edges"), "--out", str(data / "t")])
+    for values in ("float32", "float16"):
+        out = data / f"small-{values}"
+        run(["export", "--model", str(data / "t"), "--format", "model", "--threshold", "0.01", "--values", values, "--out", str(out)])
+        m = taxon.load(out)
+        compare(m, families[0], predicted(out, data / "x.svm", 300), m.decision_function(families[0]))
+
+
+def test_exports(data, families):
+    run(["train", "--data", str(data / "data"), "--hierarchy", str(data / "edges"), "--out", str(data / "t")])
+    m = taxon.load(data / "t")
+    want = m.decision_function(families[0])
+    for name in ("w.npz", "w.safetensors"):
+        run(["export", "--model", str(data / "t"), "--format", name[2:], "--out", str(data / name)])
+        e = taxon.load(data / name)
+        assert e.labels == m.labels
+        assert np.abs(e.decision_function(families[0]) - want).max() < 1e-5
+        at = np.concatenate([m.features - 1, [e.weights().shape[1] - 1]])
+        assert (e.weights()[:, at] != m.weights()).nnz == 0
+
+
+def test_texts(tmp_path):
+    texts = ["The small dog barked.", "a Dog, a cat; a DOG", "Cats sleep — cats eat", "naïve façade ΑΣ ΑΣΑ 12³ ½", "İstanbul dog's_tail x1", "",
+             "the oak tree", "An oak and a pine tree", "tree of pine", "small cat"] * 3
+    labels = ["animal", "animal", "animal", "plant", "animal", "plant", "plant", "plant", "plant", "animal"] * 3
+    (tmp_path / "t.txt").write_text("".join(f"{a}\t{b}\n" for a, b in zip(labels, texts)), encoding="utf-8")
+    run(["train", "--text", "--data", str(tmp_path / "t.txt"), "--method", "bsvm", "--out", str(tmp_path / "m")])
+    m = taxon.load(tmp_path / "m")
+    compare(m, texts, predicted(tmp_path / "m", tmp_path / "t.txt", len(texts), "--text"), m.decision_function(texts))
+    e = m.explain("the small dog", label="animal")
+    assert e["label"] == "animal" and sum(v["adds"] for v in e["levels"]) == pytest.approx(e["score"])
+    assert {"dog", "small"} <= {name for v in e["levels"] for name, _ in v["features"]}
+
+
+def test_words():
+    assert words("ΑΣ İstanbul dog's_tail x² ½ é") == ["ας".replace("ς", "σ"), "istanbul", "dog", "s", "tail", "x²", "½", "é"]
+
+
+def test_damage(data):
+    run(["train", "--data", str(data / "data"), "--method", "bsvm", "--out", str(data / "m")])
+    raw = bytearray((data / "m" / "weights-00000.bin").read_bytes())
+    raw[50] ^= 1
+    (data / "m" / "weights-00000.bin").write_bytes(raw)
+    with pytest.raises(ValueError, match="weights-00000.bin.*damaged"):
+        taxon.load(data / "m")
+    with pytest.raises(ValueError, match="no manifest"):
+        taxon.load(data)
+
+
+def test_hierarchy(data):
+    nx = pytest.importorskip("networkx")
+    run(["train", "--data", str(data / "data"), "--hierarchy", str(data / "edges"), "--out", str(data / "m")])
+    m = taxon.load(data / "m")
+    g = m.hierarchy()
+    assert isinstance(g, nx.DiGraph) and g.has_edge("f0", "c1") and len(g.edges) == 9
+    assert m.path("c4") == ["f1", "c4"]
+    assert sp.issparse(m.weights()) and m.weights().shape == (9, 31)
