@@ -105,7 +105,7 @@ hadoop-engines: ## all that can happen to YARN placement and MapReduce against r
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
-ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short hadoop-short ## what CI runs behind the tests
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python hadoop-short ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
 	go -C test/deploy test -count=1 .
@@ -156,4 +156,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact deploy-check ci-long bench convergence results accuracy warm search overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python deploy-check ci-long bench convergence results accuracy warm search overhead tour clean

@@ -54,7 +54,7 @@ class {name}(BaseEstimator):
 
 # Parameters beside the methods' options: name, type, default, doc, for which classes.
 OWN = [
-    ("hierarchy", "Any", "None", "Pairs of parent and child, a dict from a parent to its children (nested or not), or a networkx graph. None: "
+    ("hierarchy", "Any", "None", "Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or `learned`: from the rows. None: "
      "no hierarchy, or the one that label paths in y tell.", "H"),
     ("graph", "Any", "None", "Undirected class graph: pairs, or a networkx graph.", "H"),
     ("dag", "str", '"graph"', "If a class has several parents: `graph`, `first-parent` or `refuse`.", "H"),
@@ -81,8 +81,8 @@ def parameter(option: str) -> str:
 def literal(option: dict) -> tuple[str, str]:
     """Type and default of an option."""
     kind = {"float": "float", "int": "int", "choice": "str", "bool": "bool"}[option["kind"]]
-    if kind == "float" and option.get("choices"):
-        kind = "float | str"
+    if kind in ("float", "int") and option.get("choices"):
+        kind += " | str"
     text = option["default"]
     if text == "":
         return f"{kind} | None", "None"

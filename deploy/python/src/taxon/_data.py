@@ -14,6 +14,8 @@ from typing import Any, Iterable, Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from ._text import field
+
 __all__ = ["write_dataset", "write_edges", "edges_of", "quote"]
 
 _SHARD_ROWS = 1 << 16
@@ -76,7 +78,7 @@ def write_dataset(path: Path, X: Any, labels: Sequence[str], begin: np.ndarray, 
     ends = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=len(names)))))
     files.binary("postings.bin", 3, (len(names), len(index), rows), ends.astype("<u8"), owner[by_label].astype("<u4"))
     files.binary("features.bin", 4, (len(order), 0, 0), (order + 1).astype("<u4"), df[order].astype("<u4"))
-    files.add("labels.txt", "".join(n + "\n" for n in names).encode())
+    files.add("labels.txt", "".join(field(n) + "\n" for n in names).encode())
     if weight is not None:
         files.binary("weights.bin", 6, (rows, 0, 0), weight.astype("<f8"))
 

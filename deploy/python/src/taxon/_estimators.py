@@ -72,8 +72,8 @@ class _Targets:
         self.names, self.begin, self.index = names, begin, index
         if len(set(names)) < len(names):
             raise ValueError("two classes of y have the same name as text")
-        if any("\n" in n or n == "" for n in names):
-            raise ValueError("a class of y has an empty name, or a line break in it")
+        if "" in names:
+            raise ValueError("a class of y has an empty name")
 
     def _sets(self, y: Sequence[Iterable[Any]]) -> None:
         self.form = _SETS
@@ -211,6 +211,9 @@ class _Classifier(ClassifierMixin):
         edges = targets.edges
         for flag in ("hierarchy", "graph"):
             given = getattr(self, flag, None)
+            if isinstance(given, str) and given == "learned":
+                args += ["--hierarchy", "learned"]
+                continue
             edges = edges_of(given) if given is not None else edges if flag == "hierarchy" else []
             if edges:
                 write_edges(folder / flag, edges)

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._errors import TaxonError
-from ._text import Vectorizer
+from ._text import Vectorizer, name_of
 
 __all__ = ["Model", "load"]
 
@@ -423,16 +423,16 @@ class _Reader:
             p, kind, role, lab, name = next(lines).split("\t")
             parent[n], label[n], m.terminal[n] = int(p), int(lab), role == "terminal"
             m.kind.append(kind)
-            m.name.append(name)
+            m.name.append(name_of(name))
         m.parent = parent
         names = next(lines).split("\t")[1]
         if names != "none":
-            given = [next(lines) for _ in range(int(names))]
+            given = [name_of(next(lines)) for _ in range(int(names))]
             for _ in range(int(next(lines).split("\t")[1])):
                 a, b = next(lines).split("\t")
                 m.edges.append((given[int(a)], given[int(b)]))
         text = (self.file("labels") or b"").decode().split("\n")[2:-1]
-        counts, all_names = zip(*((line.partition("\t")[0], line.partition("\t")[2]) for line in text)) if text else ((), ())
+        counts, all_names = zip(*((line.partition("\t")[0], name_of(line.partition("\t")[2])) for line in text)) if text else ((), ())
         has = np.flatnonzero((label >= 0) & m.terminal)
         m.nodes = has
         m.labels = [all_names[k] for k in label[has]]
@@ -532,7 +532,7 @@ def _load_export(path: Path) -> Model:
         W = sp.csr_matrix((t["data"], t["indices"].astype(np.int64), t["indptr"].astype(np.int64)), shape=shape)
         bias = float(meta.get("bias", 1))
     m = Model()
-    m.labels = labels.read_text(encoding="utf-8").splitlines()
+    m.labels = [name_of(line) for line in labels.read_text(encoding="utf-8").split("\n")[:-1]]
     if len(m.labels) != W.shape[0]:
         raise ValueError(f"{labels}: {len(m.labels)} classes, and {path.name} has {W.shape[0]} rows")
     n = len(m.labels)

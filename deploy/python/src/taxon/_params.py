@@ -11,6 +11,7 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "loss": ("loss", None),
     "C": ("C", 1.0),
     "bias": ("bias", 1.0),
+    "families": ("families", "none"),
     "anchor": ("anchor", 0.01),
     "positive-weight": ("positive_weight", 1.0),
     "internal-weight": ("internal_weight", 1.0),
@@ -67,6 +68,9 @@ class HierarchicalParameters(BaseEstimator):
         Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, mlr, msvm).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
+    families : int | str, default "none"
+        Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
+        classes in each (rr-svm, rr-lr, td, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
@@ -124,8 +128,8 @@ class HierarchicalParameters(BaseEstimator):
         Stop when all further rounds together would change no learned precision, and no mean relative to the
         largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
-        Pairs of parent and child, a dict from a parent to its children (nested or not), or a networkx graph. None:
-        no hierarchy, or the one that label paths in y tell..
+        Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
+        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell..
     graph : Any, default None
         Undirected class graph: pairs, or a networkx graph..
     dag : str, default "graph"
@@ -153,6 +157,7 @@ class HierarchicalParameters(BaseEstimator):
         loss: str | None = None,
         C: float = 1.0,
         bias: float = 1.0,
+        families: int | str = "none",
         anchor: float = 0.01,
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
@@ -188,6 +193,7 @@ class HierarchicalParameters(BaseEstimator):
         self.loss = loss
         self.C = C
         self.bias = bias
+        self.families = families
         self.anchor = anchor
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight
@@ -240,6 +246,9 @@ class FlatParameters(BaseEstimator):
         Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, mlr, msvm).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
+    families : int | str, default "none"
+        Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
+        classes in each (rr-svm, rr-lr, td, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
@@ -317,6 +326,7 @@ class FlatParameters(BaseEstimator):
         loss: str | None = None,
         C: float = 1.0,
         bias: float = 1.0,
+        families: int | str = "none",
         anchor: float = 0.01,
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
@@ -348,6 +358,7 @@ class FlatParameters(BaseEstimator):
         self.loss = loss
         self.C = C
         self.bias = bias
+        self.families = families
         self.anchor = anchor
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Vectorizer", "words"]
+__all__ = ["Vectorizer", "field", "name_of", "words"]
+
+
+def field(name: str) -> str:
+    """A name as taxon's own files have it: as it is, or as a JSON string where it holds a control
+    character or begins with a quote."""
+    return json.dumps(name, ensure_ascii=False) if name.startswith('"') or any(c < " " or "\x7f" <= c <= "\x9f" for c in name) else name
+
+
+def name_of(field: str) -> str:
+    """The way back. A quote that opens no JSON string belongs to the name."""
+    if field.startswith('"'):
+        try:
+            return str(json.loads(field))
+        except ValueError:
+            pass
+    return field
+
 
 _WORD = re.compile(r"[^\W_]+")  # runs of letters and numbers
 
