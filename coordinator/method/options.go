@@ -51,7 +51,9 @@ const (
 )
 
 // String is the kind in a word.
-func (k OptionKind) String() string { return [...]string{"float", "int", "choice", "bool"}[min(k, Bool)] }
+func (k OptionKind) String() string {
+	return [...]string{"float", "int", "choice", "bool"}[min(k, Bool)]
+}
 
 // Effect is what another value of an option changes.
 type Effect uint8
