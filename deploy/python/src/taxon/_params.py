@@ -117,7 +117,7 @@ class HierarchicalParameters(BaseEstimator):
         all against each other, an instance having exactly one (hblr-m1, hblr-m2, hblr-m3).
     prior : str, default "fisher"
         Where the precisions' priors come from: fisher, the information that the instances hold on a class of its
-        size (hblr-m1, hblr-m2, hblr-m3).
+        size; blr, on the class as a logistic regression with C = 1 sees it (hblr-m1, hblr-m2, hblr-m3).
     prior_inverse : str, default "diagonal"
         Inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few
         (hblr-m1, hblr-m2, hblr-m3).
@@ -295,7 +295,7 @@ class FlatParameters(BaseEstimator):
         all against each other, an instance having exactly one (hblr-m1, hblr-m2, hblr-m3).
     prior : str, default "fisher"
         Where the precisions' priors come from: fisher, the information that the instances hold on a class of its
-        size (hblr-m1, hblr-m2, hblr-m3).
+        size; blr, on the class as a logistic regression with C = 1 sees it (hblr-m1, hblr-m2, hblr-m3).
     prior_inverse : str, default "diagonal"
         Inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few
         (hblr-m1, hblr-m2, hblr-m3).
