@@ -155,9 +155,9 @@ func TestClassNamedLikeAComment(t *testing.T) {
 		"TREE": writeText(t, "tree.txt", "top net\nnet \"#b\"\n")}
 	for _, c := range []struct{ line, want string }{
 		{"predict --model $M --text --data $DATA --out $P", ""},
-		{"predict --model $M --text --data $DATA", "#b\n"},
+		{"predict --model $M --text --data $DATA", "\"#b\"\n"},
 		{"eval --pred $P --data $DATA --text --hierarchy $TREE --json", `"micro_f1": 1`},
-		{"export --model $M --format text --out -", "node #b "},
+		{"export --model $M --format text --out -", "node \"#b\" "},
 		{"explain --model $M --text chess --label #b --json", `"name": "net"`},
 		{"info $M", "0 outside"},
 		{"info $TREE", "3 nodes"},
