@@ -18,6 +18,7 @@ import (
 type ingestOptions struct {
 	data      []string
 	text      bool
+	words     dataset.Words
 	zeroBased bool
 	weights   string
 	out       string
@@ -42,7 +43,7 @@ func newIngestCmd(a *app) *cobra.Command {
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read one after the other")
-		f.BoolVar(&o.text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		textFlags(f, &o.text, &o.words)
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
 	})
@@ -88,7 +89,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	progress, end := train.IngestLines(a.ui)
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
-		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, ZeroBased: o.zeroBased, Weights: o.weights,
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, ZeroBased: o.zeroBased, Weights: o.weights,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()

@@ -10,6 +10,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/dataset"
 	"taxon/internal/eval"
 	"taxon/internal/evaluate"
 	"taxon/internal/exit"
@@ -66,7 +67,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
-		f.BoolVar(&o.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		textFlags(f, &o.Text, &o.Words)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or learned: from the data, see --families (default: flat)")
@@ -79,6 +80,15 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 // instanceWeightsFlag is the flag of all verbs that ingest training data.
 func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
+}
+
+// textFlags are the flags on text of all verbs that ingest training data.
+func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
+	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MostNgrams, "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams. Predicting needs none of these flags: the model's vocabulary tells")
+	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, or those in a `FILE`")
+	f.Var(&w.MinDF, "min-df", "text: features stand in so many instances at least: a number `N`, or a share with a point in it (default 2)")
+	f.Var(&w.MaxDF, "max-df", "text: features stand in so many instances at most: a number `N`, or a share with a point in it (default 1.0, but one in all tells nothing and is left out)")
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {

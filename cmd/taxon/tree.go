@@ -41,7 +41,7 @@ func newTreeCmd(a *app) *cobra.Command {
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE`, - for standard input, or a folder made by ingest; repeated: read one after the other")
-		f.BoolVar(&o.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		textFlags(f, &o.Text, &o.Words)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
 	})

@@ -38,7 +38,7 @@ func newTuneCmd(a *app) *cobra.Command {
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
-		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		textFlags(f, &t.Text, &t.Words)
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
 		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or learned: from the data, see --families (default: flat)")

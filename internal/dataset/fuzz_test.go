@@ -75,7 +75,7 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("\t\n\n \na\tb\rc"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		fuzzReader(t, in, ReaderOptions{Text: true})
-		words := newWords()
+		words := newWords(terms{ngrams: 2})
 		index, tf := words.count(in)
 		if len(index) != len(words.list) || len(tf) != len(index) {
 			t.Errorf("%d words, %d counts of %d", len(index), len(tf), len(words.list))

@@ -21,6 +21,7 @@ type Options struct {
 	Out       string    // folder to make
 	Replace   bool      // an existing data set or empty folder at Out is replaced
 	Text      bool      // label[,label...]<TAB>text
+	Words     Words     // of text
 	ZeroBased bool      // libsvm indices count from 0
 	Weights   string    // a file of the instances' weights, a line each; "": all are 1
 	FS        fs.Source // nil: fs.Local{}
@@ -82,7 +83,11 @@ func Ingest(ctx context.Context, o Options) (*Report, error) {
 	defer sp.remove()
 	in := &intake{o: o, spill: sp, labelIDs: map[string]uint32{}}
 	if o.Text {
-		in.words = newWords()
+		stop, err := o.Words.stopWords(ctx, o.FS)
+		if err != nil {
+			return nil, err
+		}
+		in.words = newWords(terms{ngrams: o.Words.Ngrams, stop: stop})
 	}
 	if err := in.readWeighed(ctx, dir); err != nil {
 		return nil, err
@@ -115,6 +120,9 @@ func (o Options) validate() error {
 		return fs.Inputf("", 0, "memory bound of %d bytes: an ingest needs at least 1 MiB", o.MemoryBytes)
 	case o.Replace && !replaceable(o.Out):
 		return fs.Inputf(o.Out, 0, "is a folder that holds something other than a data set: choose another place")
+	}
+	if err := o.Words.Check(o.Text); err != nil {
+		return fs.Inputf("", 0, "%w", err)
 	}
 	if o.TempDir != "" {
 		if info, err := os.Stat(o.TempDir); err != nil {

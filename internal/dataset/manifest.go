@@ -44,6 +44,7 @@ type Source struct {
 	Form      string   `json:"form"` // libsvm, xmc or text
 	ZeroBased bool     `json:"zero_based"`
 	Weights   string   `json:"weights,omitempty"` // path
+	Words     *Words   `json:"words,omitempty"`   // of text, unless they are the default's
 }
 
 // encode sets the checksum and returns the document.

@@ -11,6 +11,7 @@ import (
 type Projection struct {
 	table featureTable      // index -> column+1
 	words map[string]uint32 // word -> column; nil unless text
+	most  int               // words of a term
 	idf   []float64
 }
 
@@ -28,7 +29,7 @@ func NewProjection(feature []uint32, vocabulary []string, idf []float64) (*Proje
 		return nil, fmt.Errorf("a vocabulary of %d words with %d weights", len(vocabulary), len(idf))
 	}
 	p.idf = slices.Clone(idf)
-	p.words = make(map[string]uint32, len(vocabulary))
+	p.words, p.most = make(map[string]uint32, len(vocabulary)), ngramsOf(vocabulary)
 	for column, word := range vocabulary {
 		p.words[word] = uint32(column)
 	}
@@ -40,7 +41,7 @@ type Vector struct {
 	Index []uint32  // columns, strictly ascending
 	Value []float32 // aligned with Index
 	pairs []uint64
-	word  []byte
+	terms terms
 }
 
 // Row projects a row of the Reader's into v, replacing what v held. Text rows get unit
@@ -66,7 +67,8 @@ func (p *Projection) Row(row *Row, v *Vector) {
 
 // text fills v.pairs with column<<32 | weight bits.
 func (p *Projection) text(text []byte, v *Vector) {
-	v.word = eachWord(text, v.word, func(word []byte) {
+	v.terms.ngrams = p.most // a term with a stop word in it is not in the vocabulary
+	v.terms.each(text, func(word []byte) {
 		if c, ok := p.words[string(word)]; ok {
 			v.pairs = append(v.pairs, uint64(c)<<32)
 		}

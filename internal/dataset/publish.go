@@ -59,12 +59,12 @@ func (p *publisher) number() {
 	}
 }
 
-// dropWords leaves out the words that tell nothing: of one row only, or of all rows.
+// dropWords leaves out the words that tell nothing: of too few rows, too many, or all.
 func (p *publisher) dropWords() {
 	kept := p.features[:0]
 	for _, f := range p.features {
 		idf := inverseFrequency(p.in.stats.Rows, int64(f.rows))
-		if f.rows < minDocs || idf == 0 {
+		if !p.o.Words.keeps(int64(f.rows), p.in.stats.Rows) || idf == 0 {
 			p.in.table.put(f.index, noColumn)
 			continue
 		}
@@ -168,8 +168,12 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, fs.Explain(p.dir.Name(), err)
 	}
+	var words *Words
+	if len(p.o.Words.Flags()) > 0 {
+		words = &p.o.Words
+	}
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
-		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights}}
+		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words}}
 	report := &Report{Stats: m.Stats, Warnings: m.Stats.Warnings()}
 	for _, e := range entries { // sorted by name
 		if e.Name() == fs.MarkName {

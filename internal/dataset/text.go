@@ -74,25 +74,25 @@ func eachWord(text, scratch []byte, f func(word []byte)) []byte {
 	return word
 }
 
-// words numbers the words of text by first appearance, from 1, for the first pass.
+// words numbers the terms of text by first appearance, from 1, for the first pass.
 type words struct {
+	terms
 	ids   map[string]uint32
 	list  []string // list[id-1]
 	index []uint32
 	tf    []uint32
 	seen  map[uint32]uint32 // id -> count within the row
-	word  []byte
 }
 
-func newWords() *words {
-	return &words{ids: map[string]uint32{}, seen: map[uint32]uint32{}}
+func newWords(t terms) *words {
+	return &words{terms: t, ids: map[string]uint32{}, seen: map[uint32]uint32{}}
 }
 
-// count returns the distinct words of a text, ascending by id, with their counts.
+// count returns the distinct terms of a text, ascending by id, with their counts.
 func (w *words) count(text []byte) (index, tf []uint32) {
 	clear(w.seen)
 	w.index, w.tf = w.index[:0], w.tf[:0]
-	w.word = eachWord(text, w.word, func(word []byte) {
+	w.each(text, func(word []byte) {
 		id, ok := w.ids[string(word)]
 		if !ok {
 			own := string(word)

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -119,6 +120,138 @@ func checkProjection(t *testing.T, s *Set, text string, o ReaderOptions) {
 		p.Row(row, &v)
 		if index, value := s.Matrix.Row(i); !slices.Equal(index, v.Index) || !slices.Equal(value, v.Value) {
 			t.Fatalf("row %d: %v %v, want %v %v", i, v.Index, v.Value, index, value)
+		}
+	}
+}
+
+// twinTerms lists a text's terms by slices of all its words.
+func twinTerms(text string, n int, stop map[string]bool) (out []string) {
+	all := wordsOf(text)
+	for to := 1; to <= len(all); to++ {
+		for from := max(0, to-n); from < to; from++ {
+			if !slices.ContainsFunc(all[from:to], func(w string) bool { return stop[w] }) {
+				out = append(out, strings.Join(all[from:to], " "))
+			}
+		}
+	}
+	return out
+}
+
+func TestTerms(t *testing.T) {
+	stop := map[string]bool{"of": true, "the": true}
+	for _, text := range []string{"", "of", "State of the art, state. ART of it", "a b c d e f g", "the a of b b b the", "x of the of y z"} {
+		for n := 1; n <= MostNgrams; n++ {
+			for _, s := range []map[string]bool{nil, stop} {
+				var got []string
+				find := terms{ngrams: n, stop: s}
+				for range 2 { // it forgets the text before
+					got = nil
+					find.each([]byte(text), func(term []byte) { got = append(got, string(term)) })
+				}
+				if want := twinTerms(text, n, s); !slices.Equal(got, want) {
+					t.Errorf("%q, %d, %v: %q, want %q", text, n, s, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestWordsOfASet: bigrams, stop words and bounds make the vocabulary, and the vocabulary alone
+// makes the same rows again.
+func TestWordsOfASet(t *testing.T) {
+	text := "a\tthe state of the art\nb\tThe art of the state art\nb\tstate art, the state art\nc\tart\n\tof no state\n"
+	list := filepath.Join(t.TempDir(), "stop.txt")
+	if err := os.WriteFile(list, []byte("# state is none\nThe OF\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	bound := func(s string) (b Bound) {
+		if err := b.Set(s); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for _, c := range []struct {
+		words Words
+		want  string
+	}{
+		{Words{}, "art state of the"},
+		{Words{Ngrams: 1, StopWords: None, MinDF: bound("2"), MaxDF: bound("1.0")}, "art state of the"},
+		{Words{Ngrams: 2}, "art state of the of the state art the art the state"}, // "the state" stands in all three
+		{Words{StopWords: English}, "art state"},
+		{Words{StopWords: list, Ngrams: 2}, "art state state art"},
+		{Words{StopWords: list, Ngrams: 2, MinDF: bound("1")}, "art state state art art state no no state"},
+		{Words{MinDF: bound("4")}, "art state"},
+		{Words{MinDF: bound("0.6")}, "art state of the"},
+		{Words{MinDF: bound("0.7")}, "art state"},
+		{Words{MaxDF: bound("3")}, "of the"},
+		{Words{MaxDF: bound("0.6")}, "of the"},
+		{Words{MinDF: bound("5")}, ""},
+	} {
+		s := ingestString(t, filepath.Join(t.TempDir(), "set"), text, Options{Text: true, Words: c.words})
+		got := strings.Fields(strings.Join(s.Vocabulary, " "))
+		want := strings.Fields(c.want)
+		slices.Sort(got)
+		slices.Sort(want)
+		if c.words.Ngrams < 2 && !slices.Equal(got, want) {
+			t.Errorf("%v: %q, want %q", c.words.Flags(), s.Vocabulary, c.want)
+		}
+		for _, term := range s.Vocabulary {
+			if !strings.Contains(c.want, term) {
+				t.Errorf("%v: %q is a feature", c.words.Flags(), term)
+			}
+		}
+		checkProjection(t, s, text, ReaderOptions{Text: true})
+		if (s.Source.Words == nil) != (len(c.words.Flags()) == 0) {
+			t.Errorf("%v: the manifest has %+v", c.words.Flags(), s.Source.Words)
+		}
+		s.Close()
+	}
+	twin := map[string]map[int]bool{} // term -> rows
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		for _, term := range twinTerms(line[strings.IndexByte(line, '\t')+1:], 3, map[string]bool{"the": true, "of": true}) {
+			if twin[term] == nil {
+				twin[term] = map[int]bool{}
+			}
+			twin[term][i] = true
+		}
+	}
+	s := ingestString(t, filepath.Join(t.TempDir(), "set"), text, Options{Text: true, Words: Words{Ngrams: 3, StopWords: list, MinDF: bound("1")}})
+	defer s.Close()
+	if len(s.Vocabulary) != len(twin) {
+		t.Errorf("%d terms, want %d", len(s.Vocabulary), len(twin))
+	}
+	for c, term := range s.Vocabulary {
+		if int(s.FeatureRows[c]) != len(twin[term]) {
+			t.Errorf("%q stands in %d rows, want %d", term, s.FeatureRows[c], len(twin[term]))
+		}
+	}
+}
+
+func TestWordsRefused(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.txt")
+	if err := os.WriteFile(empty, []byte("# nothing\n ...\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]Options{
+		"--ngrams 6":         {Text: true, Words: Words{Ngrams: 6}},
+		"--ngrams is for":    {Words: Words{Ngrams: 2}},
+		"--stop-words -":     {Text: true, Words: Words{StopWords: "-"}},
+		empty + ": holds no": {Text: true, Words: Words{StopWords: empty}},
+		empty + "x: no such": {Text: true, Words: Words{StopWords: empty + "x"}},
+	} {
+		o.Paths, o.Out = []string{empty}, filepath.Join(t.TempDir(), "set")
+		if _, err := Ingest(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "-1", "0.0", "1.5", "1e-3", "x", "2.0", "99999999999"} {
+		if b := new(Bound); b.Set(s) == nil {
+			t.Errorf("%q is %+v", s, b)
+		}
+	}
+	for s, want := range map[string]string{"1": "1", "1.0": "1.0", "0.250": "0.25", "7": "7"} {
+		if b := new(Bound); b.Set(s) != nil || b.String() != want {
+			t.Errorf("%q reads back as %q", s, b)
 		}
 	}
 }

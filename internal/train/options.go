@@ -38,6 +38,7 @@ type Options struct {
 	Said      registry.Values // options that the user gave
 	Data      []string        // files, or one ingested folder
 	Text      bool            // lines are labels, a tab, text
+	Words     dataset.Words   // of text
 	ZeroBased bool            // feature indices count from 0
 	Weights   string          // a file of the instances' weights, or ""
 	Hierarchy string          // a file, Learned, or ""
@@ -109,6 +110,9 @@ func (o *Options) Validate(verb string) error {
 	check(len(o.Data) > 1 && set != "", "a folder made by ingest can't be joined with other --data")
 	check(set != "" && o.Text, "--text: %s is ingested already: leave it out", set)
 	check(set != "" && o.ZeroBased, "--zero-based: %s is ingested already: leave it out", set)
+	words := o.Words.Check(o.Text || set != "")
+	check(words != nil, "%v", words)
+	check(set != "" && len(o.Words.Flags()) > 0, "--%s: %s is ingested already: give it to `taxon ingest`", slices.Concat(o.Words.Flags(), [][2]string{{}})[0][0], set)
 	check(o.Weights == fs.Stdin, "--instance-weights -: give a file")
 	check(set != "" && o.Weights != "", "--instance-weights: %s is ingested already: give them to `taxon ingest`", set)
 	check(o.Text && o.ZeroBased, "--text has no indices: leave out --zero-based")

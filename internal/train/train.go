@@ -219,7 +219,7 @@ func (t *Training) ingest(ctx context.Context) (string, error) {
 	progress, end := IngestLines(t.ui)
 	defer end()
 	o := dataset.Options{
-		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights,
+		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights,
 		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
 	}
 	if t.o.Memory > 0 {

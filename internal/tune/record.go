@@ -15,6 +15,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/dataset"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
@@ -239,6 +240,12 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 		}
 	}
 	line(t.Text, "text", true)
+	for _, w := range t.Words.Flags() {
+		if w[0] == "stop-words" && w[1] != dataset.English {
+			w[1] = anywhere(w[1])
+		}
+		line(true, w[0], w[1])
+	}
 	line(t.ZeroBased, "zero-based", true)
 	line(t.Weights != "", "instance-weights", anywhere(t.Weights))
 	line(t.Hierarchy != "", "hierarchy", anywhere(t.Hierarchy))
