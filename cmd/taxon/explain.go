@@ -21,6 +21,7 @@ func newExplainCmd(a *app) *cobra.Command {
 		Short:   "why a model gives an instance its label",
 		Long: "Takes the score of the predicted class apart: along its path in the hierarchy, from the root to the class, what each level adds, " +
 			"and which words or features speak for and against it there. A class's weights are the sum of what each level changes, so the parts add up to the score; by top-down descent (td) each level is an edge with its margin, and the score is the smallest of them. " +
+			"Models of hblr methods also say what they have learned about each family: within what distance of their parent's the weights of children lie, for hblr-m2 by feature: which of the instance's features the children share and which they tell apart, next to the distance that features as frequent are expected to have. " +
 			"The runners-up stand below with their scores; --label explains another class instead. " +
 			"With --text each argument is an instance of its own; with --json several of them make one list.",
 		Example: "taxon explain --model wordnet --text 'the small dog barked'\n" +
@@ -94,6 +95,7 @@ func printExplanation(a *app, e *explain.Explanation) {
 		fmt.Fprintln(a.stdout)
 		printTerms(a, depth, "for    ", l.For)
 		printTerms(a, depth, "against", l.Against)
+		printPrecisions(a, depth, l)
 		depth++
 	}
 	fmt.Fprintln(a.stdout, "best classes")
@@ -108,11 +110,39 @@ func printTerms(a *app, depth int, side string, terms []explain.Term) {
 	}
 	var parts []string
 	for _, t := range terms {
-		name := t.Word
-		if name == "" {
-			name = fmt.Sprintf("feature %d", t.Feature)
-		}
-		parts = append(parts, fmt.Sprintf("%s %+.3f", name, t.Gain))
+		parts = append(parts, fmt.Sprintf("%s %+.3f", featureName(t.Word, t.Feature), t.Gain))
 	}
 	fmt.Fprintf(a.stdout, "%*s%s  %s\n", 6+2*depth, "", side, strings.Join(parts, ", "))
+}
+
+func featureName(word string, feature uint32) string {
+	switch {
+	case word != "":
+		return word
+	case feature == 0:
+		return "bias"
+	}
+	return fmt.Sprintf("feature %d", feature)
+}
+
+// printPrecisions says how far weights lie from those above, one standard deviation.
+func printPrecisions(a *app, depth int, l explain.Level) {
+	switch {
+	case l.OfItself:
+		fmt.Fprintf(a.stdout, "%*sweights within %.3g of those above\n", 6+2*depth, "", 1/math.Sqrt(l.Precision))
+	case l.Precision > 0: // of its children
+		fmt.Fprintf(a.stdout, "%*schildren's weights within %.3g of these\n", 6+2*depth, "", 1/math.Sqrt(l.Precision))
+	}
+	for _, side := range []struct {
+		name   string
+		traits []explain.Trait
+	}{{"shared within (expected)  ", l.Shared}, {"apart by (expected)       ", l.Apart}} {
+		var parts []string
+		for _, t := range side.traits {
+			parts = append(parts, fmt.Sprintf("%s %.3g (%.3g)", featureName(t.Word, t.Feature), 1/math.Sqrt(t.Precision), 1/math.Sqrt(t.Expected)))
+		}
+		if len(parts) > 0 {
+			fmt.Fprintf(a.stdout, "%*s%s%s\n", 6+2*depth, "", side.name, strings.Join(parts, ", "))
+		}
+	}
 }

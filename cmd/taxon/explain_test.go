@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -90,5 +91,40 @@ func TestExplainText(t *testing.T) {
 	code, stdout, stderr = runTaxon(t, "", "explain --model $M --json --text --data $DATA --row 2", vars)
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 || e.Label != "cat" {
 		t.Errorf("a line of texts: exit %d, %v, %s: %+v", code, err, stderr, e)
+	}
+}
+
+// TestExplainPrecisions: levels of an hblr model add up to the score; what is expected of a feature
+// is a/b of its prior, worked out from the data: two leaves below r, of 4 and 2 of 6 rows.
+func TestExplainPrecisions(t *testing.T) {
+	data, tree := "a 1:1 2:1\na 1:2\na 1:1 3:1\na 2:2 1:1\nb 3:1\nb 3:2 2:1\n", "r a\nr b\n"
+	vars := map[string]string{"D": writeText(t, "train.svm", data), "T": writeText(t, "tree.txt", tree), "M": t.TempDir() + "/m"}
+	for method, want := range map[string]string{"hblr-m1": "children's weights within", "hblr-m2": "(expected)", "hblr-m3": "weights within"} {
+		vars["M"] += "m"
+		if code, _, stderr := runTaxon(t, "", "train --data $D --hierarchy $T --method "+method+" --tolerance 1e-10 --out $M --quiet", vars); code != 0 {
+			t.Fatal(stderr)
+		}
+		code, stdout, stderr := runTaxon(t, "", "explain --model $M --data $D --row 1", vars)
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit %d, %s%s, want %q", method, code, stdout, stderr, want)
+		}
+		_, stdout, _ = runTaxon(t, "", "explain --model $M --data $D --row 1 --json", vars)
+		var e explain.Explanation
+		if err := json.Unmarshal([]byte(stdout), &e); err != nil || len(e.Path) != 2 || math.Abs(e.Path[0].Gain+e.Path[1].Gain-e.Best[0].Score) > 1e-9 {
+			t.Fatalf("%s: %v: %s", method, err, stdout)
+		}
+		if method != "hblr-m2" {
+			continue
+		}
+		traits := append(e.Path[0].Shared, e.Path[0].Apart...)
+		for _, x := range traits {
+			squares := map[uint32]float64{0: 6, 1: 7, 2: 6, 3: 6}[x.Feature] // rows 1 to 6, bias 1
+			if prior := 2 / (2 / (4. / 6 * 2 / 6 * squares)); math.Abs(x.Expected/prior-1) > 1e-5 {
+				t.Errorf("feature %d: %g expected, the prior's mean is %g", x.Feature, x.Expected, prior)
+			}
+		}
+		if len(traits) != 3 { // features 1 and 2, and the bias
+			t.Errorf("%+v", e.Path[0])
+		}
 	}
 }

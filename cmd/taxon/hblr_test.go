@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/eval"
 	"taxon/internal/exit"
 )
 
@@ -71,6 +72,10 @@ func TestHBLRVerbs(t *testing.T) {
 		if x, err := strconv.ParseFloat(p, 64); err != nil || !(x > 0 && x < 1) {
 			t.Fatalf("line %q", line)
 		}
+	}
+	var compared eval.Result
+	if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --compare $m --json --quiet")), &compared); err != nil || compared.Probability == nil || *compared.Probability != *d.Test.Probability || *compared.Other.Probability != *d.Test.Probability {
+		t.Errorf("compared with itself %+v, the test's %+v, %v", compared, d.Test, err)
 	}
 	var again trainedDocument
 	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance 1e-6 --warm-start $m --out $w --json --quiet")), &again); err != nil {

@@ -47,6 +47,11 @@ func (c *Comparison) Add(truth []int32, first, second Output) {
 	}
 }
 
+// Probabilities take those of the first and of the second model, as Accumulator.AddProbabilities.
+func (c *Comparison) Probabilities() (first, second func(truth, classes []int32, p []float64)) {
+	return c.first.AddProbabilities, c.second.AddProbabilities
+}
+
 // decide counts a decision on which the two differ.
 func (c *Comparison) decide(firstIsRight bool) {
 	if firstIsRight {

@@ -246,13 +246,14 @@ func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
 	if err != nil {
 		return eval.Result{}, err
 	}
+	firstProbable, secondProbable := cmp.Probabilities()
 	var other outputs
 	if e.second != nil {
 		err = e.eachOfModel(ctx, "eval: "+e.o.Compare, e.second, cmp.IDs, func(_ int, _ []int32, out eval.Output) error {
 			other.pred.add(out.Predicted)
 			other.ranked.add(out.Ranked)
 			return nil
-		}, nil)
+		}, secondProbable)
 	} else {
 		other, err = e.readOutputs(ctx, e.o.Compare, "", truth, cmp.IDs)
 	}
@@ -269,7 +270,7 @@ func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
 			}
 			cmp.Add(ids, out, other.row(i))
 			return nil
-		}, nil)
+		}, firstProbable)
 	} else {
 		var out outputs
 		out, err = e.readOutputs(ctx, e.o.Predictions, e.o.Rankings, truth, cmp.IDs)

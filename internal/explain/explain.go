@@ -6,10 +6,12 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"taxon/internal/exit"
@@ -56,6 +58,23 @@ type Level struct {
 	Bias    float64 `json:"bias"`  // the part of gain that is the bias
 	For     []Term  `json:"for"`
 	Against []Term  `json:"against"`
+
+	// Of models that have learned precisions: 1/precision is the variance of weights, of this node
+	// around its parent (OfItself) or of its children around it; for all features, or by feature.
+	// Of those of the instance, Shared are the ones that lie furthest above what their priors
+	// expected, Apart furthest below.
+	Precision float64 `json:"precision,omitempty"`
+	OfItself  bool    `json:"of_itself,omitempty"`
+	Shared    []Trait `json:"shared,omitempty"`
+	Apart     []Trait `json:"apart,omitempty"`
+}
+
+// Trait is the precision of one feature.
+type Trait struct {
+	Feature   uint32  `json:"feature,omitempty"` // index in the input, from 1; 0: the bias
+	Word      string  `json:"word,omitempty"`
+	Precision float64 `json:"precision"`
+	Expected  float64 `json:"expected"` // by its prior
 }
 
 // Term is what one feature adds.
@@ -183,7 +202,9 @@ func (o *Options) explain(m *model.Model, b *model.Batch) (*Explanation, error) 
 		}
 	}
 	for _, l := range m.Explain(node, b.Column, b.Value) {
-		e.Path = append(e.Path, describeLevel(m, l, o.Words))
+		d := describeLevel(m, l, o.Words)
+		d.precisions(m, l.Node, b.Column, o.Words)
+		e.Path = append(e.Path, d)
 		e.Score = l.Score
 	}
 	return e, nil
@@ -196,6 +217,49 @@ func terminalOf(m *model.Model, label string) (int32, error) {
 		}
 	}
 	return 0, exit.Usagef("explain: --label %s: the model has no such class", human.QuoteIfOdd(label))
+}
+
+// precisions adds what the model has learned about node n, of an instance with these columns.
+func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int) {
+	if !m.HasMoments() {
+		return
+	}
+	list := m.Precisions(int(n))
+	if !m.ByFeature() {
+		if len(list) > 0 {
+			d.Precision, d.OfItself = list[0].Value, m.Own()
+		}
+		return
+	}
+	list = slices.DeleteFunc(list, func(p model.Moment) bool {
+		return p.Column < len(m.Feature) && !slices.Contains(columns, uint32(p.Column))
+	})
+	var at []int
+	for _, p := range list {
+		at = append(at, p.Column)
+	}
+	var traits []Trait
+	for i, x := range m.Expected(int(n), at) {
+		t := Trait{Precision: list[i].Value, Expected: x.Value}
+		if x.Column < len(m.Feature) {
+			if t.Feature = m.Feature[x.Column]; m.Text != nil {
+				t.Word = m.Text.Vocabulary[x.Column]
+			}
+		}
+		traits = append(traits, t)
+	}
+	ratio := func(t Trait) float64 { return t.Precision / t.Expected }
+	slices.SortStableFunc(traits, func(a, b Trait) int { return cmp.Compare(ratio(b), ratio(a)) })
+	for _, t := range traits {
+		if len(d.Shared) < words && ratio(t) > 1 {
+			d.Shared = append(d.Shared, t)
+		}
+	}
+	for _, t := range slices.Backward(traits) {
+		if len(d.Apart) < words && ratio(t) <= 1 {
+			d.Apart = append(d.Apart, t)
+		}
+	}
 }
 
 // describeLevel names a level and keeps the strongest words on either side.

@@ -31,16 +31,16 @@ type Level struct {
 //	x.w_n = sum over nodes p on the path of  sum over columns c of x_c (w_p[c] - w_parent(p)[c])
 //
 // exactly, up to the rounding of float64 sums. Columns ascend; those that the model does not
-// have say nothing. Of whole weights the terminal is the one level. By descent a level is an
-// edge: its gain is its margin, and the score down to it the smallest margin so far; an only
-// child has neither. Where sets of paths are predicted a level is a node with its own x.w; the
-// score is the smallest so far of nested ones, the sum so far of others.
+// have say nothing. Of whole weights the terminal is the one level, unless internal nodes have means
+// of their own (HasMoments). By descent a level is an edge: its gain is its margin, and the score
+// down to it the smallest margin so far; an only child has neither. Where sets of paths are predicted
+// a level is a node with its own x.w; the score is the smallest so far of nested ones, the sum so far of others.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
-	edges, sums := m.Form.ByPath(), m.Form.Predictor == modelform.Paths
+	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths, m.HasMoments()
 	var up []int32
 	for n >= 0 {
 		up = append(up, n)
-		if edges {
+		if edges || means {
 			n = m.Tree.Parent[n]
 		} else {
 			n = m.above(n)
@@ -65,6 +65,9 @@ func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 		l := &levels[k]
 		l.Node = node
 		cs, vs := m.Overrides(int(node))
+		if means {
+			cs, vs = withZeros(cs, vs, weight)
+		}
 		for i, c := range cs {
 			x, ok := row[c]
 			if !ok {
@@ -92,4 +95,17 @@ func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 		slices.SortStableFunc(l.Terms, func(a, b Term) int { return cmp.Compare(math.Abs(b.Gain), math.Abs(a.Gain)) })
 	}
 	return levels
+}
+
+// withZeros are whole weights with a 0 at each column where the parent's weight is not 0 and they
+// have none.
+func withZeros(columns []uint32, values []float32, parent map[uint32]float64) ([]uint32, []float32) {
+	var gone []uint32
+	for c, w := range parent {
+		if _, ok := slices.BinarySearch(columns, c); !ok && w != 0 {
+			gone = append(gone, c)
+		}
+	}
+	slices.Sort(gone)
+	return slices.Concat(columns, gone), slices.Concat(values, make([]float32, len(gone)))
 }

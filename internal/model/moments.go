@@ -21,6 +21,13 @@ func (m *Model) cutMoments(first int, recs []record) {
 // HasMoments says whether the model holds variances and precisions.
 func (m *Model) HasMoments() bool { return m.moments != nil }
 
+// ByFeature says whether precisions are by feature, Own whether a node's is of its own distance from
+// its parent, not of its children's.
+func (m *Model) ByFeature() bool { return m.Form.Precision == modelform.ByFeature }
+
+// Own: see ByFeature.
+func (m *Model) Own() bool { return m.Form.Precision == modelform.Own }
+
 // Moment is the value of a column.
 type Moment struct {
 	Column int
@@ -110,4 +117,72 @@ func (m *Model) precision(n int, columns []int) []float64 {
 		}
 	}
 	return out
+}
+
+// Expected are the precisions by feature that the priors of node n expect, a/b, at the given columns,
+// ascending, among those that occur: the precisions' fixed point (docs/methods.md) is solved for b,
+// a being the number of leaves below n. What lies far above is more alike in n's children than
+// features of its size are, what lies far below less.
+func (m *Model) Expected(n int, columns []int) (list []Moment) {
+	tree, children := m.Tree, m.Tree.Children()
+	at := func(list []Moment, c int) float64 {
+		i, ok := slices.BinarySearchFunc(list, c, func(m Moment, c int) int { return m.Column - c })
+		if !ok {
+			return 0
+		}
+		return list[i].Value
+	}
+	mean := func(n int32, c int) float64 {
+		cs, vs := m.Overrides(int(n))
+		i, ok := slices.BinarySearch(cs, uint32(c))
+		if !ok {
+			return 0
+		}
+		return float64(vs[i])
+	}
+	var leaves func(n int32) float64
+	leaves = func(n int32) (sum float64) {
+		if tree.Leaf[n] {
+			return 1
+		}
+		for _, c := range children.Of(n) {
+			sum += leaves(c)
+		}
+		return sum
+	}
+	above, a, below := []Moment(nil), leaves(int32(n)), children.Of(int32(n))
+	if p := tree.Parent[n]; p >= 0 {
+		above = m.Precisions(int(p))
+	}
+	k, own := float64(len(below)), m.Precisions(n)
+	square := make([]float64, len(columns)) // sum over children of Psi_n + Psi_c + (mu_n - mu_c)^2
+	for i, c := range columns {
+		prior := 1.0
+		if above != nil {
+			prior = at(above, c)
+		}
+		square[i] = k / (prior + k*at(own, c))
+	}
+	for _, child := range below {
+		spread, count := []Moment(nil), float64(len(children.Of(child)))
+		if tree.Leaf[child] {
+			spread = m.leafVariances(int(child))
+		} else {
+			spread = m.Precisions(int(child))
+		}
+		for i, c := range columns {
+			x := at(spread, c)
+			if count > 0 {
+				x = 1 / (at(own, c) + count*x)
+			}
+			d := mean(int32(n), c) - mean(child, c)
+			square[i] += x + d*d
+		}
+	}
+	for i, c := range columns {
+		if alpha := at(own, c); alpha > 0 {
+			list = append(list, Moment{c, a / ((a+k/2)/alpha - square[i]/2)})
+		}
+	}
+	return list
 }

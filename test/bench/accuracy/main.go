@@ -1,7 +1,8 @@
 // Command accuracy makes the table of tuned results: on each data set it searches the
 // options of each method by cross-validation on the training data (taxon tune), trains by
 // the job file that comes out, measures the model on the test data and compares it with
-// the one-versus-rest model of the same loss.
+// the one-versus-rest model of the same loss. hblr methods have nothing to search; they are
+// compared with the tuned rr-lr, or without a structure with blr.
 //
 //	go run ./test/bench/accuracy -data DIR [-sets clef,news20] [-methods rr-svm] [-keep DIR]
 //
@@ -69,7 +70,7 @@ func (b *bench) run(ctx context.Context, binary string, sets []string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	head := []string{"set", "method", "chosen", "search CPU s", "train CPU s", "gap", "micro F1", "macro F1", "P@1", "sign test", "Wilcoxon"}
+	head := []string{"set", "method", "chosen", "search CPU s", "train CPU s", "gap", "micro F1", "macro F1", "P@1", "log-loss", "ECE", "macro F1 by size", "sign test", "Wilcoxon"}
 	drive.Row(head...)
 	drive.Rule(len(head))
 	for _, s := range chosen {
@@ -88,7 +89,7 @@ func (b *bench) study(ctx context.Context, s study) error {
 		if err != nil {
 			return err
 		}
-		drive.Row(s.set, "nearest centroid", "", "", "", "", percent(c.MicroF1), percent(c.MacroF1), percent(c.Ranking.P1), "", "")
+		drive.Row(s.set, "nearest centroid", "", "", "", "", percent(c.MicroF1), percent(c.MacroF1), percent(c.Ranking.P1), "", "", "", "", "")
 	}
 	for _, m := range s.methods {
 		if !strings.Contains(m.name, b.only) {
@@ -100,11 +101,11 @@ func (b *bench) study(ctx context.Context, s study) error {
 				return err
 			}
 			text := strings.Join(strings.Fields(err.Error()), " ")
-			drive.Row(s.set, m.name, text[strings.LastIndex(text, "taxon: ")+len("taxon: "):], "", "", "", "", "", "", "", "")
+			drive.Row(s.set, m.name, text[strings.LastIndex(text, "taxon: ")+len("taxon: "):], "", "", "", "", "", "", "", "", "", "", "")
 		}
 	}
 	if s.peers != "" && b.only == "" {
-		drive.Row(s.set, "others: "+s.peers, "", "", "", "", "", "", "", "", "")
+		drive.Row(s.set, "others: "+s.peers, "", "", "", "", "", "", "", "", "", "", "", "")
 	}
 	return nil
 }
@@ -123,14 +124,17 @@ type tuned struct {
 
 // point says what was chosen; without a search, what was given.
 func (t *tuned) point(m method) string {
-	if t.JobFile == "" {
+	switch {
+	case m.learns:
+		return "-"
+	case t.JobFile == "":
 		return strings.Join(m.flags, " ") + ", not tuned"
 	}
 	text := fmt.Sprintf("C %g", t.Options.C)
 	if t.Options.Positive != "1" {
 		text += ", positives " + t.Options.Positive
 	}
-	if t.Options.Internal != 1 {
+	if t.Options.Internal > 0 && t.Options.Internal != 1 {
 		text += fmt.Sprintf(", internal %g", t.Options.Internal)
 	}
 	if t.Options.Shift != 0 {
@@ -166,6 +170,30 @@ type measured struct {
 	PAt1    float64 `json:"p@1"`
 	Sign    *test   `json:"sign_test"`
 	Rank    *test   `json:"wilcoxon"`
+
+	LogLoss *float64 `json:"log_loss"`
+	ECE     *float64 `json:"ece"`
+	BySize  []struct {
+		From    int     `json:"from"`
+		MacroF1 float64 `json:"macro_f1"`
+	} `json:"by_size"`
+}
+
+// probability is a figure of probabilities, where there are any.
+func probability(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.3f", *x)
+}
+
+// sizes are the macro F1 of classes by their number of training instances, from each size on.
+func (e *measured) sizes() string {
+	var out []string
+	for _, s := range e.BySize {
+		out = append(out, fmt.Sprintf("%d: %s", s.From, percent(s.MacroF1)))
+	}
+	return strings.Join(out, ", ")
 }
 
 type test struct {
@@ -195,17 +223,21 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 		input = append(input, s.structure[0], filepath.Join(dir, s.structure[1]))
 	}
 	t, train := &tuned{}, slices.Concat(input, m.flags) // too large for a search: the one point given
-	if s.folds != nil {
+	if s.folds != nil && !m.learns {
 		if err := b.json(ctx, t, slices.Concat([]string{"tune", "--out", b.place(s, m.name, "search"), "--goal", b.goal}, input, m.flags, s.folds)...); err != nil {
 			return err
 		}
 		train = []string{"--job", t.JobFile}
 	}
+	accuracy := []string{"--gap", s.gap}
+	if m.learns { // to its own tolerance
+		accuracy = nil
+	}
 	r := &report{}
-	if err := b.json(ctx, r, slices.Concat([]string{"train", "--out", b.place(s, m.name, "model"), "--gap", s.gap}, train)...); err != nil {
+	if err := b.json(ctx, r, slices.Concat([]string{"train", "--out", b.place(s, m.name, "model")}, accuracy, train)...); err != nil {
 		return err
 	}
-	eval := []string{"eval", "--model", b.place(s, m.name, "model"), "--data", filepath.Join(dir, "test.svm.xz")}
+	eval := []string{"eval", "--model", b.place(s, m.name, "model"), "--by-size", "--data", filepath.Join(dir, "test.svm.xz")}
 	if bar := b.place(s, m.bar, "model"); m.bar != "" {
 		if _, err := os.Stat(bar); err == nil {
 			eval = append(eval, "--compare", bar)
@@ -215,7 +247,7 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 	if err := b.json(ctx, e, eval...); err != nil {
 		return err
 	}
-	drive.Row(s.set, m.name, t.point(m), t.cost(), fmt.Sprintf("%.1f", r.CPUSeconds), r.gap(), percent(e.MicroF1), percent(e.MacroF1), percent(e.PAt1), e.Sign.String(), e.Rank.String())
+	drive.Row(s.set, m.name, t.point(m), t.cost(), fmt.Sprintf("%.1f", r.CPUSeconds), r.gap(), percent(e.MicroF1), percent(e.MacroF1), percent(e.PAt1), probability(e.LogLoss), probability(e.ECE), e.sizes(), e.Sign.String(), e.Rank.String())
 	return nil
 }
 

@@ -19,6 +19,8 @@ type method struct {
 	flags []string
 	flat  bool
 	bar   string // row of the same loss that the tests compare with; "": none
+
+	learns bool // nothing is searched: it learns its own priors
 }
 
 // grid lists the values that the searches of a set try.
@@ -27,20 +29,24 @@ type grid struct {
 	smoothPositive, smoothShift                      string // of the logistic loss
 }
 
-// methods are the six searches of a set: one-versus-rest, and along the structure.
+// methods are the six searches of a set, one-versus-rest and along the structure, and what needs none.
 func (g grid) methods() []method {
 	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--prior-shift", g.shift}
 	hinge := []string{"--C", g.hinge, "--prior-shift", g.shift}
 	logistic := []string{"--C", g.logistic, "--positive-weight", g.smoothPositive, "--prior-shift", g.smoothShift}
 	flat := func(name string, flags []string) []string { return slices.Concat([]string{"--method", name}, flags) }
-	return []method{
-		{"bsvm hinge", flat("bsvm", hinge), true, ""},
-		{"bsvm squared hinge", flat("bsvm", squared), true, ""},
-		{"blr", flat("blr", logistic), true, ""},
-		{"rr-svm hinge", hinge, false, "bsvm hinge"},
-		{"rr-svm squared hinge", append(slices.Clone(squared), "--internal-weight", g.inner), false, "bsvm squared hinge"},
-		{"rr-lr", flat("rr-lr", logistic), false, "blr"},
+	out := []method{
+		{"bsvm hinge", flat("bsvm", hinge), true, "", false},
+		{"bsvm squared hinge", flat("bsvm", squared), true, "", false},
+		{"blr", flat("blr", logistic), true, "", false},
+		{"rr-svm hinge", hinge, false, "bsvm hinge", false},
+		{"rr-svm squared hinge", append(slices.Clone(squared), "--internal-weight", g.inner), false, "bsvm squared hinge", false},
+		{"rr-lr", flat("rr-lr", logistic), false, "blr", false},
 	}
+	for _, name := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
+		out = append(out, method{name, flat(name, nil), false, "rr-lr", true}, method{name + " flat", flat(name, nil), true, "blr", true})
+	}
+	return out
 }
 
 // A structure is the flags that name it; its file lies in the set's folder.
