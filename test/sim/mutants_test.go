@@ -34,30 +34,37 @@ var bugs = []struct {
 
 // TestMutants shows that the simulation finds bugs: each planted one within 100 seeds.
 func TestMutants(t *testing.T) {
+	const most = 100
+	for seed := range uint64(most) { // before any bug is planted
+		specs, names := jobsOf(seed)
+		for i, name := range names {
+			if out := undisturbed(name, specs[i]); len(out.Broken) > 0 {
+				t.Fatal(out.Broken)
+			}
+		}
+	}
 	for _, bug := range bugs {
 		t.Run(bug.name, func(t *testing.T) {
-			defer machine.Plant("")
-			for seed := range uint64(100) {
-				machine.Plant("")
-				specs, names := jobsOf(seed)
-				for i, name := range names {
-					undisturbed(t, name, specs[i])
-				}
-				shell := bug.name
-				if bug.machine {
-					machine.Plant(bug.name)
-					shell = ""
-				}
-				if _, broken := play(t, seed, shell); len(broken) > 0 {
-					first := broken[0]
-					if len(first) > 150 {
-						first = first[:150] + "..."
-					}
-					t.Logf("%s: found at seed %d: %s", bug.what, seed, first)
-					return
-				}
+			shell := bug.name
+			if bug.machine {
+				machine.Plant(bug.name)
+				defer machine.Plant("")
+				shell = ""
 			}
-			t.Errorf("%s: not found in 100 seeds", bug.what)
+			found := false
+			run := func(seed uint64) []string {
+				_, broken := play(seed, shell)
+				return broken
+			}
+			inParallel(0, most, run, func(seed uint64, broken []string) bool {
+				if found = len(broken) > 0; found {
+					t.Logf("%s: found at seed %d: %.150s", bug.what, seed, broken[0])
+				}
+				return !found
+			})
+			if !found {
+				t.Errorf("%s: not found in %d seeds", bug.what, most)
+			}
 		})
 	}
 }

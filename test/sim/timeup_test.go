@@ -12,15 +12,18 @@ import (
 func TestTimeUp(t *testing.T) {
 	capped, remade := 0, uint32(0)
 	from, to := seeds(t, 60)
-	for seed := from; seed < to; seed++ {
+	run := func(seed uint64) Outcome {
 		specs, _ := jobsOf(seed)
 		for i, s := range specs {
 			s.Options.Gap = 1e-9
 			s.Options.MaxSeconds = 0.05 + 0.21*float64(seed%29) + float64(i)
 		}
-		out := Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3), Replicas: 1 + replicas(seed)})
+		return Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3), Replicas: 1 + replicas(seed)})
+	}
+	inParallel(from, to, run, func(seed uint64, out Outcome) bool {
 		if len(out.Broken) > 0 {
-			t.Fatalf("seed %d: %s\nwhat happened last:\n%s", seed, strings.Join(out.Broken, "\n"), strings.Join(out.History, "\n"))
+			t.Errorf("seed %d: %s\nwhat happened last:\n%s", seed, strings.Join(out.Broken, "\n"), strings.Join(out.History, "\n"))
+			return false
 		}
 		for i, reason := range out.StoppedBy {
 			if reason == "max_time" {
@@ -31,8 +34,9 @@ func TestTimeUp(t *testing.T) {
 			}
 		}
 		remade += out.Remade
-	}
-	if to-from >= 60 && (capped < 40 || remade == 0) {
+		return true
+	})
+	if !t.Failed() && to-from >= 60 && (capped < 40 || remade == 0) {
 		t.Errorf("%d jobs were out of time, %d values were made again: the test shows nothing", capped, remade)
 	}
 }
