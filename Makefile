@@ -46,13 +46,11 @@ generate-check: ## fail if the committed generated code is not what `generate` g
 	$(PROTOGEN) -check
 	$(KERNELGEN) -check
 
+# Two at a time: linking and the first inputs of one leave a core idle.
 fuzz-short: ## every fuzz target for FUZZ inputs (5000x)
-	@set -e; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do \
-		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \
-			echo "$$(dirname $$file) $$target"; \
-			out=$$(go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$(dirname $$file)) || { echo "$$out"; exit 1; }; \
-		done; \
-	done
+	@grep -r --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
+	xargs -L 1 -P 2 bash -c 'echo "$$0 $$1"; \
+		out=$$(go test -run "^$$" -fuzz "^$$1$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$0) || { echo "$$out"; exit 255; }'
 
 test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 GB of disk)
 	TAXON_TEST_MEMORY=1 go test -v -count=1 -run MemoryBound ./internal/dataset

@@ -96,6 +96,7 @@ func (k *killer) strike(t *testing.T, c *cluster.Cluster) {
 
 // A random process is killed again and again.
 func TestKills(t *testing.T) {
+	t.Parallel() // as all tests here that wait more than they compute
 	runs, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	least, most := 30*time.Millisecond, 250*time.Millisecond
@@ -104,6 +105,7 @@ func TestKills(t *testing.T) {
 	}
 	for run := range runs {
 		t.Run(fmt.Sprint(run), func(t *testing.T) {
+			t.Parallel()
 			c := bench.Up(t, 3, 2)
 			job := c.Submit(t, gap)
 			k := newKiller(uint64(run), least, most)
@@ -131,6 +133,7 @@ var methods = []string{
 
 // A random process is killed again and again, whatever the method.
 func TestKillsOfMethods(t *testing.T) {
+	t.Parallel()
 	lines := methods
 	if os.Getenv("TAXON_CHAOS_RUNS") == "" {
 		lines = lines[:2]
@@ -154,6 +157,7 @@ func TestKillsOfMethods(t *testing.T) {
 // A process that is stopped for longer than a lease comes back to a world that has gone
 // on without it, and does no harm. A coordinator has then lost nobody.
 func TestStops(t *testing.T) {
+	t.Parallel()
 	_, gap := settings(t)
 	if os.Getenv("TAXON_DATA") == "" {
 		gap = "1e-6" // else the job may be done before
@@ -185,6 +189,7 @@ func TestStops(t *testing.T) {
 // With two copies of each value the stores may lose everything, one after the other:
 // nothing is done again, and the weights are there in the end.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 2, 3, "--memory-stores")
@@ -197,6 +202,7 @@ func TestReplicas(t *testing.T) {
 
 // Workers come and go in the middle of a job.
 func TestScale(t *testing.T) {
+	t.Parallel()
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 1, 1)

@@ -56,10 +56,12 @@ func fill(t *testing.T, dir string) (release func()) {
 // is a store's, the job says what it waits for, and goes on by itself when there is room.
 func TestFullDisk(t *testing.T) {
 	thorough(t)
+	t.Parallel()
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	for _, d := range []struct{ process, mib string }{{"store-0", "700"}, {"coordinator", "96"}} {
 		t.Run(d.process, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "cluster")
 			disk := filepath.Join(dir, d.process)
 			smallDisk(t, disk, d.mib)

@@ -15,6 +15,7 @@ import (
 // slow: what arrives late or twice changes nothing.
 func TestNetwork(t *testing.T) {
 	thorough(t)
+	t.Parallel()
 	_, gap := settings(t)
 	want := bench.Embedded(t, gap)
 	dir := t.TempDir()
