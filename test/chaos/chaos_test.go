@@ -40,11 +40,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runs and gap of a test; real data get the gap that users ask for.
-func settings(t *testing.T) (runs int, gap string) {
-	runs, gap = 1, "1e-3"
-	if os.Getenv("TAXON_DATA") != "" {
-		gap = "1e-2"
+// settings of a test: its runs, its job's gap (real data get the one that users ask for), and
+// further flags of a job that should not be done before anything was done to it.
+func settings(t *testing.T) (runs int, gap string, longer []string) {
+	runs, gap = 1, "1e-2"
+	if os.Getenv("TAXON_DATA") == "" {
+		gap, longer = "1e-3", []string{"--gap", "1e-12", "--max-sweeps", "100"}
 	}
 	if s := os.Getenv("TAXON_CHAOS_RUNS"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -53,7 +54,7 @@ func settings(t *testing.T) (runs int, gap string) {
 		}
 		runs = n
 	}
-	return runs, gap
+	return runs, gap, longer
 }
 
 // thorough leaves a test to make chaos and make chaos-short.
@@ -97,8 +98,8 @@ func (k *killer) strike(t *testing.T, c *cluster.Cluster) {
 // A random process is killed again and again.
 func TestKills(t *testing.T) {
 	t.Parallel() // as all tests here that wait more than they compute
-	runs, gap := settings(t)
-	want := bench.Embedded(t, gap)
+	runs, gap, longer := settings(t)
+	want := bench.Embedded(t, gap, longer...)
 	least, most := 30*time.Millisecond, 250*time.Millisecond
 	if os.Getenv("TAXON_DATA") != "" {
 		least, most = 500*time.Millisecond, 3*time.Second
@@ -107,7 +108,7 @@ func TestKills(t *testing.T) {
 		t.Run(fmt.Sprint(run), func(t *testing.T) {
 			t.Parallel()
 			c := bench.Up(t, 3, 2)
-			job := c.Submit(t, gap)
+			job := c.Submit(t, gap, longer...)
 			k := newKiller(uint64(run), least, most)
 			began := time.Now()
 			s := c.Done(t, job, want, func(cluster.Status) { k.strike(t, c) })
@@ -158,11 +159,7 @@ func TestKillsOfMethods(t *testing.T) {
 // on without it, and does no harm. A coordinator has then lost nobody.
 func TestStops(t *testing.T) {
 	t.Parallel()
-	_, gap := settings(t)
-	var longer []string
-	if os.Getenv("TAXON_DATA") == "" { // else the job may be done before
-		gap, longer = "1e-12", []string{"--max-sweeps", "150"}
-	}
+	_, gap, longer := settings(t)
 	want := bench.Embedded(t, gap, longer...)
 	for id, lease := range map[string]time.Duration{"worker-0": 300 * time.Millisecond, "coordinator": 3 * time.Second, "store-0": 300 * time.Millisecond} {
 		t.Run(id, func(t *testing.T) {
@@ -191,7 +188,7 @@ func TestStops(t *testing.T) {
 // nothing is done again, and the weights are there in the end.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	_, gap := settings(t)
+	_, gap, _ := settings(t)
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 2, 3, "--memory-stores")
 	job := c.Submit(t, gap, "--replicas", "2")
@@ -204,7 +201,7 @@ func TestReplicas(t *testing.T) {
 // Workers come and go in the middle of a job.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	_, gap := settings(t)
+	_, gap, _ := settings(t)
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 1, 1)
 	job := c.Submit(t, gap)

@@ -57,7 +57,7 @@ func fill(t *testing.T, dir string) (release func()) {
 func TestFullDisk(t *testing.T) {
 	thorough(t)
 	t.Parallel()
-	_, gap := settings(t)
+	_, gap, _ := settings(t)
 	want := bench.Embedded(t, gap)
 	for _, d := range []struct{ process, mib string }{{"store-0", "700"}, {"coordinator", "96"}} {
 		t.Run(d.process, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (idler) Run(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.
 // Many idle workers and many questions take little of a coordinator, and little memory.
 func TestManyCallers(t *testing.T) {
 	thorough(t)
-	_, gap := settings(t)
+	_, gap, _ := settings(t)
 	calls := 500
 	if os.Getenv("TAXON_DATA") != "" {
 		calls = 10000
@@ -133,10 +133,10 @@ func peakMiB(t *testing.T, p cluster.Process) int {
 
 // Status answers while the coordinator is killed again and again: calls wait for it.
 func TestStatusWhileCoordinatorDies(t *testing.T) {
-	_, gap := settings(t)
-	want := bench.Embedded(t, gap)
+	_, gap, longer := settings(t)
+	want := bench.Embedded(t, gap, longer...)
 	c := bench.Up(t, 2, 1)
-	job := c.Submit(t, gap)
+	job := c.Submit(t, gap, longer...)
 	var took []time.Duration
 	last, sweep, kills := time.Now(), uint32(0), 0
 	c.Done(t, job, want, func(s cluster.Status) {

@@ -16,7 +16,7 @@ import (
 func TestNetwork(t *testing.T) {
 	thorough(t)
 	t.Parallel()
-	_, gap := settings(t)
+	_, gap, _ := settings(t)
 	want := bench.Embedded(t, gap)
 	dir := t.TempDir()
 	const lease = 500 * time.Millisecond
