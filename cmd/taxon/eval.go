@@ -51,8 +51,9 @@ func newEvalCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
 		inputFlags(f, &o.Data)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge (default: the model's)")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or from-labels with --path-separator (default: the model's)")
 	})
+	tableFlags(cmd, &o.Data.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
 		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")

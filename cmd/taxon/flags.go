@@ -12,6 +12,7 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
+	"taxon/internal/table"
 )
 
 const groupAnnotation = "taxon_group"
@@ -168,6 +169,21 @@ func above0to1(x float64) string {
 		return ""
 	}
 	return "must be above 0 and at most 1"
+}
+
+// tableFlags are the flags of verbs that read data that may be tables.
+func tableFlags(cmd *cobra.Command, o *table.Options) {
+	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet)", func(f *pflag.FlagSet) {
+		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
+		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, and the means remembered by the model; lists of numbers as they are")
+		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")
+		f.StringVar(&o.PathSeparator, "path-separator", "", "labels are paths, `TEXT` between their parts, as in ' > ': they give the hierarchy too")
+		f.StringVar(&o.LabelSeparator, "label-separator", "", "a cell holds several labels, `TEXT` between them, as in ';'")
+		f.StringVar(&o.ID, "id-column", "", "the `COLUMN` that names the rows in predictions")
+		f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of the instances' weights in training")
+		choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, whatever the compression")
+		f.Int64Var(&o.SkipBroken, "skip-broken", 0, "pass over up to `N` broken rows or lines")
+	})
 }
 
 // intFlag defines a whole number between lo and hi.

@@ -11,6 +11,7 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/table"
 	"taxon/internal/train"
 )
 
@@ -21,6 +22,7 @@ type ingestOptions struct {
 	words     dataset.Words
 	zeroBased bool
 	weights   string
+	table     table.Options
 	out       string
 	force     bool
 	memory    int64
@@ -34,7 +36,7 @@ func newIngestCmd(a *app) *cobra.Command {
 		Use:     "ingest --data FILE --out DIR",
 		GroupID: groupData,
 		Short:   "turn instances or text into binary shards that train reads at once",
-		Long: "Reads labelled instances (libsvm or XMC lines, plain, gzip, zstd or xz) or labelled text as a stream and " +
+		Long: "Reads labelled instances (libsvm or XMC lines, tables; plain, gzip, zstd or xz) or labelled text as a stream and " +
 			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
 			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",
 		Example: "taxon ingest --data train.svm.xz --out train.taxon\n" +
@@ -47,6 +49,7 @@ func newIngestCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
 	})
+	tableFlags(cmd, &o.table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", "", "the `DIR` to make")
 		f.BoolVar(&o.force, "force", false, "replace a data set that is there already")
@@ -89,7 +92,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	progress, end := train.IngestLines(a.ui)
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
-		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, ZeroBased: o.zeroBased, Weights: o.weights,
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, ZeroBased: o.zeroBased, Weights: o.weights, Table: o.table,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()

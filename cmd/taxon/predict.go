@@ -21,7 +21,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. A line of the input is an instance unless it is empty or a comment; one with a blank or tab alone has no features. " +
 			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
 			"if there is none; --top K gives the K best, --cutoff sets another rule, and both together the K best of the classes by that rule. Instances are read as a stream, and those read are labelled when the input pauses; labels in the input are ignored.",
-		Example: "taxon predict --model model --data test.svm.xz --out labels.txt\n" +
+		Example: "taxon predict --model model --data new.csv --id-column sku --format csv --top 3 --out labels.csv\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Input.ZeroGiven, o.Input.Files, o.Stdout = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.stdout
@@ -39,10 +39,12 @@ func newPredictCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
 		inputFlags(f, &o.Input)
 	})
+	tableFlags(cmd, &o.Input.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Out, "out", fs.Stdin, "write to `FILE`, or - for standard output")
 		intFlag(f, &o.Top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels that the rule gives")
 		cutoffFlag(f, &o.Cutoff)
+		choiceFlag(f, &o.Format, "format", "lines", predict.Formats, "lines of labels, or a table: a row an instance with its number, id, labels, scores and their paths in the hierarchy")
 		f.BoolVar(&o.Scores, "scores", false, "write label:score, a probability where the model gives those")
 		f.BoolVar(&o.Predictive, "predictive", false, "models of hblr methods: predict with what the training left uncertain, by each class's variances, instead of by the means alone: probabilities are less sure of themselves far from the training data")
 	})

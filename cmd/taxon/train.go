@@ -39,7 +39,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Long: "Trains linear classifiers of all classes, by one of the methods below. Most of them stop at a certified relative duality gap of the whole joint problem, --gap; hblr-* where one more round would change less than --tolerance. The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
-			"taxon train --data train.txt --text --instance-weights weights.txt --hierarchy tree.txt --C 0.3 --test test.txt --out model --json",
+			"taxon train --data train.csv --text-column title --text-column body --label-column category --path-separator / --test test.csv --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runTrain(cmd.Context(), a, o)
 		},
@@ -66,15 +66,16 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 // inputFlags say what is trained on; submit has them too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
 		textFlags(f, &o.Text, &o.Words)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or learned: from the data, see --families (default: flat)")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
 		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.Test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
 	})
+	tableFlags(cmd, &o.Table)
 }
 
 // instanceWeightsFlag is the flag of all verbs that ingest training data.
@@ -290,7 +291,7 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 
 func testOptions(a *app, o *trainOptions) evaluate.Options {
 	return evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
-		Path: o.Test, AsTrained: true, ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
+		Path: o.Test, AsTrained: true, Table: o.Table, ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
 	}}
 }
 

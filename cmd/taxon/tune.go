@@ -37,14 +37,15 @@ func newTuneCmd(a *app) *cobra.Command {
 	}
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
 		textFlags(f, &t.Text, &t.Words)
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
-		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or learned: from the data, see --families (default: flat)")
+		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
 		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 	})
+	tableFlags(cmd, &t.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table and the job file")
 		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"taxon/internal/fs"
+	"taxon/internal/table"
 )
 
 // DefaultMemoryBytes bounds an ingest's buffers where Options name no bound.
@@ -17,13 +18,14 @@ const DefaultMemoryBytes = 256 << 20
 
 // Options of an Ingest.
 type Options struct {
-	Paths     []string  // inputs, read one after the other; "-" is standard input
-	Out       string    // folder to make
-	Replace   bool      // an existing data set or empty folder at Out is replaced
-	Text      bool      // label[,label...]<TAB>text
-	Words     Words     // of text
-	ZeroBased bool      // libsvm indices count from 0
-	Weights   string    // a file of the instances' weights, a line each; "": all are 1
+	Paths     []string // inputs, read one after the other; "-" is standard input
+	Out       string   // folder to make
+	Replace   bool     // an existing data set or empty folder at Out is replaced
+	Text      bool     // label[,label...]<TAB>text
+	Words     Words    // of text
+	ZeroBased bool     // libsvm indices count from 0
+	Weights   string   // a file of the instances' weights, a line each; "": all are 1
+	Table     table.Options
 	FS        fs.Source // nil: fs.Local{}
 
 	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB).
@@ -106,6 +108,7 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = fs.Local{}
 	}
+	o.Text = o.Text || len(o.Table.Text) > 0
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
@@ -118,6 +121,10 @@ func (o Options) validate() error {
 		return fs.Inputf("", 0, "no input: give a file, or - for standard input")
 	case o.MemoryBytes < 1<<20:
 		return fs.Inputf("", 0, "memory bound of %d bytes: an ingest needs at least 1 MiB", o.MemoryBytes)
+	case o.Text && len(o.Table.Features) > 0:
+		return fs.Inputf("", 0, "--text and --feature-columns exclude each other: a model is of words or of numbers")
+	case o.Weights != "" && o.Table.Weight != "":
+		return fs.Inputf("", 0, "--instance-weights and --weight-column exclude each other")
 	case o.Replace && !replaceable(o.Out):
 		return fs.Inputf(o.Out, 0, "is a folder that holds something other than a data set: choose another place")
 	}
@@ -157,13 +164,16 @@ type intake struct {
 	labels   []string
 	perLabel []uint64 // rows of each label
 	table    featureTable
-	words    *words    // text only
-	weights  *weighing // nil: none
-	stats    Stats
-	form     string
-	ids      []uint32
-	done     int64 // bytes of the inputs finished
-	total    int64
+	words    *words        // text only
+	schema   *table.Schema // of tables; nil: lines
+	spread   []spread      // of its numbers, by feature
+
+	weights *weighing // nil: none
+	stats   Stats
+	form    string
+	ids     []uint32
+	done    int64 // bytes of the inputs finished
+	total   int64
 }
 
 // progressRows is how often progress is told and cancellation looked for.
@@ -171,7 +181,7 @@ const progressRows = 4096
 
 // readWeighed reads the inputs, with the weights beside them if there are any.
 func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
-	if in.o.Weights == "" {
+	if in.o.Weights == "" && in.o.Table.Weight == "" {
 		return in.read(ctx)
 	}
 	if in.weights, err = openWeights(ctx, in.o, dir); err != nil {
@@ -212,11 +222,21 @@ func (in *intake) expand(ctx context.Context, path string) ([]string, error) {
 }
 
 func (in *intake) readPath(ctx context.Context, path string) error {
+	if in.o.Table.FormatOf(path, in.o.Text) != "" {
+		return in.readTable(ctx, path)
+	}
+	if in.schema != nil {
+		return fs.Inputf(path, 0, "is no table, as those before it: ingest one kind of file at a time")
+	}
+	if in.o.Table.Given() {
+		return NotATable(path)
+	}
 	f, err := fs.Open(ctx, in.o.FS, path)
 	if err != nil {
 		return err
 	}
 	o := ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased}
+	o.Table.SkipBroken = in.o.Table.SkipBroken - in.stats.Broken
 	s := startPieces(ctx, f, o, in.o.Threads, in.o.bufBytes()/2)
 	defer s.Close()
 	src := &source{o: o}
@@ -269,6 +289,11 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 		}
 		labels, entries = row.labels, row.entries
 	}
+	for i, err := range b.broken {
+		if s.counts.Broken+int64(i) >= s.o.Table.SkipBroken {
+			return s.place(err, 0)
+		}
+	}
 	if b.err != nil {
 		return s.place(b.err, 0)
 	}
@@ -319,6 +344,7 @@ func (c *Counts) add(d Counts) {
 	c.ZeroRows += d.ZeroRows
 	c.RepeatedLabels += d.RepeatedLabels
 	c.ExplicitZeros += d.ExplicitZeros
+	c.Broken += d.Broken
 }
 
 // maxRows keeps row numbers within 31 bits, which all packages rely on.
@@ -330,10 +356,13 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
 	}
 	if in.weights != nil {
-		if w, err := in.weights.next(); err != nil || w == 0 {
+		if w, err := in.weights.next(&row); err != nil || w == 0 {
 			in.leaveOut(labels, index)
 			return err
 		}
+	}
+	if in.schema != nil {
+		in.measure(index, bits)
 	}
 	in.ids = in.ids[:0]
 	for _, name := range labels {

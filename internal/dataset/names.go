@@ -69,7 +69,7 @@ func plainName(name string) bool {
 
 // namesFiles are the files that hold what columns and labels are called, and how words
 // weigh: all that a model takes over from its training data.
-var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile}
+var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile, tableFile}
 
 // HoldsNames says whether OpenNames reads the file.
 func HoldsNames(name string) bool { return slices.Contains(namesFiles, name) }
@@ -98,5 +98,8 @@ func (o *opener) openNames() error {
 	if err := o.readFeatures(); err != nil {
 		return err
 	}
-	return o.readNames()
+	if err := o.readNames(); err != nil {
+		return err
+	}
+	return o.readTable()
 }

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/lines"
 	"taxon/internal/sparse"
+	"taxon/internal/table"
 )
 
 // Set is an opened data set. Its slices lie in mapped, read-only memory: never write to
@@ -35,6 +36,7 @@ type Set struct {
 	FeatureRows []uint32       // column -> rows that hold it
 	Vocabulary  []string       // column -> word; nil unless text
 	IDF         []float64      // column -> idf; nil unless text
+	Table       *table.Schema  // of a set that was read from tables; nil: lines
 	Fingerprint string         // hex SHA-256 over the content
 	Stats       Stats
 	Source      Source
@@ -149,7 +151,7 @@ func (o *opener) open() error {
 	if err := o.mapFiles(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readWeights, o.readShards} {
+	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readTable, o.readWeights, o.readShards} {
 		if err := part(); err != nil {
 			return err
 		}

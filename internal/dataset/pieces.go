@@ -197,7 +197,8 @@ type batch struct {
 	bits   []uint32 // of the values
 	counts Counts
 	lines  int64
-	err    error // of the line behind the last row; its line counts within the piece
+	broken []error // lines passed over, counted within the piece
+	err    error   // of the line behind the last row; its line counts within the piece
 }
 
 // batchRow says where a row's parts end; they begin where those of the row before end.
@@ -205,6 +206,7 @@ type batchRow struct {
 	line            int64 // within the piece, from 1
 	labels, entries int
 	text            []byte
+	weight          string // of a table
 }
 
 // read takes all rows of r.
@@ -225,7 +227,7 @@ func (b *batch) read(r *Reader) {
 		}
 		b.rows = append(b.rows, batchRow{line: row.Line, labels: len(b.labels), entries: len(b.index), text: row.Text})
 	}
-	b.counts, b.lines = r.counts, r.lines.line
+	b.counts, b.broken, b.lines = r.Counts(), r.broken, r.lines.line
 }
 
 // trim lets go of memory far beyond what a piece of size bytes needs.

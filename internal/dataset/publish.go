@@ -27,13 +27,15 @@ type publisher struct {
 	features []feature // by column
 	idf      []float64 // by column, text only
 	nnz      []int64   // by shard
+	constant []uint32  // indices of numbers that never change
 	mu       sync.Mutex
 	rows     int64 // written, for progress
 }
 
 func (p *publisher) publish(ctx context.Context) (*Report, error) {
+	p.standardise()
 	p.number()
-	steps := []func(context.Context) error{p.writeRows, p.writePostings, p.writeFeatures, p.writeNames}
+	steps := []func(context.Context) error{p.writeRows, p.writePostings, p.writeFeatures, p.writeNames, p.writeTable}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -56,6 +58,9 @@ func (p *publisher) number() {
 	}
 	for column, f := range p.features {
 		t.put(f.index, uint32(column))
+	}
+	for _, index := range p.constant {
+		t.put(index, noColumn)
 	}
 }
 
@@ -212,7 +217,7 @@ type shardWriter struct {
 func (w *shardWriter) write(ctx context.Context) error {
 	p, sh, buf := w.p, w.p.in.spill.shards[w.shard], w.p.o.bufBytes()
 	nnz := sh.features
-	if p.o.Text {
+	if p.o.Text || len(p.constant) > 0 {
 		var err error
 		if nnz, err = w.countKept(ctx); err != nil {
 			return err
@@ -273,6 +278,9 @@ func (w *shardWriter) renumber(pairs []uint64) {
 	w.pairs = w.pairs[:0]
 	for _, pair := range pairs {
 		if column := t.get(uint32(pair)); column != noColumn {
+			if s := w.p.in.schema; s != nil && !w.p.o.Text {
+				pair = uint64(floatBits(s.Standardise(uint32(pair), floatFrom(uint32(pair>>32))))) << 32
+			}
 			w.pairs = append(w.pairs, uint64(column)<<32|pair>>32)
 		}
 	}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"math"
@@ -10,6 +9,7 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/lines"
+	"taxon/internal/table"
 )
 
 var (
@@ -24,10 +24,13 @@ type Row struct {
 	Index  []uint32  // original feature indices, 1-based (zero-based input is shifted), ascending
 	Value  []float32 // finite, aligned with Index; explicit zeros are left out
 	Text   []byte    // the text in text form; Index and Value are then empty
+
+	ID, Weight string // of a table's columns
+	Broken     bool   // a row of a table that could not be read, and holds nothing
 }
 
 func (r *Row) reset() {
-	r.Labels, r.Index, r.Value, r.Text = r.Labels[:0], r.Index[:0], r.Value[:0], nil
+	r.Labels, r.Index, r.Value, r.Text, r.Broken = r.Labels[:0], r.Index[:0], r.Value[:0], nil, false
 }
 
 // ReaderOptions say how a stream is to be read.
@@ -38,6 +41,9 @@ type ReaderOptions struct {
 	// Pause, if it is there, is asked before more of the stream is read, which may wait; if it
 	// says true, Read returns ErrPause instead, and goes on when it is called again.
 	Pause func() bool
+
+	Table table.Options // for paths that are tables
+	Use   table.Use
 }
 
 // ErrPause is what Read returns when ReaderOptions.Pause has it not wait for the stream.
@@ -52,6 +58,8 @@ type Counts struct {
 	ZeroRows       int64 `json:"zero_rows"`       // rows without a feature
 	RepeatedLabels int64 `json:"repeated_labels"` // names that stood twice in a line, taken once
 	ExplicitZeros  int64 `json:"explicit_zeros"`  // idx:0, left out
+
+	Broken int64 `json:"broken_rows,omitempty"` // of tables, left out
 }
 
 // Reader yields the instances of a stream in input order. It holds one line in memory.
@@ -63,7 +71,8 @@ type Reader struct {
 	row    Row
 	counts Counts
 	first  bool
-	part   bool // a run of lines out of a stream, which is judged as a whole elsewhere
+	part   bool    // a run of lines out of a stream, which is judged as a whole elsewhere
+	broken []error // lines passed over
 	err    error
 }
 
@@ -87,14 +96,18 @@ func (r *Reader) restart(text []byte, first bool, header *xmcHeader) {
 	}
 	*r.lines = splitter{buf: text, b: len(text), limit: r.lines.limit, err: io.EOF}
 	r.parser.zeroBased, r.parser.limit = r.o.ZeroBased, maxIndex
-	r.counts, r.first, r.err = Counts{}, first, nil
+	r.counts, r.first, r.err, r.broken = Counts{}, first, nil, nil
 	if r.header = header; header != nil {
 		header.rule(&r.parser)
 	}
 }
 
 // Counts returns what was met so far.
-func (r *Reader) Counts() Counts { return r.counts }
+func (r *Reader) Counts() Counts {
+	c := r.counts
+	c.Broken = int64(len(r.broken))
+	return c
+}
 
 // Form is "libsvm", "xmc" or "text"; known after the first Read.
 func (r *Reader) Form() string { return formOf(r.o, r.header) }
@@ -126,7 +139,32 @@ func (r *Reader) Read() (*Row, error) {
 	return nil, r.err
 }
 
+// next goes to the next instance, over broken lines as far as ReaderOptions.Table allows it.
 func (r *Reader) next() error {
+	for {
+		err := r.take()
+		var broken *brokenLine
+		if !errors.As(err, &broken) {
+			return err
+		}
+		if int64(len(r.broken)) >= r.o.Table.SkipBroken {
+			return broken.err
+		}
+		if r.broken = append(r.broken, broken.err); r.o.Use.KeepBroken {
+			r.row.reset()
+			r.row.Line, r.row.Broken = r.lines.line, true
+			r.counts.Rows++
+			return nil
+		}
+	}
+}
+
+// brokenLine is an error that the lines behind it may be read in spite of.
+type brokenLine struct{ err error }
+
+func (e *brokenLine) Error() string { return e.err.Error() }
+
+func (r *Reader) take() error {
 	for {
 		line, err := r.lines.next()
 		if err == io.EOF {
@@ -150,7 +188,7 @@ func (r *Reader) next() error {
 		}
 		kind, err := r.parse(line)
 		if err != nil {
-			return r.fail(err)
+			return &brokenLine{r.fail(err)}
 		}
 		switch kind {
 		case empty:
@@ -209,7 +247,7 @@ func (r *Reader) finish() (taken bool, err error) {
 	row.Line = r.lines.line
 	if r.header != nil {
 		if err := r.header.checkLabels(row); err != nil {
-			return false, r.fail(err)
+			return false, &brokenLine{r.fail(err)}
 		}
 	}
 	if n := len(row.Labels); n > 1 {
@@ -300,25 +338,6 @@ func dropZeros(row *Row) int64 {
 	row.Index, row.Value = row.Index[:n], row.Value[:n]
 	return int64(dropped)
 }
-
-// FileReader is a Reader over an opened path.
-type FileReader struct {
-	*Reader
-	File *fs.File // for progress: Size, BytesRead
-}
-
-// OpenReader opens a path of src (compressed or not) for reading; o.Name is set from it.
-func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions) (*FileReader, error) {
-	f, err := fs.Open(ctx, src, path)
-	if err != nil {
-		return nil, err
-	}
-	o.Name = f.Name()
-	return &FileReader{Reader: NewReader(f, o), File: f}, nil
-}
-
-// Close closes the file.
-func (r *FileReader) Close() error { return r.File.Close() }
 
 func floatBits(v float32) uint32 { return math.Float32bits(v) }
 func floatFrom(b uint32) float32 { return math.Float32frombits(b) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -52,7 +53,11 @@ func (w *WeightReader) Sum() float64 {
 }
 
 // Close closes the file.
-func (w *WeightReader) Close() { w.in.Close() }
+func (w *WeightReader) Close() {
+	if w.in != nil {
+		w.in.Close()
+	}
+}
 
 // weighing reads the weights beside the instances, and writes those of the instances that stay.
 type weighing struct {
@@ -62,8 +67,9 @@ type weighing struct {
 }
 
 func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
-	w = &weighing{}
-	if w.WeightReader, err = OpenWeights(ctx, o.FS, o.Weights); err != nil {
+	w = &weighing{WeightReader: &WeightReader{}}
+	if o.Weights == "" { // a column of a table
+	} else if w.WeightReader, err = OpenWeights(ctx, o.FS, o.Weights); err != nil {
 		return nil, err
 	}
 	if w.to, err = createBinary(dir, weightsFile, header{kind: kindWeights}); err != nil {
@@ -75,8 +81,14 @@ func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, e
 }
 
 // next is the weight of the next instance; 0: it is left out.
-func (w *weighing) next() (float64, error) {
-	x, err := w.Next()
+func (w *weighing) next(row *batchRow) (x float64, err error) {
+	if w.in == nil {
+		if x, err = w.take(row.weight); err != nil {
+			err = &weightError{err}
+		}
+	} else {
+		x, err = w.Next()
+	}
 	if x > 0 {
 		w.array.u64(math.Float64bits(x))
 	}
@@ -93,17 +105,26 @@ func (w *WeightReader) Next() (float64, error) {
 		return 0, err
 	}
 	w.read++
-	text := strings.TrimSpace(string(line))
+	x, err := w.take(string(line))
+	if err != nil {
+		return 0, w.lines.Errorf("%v", err)
+	}
+	return x, nil
+}
+
+// take reads and counts a weight.
+func (w *WeightReader) take(text string) (float64, error) {
+	text = strings.TrimSpace(text)
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case math.IsInf(x, 0) || math.IsNaN(x):
-		return 0, w.lines.Errorf("weight %s is not finite: want a number of 0 or more", text)
+		return 0, fmt.Errorf("weight %s is not finite: want a number of 0 or more", text)
 	case err != nil || strings.ContainsAny(text, "_xX"): // numbers are decimal, as in the data
-		return 0, w.lines.Errorf("%s is not a number: want one weight a line, 0 or more", strconv.Quote(text))
+		return 0, fmt.Errorf("%s is not a number: want one weight an instance, 0 or more", strconv.Quote(text))
 	case x < 0:
-		return 0, w.lines.Errorf("weight %s is below 0: want a number of 0 or more", text)
+		return 0, fmt.Errorf("weight %s is below 0: want a number of 0 or more", text)
 	case x > 0 && (x < leastWeight || x > greatestWeight):
-		return 0, w.lines.Errorf("weight %s: want 0, or a number from %g to %g", text, leastWeight, greatestWeight)
+		return 0, fmt.Errorf("weight %s: want 0, or a number from %g to %g", text, leastWeight, greatestWeight)
 	case x > 0:
 		w.kept++
 		w.sum += x
@@ -114,6 +135,9 @@ func (w *WeightReader) Next() (float64, error) {
 
 // End checks that no weight is left, blank lines apart, and that some instance has one.
 func (w *WeightReader) End() error {
+	if w.in == nil { // they stood beside the instances
+		return w.someLeft("the weight column")
+	}
 	line, err := w.lines.Next()
 	for err == nil && len(bytes.TrimSpace(line)) == 0 {
 		line, err = w.lines.Next()
@@ -124,8 +148,12 @@ func (w *WeightReader) End() error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
+	return w.someLeft(w.in.Name())
+}
+
+func (w *WeightReader) someLeft(where string) error {
 	if w.kept == 0 {
-		return fs.Inputf(w.in.Name(), 0, "all weights are 0: no instance is left")
+		return fs.Inputf(where, 0, "all weights are 0: no instance is left")
 	}
 	return nil
 }

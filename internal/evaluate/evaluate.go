@@ -163,7 +163,14 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 			e.known[name] = true
 		}
 	}
-	if e.o.Hierarchy != "" {
+	ofLabels := e.o.Hierarchy == fromLabels || e.o.Hierarchy == "" && e.o.Data.Table.PathSeparator != ""
+	if ofLabels && s == nil {
+		var err error
+		if s, err = e.structureOfLabels(ctx); err != nil {
+			return err
+		}
+	}
+	if e.o.Hierarchy != "" && !ofLabels {
 		var err error
 		if e.given, err = ReadHierarchy(ctx, e.o.Data.Files, e.o.Hierarchy, e.ui); err != nil {
 			return err
@@ -187,6 +194,28 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	e.opts.ByLevel = s != nil && (e.o.ByLevel || e.o.Everything)
 	e.opts.BySize = known != nil && (e.o.BySize || e.o.Everything)
 	return nil
+}
+
+const fromLabels = "from-labels" // as Hierarchy: the labels are paths
+
+// structureOfLabels makes the hierarchy of the data's labels, which are paths.
+func (e *evaluation) structureOfLabels(ctx context.Context) (*taxonomy.Structure, error) {
+	switch separator := e.o.Data.Table.PathSeparator; {
+	case separator == "":
+		return nil, exit.Usagef("eval: --hierarchy %s needs --path-separator", fromLabels)
+	case e.o.Data.Path == fs.Stdin:
+		return nil, exit.Usagef("eval: the hierarchy is made of the labels, which takes reading the data twice: give --data a file instead of standard input")
+	default:
+		var all []string
+		_, err := e.readTruth(ctx, func(dst []int32, names []string) []int32 {
+			all = append(all, names...)
+			return dst
+		})
+		if err != nil {
+			return nil, err
+		}
+		return taxonomy.OfPaths(all, separator)
+	}
 }
 
 func sizesOf(m *model.Model) []int {

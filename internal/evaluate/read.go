@@ -11,6 +11,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/predict"
+	"taxon/internal/table"
 )
 
 // ids holds lists of label ids, one an instance, end to end.
@@ -138,12 +139,18 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 	if !o.ZeroGiven && e.first != nil {
 		zero = e.first.Data.ZeroBased
 	}
-	r, err := dataset.OpenReader(ctx, e.o.Data.Files, o.Path, dataset.ReaderOptions{Text: o.Text, ZeroBased: zero})
+	columns, use := o.Table, table.Use{Labels: true}
+	for _, m := range []*model.Model{e.second, e.first} {
+		if m != nil {
+			columns, use.Schema = columns.Over(m.Data.Table), m.Data.Table
+		}
+	}
+	r, err := dataset.OpenReader(ctx, e.o.Data.Files, o.Path, dataset.ReaderOptions{Text: o.Text, ZeroBased: zero, Table: columns, Use: use})
 	if err != nil {
 		return truth, err
 	}
 	defer r.Close()
-	line := e.ui.StartBytes("eval: labels", max(0, r.File.Size()))
+	line := e.ui.StartBytes("eval: labels", max(0, r.Size()))
 	defer line.Done()
 	names := predict.Names{}
 	defer func() {
@@ -156,7 +163,7 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 	for {
 		x, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			e.warn(predict.EmptyLines(r.File.Name(), r.Counts().EmptyLines))
+			e.warn(predict.EmptyLines(r.Name(), r.Counts().EmptyLines))
 			return truth, nil
 		}
 		if err == nil {
@@ -168,7 +175,7 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 		labels = names.Append(labels[:0], x.Labels)
 		row = number(row[:0], labels)
 		truth.add(row)
-		line.Set(r.File.BytesRead())
+		line.Set(r.BytesRead())
 	}
 }
 

@@ -12,6 +12,8 @@ type Batch struct {
 	First  int64    // number of the first row in the whole input
 	Labels []string // true labels, row by row; empty unless AddLabels was called
 	Ends   []int    // row i's labels end at Labels[Ends[i]]
+	IDs    []string // names of the rows, row by row; empty unless AddID was called
+	Broken []int    // rows that could not be read, ascending: they are empty
 	limit  int      // rows of a full batch; 0: BatchRows
 }
 
@@ -39,6 +41,7 @@ func (b *Batch) Full() bool {
 func (b *Batch) Reset() {
 	b.Begin, b.Column, b.Value = b.Begin[:0], b.Column[:0], b.Value[:0]
 	b.Labels, b.Ends = b.Labels[:0], b.Ends[:0]
+	b.IDs, b.Broken = b.IDs[:0], b.Broken[:0]
 }
 
 // Add appends an instance. Columns are the model's; one that stands twice counts twice.

@@ -8,6 +8,7 @@ import (
 
 	"taxon/internal/labelset"
 	"taxon/internal/modelform"
+	"taxon/internal/table"
 	"taxon/internal/taxonomy"
 )
 
@@ -36,6 +37,8 @@ type DataInfo struct {
 	Text        bool   `json:"text"`       // instances were text: there is a vocabulary
 
 	InstanceWeights float64 `json:"instance_weights,omitempty"` // their sum; unset: all were 1
+
+	Table *table.Schema `json:"table,omitempty"` // of data from tables: the columns, and how numbers are scaled
 }
 
 // Report holds the figures of a finished training (the keys of `train --json`).

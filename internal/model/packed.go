@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"taxon/internal/table"
 )
 
 // A packed shard holds the differences of a pruned model column by column: 32 bytes of
@@ -33,7 +35,7 @@ func (s *packedShard) value(k uint32) float32 {
 	if s.values != nil {
 		return s.values[k]
 	}
-	return fromHalf(binary.LittleEndian.Uint16(s.halves[2*k:]))
+	return table.Half(binary.LittleEndian.Uint16(s.halves[2*k:]))
 }
 
 // appendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
@@ -252,16 +254,4 @@ func toHalf(v float32) uint16 {
 // roundShift is b >> n, rounded to the nearest, ties to even.
 func roundShift(b, n uint32) uint32 {
 	return (b + (1<<(n-1) - 1) + b>>n&1) >> n
-}
-
-// fromHalf is the float32 of a binary16.
-func fromHalf(h uint16) float32 {
-	sign, e, m := uint32(h&0x8000)<<16, uint32(h>>10)&0x1f, uint32(h&0x3ff)
-	switch e {
-	case 0: // m 2^-24, exact
-		return math.Float32frombits(math.Float32bits(float32(m)*(1.0/(1<<24))) | sign)
-	case 0x1f:
-		return math.Float32frombits(sign | 0x7f800000 | m<<13)
-	}
-	return math.Float32frombits(sign | (e+112)<<23 | m<<13)
 }

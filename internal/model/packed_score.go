@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"taxon/internal/modelform"
+	"taxon/internal/table"
 )
 
 // packedPlan scores a pruned model row by row, straight from the mapped shards:
@@ -106,7 +107,7 @@ func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
 			gap, at = longGap(gaps, at-1)
 		}
 		next += gap
-		sums[next] += float64(x * float64(fromHalf(uint16(halves[k])|uint16(halves[k+1])<<8)))
+		sums[next] += float64(x * float64(table.Half(uint16(halves[k])|uint16(halves[k+1])<<8)))
 		next++
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"taxon/internal/table"
 )
 
 // pruner walks the tree as a sequence of differences from the parent and leaves out the
@@ -77,7 +79,7 @@ func (p *pruner) visit(n int32) error {
 		}
 		d := float32(missing)
 		if p.half {
-			d = fromHalf(toHalf(d))
+			d = table.Half(toHalf(d))
 		}
 		if d-d != 0 {
 			return fmt.Errorf("node %s: weight %g is too large for the value type: choose float32", p.m.NodeName(int(n)), missing)

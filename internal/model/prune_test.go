@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"taxon/internal/table"
 )
 
 func pruned(t testing.TB, m *Model, o PruneOptions, threads int) *Model {
@@ -161,20 +163,20 @@ func TestPruneRefuses(t *testing.T) {
 // Every half goes to float32 and back; every float32 goes to a nearest half.
 func TestHalf(t *testing.T) {
 	for h := range 1 << 16 {
-		if f := fromHalf(uint16(h)); f == f && toHalf(f) != uint16(h) {
+		if f := table.Half(uint16(h)); f == f && toHalf(f) != uint16(h) {
 			t.Fatalf("%#04x is %v, which is %#04x", h, f, toHalf(f))
 		}
 	}
-	if f := fromHalf(toHalf(float32(math.NaN()))); f == f {
+	if f := table.Half(toHalf(float32(math.NaN()))); f == f {
 		t.Error("not-a-number became a number")
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		v := rapid.Float32Range(-65504, 65504).Draw(rt, "v")
 		h := toHalf(v)
-		e := math.Abs(float64(fromHalf(h)) - float64(v))
+		e := math.Abs(float64(table.Half(h)) - float64(v))
 		for _, near := range []uint16{h - 1, h + 1} {
-			if f := fromHalf(near); f-f == 0 && math.Abs(float64(f)-float64(v)) < e {
-				rt.Fatalf("%v became %v, %v is nearer", v, fromHalf(h), f)
+			if f := table.Half(near); f-f == 0 && math.Abs(float64(f)-float64(v)) < e {
+				rt.Fatalf("%v became %v, %v is nearer", v, table.Half(h), f)
 			}
 		}
 	})

@@ -31,6 +31,7 @@ type Options struct {
 	Top    int       // labels of an instance at most; 0: as many as the cut-off gives
 	Cutoff Cutoff    // the zero value: the model's, or the Top best
 	Scores bool      // label:score
+	Format string    // one of Formats; "": lines
 
 	Predictive bool // scores are those of the predictive distribution
 }
@@ -63,6 +64,22 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	if l.rule, err = o.Cutoff.Rule(m, 1); err != nil {
 		return nil, err
 	}
+	if l.lines = o.Format == "" || o.Format == "lines"; !l.lines {
+		l.places = o.Top
+		switch {
+		case o.Top > 0:
+		case l.rule.kind == cutArgmax:
+			l.places = 1
+		case l.rule.kind == cutRank:
+			l.places = l.rule.rank
+		case o.Format != "jsonl":
+			return nil, exit.Usagef("predict: a table has a fixed number of columns, and the rule of %s gives any number of labels: add --top K, or use --format jsonl", o.Model)
+		}
+		l.names, l.paths = make([]string, m.Tree.Len()), paths(m)
+		for n := range l.names {
+			l.names[n] = m.NodeName(n)
+		}
+	}
 	if o.Predictive && l.rule.fitted() {
 		return nil, exit.Usagef("predict: --predictive has scores that the fitted cut-offs of %s are not for: add --top K, or --cutoff zero", o.Model)
 	}
@@ -71,7 +88,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Input.Live = o.Out == fs.Stdin
+	o.Input.Live, o.Input.Rows = o.Out == fs.Stdin && o.Format != "parquet", true
 	rows, err := Open(ctx, m, o.Input, ui)
 	if err != nil {
 		return nil, err
@@ -79,12 +96,26 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	defer rows.Close()
 	began := time.Now()
 	if err := fs.WriteOut(o.Out, o.Stdout, func(out *bufio.Writer) error {
-		return Score(ctx, "predict", p, rows, o.Input.Threads, ui, func(b *model.Batch, r *model.Result) error {
+		if !l.lines {
+			if l.to, err = newAnswers(o.Format, out, l.places); err != nil {
+				return err
+			}
+		}
+		err := Score(ctx, "predict", p, rows, o.Input.Threads, ui, func(b *model.Batch, r *model.Result) error {
 			if err := l.write(out, b, r); err != nil || !o.Input.Live {
 				return err
 			}
+			if l.to != nil {
+				if err := l.to.flush(); err != nil {
+					return err
+				}
+			}
 			return out.Flush() // the next batch may come much later
 		})
+		if err == nil && l.to != nil {
+			err = l.to.close()
+		}
+		return err
 	}); err != nil {
 		return nil, err
 	}
@@ -117,36 +148,63 @@ func lineNames(m *model.Model) []string {
 	return names
 }
 
-// labels writes a line an instance.
+// labels writes a line or a row an instance.
 type labels struct {
-	names         []string // node -> label
+	names         []string // node -> label; in lines as they have it
 	scores        bool
 	most          int // labels of an instance
 	rule          *Rule
 	line          []byte
 	rows, written int64
+
+	lines  bool
+	to     answers  // nil: lines
+	places int      // labels that a row has room for
+	paths  []string // node -> path
+	answer answer
 }
 
 func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
+	broken := b.Broken
 	for i := range b.Rows() {
-		l.line = l.line[:0]
-		for k, s := range l.rule.Of(r, i) {
-			if k == l.most {
-				break
-			}
-			if k > 0 {
-				l.line = append(l.line, ',')
-			}
-			l.line = append(l.line, l.names[s.Node]...)
-			if l.scores {
-				l.line = strconv.AppendFloat(append(l.line, ':'), r.Shown(i, s.Score), 'g', -1, 64)
-			}
-			l.written++
+		var set []model.Scored
+		if len(broken) > 0 && broken[0] == i {
+			broken = broken[1:]
+		} else {
+			set = l.rule.Of(r, i)
 		}
+		set = set[:min(len(set), l.most)]
 		l.rows++
-		if _, err := w.Write(append(l.line, '\n')); err != nil {
+		l.written += int64(len(set))
+		if err := l.one(w, b, r, i, set); err != nil {
 			return fmt.Errorf("write labels: %w", err)
 		}
 	}
 	return nil
+}
+
+// one writes instance i of a batch.
+func (l *labels) one(w io.Writer, b *model.Batch, r *model.Result, i int, set []model.Scored) error {
+	if l.to != nil {
+		l.answer.Row, l.answer.ID, l.answer.Labels = l.rows, nil, l.answer.Labels[:0]
+		if i < len(b.IDs) && b.IDs[i] != "" {
+			l.answer.ID = &b.IDs[i]
+		}
+		for _, s := range set {
+			l.answer.Labels = append(l.answer.Labels, named{l.names[s.Node], r.Shown(i, s.Score), l.paths[s.Node]})
+		}
+		return l.to.write(&l.answer)
+	}
+	l.line = l.line[:0]
+	for k, s := range set {
+		if k > 0 {
+			l.line = append(l.line, ',')
+		}
+		l.line = append(l.line, l.names[s.Node]...)
+		if l.scores {
+			l.line = strconv.AppendFloat(append(l.line, ':'), r.Shown(i, s.Score), 'g', -1, 64)
+		}
+	}
+	_, err := w.Write(append(l.line, '\n'))
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/model"
+	"taxon/internal/table"
 	"taxon/internal/tell"
 )
 
@@ -22,9 +23,11 @@ type Input struct {
 	AsTrained bool   // text or not as the training data were, whatever Text says
 	ZeroBased bool   // feature indices count from 0; counts if ZeroGiven, else the model knows
 	ZeroGiven bool
-	Labels    bool // keep the true labels
-	Live      bool // rows that were read do not wait for input that pauses
-	Threads   int  // that score them; 0: all cores
+	Labels    bool          // keep the true labels: they must be there
+	Table     table.Options // over what the model remembers
+	Rows      bool          // keep ids, and rows that are broken
+	Live      bool          // rows that were read do not wait for input that pauses
+	Threads   int           // that score them; 0: all cores
 	Files     fs.Local
 }
 
@@ -41,7 +44,9 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
 		return openSetRows(m, o)
 	}
-	if o.AsTrained {
+	columns := o.Table.Over(m.Data.Table)
+	isTable := columns.FormatOf(o.Path, o.Text) != ""
+	if o.AsTrained || isTable {
 		o.Text = m.Data.Text
 	}
 	switch {
@@ -58,21 +63,37 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	if o.ZeroGiven {
 		zero = o.ZeroBased
 	}
+	options := dataset.ReaderOptions{Text: o.Text, ZeroBased: zero, Table: columns,
+		Use: table.Use{Labels: o.Labels, Features: true, KeepBroken: o.Rows, Schema: m.Data.Table}}
+	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels, keepRows: o.Rows, names: Names{}}
+	if isTable {
+		if (len(columns.Text) > 0) != m.Data.Text {
+			return nil, exit.Usagef("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
+		}
+		rows.file, err = dataset.OpenReader(ctx, o.Files, o.Path, options)
+		return rows, err
+	}
+	if o.Table.Given() {
+		return nil, dataset.NotATable(o.Path)
+	}
 	f, err := fs.Open(ctx, o.Files, o.Path)
 	if err != nil {
 		return nil, err
 	}
-	rows := &fileRows{ui: ui, file: f, p: p, keepLabels: o.Labels, names: Names{}}
-	options := dataset.ReaderOptions{Name: f.Name(), Text: o.Text, ZeroBased: zero}
-	if !o.Live || !f.Waits() {
-		rows.r = dataset.NewReader(f, options)
-		return rows, nil
+	options.Name = f.Name()
+	if o.Live && f.Waits() {
+		rows.waits = fs.NewCancelReader(ctx, f)
+		options.Pause = rows.paused
 	}
-	rows.waits = fs.NewCancelReader(ctx, f)
-	options.Pause = rows.paused
-	rows.r = dataset.NewReader(rows.waits, options)
+	rows.file = dataset.NewFileReader(f, rows.waits, options)
 	return rows, nil
 }
+
+// What a model of text, or of no text, was trained on, and which flags name such columns.
+var (
+	trainedOn   = map[bool]string{true: "text", false: "numbers"}
+	columnFlags = map[bool]string{true: "--text-column", false: "--feature-columns"}
+)
 
 func projectionOf(m *model.Model) (*dataset.Projection, error) {
 	if m.Text != nil {
@@ -89,22 +110,22 @@ const LongestWait = 100 * time.Millisecond
 type fileRows struct {
 	ui         tell.Teller
 	unknown    int64 // instances without a feature of the model
-	r          *dataset.Reader
-	file       *fs.File
-	waits      *fs.CancelReader // what r reads from if a pause ends a batch; nil: it does not
+	file       *dataset.FileReader
+	waits      *fs.CancelReader // what file reads from if a pause ends a batch; nil: it does not
 	batch      int              // rows of the batch so far
 	began      time.Time        // when it got its first
 	p          *dataset.Projection
 	v          dataset.Vector
 	told       bool // that an empty line gets no answer
 	keepLabels bool
+	keepRows   bool
 	names      Names
 	row        []string
 }
 
 func (f *fileRows) Fill(b *model.Batch) error {
 	for f.batch = 0; !b.Full(); f.batch++ {
-		row, err := f.r.Read()
+		row, err := f.file.Read()
 		if errors.Is(err, dataset.ErrPause) {
 			return nil
 		}
@@ -115,10 +136,16 @@ func (f *fileRows) Fill(b *model.Batch) error {
 			f.began = time.Now()
 		}
 		f.p.Row(row, &f.v)
-		if len(f.v.Index) == 0 {
+		if len(f.v.Index) == 0 && !row.Broken {
 			f.unknown++
 		}
 		b.Add(f.v.Index, f.v.Value)
+		if f.keepRows {
+			b.IDs = append(b.IDs, row.ID)
+			if row.Broken {
+				b.Broken = append(b.Broken, b.Rows()-1)
+			}
+		}
 		if f.keepLabels {
 			f.row = f.names.Append(f.row[:0], row.Labels)
 			b.AddLabels(f.row...)
@@ -130,7 +157,7 @@ func (f *fileRows) Fill(b *model.Batch) error {
 // paused says whether the rows read so far should wait no longer for more. Who waits for
 // the answer to an empty line is told at once that there is none.
 func (f *fileRows) paused() bool {
-	if f.batch == 0 && !f.told && f.r.Counts().EmptyLines > 0 && !f.waits.Within(LongestWait) {
+	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !f.waits.Within(LongestWait) {
 		f.told = true
 		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
 	}
@@ -160,7 +187,12 @@ func (f *fileRows) progress() (done, total int64) {
 const blankRow = "an instance without labels and features is a line with a blank or tab"
 
 func (f *fileRows) Warnings() []string {
-	return append(EmptyLines(f.file.Name(), f.r.Counts().EmptyLines), warnUnknown(f.file.Name(), f.unknown)...)
+	c := f.file.Counts()
+	out := append(EmptyLines(f.file.Name(), c.EmptyLines), warnUnknown(f.file.Name(), f.unknown)...)
+	if c.Broken > 0 {
+		out = append(out, fmt.Sprintf("%s: %s passed over, as --skip-broken allows", f.file.Name(), human.Counted(c.Broken, "broken row", "broken rows")))
+	}
+	return out
 }
 
 // EmptyLines tells of lines that are no instances: who sets files side by side must know.

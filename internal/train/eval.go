@@ -12,6 +12,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/table"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 )
@@ -129,12 +130,13 @@ func (t *Training) checkTest(ctx context.Context) error {
 	}
 	text := t.Set.Vocabulary != nil
 	zero := o.ZeroBased || t.Set.Source.ZeroBased || t.Set.Source.Form == "xmc"
-	r, err := dataset.OpenReader(ctx, fs.Local{}, o.Test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text})
+	r, err := dataset.OpenReader(ctx, fs.Local{}, o.Test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text,
+		Table: o.Table.Over(t.Set.Table), Use: table.Use{Labels: true, Features: true, Schema: t.Set.Table}})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	line := t.ui.StartBytes("check the test data", max(0, r.File.Size()))
+	line := t.ui.StartBytes("check the test data", max(0, r.Size()))
 	defer line.Done()
 	for n := 0; ; n++ {
 		if _, err := r.Read(); err == io.EOF {
@@ -146,7 +148,7 @@ func (t *Training) checkTest(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			line.Set(r.File.BytesRead())
+			line.Set(r.BytesRead())
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (t *Training) Meta() model.Meta {
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
 			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
-			InstanceWeights: s.Stats.Weight,
+			InstanceWeights: s.Stats.Weight, Table: s.Table,
 		},
 	}
 	if s.Vocabulary != nil {

@@ -26,6 +26,7 @@ import (
 	"taxon/internal/human"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
+	"taxon/internal/table"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -41,7 +42,8 @@ type Options struct {
 	Words     dataset.Words   // of text
 	ZeroBased bool            // feature indices count from 0
 	Weights   string          // a file of the instances' weights, or ""
-	Hierarchy string          // a file, Learned, or ""
+	Table     table.Options   // of data that are tables
+	Hierarchy string          // a file, Learned, FromLabels, or ""
 	Graph     string          // a file, or ""
 	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
 	Warm      string          // a model to begin at, or ""
@@ -65,6 +67,9 @@ type Options struct {
 	Again     string    // the command line that goes on with this training, for hints
 	Elsewhere Elsewhere // nil: the tasks run in this process
 }
+
+// FromLabels as Hierarchy makes the structure of labels that are paths.
+const FromLabels = "from-labels"
 
 // Validate fills in the options of the job, and reports all that is wrong without a look into
 // files, in the name of a verb.
@@ -110,11 +115,16 @@ func (o *Options) Validate(verb string) error {
 	check(len(o.Data) > 1 && set != "", "a folder made by ingest can't be joined with other --data")
 	check(set != "" && o.Text, "--text: %s is ingested already: leave it out", set)
 	check(set != "" && o.ZeroBased, "--zero-based: %s is ingested already: leave it out", set)
-	words := o.Words.Check(o.Text || set != "")
+	words := o.Words.Check(o.Text || len(o.Table.Text) > 0 || set != "")
 	check(words != nil, "%v", words)
 	check(set != "" && len(o.Words.Flags()) > 0, "--%s: %s is ingested already: give it to `taxon ingest`", slices.Concat(o.Words.Flags(), [][2]string{{}})[0][0], set)
 	check(o.Weights == fs.Stdin, "--instance-weights -: give a file")
 	check(set != "" && o.Weights != "", "--instance-weights: %s is ingested already: give them to `taxon ingest`", set)
+	check(set != "" && (o.Table.Given() || o.Table.SkipBroken > 0), "%s is ingested already: give columns and --skip-broken to `taxon ingest`", set)
+	if err := o.Table.Check(); err != nil {
+		check(true, "%w", err)
+	}
+	check(o.Weights != "" && o.Table.Weight != "", "--instance-weights and --weight-column exclude each other")
 	check(o.Text && o.ZeroBased, "--text has no indices: leave out --zero-based")
 	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")
 	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")

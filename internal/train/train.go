@@ -181,8 +181,8 @@ func (t *Training) readStructure(ctx context.Context) (err error) {
 	switch {
 	case t.o.Graph != "":
 		path, into, read = t.o.Graph, &t.Edges, taxonomy.ReadGraph
-	case path == "":
-		return nil
+	case path == "" || path == FromLabels:
+		return nil // of the labels, once they are read
 	case t.o.DAG == "refuse" && !t.o.flat():
 		read = taxonomy.ReadTree
 	}
@@ -206,10 +206,36 @@ func (t *Training) openData(ctx context.Context) (err error) {
 	if t.Set, err = dataset.Open(dir); err != nil {
 		return err
 	}
+	if err := t.structureOfLabels(); err != nil {
+		t.Close()
+		return err
+	}
 	if t.Set.Stats.LabelEntries > 0 { // else an error follows, which says all that warnings would
 		for _, w := range t.Set.Warnings {
 			t.ui.Warn("%s", w)
 		}
+	}
+	return nil
+}
+
+// structureOfLabels makes the hierarchy of labels that are paths.
+func (t *Training) structureOfLabels() (err error) {
+	separator := t.o.Table.PathSeparator
+	if _, yes := learns(t.o.Job); yes {
+		return nil
+	}
+	if separator == "" && t.Set.Table != nil {
+		separator = t.Set.Table.PathSeparator
+	}
+	switch {
+	case t.o.Hierarchy == FromLabels && separator == "":
+		return exit.Usagef("train: --hierarchy %s needs --path-separator: say what stands between the parts of a label, as in --path-separator ' > '", FromLabels)
+	case t.o.Hierarchy != FromLabels && (separator == "" || t.o.Hierarchy != "" || t.o.Graph != ""):
+		return nil
+	}
+	t.Structure, err = taxonomy.OfPaths(t.Set.Labels, separator)
+	if err != nil {
+		return fs.Inputf(t.o.Data[0], 0, "%w", err)
 	}
 	return nil
 }
@@ -219,7 +245,7 @@ func (t *Training) ingest(ctx context.Context) (string, error) {
 	progress, end := IngestLines(t.ui)
 	defer end()
 	o := dataset.Options{
-		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights,
+		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights, Table: t.o.Table,
 		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
 	}
 	if t.o.Memory > 0 {

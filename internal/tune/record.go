@@ -247,8 +247,28 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 		line(true, w[0], w[1])
 	}
 	line(t.ZeroBased, "zero-based", true)
+	c := &t.Table
+	for _, list := range []struct {
+		flag  string
+		names []string
+	}{{"text-column", c.Text}, {"feature-columns", c.Features}} {
+		line(len(list.names) > 0, list.flag, "")
+		for _, name := range list.names {
+			if list.flag == "feature-columns" && strings.ContainsAny(name, `,"`) { // the flag takes a list itself
+				name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+			}
+			fmt.Fprintf(&b, "  - %q\n", name)
+		}
+	}
+	for _, one := range [][2]string{{"label-column", c.Label}, {"path-separator", c.PathSeparator}, {"label-separator", c.LabelSeparator},
+		{"id-column", c.ID}, {"weight-column", c.Weight}} {
+		line(one[1] != "", one[0], strconv.Quote(one[1]))
+	}
+	line(c.Format != "" && c.Format != "auto", "data-format", c.Format)
+	line(c.SkipBroken > 0, "skip-broken", c.SkipBroken)
 	line(t.Weights != "", "instance-weights", anywhere(t.Weights))
-	line(t.Hierarchy != "", "hierarchy", anywhere(t.Hierarchy))
+	line(t.Hierarchy == train.FromLabels, "hierarchy", t.Hierarchy)
+	line(t.Hierarchy != "" && t.Hierarchy != train.FromLabels, "hierarchy", anywhere(t.Hierarchy))
 	line(t.Hierarchy != "", "dag", t.DAG)
 	line(t.Graph != "", "graph", anywhere(t.Graph))
 	line(true, "method", j.GetMethod())

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"taxon/internal/lines"
+)
+
+// goods is a table of texts with names that lines would part: two levels, blanks, commas, quotes.
+func goods(rows, seed int) (text string, labels []string) {
+	classes := []string{"Food, fresh > Fruit: \"red\"", "Food, fresh > #Veg", "Tools > Saws, hand", "Tools > Drills"}
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.UseCRLF = true
+	b.WriteString("\ufeff")
+	_ = w.Write([]string{"sku", "category", "title", "body, long"})
+	for i := range rows {
+		k := (i + seed) % len(classes)
+		label := classes[k]
+		_ = w.Write([]string{fmt.Sprintf("id %d", i), label, fmt.Sprintf("Word%d thing%d,\n\"quoted\" common", 10*k+i/4%4, k/2), fmt.Sprintf("other%d", i%7)})
+		labels = append(labels, label)
+	}
+	w.Flush()
+	return b.String(), labels
+}
+
+// The way of a table: trained on, predicted as a table, measured, exported, read back.
+func TestTableJourney(t *testing.T) {
+	train, _ := goods(80, 0)
+	test, truth := goods(20, 3)
+	dir := t.TempDir()
+	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "TEST": writeText(t, "test.csv", test), "M": filepath.Join(dir, "m"),
+		"OUT": filepath.Join(dir, "out.csv"), "P": filepath.Join(dir, "p.txt"), "X": filepath.Join(dir, "export.txt"), "COL": "body, long", "SEP": " > ", "I": filepath.Join(dir, "set"), "N": filepath.Join(dir, "n")}
+	must := func(line string) string {
+		t.Helper()
+		code, stdout, stderr := runTaxon(t, "", line, vars)
+		if code != 0 || strings.Contains(stderr, "warning") {
+			t.Fatalf("%s: exit %d, %s", line, code, stderr)
+		}
+		return stdout
+	}
+	columns := "--text-column title --text-column ${COL} --label-column category --path-separator ${SEP} --id-column sku"
+	var report struct {
+		Nodes, Terminals int
+		WeightsSHA256    string `json:"weights_sha256"`
+		Test             struct {
+			MicroF1 float64 `json:"micro_f1"`
+		}
+	}
+	parse := func(text string) {
+		t.Helper()
+		report.WeightsSHA256 = ""
+		if err := json.Unmarshal([]byte(text), &report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parse(must("train --data $TRAIN --test $TEST --out $M --json " + columns))
+	if report.Terminals != 4 || report.Nodes != 7 || report.Test.MicroF1 != 1 {
+		t.Fatalf("%+v: want 4 classes below 2 nodes and a virtual root, all right", report)
+	}
+	sum := report.WeightsSHA256
+	must("ingest --data $TRAIN --out $I " + columns)
+	if parse(must("train --data $I --out $N --json")); report.WeightsSHA256 != sum || report.Nodes != 7 {
+		t.Errorf("ingested: %+v", report)
+	}
+
+	must("predict --model $M --data $TEST --format csv --top 3 --out $OUT")
+	rows, err := csv.NewReader(strings.NewReader(readText(t, vars["OUT"]))).ReadAll()
+	if err != nil || len(rows) != 21 || len(rows[0]) != 11 {
+		t.Fatalf("%v, %d rows", err, len(rows))
+	}
+	for i, r := range rows[1:] {
+		if r[0] != fmt.Sprint(i+1) || r[1] != fmt.Sprintf("id %d", i) || r[2] != truth[i] || r[4] != truth[i] {
+			t.Errorf("row %q, want %s", r, truth[i])
+		}
+	}
+
+	must("predict --model $M --data $TEST --top 2 --scores --out $P")
+	for i, line := range strings.Split(strings.TrimSuffix(readText(t, vars["P"]), "\n"), "\n") {
+		if !strings.HasPrefix(line, string(lines.AppendName(nil, truth[i]))+":") {
+			t.Errorf("line %q, want %q", line, truth[i])
+		}
+	}
+	for _, line := range []string{"eval --model $M --data $TEST --json", "eval --pred $P --data $TEST --label-column category --path-separator ${SEP} --json",
+		"eval --pred $P --data $TEST --label-column category --path-separator ${SEP} --hierarchy from-labels --json", "eval --model $M --compare $P --data $TEST --json"} {
+		if out := must(line); !strings.Contains(out, `"hier_recall": 1`) {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+
+	must("export --model $M --format text --out $X")
+	var names []string
+	for line := range strings.Lines(readText(t, vars["X"])) {
+		_, rest, _ := strings.Cut(line, " ")
+		name, _, err := lines.CutName([]byte(rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	if want := []string{"-", "Food, fresh", "Food, fresh > #Veg", "Food, fresh > Fruit: \"red\"", "Tools", "Tools > Drills", "Tools > Saws, hand"}; !slices.Equal(names, want) {
+		t.Errorf("exported %q", names)
+	}
+
+	// The same texts and names as lines give the same weights.
+	var text, tree strings.Builder
+	r, err := csv.NewReader(strings.NewReader(train[3:])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r[1:] {
+		fmt.Fprintf(&text, "%s\t%s %s\n", lines.AppendName(nil, row[1]), strings.ReplaceAll(row[2], "\n", " "), row[3])
+		parent, _, _ := strings.Cut(row[1], " > ")
+		fmt.Fprintf(&tree, "%s %s\n", lines.AppendName(nil, parent), lines.AppendName(nil, row[1]))
+	}
+	vars["TEXT"], vars["TREE"], vars["L"] = writeText(t, "train.txt", text.String()), writeText(t, "tree.txt", tree.String()), filepath.Join(dir, "l")
+	code, stdout, stderr := runTaxon(t, "", "train --text --data $TEXT --hierarchy $TREE --out $L --json", vars)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	if parse(stdout); report.WeightsSHA256 != sum {
+		t.Errorf("as lines: %s, as a table: %s", report.WeightsSHA256, sum)
+	}
+}
+
+// What is wrong with a table is one line and exit status 2.
+func TestTableMistakes(t *testing.T) {
+	train, _ := goods(12, 0)
+	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "BAD": writeText(t, "bad.csv", "t,l\na,b\nc,d\ne\n"), "M": filepath.Join(t.TempDir(), "m"), "S": animals(t, 10)}
+	for line, want := range map[string]string{
+		"train --data $TRAIN --out $M":                                                                     "train.csv:1: say what to learn from",
+		"train --data $TRAIN --text-column title --out $M":                                                 "train.csv:1: say which column holds the labels",
+		"train --data $TRAIN --text-column titel --label-column category --out $M":                         `no column "titel": did you mean "title"?`,
+		"train --data $TRAIN --text-column title --label-column category --hierarchy from-labels --out $M": "needs --path-separator",
+		"train --data $TRAIN --text-column title --label-column category --path-separator / --out $M":      "no label is a path",
+		"train --data $TRAIN --text-column title --feature-columns sku --label-column category --out $M":   "exclude each other",
+		"train --data $TRAIN --text-column title --label-column category --weight-column sku --out $M":     `train.csv:2: "id 0" is not a number`,
+		"train --data $BAD --text-column t --label-column l --out $M":                                      "bad.csv:4: 1 columns where line 1 names 2",
+		"ingest --data - --text-column t --label-column l --out $M":                                        "stdin: is no table by its name",
+		"predict --model $S --data $TRAIN":                                                                 "say what to learn from",
+		"predict --model $S --data $TRAIN --text-column title":                                             "was trained on numbers: name such columns with --feature-columns",
+		"eval --model $S --data $TRAIN --feature-columns sku":                                              "which column holds the labels",
+	} {
+		code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars)
+		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q; want %s", line, code, stderr, want)
+		}
+	}
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

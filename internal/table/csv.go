@@ -1,0 +1,148 @@
+package table
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"taxon/internal/lines"
+)
+
+// maxRecord is the longest record, as the longest line of other formats.
+const maxRecord = lines.MaxBytes
+
+var errLong = fmt.Errorf("the row is longer than %d MiB: is a quote not closed?", maxRecord>>20)
+
+// csvRecords reads RFC 4180, by encoding/csv: quotes may hold separators, quotes and line ends.
+type csvRecords struct {
+	in    *csv.Reader
+	bound *bounded
+	head  []string
+	row   []string
+	line  int64 // in which the record read last begins
+}
+
+// bounded ends the stream in an error where a record takes more than maxRecord.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
+	}
+	n, err := b.r.Read(p)
+	b.left -= int64(n)
+	return n, err
+}
+
+func openCSV(r io.Reader, tabs bool) (*csvRecords, error) {
+	b := &bounded{r: r, left: maxRecord}
+	start := bufio.NewReaderSize(b, 64<<10)
+	mark, err := start.Peek(3)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(mark, []byte("\xff\xfe")) || bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		return nil, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+	case string(mark) == "\xef\xbb\xbf":
+		_, _ = start.Discard(len(mark)) // they are in the buffer
+	}
+	c := &csvRecords{in: csv.NewReader(start), bound: b}
+	if tabs {
+		c.in.Comma, c.in.LazyQuotes = '\t', true // tools write tabs with quotes and without
+	}
+	head, err := c.in.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the table is empty: line 1 must name the columns")
+	case err != nil:
+		if e := (*csv.ParseError)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
+		return nil, err
+	}
+	c.head = slices.Clone(head)
+	for i, name := range c.head {
+		if strings.ContainsAny(name, "\r\x00") {
+			return nil, fmt.Errorf("column %d: a carriage return or NUL in its name: %s", i+1, lines.CarriageReturn)
+		}
+	}
+	c.in.ReuseRecord = true
+	return c, nil
+}
+
+func (c *csvRecords) next() (line int64, err error) {
+	c.bound.left = maxRecord
+	c.row, err = c.in.Read()
+	if err == nil {
+		n, _ := c.in.FieldPos(0)
+		c.line = int64(n)
+		for _, f := range c.row {
+			if strings.IndexByte(f, 0) >= 0 {
+				return int64(n), &brokenRow{line: int64(n), err: errors.New("the row holds a NUL byte: is this a UTF-8 text file?")}
+			}
+		}
+		return int64(n), nil
+	}
+	var e *csv.ParseError
+	if !errors.As(err, &e) {
+		return c.line + 1, err
+	}
+	at, msg, more := int64(e.Line), e.Err, int64(0)
+	switch {
+	case errors.Is(e.Err, csv.ErrFieldCount):
+		at = int64(e.StartLine)
+		msg = fmt.Errorf("%d columns where line 1 names %d: is a separator in a text that lacks its quotes?", len(c.row), len(c.head))
+	case errors.Is(e.Err, csv.ErrQuote):
+		at, more = int64(e.StartLine), int64(e.Line-e.StartLine)
+		msg = fmt.Errorf("a text in quotes does not end where a quote stands in line %d, character %d: quotes within are doubled (\"\")", e.Line, e.Column)
+	case errors.Is(e.Err, csv.ErrBareQuote):
+		msg = fmt.Errorf("a quote at character %d of a text that does not begin with one: put the text in quotes, and double those within", e.Column)
+	}
+	c.line = int64(e.Line)
+	return at, &brokenRow{at, msg, more}
+}
+
+func (c *csvRecords) find(name string) int { return slices.Index(c.head, name) }
+func (c *csvRecords) columns() []string    { return c.head }
+func (c *csvRecords) close()               {}
+
+func (c *csvRecords) texts(column int, dst []string) ([]string, error) {
+	if c.row[column] == "" {
+		return dst, nil
+	}
+	return append(dst, c.row[column]), nil
+}
+
+func (c *csvRecords) numbers(column int, dst []float64) ([]float64, bool, error) {
+	v, err := parseNumber(c.row[column])
+	return append(dst, v), false, err
+}
+
+// parseNumber reads a decimal number; NaN for nothing, and for the words that stand for it.
+func parseNumber(s string) (float64, error) {
+	s = strings.TrimSpace(s)
+	switch strings.ToLower(s) {
+	case "", "na", "nan", "null", "none":
+		return math.NaN(), nil
+	case "true":
+		return 1, nil
+	case "false":
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || strings.ContainsAny(s, "_xXpP") || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q is not a finite number (an empty cell is one that is missing)", s)
+	}
+	return v, nil
+}

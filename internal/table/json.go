@@ -1,0 +1,143 @@
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"taxon/internal/lines"
+)
+
+// jsonRecords reads an object a line.
+type jsonRecords struct {
+	in     *lines.Reader
+	number map[string]int // of the columns looked for
+	names  []string
+	seen   []bool // by column: a record has had it
+	row    map[string]json.RawMessage
+	all    map[string]bool // keys of the first records, for messages
+}
+
+func openJSON(r io.Reader, source string) *jsonRecords {
+	return &jsonRecords{in: lines.NewReader(r, source), number: map[string]int{}, all: map[string]bool{}}
+}
+
+func (j *jsonRecords) next() (line int64, err error) {
+	for {
+		b, err := j.in.Next()
+		line = int64(j.in.Line())
+		if errors.Is(err, io.EOF) {
+			return line, err
+		}
+		if err != nil {
+			return line, err
+		}
+		if b = bytes.TrimSpace(b); len(b) == 0 {
+			continue
+		}
+		clear(j.row)
+		if err := json.Unmarshal(b, &j.row); err != nil {
+			var kind *json.UnmarshalTypeError
+			if errors.As(err, &kind) || b[0] != '{' {
+				err = errors.New("is no JSON object: want an object {\"column\": value, ...} a line")
+			}
+			return line, &brokenRow{line: line, err: err}
+		}
+		if j.row == nil {
+			return line, &brokenRow{line: line, err: errors.New("is null: want an object a line")}
+		}
+		for k, name := range j.names {
+			if _, ok := j.row[name]; ok {
+				j.seen[k] = true
+			}
+		}
+		if line <= 100 {
+			for name := range j.row {
+				j.all[name] = true
+			}
+		}
+		return line, nil
+	}
+}
+
+func (j *jsonRecords) find(name string) int {
+	k, ok := j.number[name]
+	if !ok {
+		k = len(j.names)
+		j.number[name], j.names, j.seen = k, append(j.names, name), append(j.seen, false)
+	}
+	return k
+}
+
+func (j *jsonRecords) columns() []string { return nil }
+func (j *jsonRecords) keys() []string    { return slices.Sorted(maps.Keys(j.all)) }
+func (j *jsonRecords) close()            {}
+
+func (j *jsonRecords) texts(column int, dst []string) ([]string, error) {
+	return j.appendTexts(j.names[column], j.row[j.names[column]], dst)
+}
+
+func (j *jsonRecords) appendTexts(name string, raw json.RawMessage, dst []string) ([]string, error) {
+	if len(raw) == 0 {
+		return dst, nil
+	}
+	switch raw[0] {
+	case 'n': // null
+		return dst, nil
+	case '"':
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return dst, fmt.Errorf("column %q: %w", name, err)
+		}
+		if s != "" {
+			dst = append(dst, s)
+		}
+		return dst, nil
+	case '[':
+		var list []json.RawMessage
+		err := json.Unmarshal(raw, &list)
+		for _, one := range list {
+			if err == nil {
+				dst, err = j.appendTexts(name, one, dst)
+			}
+		}
+		return dst, err
+	case '{':
+		return dst, fmt.Errorf("column %q holds an object: want a text, a number or a list of them", name)
+	}
+	return append(dst, string(raw)), nil
+}
+
+func (j *jsonRecords) numbers(column int, dst []float64) (_ []float64, list bool, err error) {
+	raw := j.row[j.names[column]]
+	if len(raw) == 0 || raw[0] == 'n' {
+		return append(dst, math.NaN()), false, nil
+	}
+	if raw[0] == '[' {
+		var all []*float64
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return dst, true, errors.New("want a number or a list of numbers")
+		}
+		for _, v := range all {
+			if v == nil {
+				dst = append(dst, math.NaN())
+			} else {
+				dst = append(dst, *v)
+			}
+		}
+		return dst, true, nil
+	}
+	s := string(raw)
+	if raw[0] == '"' {
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return dst, false, err
+		}
+	}
+	v, err := parseNumber(s)
+	return append(dst, v), false, err
+}

@@ -1,0 +1,452 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"taxon/internal/fs"
+)
+
+// Row is an instance. Its slices hold until the next Read.
+type Row struct {
+	Line   int64 // where it begins, from 1; of Parquet the number of the row
+	ID     string
+	Labels [][]byte // as the table has them, blanks around them left out; paths joined anew
+	Text   []byte
+	Index  []uint32  // features that are not missing, from 1, ascending
+	Value  []float32 // as the table has them
+	Weight string    // of Columns.Weight
+	Broken bool      // it could not be read, and holds nothing
+}
+
+// Use says what a Reader is for.
+type Use struct {
+	Labels     bool // there must be labels; else they are read where the column is there
+	Weights    bool // as Labels
+	Features   bool // text or features must be there
+	KeepBroken bool // broken rows that may be skipped are handed out all the same, empty
+	Schema     *Schema
+}
+
+// records is a file of one format.
+type records interface {
+	// next goes to the next record and says where it stands; a brokenRow can be passed over.
+	next() (line int64, err error)
+	// find says where a column is, -1: nowhere. Of JSON lines every column may be.
+	find(name string) int
+	columns() []string // nil: not known beforehand
+	// texts appends what a cell holds, a text for each entry of a list; nothing of an empty one.
+	texts(column int, dst []string) ([]string, error)
+	// numbers appends what a cell holds, NaN for what is missing; list: it is a list.
+	numbers(column int, dst []float64) (out []float64, list bool, err error)
+	close()
+}
+
+// brokenRow is an error of one row.
+type brokenRow struct {
+	line int64
+	err  error
+	more int64 // lines that may be rows of their own, and are lost with it
+}
+
+func (e *brokenRow) Error() string { return e.err.Error() }
+
+// Reader reads the rows of a file, or of all that a pattern or folder names.
+type Reader struct {
+	ctx  context.Context
+	src  fs.Source
+	o    Options
+	use  Use
+	name string // as the user gave it
+	rest []string
+	cur  string
+	file *fs.File
+	in   records
+	done int64 // bytes of the files before
+	size int64
+
+	text, features    []int
+	label, weight, id int
+	schema            *Schema
+	row               Row
+	cells             []string
+	values            []float64
+	buf               []byte
+	broken            int64
+	first             error // the first broken row
+	seen              map[string]bool
+	rows              int64
+}
+
+// Open opens a path that is a table: see Options.FormatOf.
+func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (*Reader, error) {
+	if err := o.Check(); err != nil {
+		return nil, fs.Inputf("", 0, "%w", err)
+	}
+	r := &Reader{ctx: ctx, src: src, o: o, use: use, name: fs.Name(path), rest: []string{path}, schema: use.Schema, seen: map[string]bool{}}
+	if r.schema == nil {
+		r.schema = &Schema{Columns: o.Columns}
+	}
+	if _, ok := src.(fs.Local); ok {
+		var err error
+		if r.rest, err = fs.Expand(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.nextFile(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) nextFile() (err error) {
+	r.Close()
+	r.cur, r.rest = fs.Name(r.rest[0]), r.rest[1:]
+	path := r.cur
+	if path == "stdin" {
+		path = fs.Stdin
+	}
+	if r.file, err = fs.Open(r.ctx, r.src, path); err != nil {
+		return err
+	}
+	r.size = r.file.Size()
+	format := r.o.FormatOf(path, false)
+	var in records
+	switch format {
+	case "csv", "tsv":
+		in, err = openCSV(r.file, format == "tsv")
+	case "jsonl":
+		in = openJSON(r.file, r.cur)
+	case "parquet":
+		in, err = openParquet(r.file, path)
+	default:
+		err = errors.New("is no table by its name: say which with --data-format csv, tsv, jsonl or parquet")
+	}
+	if err == nil {
+		r.in = in
+		err = r.findColumns()
+	}
+	if err != nil {
+		return r.at(1, err)
+	}
+	return nil
+}
+
+// findColumns looks the columns up.
+func (r *Reader) findColumns() error {
+	var errs []error
+	find := func(name string, need bool) int {
+		if name == "" {
+			return -1
+		}
+		k := r.in.find(name)
+		if k < 0 && need {
+			errs = append(errs, missing(name, r.in.columns()))
+		}
+		return k
+	}
+	say := func(what string) {
+		if have := r.in.columns(); have != nil {
+			what += "; its columns are " + listed(have)
+		}
+		errs = append(errs, errors.New(what))
+	}
+	r.text, r.features = r.text[:0], r.features[:0]
+	for _, name := range r.o.Text {
+		r.text = append(r.text, find(name, r.use.Features))
+	}
+	for _, name := range r.o.Features {
+		r.features = append(r.features, find(name, r.use.Features))
+	}
+	if r.use.Features && len(r.text)+len(r.features) == 0 {
+		say("say what to learn from: --text-column NAME, or --feature-columns NAME,NAME (or --data-format lines, if this is no table)")
+	}
+	if r.use.Labels && r.o.Label == "" {
+		say("say which column holds the labels: --label-column NAME")
+	}
+	r.label, r.weight, r.id = find(r.o.Label, r.use.Labels), find(r.o.Weight, r.use.Weights), find(r.o.ID, r.o.ID != r.schema.ID || r.use.Schema == nil)
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
+}
+
+// at names file and line in an error about the input.
+func (r *Reader) at(line int64, err error) error {
+	var in *fs.InputError
+	if errors.As(err, &in) {
+		if in.Path != "" && in.Line > 0 {
+			return err
+		}
+		return &fs.InputError{Path: r.cur, Line: max(in.Line, line), Msg: in.Msg, Err: in.Err}
+	}
+	if err == nil || r.ctx.Err() != nil {
+		return err
+	}
+	return &fs.InputError{Path: r.cur, Line: line, Msg: err.Error(), Err: err}
+}
+
+// Read returns the next row, or io.EOF. Errors about the input name file and line.
+func (r *Reader) Read() (*Row, error) {
+	for {
+		line, err := r.in.next()
+		if errors.Is(err, io.EOF) {
+			if err := r.checkSeen(); err != nil {
+				return nil, err
+			}
+			if len(r.rest) == 0 {
+				if r.rows == 0 {
+					return nil, fs.Inputf(r.name, 0, "no row in it: the table is empty")
+				}
+				return nil, io.EOF
+			}
+			if err := r.nextFile(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err == nil {
+			r.row = Row{Line: line, Labels: r.row.Labels[:0], Text: r.row.Text[:0], Index: r.row.Index[:0], Value: r.row.Value[:0]}
+			if err = r.fill(); err != nil {
+				err = &brokenRow{line: line, err: err}
+			}
+		}
+		r.rows++
+		var bad *brokenRow
+		switch {
+		case err == nil:
+			return &r.row, nil
+		case !errors.As(err, &bad):
+			return nil, r.at(line, err)
+		}
+		r.broken += bad.more
+		if err := r.at(bad.line, bad.err); !r.skip(err) {
+			return nil, err
+		}
+		if r.use.KeepBroken {
+			r.row = Row{Line: bad.line, Broken: true}
+			return &r.row, nil
+		}
+	}
+}
+
+// skip counts a broken row and says whether it may be passed over.
+func (r *Reader) skip(err error) bool {
+	if r.broken++; r.first == nil {
+		r.first = err
+	}
+	return r.broken <= r.o.SkipBroken
+}
+
+// Refuse says that the row read last is broken by what is told of it; nil: it may be passed over.
+func (r *Reader) Refuse(err error) error {
+	if err = r.at(r.row.Line, err); r.skip(err) {
+		return nil
+	}
+	return err
+}
+
+// checkSeen refuses a column that no record of a file without a head has.
+func (r *Reader) checkSeen() error {
+	j, ok := r.in.(*jsonRecords)
+	if !ok || r.rows == 0 {
+		return nil
+	}
+	need := append(append([]string{}, r.o.Text...), r.o.Features...)
+	if !r.use.Features {
+		need = nil
+	}
+	if r.use.Labels {
+		need = append(need, r.o.Label)
+	}
+	for _, name := range need {
+		if !j.seen[j.find(name)] {
+			return fs.Inputf(r.cur, 0, "%w", missing(name, j.keys()))
+		}
+	}
+	return nil
+}
+
+// fill takes the row's cells. Its errors name the column.
+func (r *Reader) fill() (err error) {
+	row := &r.row
+	for _, k := range r.text {
+		if k < 0 {
+			continue
+		}
+		if r.cells, err = r.in.texts(k, r.cells[:0]); err != nil {
+			return err
+		}
+		for _, t := range r.cells {
+			if !utf8.ValidString(t) {
+				return errors.New("the text is not UTF-8: convert the file (iconv -t UTF-8)")
+			}
+			if len(row.Text) > 0 {
+				row.Text = append(row.Text, ' ')
+			}
+			row.Text = append(row.Text, t...)
+		}
+	}
+	if err := r.fillFeatures(); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		k  int
+		to *string
+	}{{r.id, &row.ID}, {r.weight, &row.Weight}} {
+		if c.k < 0 {
+			continue
+		}
+		if r.cells, err = r.in.texts(c.k, r.cells[:0]); err != nil {
+			return err
+		}
+		if len(r.cells) > 0 {
+			*c.to = strings.TrimSpace(r.cells[0])
+		}
+	}
+	if r.label < 0 {
+		return nil
+	}
+	if r.cells, err = r.in.texts(r.label, r.cells[:0]); err != nil {
+		return err
+	}
+	return r.fillLabels()
+}
+
+func (r *Reader) fillFeatures() (err error) {
+	first := len(r.schema.Widths) == 0
+	at := uint32(1)
+	for i, k := range r.features {
+		list, name := false, r.o.Features[i]
+		r.values = r.values[:0]
+		if k >= 0 {
+			if r.values, list, err = r.in.numbers(k, r.values); err != nil {
+				return fmt.Errorf("column %q: %w", name, err)
+			}
+		}
+		if first {
+			w := 0
+			if list {
+				w = len(r.values)
+			}
+			r.schema.Widths = append(r.schema.Widths, w)
+		}
+		want := r.schema.Widths[i]
+		switch {
+		case want == 0 && list:
+			return fmt.Errorf("column %q: a list where rows before have a number", name)
+		case want > 0 && list && len(r.values) != want:
+			return fmt.Errorf("column %q: a list of %d numbers where rows before have %d", name, len(r.values), want)
+		case want > 0 && !list && len(r.values) > 0 && !math.IsNaN(r.values[0]):
+			return fmt.Errorf("column %q: a number where rows before have lists", name)
+		case list && want == 0 || first && list && want == 0:
+			return fmt.Errorf("column %q: the list of the first row is empty", name)
+		}
+		for j, v := range r.values {
+			v32 := float32(v)
+			if math.IsNaN(v) {
+				continue
+			}
+			if math.IsInf(float64(v32), 0) {
+				return fmt.Errorf("column %q: %g is too large for float32, or not finite", name, v)
+			}
+			r.row.Index, r.row.Value = append(r.row.Index, at+uint32(j)), append(r.row.Value, v32)
+		}
+		at += uint32(max(want, 1))
+	}
+	return nil
+}
+
+// fillLabels makes names of the cells of the label column.
+func (r *Reader) fillLabels() error {
+	r.buf = r.buf[:0]
+	var ends []int
+	for _, cell := range r.cells {
+		for cell != "" {
+			one := cell
+			if r.o.LabelSeparator != "" {
+				one, cell, _ = strings.Cut(cell, r.o.LabelSeparator)
+			} else {
+				cell = ""
+			}
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			if !utf8.ValidString(one) || strings.IndexByte(one, 0) >= 0 {
+				return fmt.Errorf("label %q is not UTF-8 text: convert the file (iconv -t UTF-8)", one)
+			}
+			name, err := joinPath(one, r.o.PathSeparator)
+			if err != nil {
+				return err
+			}
+			r.buf = append(r.buf, name...)
+			ends = append(ends, len(r.buf))
+		}
+	}
+	at := 0
+	for _, end := range ends {
+		r.row.Labels = append(r.row.Labels, r.buf[at:end:end])
+		at = end
+	}
+	return nil
+}
+
+// joinPath leaves out the blanks around the parts of a path.
+func joinPath(label, separator string) (string, error) {
+	if separator == "" || !strings.Contains(label, separator) {
+		return label, nil
+	}
+	parts := strings.Split(label, separator)
+	for i, p := range parts {
+		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
+			return "", fmt.Errorf("the path %q has an empty part", label)
+		}
+	}
+	return strings.Join(parts, separator), nil
+}
+
+// Schema is what was read with; the widths of lists are known after the first row.
+func (r *Reader) Schema() *Schema { return r.schema }
+
+// Broken is the number of rows that were passed over, and the first of them.
+func (r *Reader) Broken() (n int64, first error) { return min(r.broken, r.o.SkipBroken), r.first }
+
+// Name is the path as messages show it.
+func (r *Reader) Name() string { return r.name }
+
+// Size is that of the file being read and those before it, as stored; -1: unknown.
+func (r *Reader) Size() int64 {
+	if r.size < 0 {
+		return -1
+	}
+	return r.done + r.size
+}
+
+// BytesRead is how much of Size was read.
+func (r *Reader) BytesRead() int64 {
+	if r.file == nil {
+		return r.done
+	}
+	return r.done + r.file.BytesRead()
+}
+
+// Close closes what is open.
+func (r *Reader) Close() error {
+	if r.in != nil {
+		r.in.close()
+		r.in = nil
+	}
+	if r.file == nil {
+		return nil
+	}
+	r.done += r.file.BytesRead()
+	err := r.file.Close()
+	r.file = nil
+	return err
+}

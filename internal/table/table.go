@@ -1,0 +1,150 @@
+// Package table reads labelled rows out of tables as people have them: CSV, TSV, JSON lines,
+// Parquet. Options name the columns; a Reader streams the rows of a file, or of several, in
+// bounded memory, and says of a broken one where it stands.
+//
+// A Schema is what a model remembers: the columns, and how those with numbers are
+// standardised.
+package table
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"taxon/internal/human"
+)
+
+// Columns say what the columns of a table hold.
+type Columns struct {
+	Text     []string `json:"text,omitempty"`     // joined by blanks
+	Features []string `json:"features,omitempty"` // numbers, or lists of numbers
+	Label    string   `json:"label,omitempty"`
+	Weight   string   `json:"weight,omitempty"`
+	ID       string   `json:"id,omitempty"`
+
+	PathSeparator  string `json:"path_separator,omitempty"`  // labels are paths, cut at it
+	LabelSeparator string `json:"label_separator,omitempty"` // a cell has several labels, cut at it
+}
+
+// Options are Columns, and how the file is read.
+type Options struct {
+	Columns
+	Format     string // one of Formats; "": auto
+	SkipBroken int64  // rows that may be broken: they are left out
+}
+
+// Formats are what a file can be read as: auto goes by its name, lines is no table.
+var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet"}
+
+// Given says whether anything was said that holds for tables alone.
+func (o *Options) Given() bool {
+	c := &o.Columns
+	return len(c.Text) > 0 || len(c.Features) > 0 || c.Label+c.Weight+c.ID+c.LabelSeparator != ""
+}
+
+// FormatOf says how a file is read: csv, tsv, jsonl or parquet; "": as lines. With lines a text
+// file of a table's name is one of lines, unless columns are named.
+func (o *Options) FormatOf(file string, lines bool) string {
+	switch {
+	case o.Format == "lines":
+		return ""
+	case o.Format != "" && o.Format != "auto":
+		return o.Format
+	case lines && !o.Given():
+		return ""
+	}
+	name := strings.ToLower(path.Base(file))
+	for _, packed := range []string{".gz", ".zst", ".xz"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"} {
+		if strings.HasSuffix(name, ending) {
+			return format
+		}
+	}
+	return ""
+}
+
+// Over are the options with what they leave open taken from what a model remembers.
+func (o Options) Over(remembered *Schema) Options {
+	if remembered == nil {
+		return o
+	}
+	r := remembered.Columns
+	if len(o.Text) == 0 && len(o.Features) == 0 {
+		o.Text, o.Features = r.Text, r.Features
+	}
+	for _, f := range []struct{ to, from *string }{
+		{&o.Label, &r.Label}, {&o.ID, &r.ID}, {&o.PathSeparator, &r.PathSeparator}, {&o.LabelSeparator, &r.LabelSeparator},
+	} {
+		if *f.to == "" {
+			*f.to = *f.from
+		}
+	}
+	return o
+}
+
+// Check refuses what does not go together.
+func (c *Columns) Check() error {
+	if len(c.Text) > 0 && len(c.Features) > 0 {
+		return errors.New("--text-column and --feature-columns exclude each other: a model is of words or of numbers")
+	}
+	seen := map[string]bool{}
+	for _, name := range append(slices.Clone(c.Text), c.Features...) {
+		if name == "" || seen[name] {
+			return fmt.Errorf("column %q: name each column once", name)
+		}
+		seen[name] = true
+	}
+	if c.PathSeparator != "" && c.PathSeparator == c.LabelSeparator {
+		return errors.New("--path-separator and --label-separator are the same")
+	}
+	return nil
+}
+
+// Schema is what is remembered of a table that a model was trained on.
+type Schema struct {
+	Columns
+	Widths []int     `json:"widths,omitempty"` // of Features: numbers in the list of each row; 0: no list but a number
+	Mean   []float64 `json:"mean,omitempty"`   // by feature; of those of lists 0
+	Scale  []float64 `json:"scale,omitempty"`  // by feature, above 0; of those of lists 1
+}
+
+// Standardise puts a number as the table has it into the model's scale.
+func (s *Schema) Standardise(index uint32, value float32) float32 {
+	if i := int(index) - 1; i < len(s.Mean) {
+		return float32((float64(value) - s.Mean[i]) / s.Scale[i])
+	}
+	return value
+}
+
+// Width is the number of features.
+func (s *Schema) Width() (n int) {
+	for _, w := range s.Widths {
+		n += max(w, 1)
+	}
+	return n
+}
+
+// missing says that there is no such column.
+func missing(name string, have []string) error {
+	if near := human.Nearest(name, have); near != "" {
+		return fmt.Errorf("no column %q: did you mean %q?", name, near)
+	}
+	return fmt.Errorf("no column %q: there are %s", name, listed(have))
+}
+
+// listed are names in a message, not too many.
+func listed(names []string) string {
+	const most = 20
+	var out []string
+	for _, n := range names[:min(len(names), most)] {
+		out = append(out, fmt.Sprintf("%q", n))
+	}
+	if len(names) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,286 @@
+package table
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"pgregory.net/rapid"
+
+	"taxon/internal/fs"
+)
+
+// show writes a row as line id labels|text index:value @weight.
+func show(r *Row) string {
+	if r.Broken {
+		return fmt.Sprintf("%d broken", r.Line)
+	}
+	s := fmt.Sprintf("%d %s %s|%s", r.Line, r.ID, bytes.Join(r.Labels, []byte("+")), r.Text)
+	for i, x := range r.Index {
+		s += fmt.Sprintf(" %d:%g", x, r.Value[i])
+	}
+	if r.Weight != "" {
+		s += "@" + r.Weight
+	}
+	return s
+}
+
+func readPath(t *testing.T, path string, o Options, use Use) (rows []string, r *Reader, err error) {
+	t.Helper()
+	if r, err = Open(t.Context(), fs.Local{}, path, o, use); err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, r, nil
+		}
+		if err != nil {
+			return rows, r, err
+		}
+		rows = append(rows, show(row))
+	}
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var (
+	all   = Use{Labels: true, Weights: true, Features: true}
+	text  = Columns{Text: []string{"t"}, Label: "l"}
+	paths = Columns{Text: []string{"t", "u"}, Label: "l", ID: "i", Weight: "w", PathSeparator: " > ", LabelSeparator: ";"}
+	nums  = Columns{Features: []string{"a", "b"}, Label: "l"}
+)
+
+// Awkward tables, each read as a person would.
+func TestRows(t *testing.T) {
+	for _, c := range []struct {
+		name, content string
+		o             Columns
+		want          []string
+	}{
+		{"x.csv", "t,l\na b,c\n", text, []string{"2  c|a b"}},
+		{"mark, CRLF, no last end, another order.csv", "\xef\xbb\xbfl,x,t\r\nc,1,a b\r\nd,2,e", text, []string{"2  c|a b", "3  d|e"}},
+		{"quotes.csv", "t,l\n\"a, \"\"b\"\"\n\nc\",\"d, e\"\nf,g\n", text, []string{"2  d, e|a, \"b\"\n\nc", "5  g|f"}},
+		{"line ends within, CRLF.csv", "\"t\",\"l\"\r\n\"a\r\nb\",c\r\nd,e\r\n", text, []string{"2  c|a\nb", "4  e|d"}},
+		{"empty cells and lines.csv", "t,l\n,\n\na,\n,b\n", text, []string{"2  |", "4  |a", "5  b|"}},
+		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n8,,c,A > D; E ;,0.5\n", paths, []string{"2 7 A > B > C|a b@2", "3 8 A > D+E|c@0.5"}},
+		{"numbers.csv", "a,b,l\n1,-2.5e1,x\n,NaN,y\nTRUE, 0 ,z\n", nums, []string{"2  x| 1:1 2:-25", "3  y|", "4  z| 1:1 2:0"}},
+		{"tabs.tsv", "t\tl\n5\" disk, big\tc\n\"a\tb\"\td\n", text, []string{"2  c|5\" disk, big", "3  d|a\tb"}},
+		{"x.jsonl", "{\"t\":\"a\\nb\",\"l\":\"c\",\"i\":7}\n\n{\"l\":[\"d\",\"e f\"],\"t\":null}\n{\"t\":3.5,\"l\":12}\n", text, []string{"1  c|a\nb", "3  d+e f|", "4  12|3.5"}},
+		{"lists.ndjson", "{\"a\":[1,2,null],\"b\":0,\"l\":\"x\"}\n{\"a\":[4,5,6],\"b\":\"7\",\"l\":\"y\"}\n{\"l\":\"z\"}", nums,
+			[]string{"1  x| 1:1 2:2 4:0", "2  y| 1:4 2:5 3:6 4:7", "3  z|"}},
+	} {
+		rows, _, err := readPath(t, write(t, c.name, c.content), Options{Columns: c.o}, all)
+		if err != nil || !slices.Equal(rows, c.want) {
+			t.Errorf("%s: %q, %v; want %q", c.name, rows, err, c.want)
+		}
+	}
+}
+
+// What is wrong is said with its line, and what to do.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct {
+		name, content string
+		o             Columns
+		line          int64
+		want          string
+	}{
+		{"a.csv", "t,l\na,b\nc\n", text, 3, "1 columns where line 1 names 2"},
+		{"a.csv", "t,l\n\"a\nb\",c\nd,e,f\n", text, 4, "3 columns where line 1 names 2"},
+		{"a.csv", "t,l\na,b\n\"c,d\ne,f\n", text, 3, "does not end where a quote stands in line"},
+		{"a.csv", "t,l\n\"a\"b,c\n", text, 2, "quotes within are doubled"},
+		{"a.csv", "t,l\na\"b,c\n", text, 2, "put the text in quotes"},
+		{"a.csv", "t,l\na,b\nc\x00,d\n", text, 3, "NUL byte"},
+		{"a.csv", "t,l\na,b\ncaf\xe9,d\n", text, 3, "not UTF-8"},
+		{"a.csv", "t,l\nc,caf\xe9\n", text, 2, "not UTF-8"},
+		{"a.csv", "\xff\xfet\x00", text, 1, "UTF-16"},
+		{"a.csv", "t,l\ra,b\r", text, 1, "carriage return"},
+		{"a.csv", "", text, 1, "the table is empty"},
+		{"a.csv", "t,l\n", text, 0, "no row in it"},
+		{"a.csv", "tt,l\na,b\n", text, 1, `no column "t": there are "`},
+		{"a.csv", "titles,l\na,b\n", Columns{Text: []string{"title"}, Label: "l"}, 1, `no column "title": did you mean "titles"?`},
+		{"a.csv", "x,y\na,b\n", Columns{Text: []string{"x"}}, 1, `--label-column NAME; its columns are "x", "y"`},
+		{"a.csv", "x,y\na,b\n", Columns{Label: "y"}, 1, "say what to learn from"},
+		{"a.csv", "a,b,l\n1,2,x\n1,2x,y\n", nums, 3, `column "b": "2x" is not a finite number`},
+		{"a.csv", "a,b,l\n1,2,x\n1,inf,y\n", nums, 3, "not a finite number"},
+		{"a.csv", "a,b,l\n1,1e39,y\n", nums, 2, "too large for float32"},
+		{"a.csv", "t,u,l,i,w\na,b,c >  > d,1,1\n", paths, 2, "has an empty part"},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"b\"}\n{\"t\":\"a\"\n", text, 2, "unexpected end of JSON"},
+		{"a.jsonl", "[1]\n", text, 1, "is no JSON object"},
+		{"a.jsonl", "{\"t\":{},\"l\":\"b\"}\n", text, 1, `column "t" holds an object`},
+		{"a.jsonl", "{\"tt\":\"a\",\"l\":\"b\"}\n", text, 0, `no column "t": there are "`},
+		{"a.jsonl", "{\"a\":[1],\"l\":\"b\",\"b\":1}\n{\"a\":[1,2],\"l\":\"b\",\"b\":1}\n", nums, 2, "a list of 2 numbers where rows before have 1"},
+		{"a.parquet", "PAR1, not really", text, 1, "is no Parquet file"},
+		{"a.txt", "t,l\na,b\n", text, 1, "is no table by its name"},
+	} {
+		path := write(t, c.name, c.content)
+		_, _, err := readPath(t, path, Options{Columns: c.o}, all)
+		var in *fs.InputError
+		if !errors.As(err, &in) || in.Line != c.line || in.Path != path || !strings.Contains(in.Msg, c.want) || strings.ContainsAny(in.Msg, "\n\x00") {
+			t.Errorf("%q: %v; want line %d, %q", c.content, err, c.line, c.want)
+		}
+	}
+}
+
+// --skip-broken passes over as many rows as it says; who must answer each row gets them, empty.
+func TestSkipBroken(t *testing.T) {
+	path := write(t, "a.csv", "t,l\na,b\nc\nd,e,f\ng,h\n")
+	for skip, want := range map[int64]string{0: "a.csv:3", 1: "a.csv:4", 2: "", 9: ""} {
+		rows, r, err := readPath(t, path, Options{Columns: text, SkipBroken: skip}, all)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("skip %d: %v, want %s", skip, err, want)
+			}
+			continue
+		}
+		if n, first := r.Broken(); err != nil || n != 2 || !strings.Contains(first.Error(), "a.csv:3") || !slices.Equal(rows, []string{"2  b|a", "5  h|g"}) {
+			t.Errorf("skip %d: %q, %v, %d broken", skip, rows, err, n)
+		}
+	}
+	keep := all
+	keep.KeepBroken = true
+	rows, _, err := readPath(t, path, Options{Columns: text, SkipBroken: 2}, keep)
+	if err != nil || !slices.Equal(rows, []string{"2  b|a", "3 broken", "4 broken", "5  h|g"}) {
+		t.Errorf("%q, %v", rows, err)
+	}
+	// A quote that is not closed takes lines with it, which count.
+	path = write(t, "q.csv", "t,l\n\"a,b\nc,d\ne,f\n")
+	if _, _, err = readPath(t, path, Options{Columns: text, SkipBroken: 1}, all); err == nil || !strings.Contains(err.Error(), "q.csv:2") {
+		t.Errorf("three lines in a quote that is not closed: %v", err)
+	}
+}
+
+// Several files of a pattern are one table, each with a head of its own.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"1.csv": "t,l\na,b\n", "2.csv": "l,t\nd,c\ne\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, _, err := readPath(t, filepath.Join(dir, "*.csv"), Options{Columns: text}, all)
+	if !slices.Equal(rows, []string{"2  b|a", "2  d|c"}) || err == nil || !strings.Contains(err.Error(), "2.csv:3: 1 columns") {
+		t.Errorf("%q, %v", rows, err)
+	}
+}
+
+// Parquet: texts, numbers, what is missing, and lists, over several row groups and pages.
+func TestParquet(t *testing.T) {
+	type record struct {
+		T string    `parquet:"t,optional"`
+		A *float64  `parquet:"a,optional"`
+		B []float32 `parquet:"b,list"`
+		I int64     `parquet:"i"`
+		L []string  `parquet:"l,list"`
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[record](&b, parquet.MaxRowsPerRowGroup(700), parquet.PageBufferSize(256))
+	var wantText, wantNumbers []string
+	for i := range 2000 {
+		r := record{T: fmt.Sprintf("text %d", i), B: []float32{float32(i), 0.5}, I: int64(i)}
+		want := fmt.Sprintf("%d %d ", i+1, i)
+		if x := float64(i) / 4; i%3 > 0 {
+			r.A = &x
+		}
+		for k := range i % 3 {
+			r.L = append(r.L, fmt.Sprintf("l%d", k))
+		}
+		want += strings.Join(r.L, "+") + "|"
+		wantText = append(wantText, want+r.T)
+		if r.A != nil {
+			want += fmt.Sprintf(" 1:%g", float32(*r.A))
+		}
+		wantNumbers = append(wantNumbers, want+fmt.Sprintf(" 2:%d 3:0.5", i))
+		if _, err := w.Write([]record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, "a.parquet", b.String())
+	rows, _, err := readPath(t, path, Options{Columns: Columns{Text: []string{"t"}, Label: "l", ID: "i"}}, all)
+	if err != nil || !slices.Equal(rows, wantText) {
+		t.Errorf("text: %v, %d rows, %q", err, len(rows), rows[:min(len(rows), 4)])
+	}
+	rows, r, err := readPath(t, path, Options{Columns: Columns{Features: []string{"a", "b"}, Label: "l", ID: "i"}}, all)
+	if err != nil || !slices.Equal(rows, wantNumbers) || !slices.Equal(r.Schema().Widths, []int{0, 2}) {
+		t.Errorf("numbers: %v, %d rows, %q", err, len(rows), rows[:min(len(rows), 4)])
+	}
+	cut := write(t, "cut.parquet", b.String()[:b.Len()/2]+b.String()[b.Len()/2+5:])
+	if _, _, err = readPath(t, cut, Options{Columns: Columns{Text: []string{"t"}, Label: "l"}}, all); !fs.IsInput(err) {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+// Whatever stands in the cells of a CSV file, it is read as encoding/csv has written it, and each
+// row knows its line.
+func TestAgainstWriter(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		cell := rapid.StringOf(rapid.SampledFrom([]rune("ab ,;\"\n\t#:é|")))
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		w.UseCRLF = rapid.Bool().Draw(rt, "crlf")
+		_ = w.Write([]string{"t", "l"})
+		var want []string
+		line := 2
+		for range rapid.IntRange(1, 6).Draw(rt, "rows") {
+			text, label := cell.Draw(rt, "text"), cell.Draw(rt, "label")
+			_ = w.Write([]string{text, label})
+			want = append(want, fmt.Sprintf("%d  %s|%s", line, strings.TrimSpace(label), text))
+			line += 1 + strings.Count(text+label, "\n")
+		}
+		w.Flush()
+		path := filepath.Join(dir, "x.csv")
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			rt.Fatal(err)
+		}
+		rows, _, err := readPath(t, path, Options{Columns: text}, all)
+		if err != nil || !slices.Equal(rows, want) {
+			rt.Fatalf("%q: %q, %v; want %q", b.String(), rows, err, want)
+		}
+	})
+}
+
+func TestFormatOf(t *testing.T) {
+	for name, want := range map[string]string{"a.csv": "csv", "b/A.CSV.GZ": "csv", "x.tsv.zst": "tsv", "x.ndjson": "jsonl", "hdfs://h/x.jsonl.xz": "jsonl",
+		"dir/*.parquet": "parquet", "a.svm": "", "-": "", "csv": "", "a.csv.bak": ""} {
+		if got := (&Options{}).FormatOf(name, false); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	o := Options{Format: "lines"}
+	if o.FormatOf("a.csv", false) != "" || (&Options{}).FormatOf("a.tsv", true) != "" || (&Options{Columns: text}).FormatOf("a.tsv", true) != "tsv" || (&Options{Format: "csv"}).FormatOf("-", false) != "csv" {
+		t.Error("what is said counts before the name")
+	}
+}
+
+// What a model remembers stands in for what is not said.
+func TestOver(t *testing.T) {
+	s := &Schema{Columns: paths}
+	o := Options{Columns: Columns{Text: []string{"x"}, ID: "k"}}.Over(s)
+	if !slices.Equal(o.Text, []string{"x"}) || o.ID != "k" || o.Label != "l" || o.PathSeparator != " > " || o.Weight != "" {
+		t.Errorf("%+v", o)
+	}
+	s = &Schema{Columns: nums, Mean: []float64{2, 0}, Scale: []float64{4, 1}}
+	if s.Standardise(1, 10) != 2 || s.Standardise(2, 3) != 3 || s.Standardise(7, 3) != 3 {
+		t.Error("standardised wrong")
+	}
+}

@@ -1,0 +1,36 @@
+package taxonomy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// OfPaths makes the hierarchy of labels that are paths: a node is named by its path from the
+// top, its parts joined with the separator. Nodes stand in the order in which labels name them.
+func OfPaths(labels []string, separator string) (*Structure, error) {
+	s := &Structure{}
+	node := map[string]uint32{}
+	var put func(name string) uint32
+	put = func(name string) uint32 {
+		if n, ok := node[name]; ok {
+			return n
+		}
+		parent, inner := uint32(0), strings.LastIndex(name, separator)
+		if inner > 0 {
+			parent = put(name[:inner])
+		}
+		n := uint32(len(s.Names))
+		s.Names, node[name] = append(s.Names, name), n
+		if inner > 0 {
+			s.Parents, s.Children = append(s.Parents, parent), append(s.Children, n)
+		}
+		return n
+	}
+	for _, label := range labels {
+		put(label)
+	}
+	if len(s.Parents) == 0 {
+		return nil, fmt.Errorf("no label is a path: none of the %d holds %q", len(labels), separator)
+	}
+	return s, nil
+}
