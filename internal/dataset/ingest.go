@@ -356,7 +356,7 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
 	}
 	if in.weights != nil {
-		if w, err := in.weights.next(&row); err != nil || w == 0 {
+		if w, err := in.weights.next(); err != nil || w == 0 {
 			in.leaveOut(labels, index)
 			return err
 		}

@@ -206,7 +206,6 @@ type batchRow struct {
 	line            int64 // within the piece, from 1
 	labels, entries int
 	text            []byte
-	weight          string // of a table
 }
 
 // read takes all rows of r.

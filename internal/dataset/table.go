@@ -76,7 +76,10 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 			met.ZeroRows = 1
 		}
 		in.stats.Counts.add(met)
-		err = in.add(batchRow{line: row.Line, text: row.Text, weight: row.Weight}, row.Labels, row.Index, bits)
+		if in.weights != nil {
+			in.weights.text = row.Weight
+		}
+		err = in.add(batchRow{line: row.Line, text: row.Text}, row.Labels, row.Index, bits)
 		if weight := (*weightError)(nil); errors.As(err, &weight) {
 			if err = r.Refuse(weight.err); err == nil {
 				in.stats.LeftOut-- // it is broken, not of weight 0

@@ -64,6 +64,7 @@ type weighing struct {
 	*WeightReader
 	to    *binaryFile
 	array *arrayWriter
+	text  string // of a table's row
 }
 
 func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
@@ -81,9 +82,9 @@ func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, e
 }
 
 // next is the weight of the next instance; 0: it is left out.
-func (w *weighing) next(row *batchRow) (x float64, err error) {
+func (w *weighing) next() (x float64, err error) {
 	if w.in == nil {
-		if x, err = w.take(row.weight); err != nil {
+		if x, err = w.take(w.text); err != nil {
 			err = &weightError{err}
 		}
 	} else {
