@@ -143,8 +143,8 @@ func (r *Reader) Read() (*Row, error) {
 func (r *Reader) next() error {
 	for {
 		err := r.take()
-		var broken *brokenLine
-		if !errors.As(err, &broken) {
+		broken, ok := err.(*brokenLine) // as take made it, wrapped by nobody
+		if !ok {
 			return err
 		}
 		if int64(len(r.broken)) >= r.o.Table.SkipBroken {

@@ -218,11 +218,11 @@ func (r *Reader) Read() (*Row, error) {
 			}
 		}
 		r.rows++
-		var bad *brokenRow
-		switch {
-		case err == nil:
+		if err == nil {
 			return &r.row, nil
-		case !errors.As(err, &bad):
+		}
+		var bad *brokenRow
+		if !errors.As(err, &bad) {
 			return nil, r.at(line, err)
 		}
 		r.broken += bad.more
