@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,24 +17,30 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/model"
 	"taxon/internal/tune"
 )
 
 func newTuneCmd(a *app) *cobra.Command {
-	o := tune.Defaults()
+	o, limit := tune.Defaults(), tune.DefaultTime
 	cmd := &cobra.Command{
 		Use:     "tune --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "find C and other options by cross-validation",
-		Long: "Trains every point of a grid of options on the folds of a cross-validation, measures it on the rows left out, and writes the best one as a job file for train and submit. " +
-			"Lists of values are separated by commas: --C 0.1,1,10 --method rr-svm,bsvm. Folds are stratified by label. Every point is trained on the first fold; points whose value there is three standard errors or more below the best are dropped, and the others are trained on the next folds. " +
-			"Shifts (--prior-shift 0,0.05,0.1,0.15 suits data with many small classes) are tried on the same trainings. Points that differ in C alone form a path: each of its trainings begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
-			"A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
+		Long: "Finds the options that predict best, by cross-validation, and trains the model: DIR/model, and DIR/job.yaml for train and submit. " +
+			"Without lists of values it searches by itself: all methods that fit the data, the quickest first; each climbs along C and, where it leads, along its other options; the best points meet on further folds. --time bounds all of it, the last training included. " +
+			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
+			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
-			"After each point --out/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
-		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --out tuned\n" +
+			"At any moment DIR/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
+		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --time 10m --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
-		RunE: func(cmd *cobra.Command, _ []string) error { return runTune(cmd.Context(), a, &o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("time") {
+				o.Time = limit
+			}
+			return runTune(cmd.Context(), a, &o)
+		},
 	}
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
@@ -47,16 +54,18 @@ func newTuneCmd(a *app) *cobra.Command {
 	})
 	tableFlags(cmd, &t.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table and the job file")
+		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table, the job file and the model")
 		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
-		listFlag(f, &grid.Methods, "method", registry.Names(), "`LIST` of methods: see Methods")
+		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
 		for _, p := range registry.Tunable() {
 			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(registry.Usage(&p), "`", ""))
 		}
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
+		f.DurationVar(&limit, "time", limit, "`TIME` for search and last training together, as 90s, 10m, 2h; 0: until nothing gains, as with lists of values if it is not given")
+		f.BoolVar(&o.NoTrain, "no-train", false, "leave the job file alone: train no model in the end")
 		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
 		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
 		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro, macro, or any key of eval --json")
@@ -167,8 +176,13 @@ func printTuned(a *app, dir string, r *tune.Table) {
 		fmt.Fprintf(t, "%s\t", c.name)
 	}
 	fmt.Fprint(t, "\t\n")
-	dropped := false
+	dropped, hidden := false, 0
+	shown := r.Leading()
 	for i, p := range r.Points {
+		if !shown[i] {
+			hidden++
+			continue
+		}
 		for _, c := range columns {
 			fmt.Fprintf(t, "%s\t", c.value(p))
 		}
@@ -192,6 +206,9 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	if dropped {
 		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
 	}
+	if hidden > 0 {
+		fmt.Fprintf(w, "  %s with smaller values: %s\n", human.Counted(int64(hidden), "more point", "more points"), filepath.Join(dir, "table.json"))
+	}
 	if sketch := r.Sketch(); sketch != "" {
 		fmt.Fprintf(w, "\n%s", sketch)
 	}
@@ -200,7 +217,23 @@ func printTuned(a *app, dir string, r *tune.Table) {
 		fmt.Fprintf(w, "; %s not tried, beyond a path's best C", human.Counted(int64(r.Skipped), "point", "points"))
 	}
 	fmt.Fprintf(w, "\n  plot        %s\n", strings.Join(r.Plots, ", "))
+	for _, line := range r.Explanation() {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+	if r.Model != "" {
+		fmt.Fprintf(w, "  model       %s, by %s, %s\n", r.Model, r.Options.Name(), modelWords(r.Report))
+		return
+	}
 	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", human.ShellWord(r.JobFile))
+}
+
+// modelWords say how a training ended.
+func modelWords(r *model.Report) string {
+	text := "stopped by " + r.StoppedBy
+	if r.Gap != nil {
+		text += fmt.Sprintf(" at a gap of %.2g", *r.Gap)
+	}
+	return text + ", " + human.Seconds(r.Seconds)
 }
 
 // tunedColumn is a column of the table.

@@ -87,7 +87,7 @@ func TestTuneMultiLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := t.TempDir() + "/tuned"
-	r := tuneIn(t, dir, out, "--method bsvm --C 1 --folds 2")
+	r := tuneIn(t, dir, out, "--method bsvm --C 1 --folds 2 --exhaustive --no-train")
 	vars := map[string]string{"DATA": filepath.Join(dir, "train.svm"), "TEST": writeText(t, "test.svm", multiLabel(400, 2)), "M": t.TempDir() + "/m"}
 	score := func(flags string) float64 {
 		code, stdout, stderr := runTaxon(t, "", "eval --json --model $M --data $TEST "+flags, vars)
@@ -168,7 +168,7 @@ func TestTuneMethods(t *testing.T) {
 // TestTuneRepeats: what a list names twice is tried once.
 func TestTuneRepeats(t *testing.T) {
 	dir := noisyFiles(t)
-	r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --method rr-svm,rr-svm --loss hinge,hinge --positive-weight 1,1.0 --C 1,1 --folds 2")
+	r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --method rr-svm,rr-svm --loss hinge,hinge --positive-weight 1,1.0 --C 1,1 --folds 2 --exhaustive --no-train")
 	if len(r.Points) != 1 {
 		t.Errorf("%d points, want 1: %v", len(r.Points), r.Points)
 	}

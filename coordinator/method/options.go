@@ -25,9 +25,11 @@ type Option struct {
 	Choices []string // of a Choice; of a Float or an Int words that may stand in a number's place
 	Range   Range    // of Int and Float
 
-	Group string // of flags in the help
-	Help  string // with the value's name in backquotes
-	Grid  []string
+	Group string   // of flags in the help
+	Help  string   // with the value's name in backquotes
+	Grid  []string // values that tune tries in a grid; none: it searches no other
+	// Ladder lists values besides the default that a search without a grid may climb along.
+	Ladder []string
 
 	Effect  Effect
 	On      Structure // without it, the option is refused, or changes nothing
@@ -129,16 +131,17 @@ func (r Range) Must(x float64) string {
 // in float32, and squares of them must stay far from its ends.
 var (
 	Cost = Option{Name: "C", Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15, Why: "duals are kept in float32"}, Group: GroupMethod,
-		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1", "10", "100", "1000"}}
+		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1", "10", "100", "1000"},
+		Ladder: []string{"1e-5", "3e-5", "1e-4", "3e-4", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "3", "10", "30", "100", "300", "1000", "3000", "10000"}}
 	Bias = Option{Name: "bias", Kind: Float, Default: "1", Range: Range{Most: 1e6}, Group: GroupMethod,
-		Help: "value of the bias feature, 0 for none", Report: true, Grid: []string{"1"}}
+		Help: "value of the bias feature, 0 for none", Report: true, Grid: []string{"1"}, Ladder: []string{"0.3", "3"}}
 	PositiveWeight = Option{Name: "positive-weight", Kind: Float, Default: "1", Choices: []string{"balanced"}, Range: Above0, Group: GroupMethod,
-		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)", Grid: []string{"1"}}
+		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)", Grid: []string{"1"}, Ladder: []string{"2", "4", "8", "16", "32"}}
 	GapWanted = Option{Name: "gap", Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping, Effect: OnEnd,
 		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap (P-D)/P, D being the dual"}
 	EvalEvery = Option{Name: "eval-every", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,
 		Help: "evaluate on --test every `N` sweeps, into trace.jsonl; 0: only at the end"}
-	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true, Grid: []string{"0"},
+	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true, Grid: []string{"0"}, Ladder: []string{"0.05", "0.1", "0.2", "0.4", "0.8"},
 		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of the largest class; tune finds it"}
 	WarmStart = Option{Name: "warm-start", Carried: true} // its flag is train's: it names a model
 	Families  = Option{Name: "families", Kind: Int, Default: "none", Choices: []string{"none", "auto"}, Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupMethod, Learns: true,

@@ -69,6 +69,11 @@ func Measures() []Measure {
 	}
 }
 
+// MeanF1 is the mean of micro and macro F1: something to aim at, and no figure of its own.
+func MeanF1() Measure {
+	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true, of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
+}
+
 // Of is the measure's value in a result; false: it was not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
 	if m.Ranked && r.Ranking == nil || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {

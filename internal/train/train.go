@@ -112,17 +112,21 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	return t, err
 }
 
-// On is a training with other options on some of the rows. Its tree is that of all the data:
-// a class without instances among the rows stays, with negatives alone. A hierarchy that is
-// learned is learned from these rows.
-func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set) (_ *Training, err error) {
+// On is a training with other options on some of the rows. Its tree is that of all the data, and a
+// class without instances among the rows stays, with negatives alone; or, alone, that of the rows. A
+// hierarchy that is learned is learned from these rows.
+func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
 	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges, learned: t.learned}
 	if err := on.learn(context.Background()); err != nil {
 		return nil, err
 	}
-	on.Spec = &taxonv1.JobSpec{Options: job, Data: program.DescribeData(t.Set)}
+	described := t.Set
+	if alone {
+		described = rows
+	}
+	on.Spec = &taxonv1.JobSpec{Options: job, Data: program.DescribeData(described)}
 	on.Spec.Data.Fingerprint = rows.Fingerprint
 	if err := on.specifyStructure(); err != nil {
 		return nil, err

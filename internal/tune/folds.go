@@ -3,6 +3,8 @@ package tune
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"taxon/internal/dataset"
@@ -29,9 +31,13 @@ func Thin(posBegin []uint64, k int) (fewer, single int) {
 type partition struct {
 	whole *dataset.Set
 	fold  []int // row -> fold
+	// A part of the rows stands in for all of them under a number below 0, its first fold held out.
+	sample int     // the number; 0: there is none
+	in     []bool  // row: in the sample
+	work   float64 // the part of a training's work that the sample takes
 
-	mu   sync.Mutex
-	held map[int]*heldFold
+	mu    sync.Mutex
+	taken map[int]*heldFold
 }
 
 // heldFold is a fold that is held out, and the other rows, which are shared by all trainings
@@ -43,15 +49,25 @@ type heldFold struct {
 	users  int
 }
 
+// split lists, ascending, the rows to train on without a fold, and those in it.
+func (p *partition) split(number int) (train, held []uint32) {
+	train, held = labelset.Split(p.fold, max(number, 0))
+	if number < 0 {
+		outside := func(r uint32) bool { return !p.in[r] }
+		train, held = slices.DeleteFunc(train, outside), slices.DeleteFunc(held, outside)
+	}
+	return train, held
+}
+
 // take gives a fold; release it when done. The other rows are copied while anyone uses them.
 func (p *partition) take(number int) *heldFold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.held[number]
+	h := p.taken[number]
 	if h == nil {
-		rest, rows := labelset.Split(p.fold, number)
+		rest, rows := p.split(number)
 		h = &heldFold{number: number, rest: p.whole.Subset(rest), rows: rows}
-		p.held[number] = h
+		p.taken[number] = h
 	}
 	h.users++
 	return h
@@ -61,15 +77,64 @@ func (p *partition) release(h *heldFold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.users--; h.users == 0 {
-		delete(p.held, h.number)
+		delete(p.taken, h.number)
 	}
+}
+
+const (
+	// manyClasses is how many of them are sampled themselves, where rows have one label: a sample
+	// of the rows would leave rare classes with hardly any.
+	manyClasses = 100
+	// leastSampled is how many rows a sample has at least.
+	leastSampled = 2000
+)
+
+// draw samples rows, for a training to take so small a part of the work of one on all, and gives
+// the number under which they are taken: where there are many classes all rows of some, else some
+// of each, as where a graph ties them.
+func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
+	s, rows := p.whole, p.whole.Matrix.Rows
+	p.in = make([]bool, rows)
+	count, classes, used, r := 0, 0, 0, rand.New(rand.NewPCG(seed, 0x73616d70))
+	for l := range s.Labels {
+		if s.PosBegin[l] < s.PosBegin[l+1] {
+			used++
+		}
+	}
+	if graph || used < manyClasses || s.Stats.LabelEntries > int64(rows)*11/10 {
+		parts := max(int(1/work), 1)
+		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/leastSampled), 1), ^seed) { // not as the folds were
+			if p.in[row] = part == 0; part == 0 {
+				count++
+			}
+		}
+		p.work = float64(count) / float64(rows)
+	} else {
+		for _, l := range r.Perm(len(s.Labels)) {
+			if part := float64(count) / float64(rows) * float64(classes) / float64(used); part >= work && count >= leastSampled {
+				break
+			}
+			if s.PosBegin[l] < s.PosBegin[l+1] {
+				classes++
+			}
+			for _, row := range s.PosRows[s.PosBegin[l]:s.PosBegin[l+1]] {
+				if !p.in[row] {
+					p.in[row] = true
+					count++
+				}
+			}
+		}
+		p.work = float64(count) / float64(rows) * float64(classes) / float64(used)
+	}
+	p.sample = -count
+	return p.sample
 }
 
 // open gives the engine the rows that a job is trained on.
 func (p *partition) open(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, h := range p.held {
+	for _, h := range p.taken {
 		if h.rest.Fingerprint == d.GetFingerprint() {
 			return h.rest, nil
 		}
@@ -77,10 +142,14 @@ func (p *partition) open(_ context.Context, d *taxonv1.Data) (*dataset.Set, erro
 	return nil, fmt.Errorf("no fold has the fingerprint %s", d.GetFingerprint())
 }
 
-// rowsOf counts the rows of the first folds.
-func (p *partition) rowsOf(folds int) (n int) {
+// rows counts those of the folds from..to-1.
+func (p *partition) rows(from, to int) (n int) {
+	if from < 0 {
+		_, held := p.split(from)
+		return len(held)
+	}
 	for _, f := range p.fold {
-		if f < folds {
+		if f >= from && f < to {
 			n++
 		}
 	}

@@ -54,16 +54,21 @@ func (j *Jackknife) error() float64 {
 	return math.Sqrt(square * (Groups - 1) / Groups)
 }
 
+// difference is that of two measures of the same rows.
+func difference(a, b *Jackknife) (d Jackknife) {
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+	return d
+}
+
 // Out says whether a point is far behind the best one: by more than `limit` standard errors of
 // their difference. With oneSE the best one's own standard error is added, so that no point is
 // lost that OneStandardError could choose. Both are measured on the same rows.
 func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
-	var d Jackknife
-	for i := range d {
-		d[i] = best[i] - point[i]
-		if low {
-			d[i] = -d[i]
-		}
+	d := difference(best, point)
+	if low {
+		d = difference(point, best)
 	}
 	limit *= d.error()
 	if oneSE {

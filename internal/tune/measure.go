@@ -20,21 +20,22 @@ import (
 
 // meter measures trainings on the rows that they have not seen.
 type meter struct {
-	goal   *eval.Measure
-	record record
-	whole  *train.Training // the class set and the labels are those of all the data
-	folds  *partition
-	all    eval.Options // for all measures
-	light  eval.Options // for the goal alone
-	depth  int          // best classes to rank at least: shifts bring some of them forward
-	work   *train.Work  // where models lie for a moment
+	goal    *eval.Measure
+	record  record
+	whole   *train.Training // the class set and the labels are those of all the data
+	folds   *partition
+	all     eval.Options // for all measures
+	light   eval.Options // for the goal alone
+	depth   int          // best classes to rank at least: shifts bring some of them forward
+	work    *train.Work  // where models lie for a moment
+	threads int
 }
 
 // shiftDepth is how many of a row's classes, best first, a shift may bring forward.
 const shiftDepth = 64
 
 func newMeter(s *search) (*meter, error) {
-	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: eval.RankedPlaces}
+	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: eval.RankedPlaces, threads: s.threads()}
 	m.all = eval.Options{Classes: s.whole.Set.Labels, Ranked: true}
 	if given := s.whole.Structure; given != nil {
 		c, err := taxonomy.NewClosure(given)
@@ -50,10 +51,12 @@ func newMeter(s *search) (*meter, error) {
 	if !m.goal.Hierarchical {
 		m.light.Structure = nil
 	}
+	shifts := s.o.climbs()
 	for _, path := range s.paths {
-		if slices.ContainsFunc(path[0].Points, func(p Point) bool { return p.Shift() != 0 }) {
-			m.depth = shiftDepth
-		}
+		shifts = shifts || slices.ContainsFunc(path[0].Points, func(p Point) bool { return p.Shift() != 0 })
+	}
+	if shifts {
+		m.depth = shiftDepth
 	}
 	return m, nil
 }
@@ -71,9 +74,13 @@ func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training
 		return err
 	}
 	defer trained.Close()
+	bytes := int64(0)
+	for _, f := range trained.Manifest.Files {
+		bytes += f.Bytes
+	}
 	depth := min(max(m.depth, train.ProfileDepth(trained, m.whole.Set)), trained.Terminals())
 	rows, own := make([][]model.Scored, len(h.rows)), make([][]model.Scored, len(h.rows))
-	err = train.Rank(ctx, trained, m.whole.Set, h.rows, depth, 1, func(i int, best, set []model.Scored) error {
+	err = train.Rank(ctx, trained, m.whole.Set, h.rows, depth, m.threads, func(i int, best, set []model.Scored) error {
 		rows[i] = slices.Clone(best)
 		if trained.Form.Sets() {
 			own[i] = slices.Clone(set)
@@ -91,7 +98,7 @@ func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training
 		if err != nil {
 			return err
 		}
-		r.Measures = &measures
+		r.Measures, r.Bytes = &measures, bytes
 	}
 	return nil
 }
@@ -169,7 +176,7 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([
 // replay gives the recorded predictions of a fold as ids of acc's labels; class i of the class
 // set has id i. The slices are valid until the next row.
 func (m *meter) replay(ctx context.Context, p Point, fold int, acc *eval.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
-	_, rows := labelset.Split(m.folds.fold, fold)
+	_, rows := m.folds.split(fold)
 	var truth, predicted, ranked []int32
 	return m.record.predictions(ctx, p, fold, len(rows), func(i int, labels, best []string) {
 		truth = truth[:0]
@@ -205,9 +212,9 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r eval.Result,
 	return acc.Result(), nil
 }
 
-// jackknife measures the goal on the rows of the first folds: on all of them, and without each
-// group of rows; group is by row.
-func (m *meter) jackknife(ctx context.Context, p Point, folds int, group []int) (*Jackknife, error) {
+// jackknife measures the goal on the rows of the folds from..to-1: on all of them, and without
+// each group of rows; group is by row.
+func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
 	var acc [1 + Groups]*eval.Accumulator
 	for i := range acc {
 		var err error
@@ -218,7 +225,7 @@ func (m *meter) jackknife(ctx context.Context, p Point, folds int, group []int) 
 			acc[i].IDs(nil, m.whole.Tree.Name)
 		}
 	}
-	for f := range folds {
+	for f := from; f < to; f++ {
 		err := m.replay(ctx, p, f, acc[0], func(row uint32, truth, predicted, ranked []int32) {
 			for i := range acc {
 				if i != 1+group[row] {

@@ -16,8 +16,11 @@ package tune
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -44,14 +47,78 @@ type Options struct {
 	OneSE      bool   // choose by OneStandardError
 	Patience   int    // a path ends once so many values of C in a row are far behind; 0: never
 	Exhaustive bool   // train all points on all folds
+
+	// Methods are those that are searched, or AllMethods; nil: all, or in a grid the first.
+	Methods []string
+	Time    time.Duration // of the search and the last training together; 0: as long as it takes; SomeTime: follows from Grid
+	NoTrain bool          // leave the job file alone
+
+	rough registry.Values // of the search's trainings, in place of what the last one has
+}
+
+// SomeTime is the time of a search that was given none: DefaultTime, or with a grid as long as
+// it takes.
+const (
+	SomeTime    = time.Duration(math.MinInt64)
+	DefaultTime = 10 * time.Minute
+)
+
+// AllMethods stands for all methods that fit the data.
+const AllMethods = "all"
+
+// climbs says whether the search finds its own values: no list of them is given.
+func (o *Options) climbs() bool {
+	for _, values := range o.Grid.Values {
+		if len(values) > 1 {
+			return false
+		}
+	}
+	return !o.Exhaustive && o.FirstFolds == 0
+}
+
+// roughGap and roughTolerance are where the trainings of a climb end: models rank there as they
+// do at the end (docs/decisions/0023-search.md).
+const (
+	roughGap       = 0.1
+	roughTolerance = 0.01
+)
+
+// settle fills in what follows from whether the search climbs.
+func (o *Options) settle() {
+	if o.Methods != nil {
+		o.Grid.Methods = o.Methods
+	}
+	all := slices.Contains(o.Grid.Methods, AllMethods) || o.Grid.Methods == nil && o.climbs()
+	switch {
+	case all:
+		o.Grid.Methods = registry.Searched()
+	case o.Grid.Methods == nil:
+		o.Grid.Methods = registry.Names()[:1]
+	}
+	if o.Time == SomeTime {
+		o.Time = 0
+		if o.climbs() {
+			o.Time = DefaultTime
+		}
+	}
+	if !o.climbs() {
+		return
+	}
+	o.rough = registry.Values{}
+	for name, least := range map[string]float64{method.GapWanted.Name: roughGap, "tolerance": roughTolerance} {
+		said, err := strconv.ParseFloat(o.Train.Said[name], 64)
+		if err != nil || said < least {
+			o.rough[name] = strconv.FormatFloat(least, 'g', -1, 64)
+		}
+	}
 }
 
 // Defaults are the options that nobody has given: all but data and the place.
 func Defaults() Options {
 	return Options{
 		Train: train.Options{DAG: "graph", Stores: 1, Job: &taxonv1.Options{}, Said: registry.Values{}},
-		Grid:  Grid{Methods: registry.Names()[:1], Values: map[string][]string{}},
-		Folds: 5, Goal: "micro", Patience: 2,
+		Grid:  Grid{Values: map[string][]string{}},
+		Folds: 5, Goal: "micro", Patience: 2, Time: SomeTime,
 	}
 }
 
@@ -71,9 +138,11 @@ func (o *Options) Validate() error {
 			g.Values[method.Families.Name] = []string{"auto"}
 		}
 	}
+	o.settle()
 	if len(g.Methods) == 0 {
 		return exit.Usagef("tune: name a method or more")
 	}
+	check(o.Time < 0, "--time %s: must be 0 or more", o.Time)
 	check(o.Folds < 2, "--folds %d: must be 2 or more", o.Folds)
 	check(slices.Contains(o.Train.Data, fs.Stdin), "--data -: a search that is gone on with reads the data again: give a file")
 	check(o.Train.Out == "", "--out %q: a search is kept in a folder, give its path", o.Train.Out)
@@ -130,7 +199,7 @@ func goalOf(name string) (*eval.Measure, error) {
 		key = name + "_f1"
 	}
 	keys := []string{"micro", "macro"}
-	for _, m := range eval.Measures() {
+	for _, m := range append([]eval.Measure{eval.MeanF1()}, eval.Measures()...) {
 		if m.Probable {
 			continue // margins are what points are measured by
 		}
@@ -167,4 +236,18 @@ func (o *Options) job(p Point) *taxonv1.Options {
 	}
 	_ = registry.Fill(job, said) // Validate has checked the values
 	return job
+}
+
+// trial are those of the search's trainings of it, which may take so many seconds.
+func (o *Options) trial(p Point, seconds float64) *taxonv1.Options {
+	rough := *o
+	rough.Train.Said = maps.Clone(o.Train.Said)
+	if rough.Train.Said == nil {
+		rough.Train.Said = registry.Values{}
+	}
+	maps.Copy(rough.Train.Said, o.rough)
+	if said, err := strconv.ParseFloat(o.Train.Said["max-time"], 64); !math.IsInf(seconds, 1) && (err != nil || said == 0 || said > seconds) {
+		rough.Train.Said["max-time"] = strconv.FormatFloat(math.Ceil(max(seconds, 1)), 'g', -1, 64)
+	}
+	return rough.job(p)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,7 @@ type candidate struct {
 	point   Point
 	results []*result  // of the folds so far
 	jack    *Jackknife // of the first folds, as many as race.measured; nil: not yet
+	first   *Jackknife // of a climb's stage
 	dropped bool       // far behind the best
 	skipped bool       // never tried: its path had passed its best
 }
@@ -109,6 +111,16 @@ const fewPaths = 4
 // run trains all points on the first fold, then those that are left on the others, one fold
 // after the other as long as there are many paths; with few, all but the last side by side.
 func (r *race) run(ctx context.Context) error {
+	defer r.counter.line.Done()
+	bounded, cancel := r.clock.bound(ctx, r.clock.left(0)*finalShare)
+	defer cancel()
+	return r.clock.ended(ctx, bounded, r.rounds(bounded))
+}
+
+// finalShare of a race's time is kept for the training of its winner.
+const finalShare = 0.25
+
+func (r *race) rounds(ctx context.Context) error {
 	folds := r.o.tried()
 	for f := 0; f < folds; {
 		to := f + 1
@@ -124,8 +136,13 @@ func (r *race) run(ctx context.Context) error {
 			}
 		}
 	}
+	r.measured = folds
 	return nil
 }
+
+func (r *race) explain(*Table) {} // a grid's table tells
+
+func (r *race) on() (from, to int) { return 0, r.measured }
 
 // parallelPaths bounds the paths that train side by side, where the memory does not: each
 // holds vectors of its own, and each fold a copy of its rows. Their tasks share the engine's
@@ -166,7 +183,7 @@ func (r *race) path(ctx context.Context, rungs []*contender, f int) error {
 		for k, p := range in {
 			points[k] = p.point
 		}
-		results, old, err := r.trainer.trial(ctx, h, c.base, points, before, i+1 < len(rungs))
+		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(rungs), seconds: math.Inf(1)})
 		if err != nil {
 			return err
 		}
@@ -200,7 +217,7 @@ func (r *race) path(ctx context.Context, rungs []*contender, f int) error {
 func (r *race) first(ctx context.Context, in []*candidate) (*Jackknife, error) {
 	var jacks []*Jackknife
 	for _, p := range in {
-		j, err := r.meter.jackknife(ctx, p.point, 1, r.group)
+		j, err := r.meter.jackknife(ctx, p.point, 0, 1, r.group)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +239,7 @@ func (r *race) drop(ctx context.Context, folds int) (err error) {
 			continue
 		}
 		if folds > 1 {
-			if p.jack, err = r.meter.jackknife(ctx, p.point, folds, r.group); err != nil {
+			if p.jack, err = r.meter.jackknife(ctx, p.point, 0, folds, r.group); err != nil {
 				return err
 			}
 		}
@@ -265,7 +282,7 @@ func (r *race) save() error {
 	}
 	best := Leader(jacks, r.goal.Low)
 	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
-		"# %s on %s", human.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]), r.measuredOn(r.measured)))
+		"# %s on %s", human.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]), r.measuredOn(0, r.measured)))
 }
 
 // counter counts trainings on the progress line.

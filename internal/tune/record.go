@@ -33,8 +33,9 @@ const (
 	searchFile = "search.json" // what is searched
 	tableFile  = "table.json"
 	jobFile    = "job.yaml"
-	pointsDir  = "points" // of each finished training and point a result and predictions
-	statesDir  = "states" // where trainings ended that others begin at, and checkpoints
+	madeFile   = "made.json" // what the model is trained with
+	pointsDir  = "points"    // of each finished training and point a result and predictions
+	statesDir  = "states"    // where trainings ended that others begin at, and checkpoints
 )
 
 func (r record) join(names ...string) string { return fs.Join(r.dir, names...) }
@@ -71,8 +72,9 @@ func (r record) free() error {
 // finished ones count as far as they are asked for.
 type identity struct {
 	Format  string          `json:"format"`
-	Options train.Identity  `json:"options"` // those that are no part of the grid
-	Said    registry.Values `json:"said"`    // of them, what the user gave
+	Options train.Identity  `json:"options"`         // those that are no part of the grid
+	Said    registry.Values `json:"said"`            // of them, what the user gave
+	Rough   registry.Values `json:"rough,omitempty"` // options of the search's trainings alone
 	Folds   int             `json:"folds"`
 	Text    bool            `json:"text"`
 }
@@ -81,7 +83,7 @@ type identity struct {
 const searchFormat = "taxon-search-2"
 
 func (id identity) same(other identity) bool {
-	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && id.Folds == other.Folds && id.Text == other.Text
+	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Folds == other.Folds && id.Text == other.Text
 }
 
 // begin makes the folder, or finds the same search there.
@@ -101,7 +103,7 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	case !there && err != nil:
 		return err
 	}
-	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile} { // of the search before
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile} { // of the search before
 		if err := fs.RemoveAll(r.join(name)); err != nil {
 			return fs.Explain(r.join(name), err)
 		}
@@ -131,10 +133,12 @@ type result struct {
 type outcome struct {
 	Fold       int          `json:"fold"`
 	Measures   *eval.Result `json:"measures"`
-	Sweeps     int          `json:"sweeps"` // 0 if another point shares the training, as is CPUSeconds
+	Sweeps     int          `json:"sweeps"` // 0 if another point shares the training, as are both times
 	Gap        float64      `json:"gap"`
 	StoppedBy  string       `json:"stopped_by"`
 	CPUSeconds float64      `json:"cpu_seconds"`
+	Seconds    float64      `json:"seconds"`
+	Bytes      int64        `json:"model_bytes"`
 	From       *float64     `json:"from_C,omitempty"` // where it began; unset: from nothing
 }
 

@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
@@ -15,8 +21,10 @@ import (
 	"taxon/internal/human"
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
+	"taxon/internal/model"
 	"taxon/internal/tell"
 	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Run searches, or goes on with the search in o.Train.Out, and leaves the outcome there. If ctx
@@ -28,21 +36,132 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) 
 	if n := o.Train.Threads; n > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 	}
-	s, err := open(ctx, o, ui)
+	s, err := open(ctx, o, &once{Teller: ui, told: map[string]bool{}})
 	if err != nil {
 		return nil, err
 	}
+	r, err := s.search(ctx)
+	if err != nil || o.NoTrain {
+		return r, err
+	}
+	return r, s.train(ctx, r)
+}
+
+// once gives each warning once: the last training reads again what the search has read.
+type once struct {
+	tell.Teller
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func (o *once) Warn(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if text := fmt.Sprintf(format, args...); !o.told[text] {
+		o.told[text] = true
+		o.Teller.Warn("%s", text)
+	}
+}
+
+// search finds the options, and leaves the outcome in the folder.
+func (s *search) search(ctx context.Context) (r *Table, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	defer s.largest.CollectOften(s.together)()
-	r, err := s.run(ctx)
-	if err != nil {
-		return nil, s.ended(ctx, err)
+	if r, err = s.run(ctx); err != nil {
+		return nil, s.interrupted(ctx, err)
 	}
 	if err := r.write(s.record); err != nil {
 		return nil, err
 	}
-	_ = fs.RemoveAll(s.record.join(statesDir)) // nothing is left to begin at them
+	if !r.TimeUp {
+		_ = fs.RemoveAll(s.record.join(statesDir)) // nothing is left to begin at them
+	}
 	return r, nil
+}
+
+// strategy decides what is trained next, and what is dropped.
+type strategy interface {
+	// run tries points until the strategy has ended, or with errTimeUp.
+	run(ctx context.Context) error
+	// candidates are all points.
+	candidates() iter.Seq[*candidate]
+	// explain adds to the outcome what mattered.
+	explain(*Table)
+	// on says which folds those in the race are all measured on.
+	on() (from, to int)
+}
+
+// modelDir is the model's place in the folder.
+const modelDir = "model"
+
+// train makes the model of the point chosen, in the time that is left. If the folder holds one of
+// another point, or one that the time has cut short, it makes it anew.
+func (s *search) train(ctx context.Context, r *Table) error {
+	o := s.o.Train
+	o.Said = registry.Values{}
+	for _, p := range registry.Of(r.Options.Method) {
+		if v, ok := s.o.Train.Said[p.Name]; ok {
+			o.Said[p.Name] = v
+		}
+		if v, ok := r.Options.Values[p.Name]; ok && v != p.Default {
+			o.Said[p.Name] = v
+		}
+	}
+	o.Job = &taxonv1.Options{Method: r.Options.Method}
+	o.Out, o.Cutoff, o.Store, o.Pause = s.record.join(modelDir), "auto", "memory", 10
+	made := made{Point: r.Options, MaxTime: o.Said["max-time"]}
+	if left := s.clock.left(s.reading + writing); !math.IsInf(left, 1) {
+		if s.whole.Meta().Data.MultiLabel() {
+			left /= 2 // the other half is for a second training, which cut-offs are fitted on
+		}
+		said, err := strconv.ParseFloat(o.Said["max-time"], 64)
+		if made.Capped = err != nil || said == 0 || said > left; made.Capped {
+			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.stretch, 1)), 'g', -1, 64)
+		}
+	}
+	old, path := madeOf(ctx, s.record), s.record.join(madeFile)
+	switch {
+	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped && old.Report.StoppedBy == method.StoppedByMaxTime:
+		o.Force = true
+	case old.Report != nil: // it is finished: the same cap finds it so
+		made.MaxTime, made.Capped = old.MaxTime, old.Capped
+	}
+	if made.MaxTime != "" {
+		o.Said["max-time"] = made.MaxTime
+	}
+	if err := writeJSON(path, &made); err != nil {
+		return err
+	}
+	report, err := train.Run(ctx, &o, s.ui)
+	if err != nil {
+		return err
+	}
+	r.Model, r.Report, made.Report = o.Out, report, report
+	if made.Capped && report.StoppedBy == method.StoppedByMaxTime {
+		s.ui.Warn("%s: --time ended its training before the tolerance asked for: the same command goes on, and %s says what to train with more time", o.Out, s.record.join(jobFile))
+	}
+	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
+}
+
+// writing is how many seconds are kept for the writing of a model, and for what else was not
+// foreseen.
+const writing = 2
+
+// made says what is trained in the folder.
+type made struct {
+	Point   Point         `json:"point"`
+	Report  *model.Report `json:"report"`   // null: it has not ended
+	Capped  bool          `json:"capped"`   // by the time of the search
+	MaxTime string        `json:"max_time"` // "": none
+}
+
+// madeOf is what was trained in the folder, or is to be gone on with; nil: nothing.
+func madeOf(ctx context.Context, r record) *made {
+	var m made
+	if there, err := readJSON(ctx, r.join(madeFile), &m); !there || err != nil {
+		return nil
+	}
+	return &m
 }
 
 // search is one run.
@@ -50,13 +169,18 @@ type search struct {
 	o        *Options
 	ui       tell.Teller
 	goal     *eval.Measure
+	clock    *clock
 	work     *train.Work // scratch
 	record   record
 	whole    *train.Training // the data, and its tree as a training on all of it would have
 	largest  *train.Training // the one that takes the most memory,
 	together int             // and how many of it fit side by side
 	folds    *partition
-	paths    [][]Rung
+	paths    [][]Rung // of a grid
+	starts   []Point  // of a climb
+	untried  []Untried
+	short    bool    // something was left out for want of time
+	reading  float64 // seconds that reading the data took
 	meter    *meter
 	trainer  *trainer
 }
@@ -64,7 +188,7 @@ type search struct {
 // open reads structure and data, deals out the folds and takes the folder. One process
 // searches in it at a time.
 func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error) {
-	s := &search{o: o, ui: ui, record: record{o.Train.Out}}
+	s := &search{o: o, ui: ui, record: record{o.Train.Out}, clock: newClock(o.Time)}
 	if s.goal, err = goalOf(o.Goal); err != nil {
 		return nil, err
 	}
@@ -118,20 +242,11 @@ func (s *search) read(ctx context.Context) (err error) {
 	if set.Matrix.Rows < s.o.Folds {
 		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower --folds", set.Matrix.Rows, s.o.Folds)
 	}
-	s.paths = s.o.Grid.Paths(s.structure())
-	for _, path := range s.paths {
-		t, err := s.trainable(path[0].Base)
-		if err != nil {
-			return err
-		}
-		if s.largest == nil || t.Needs(1) > s.largest.Needs(1) {
-			s.largest = t
-		}
-	}
-	if s.together, err = s.largest.Fit(parallelPaths); err != nil {
+	if err := s.points(); err != nil {
 		return err
 	}
-	s.folds = &partition{whole: set, held: map[int]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
+	s.folds = &partition{whole: set, taken: map[int]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
 	if fewer, single := Thin(set.PosBegin, s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			human.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)
@@ -139,14 +254,69 @@ func (s *search) read(ctx context.Context) (err error) {
 	return nil
 }
 
+// points lists what is to be trained, and how many trainings of the largest fit side by side.
+// A climb leaves out what does not fit the data or the memory.
+func (s *search) points() (err error) {
+	if !s.o.climbs() {
+		s.paths = s.o.Grid.Paths(s.structure())
+		for _, path := range s.paths {
+			t, err := s.trainable(path[0].Base)
+			if err != nil {
+				return err
+			}
+			s.enlarge(t)
+		}
+		s.together, err = s.largest.Fit(parallelPaths)
+		return err
+	}
+	for _, start := range s.o.Grid.starts(s.structure()) {
+		t, err := s.trainable(start)
+		if err == nil {
+			_, err = t.Fit(1)
+		}
+		if err != nil {
+			s.skip(start, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "train: "), "tune: "))
+			if len(s.o.Grid.Methods) == 1 {
+				return err
+			}
+			continue
+		}
+		s.enlarge(t)
+		s.starts = append(s.starts, start)
+	}
+	if s.largest == nil {
+		return exit.Usagef("tune: no method fits the data: %s", s.untried[0].Why)
+	}
+	s.together, err = s.largest.Fit(parallelPaths)
+	return err
+}
+
+// enlarge remembers the training that takes the most memory.
+func (s *search) enlarge(t *train.Training) {
+	if s.largest == nil || t.Needs(1) > s.largest.Needs(1) {
+		s.largest = t
+	}
+}
+
+// skip remembers why a point was not tried.
+func (s *search) skip(p Point, why string) {
+	for i := range s.untried {
+		if s.untried[i].Equal(p) {
+			s.untried[i].Why = why
+			return
+		}
+	}
+	s.untried = append(s.untried, Untried{p, why})
+}
+
+// threads is how many there are.
+func (s *search) threads() int { return model.Threads(s.o.Train.Threads) }
+
 // trainable is a training by the point's method, which has checked the problem.
 func (s *search) trainable(p Point) (*train.Training, error) {
-	t, err := s.whole.On(tell.Silent{}, s.o.job(p), s.whole.Set)
+	t, err := s.whole.On(tell.Silent{}, s.o.job(p), s.whole.Set, false)
 	if err != nil {
 		return nil, err
-	}
-	if jobspec.Uncertified(t.Spec) {
-		return nil, exit.Usagef("tune: --anchor 0: must be above 0, as without an anchor there is no gap to train to")
 	}
 	m, err := registry.Lookup(p.Method)
 	if err != nil {
@@ -154,6 +324,9 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	}
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
 		return nil, exit.Usagef("tune: %w", err)
+	}
+	if jobspec.Uncertified(t.Spec) {
+		return nil, exit.Usagef("tune: --anchor 0: must be above 0, as without an anchor there is no gap to train to")
 	}
 	return t, nil
 }
@@ -170,39 +343,58 @@ func (s *search) close() (err error) {
 	return err
 }
 
-// run races the points of the grid and lists those that were tried.
+// run searches by a grid, or without one, and lists the points that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
-	race := newRace(s)
-	defer race.counter.line.Done()
-	if err := race.run(ctx); err != nil {
+	var way strategy = newClimb(s)
+	if !s.o.climbs() {
+		way = newRace(s)
+	}
+	err := way.run(ctx)
+	if err != nil && !errors.Is(err, errTimeUp) {
 		return nil, err
 	}
-	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: s.o.tried(), OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
-		Instances: len(s.folds.fold), Measured: s.folds.rowsOf(s.o.tried()), Measure: s.goal}
-	for c := range race.candidates() {
-		if c.skipped {
+	from, to := way.on()
+	folds := to - from
+	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(), TimeUp: err != nil || s.short, Sample: from < 0,
+		Instances: len(s.folds.fold), Measured: s.folds.rows(from, to), Measure: s.goal}
+	for c := range way.candidates() {
+		if at := slices.Index(c.results, nil); at >= 0 { // the time was up
+			c.results = c.results[:at]
+		}
+		if c.skipped || len(c.results) == 0 {
 			r.Skipped++
 			continue
 		}
-		row, err := s.row(ctx, c.point, c.results)
+		row, err := s.row(ctx, c.point, from, c.results)
 		if err != nil {
 			return nil, err
 		}
 		r.Points = append(r.Points, row)
 	}
-	r.choose(s.o.OneSE)
+	if !r.choose(s.o.OneSE) {
+		if len(s.untried) > 0 {
+			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
+		}
+		return nil, exit.Usagef("tune: --time %s was not enough for one training: raise it, or lower --folds", s.o.Time)
+	}
+	way.explain(r)
+	for _, u := range s.untried { // but for what was tried later on
+		if !slices.ContainsFunc(r.Points, func(p *TablePoint) bool { return p.Equal(u.Point) }) {
+			r.Untried = append(r.Untried, u)
+		}
+	}
 	chosen, rule := r.Points[r.Chosen], "the best value"
 	if s.o.OneSE {
 		rule = "the smallest C within one standard error of the best value"
 	}
 	r.JobFile = s.record.join(jobFile)
 	return r, s.writeJob(chosen.Point, fmt.Sprintf("chosen by taxon tune, %s: %s (standard error %s) on %s",
-		rule, s.goal.Words(chosen.Value), chosen.Error(s.goal, "unknown: one fold has none"), s.measuredOn(r.Folds)))
+		rule, s.goal.Words(chosen.Value), chosen.Error(s.goal, "unknown: one fold has none"), s.measuredOn(from, to)))
 }
 
 // row measures the rows of the folds that a point was tried on together.
-func (s *search) row(ctx context.Context, p Point, results []*result) (*TablePoint, error) {
-	whole, err := s.meter.over(ctx, p, 0, len(results))
+func (s *search) row(ctx context.Context, p Point, from int, results []*result) (*TablePoint, error) {
+	whole, err := s.meter.over(ctx, p, from, from+len(results))
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +410,7 @@ func (s *search) row(ctx context.Context, p Point, results []*result) (*TablePoi
 		out.FoldValues = append(out.FoldValues, v)
 		out.CPUSeconds += r.CPUSeconds
 		out.Sweeps += r.Sweeps
-		if r.StoppedBy != "gap" {
+		if r.StoppedBy != "gap" && r.StoppedBy != "stationary" {
 			out.Unfinished++
 		}
 	}
@@ -229,9 +421,13 @@ func (s *search) row(ctx context.Context, p Point, results []*result) (*TablePoi
 	return out, nil
 }
 
-// measuredOn says what a value rests on: the rows of the first folds.
-func (s *search) measuredOn(folds int) string {
-	return fmt.Sprintf("%d of %d folds, %s of %s", folds, s.o.Folds, human.Count(int64(s.folds.rowsOf(folds))), human.Counted(int64(len(s.folds.fold)), "instance", "instances"))
+// measuredOn says what a value rests on: the rows of the folds from..to-1.
+func (s *search) measuredOn(from, to int) string {
+	on := fmt.Sprintf("%d of %d folds", to-from, s.o.Folds)
+	if from < 0 {
+		on = "a sample"
+	}
+	return fmt.Sprintf("%s, %s of %s", on, human.Count(int64(s.folds.rows(from, to))), human.Counted(int64(len(s.folds.fold)), "instance", "instances"))
 }
 
 // writeJob writes a point as a job file.
@@ -253,7 +449,7 @@ func (s *search) structure() method.Structure {
 
 // identity is what another run must have in common to go on with this search.
 func (s *search) identity() identity {
-	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Folds: s.o.Folds, Text: s.o.Train.Text}
+	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Folds: s.o.Folds, Text: s.o.Train.Text}
 	o := &id.Options.Options
 	o.Method, o.Loss, o.Bias = "", "", 0 // the grid's
 	for _, p := range registry.Tunable() {
@@ -267,8 +463,8 @@ func (s *search) identity() identity {
 	return id
 }
 
-// ended words an interruption.
-func (s *search) ended(ctx context.Context, err error) error {
+// interrupted words an interruption.
+func (s *search) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}

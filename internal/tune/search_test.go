@@ -281,6 +281,7 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 // from there, not from its beginning.
 func TestStopsWithinATraining(t *testing.T) {
 	o := uneven(t, "100")
+	o.Exhaustive, o.Grid.Methods = true, []string{"rr-svm"}
 	o.Folds, o.Train.Job.Gap, o.Train.Job.MaxSweeps = 2, 1e-12, 1<<20
 	start := func() *search {
 		s, err := open(t.Context(), o, tell.Silent{})
@@ -291,7 +292,7 @@ func TestStopsWithinATraining(t *testing.T) {
 	}
 	trial := func(ctx context.Context, s *search) {
 		rung := s.paths[0][0]
-		if _, _, err := s.trainer.trial(ctx, s.folds.take(0), rung.Base, rung.Points, nil, false); !errors.Is(err, context.Canceled) {
+		if _, _, err := s.trainer.trial(ctx, s.folds.take(0), rung.Base, rung.Points, trialOptions{seconds: math.Inf(1)}); !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted training ended with %v", err)
 		}
 		if err := s.close(); err != nil {

@@ -37,8 +37,37 @@ type Table struct {
 	CPU       float64       `json:"cpu_seconds"` // of the trainings behind the table, measuring not counted
 	JobFile   string        `json:"job_file"`
 	Plots     []string      `json:"plots,omitempty"`
+	TimeUp    bool          `json:"time_up,omitempty"` // the time ended the search
+	Sample    bool          `json:"sample,omitempty"`  // all was measured on a sample, for want of time
+	Untried   []Untried     `json:"untried,omitempty"`
+	Effects   []Effect      `json:"effects,omitempty"`
+	Borders   []Border      `json:"borders,omitempty"`
+	Runner    *Runner       `json:"runner_up,omitempty"`
+	Model     string        `json:"model,omitempty"`  // of the point chosen
+	Report    *model.Report `json:"report,omitempty"` // of its training
 
 	Measure *eval.Measure `json:"-"` // of Goal
+}
+
+// Untried is a point that was left out.
+type Untried struct {
+	Point
+	Why string `json:"why"`
+}
+
+// MarshalJSON writes both as one object.
+func (u Untried) MarshalJSON() ([]byte, error) {
+	return model.JoinObjects(u.Point, struct {
+		Why string `json:"why"`
+	}{u.Why})
+}
+
+// UnmarshalJSON is the way back.
+func (u *Untried) UnmarshalJSON(data []byte) error {
+	var rest struct{ Why string }
+	err := errors.Join(json.Unmarshal(data, &u.Point), json.Unmarshal(data, &rest))
+	u.Why = rest.Why
+	return err
 }
 
 // TablePoint is a line of the table.
@@ -85,7 +114,8 @@ func (p *TablePoint) Error(goal *eval.Measure, unknown string) string {
 }
 
 // choose applies the rule: the best of the points that were tried on all folds, or by oneSE.
-func (r *Table) choose(oneSE bool) {
+// false: there is none.
+func (r *Table) choose(oneSE bool) bool {
 	r.Rule, r.Best = "best", -1
 	for i, p := range r.Points {
 		if p.Tried == r.Folds && (r.Best < 0 || Better(p.Value, r.Points[r.Best].Value, r.Low)) {
@@ -93,7 +123,9 @@ func (r *Table) choose(oneSE bool) {
 		}
 		r.CPU += p.CPUSeconds
 	}
-	r.Chosen = r.Best
+	if r.Chosen = r.Best; r.Best < 0 {
+		return false
+	}
 	if oneSE {
 		var path []int
 		scores := make([]Score, len(r.Points))
@@ -106,7 +138,29 @@ func (r *Table) choose(oneSE bool) {
 		r.Rule, r.Chosen = "one-se", OneStandardError(scores, r.Best, path, r.Low)
 	}
 	r.Options = r.Points[r.Chosen].Point
+	return true
 }
+
+// Leading says by index which points matter most: those tried on the most folds, and each
+// method's best with each loss. Of a short table it is all.
+func (r *Table) Leading() []bool {
+	in := make([]bool, len(r.Points))
+	best := map[[2]string]int{}
+	for i, p := range r.Points {
+		family := [2]string{p.Method, p.Values["loss"]}
+		if b, ok := best[family]; !ok || Better(p.Value, r.Points[b].Value, r.Low) {
+			best[family] = i
+		}
+		in[i] = len(r.Points) <= shortTable || p.Tried > 1
+	}
+	for _, i := range best {
+		in[i] = true
+	}
+	return in
+}
+
+// shortTable is how many points are shown one and all.
+const shortTable = 20
 
 // lines are the paths as they are drawn: in percent where the goal is read so.
 func (r *Table) lines() (lines []Line) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"taxon/coordinator/machine"
+	"taxon/coordinator/method"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	"taxon/internal/jobs"
@@ -23,46 +25,56 @@ type trainer struct {
 	meter  *meter
 }
 
+// trialOptions say how a rung is trained.
+type trialOptions struct {
+	before  *Point  // begin where the training of it ended
+	next    bool    // leave behind where this one ended
+	seconds float64 // that it may take
+	// alone: as if there were no other rows, so classes that none of them bears are left out. Its
+	// results are read one by one, so each says what the training took.
+	alone bool
+	watch func(*taxonv1.JobStatus) // or nil
+}
+
 // trial gives the results of a rung's points on a fold. If they are not on record yet it
 // trains the rung on the other rows, from where the training of `before` ended on the same
-// fold (nil: from nothing), and leaves behind where it ended itself if next is set. old: they
-// were on record.
-func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point, before *Point, next bool) (results []*result, old bool, err error) {
+// fold (nil: from nothing). old: they were on record, and it had no less than half of its time.
+func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point, o trialOptions) (results []*result, old bool, err error) {
 	results, err = t.record.results(ctx, points, h.number)
-	if results != nil || err != nil {
+	if err != nil || results != nil && (results[0].StoppedBy != method.StoppedByMaxTime || results[0].Seconds > o.seconds/2) {
 		return results, true, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	training, err := t.whole.On(tell.Silent{}, t.o.job(base), h.rest) // the whole data has given all warnings
+	training, err := t.whole.On(tell.Silent{}, t.o.trial(base, o.seconds), h.rest, o.alone) // the whole data has given all warnings
 	if err != nil {
 		return nil, false, err
 	}
 	begin := "" // or the state left by the training before
-	if before != nil && fs.Exists(t.record.state(*before, h.number)) {
-		begin = t.record.state(*before, h.number)
+	if o.before != nil && fs.Exists(t.record.state(*o.before, h.number)) {
+		begin = t.record.state(*o.before, h.number)
 	}
 	end := t.record.state(base, h.number)
-	job, st, err := t.train(ctx, training, end, begin)
+	job, st, err := t.train(ctx, training, end, begin, o.watch)
 	if err != nil {
 		return nil, false, err
 	}
 	for i, p := range points {
 		r := &result{p, outcome{Fold: h.number, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}}
 		if begin != "" {
-			c := before.C()
+			c := o.before.C()
 			r.From = &c
 		}
-		if i == 0 {
-			r.Sweeps, r.CPUSeconds = int(st.GetSweep()), st.GetCpuSeconds()
+		if i == 0 || o.alone {
+			r.Sweeps, r.CPUSeconds, r.Seconds = int(st.GetSweep()), st.GetCpuSeconds(), st.GetSeconds()
 		}
 		results = append(results, r)
 	}
 	if err := t.meter.measure(ctx, t.engine, training, st, h, results); err != nil {
 		return nil, false, err
 	}
-	if next && engine.CanBranch(base.Method) {
+	if o.next && engine.CanBranch(base.Method) {
 		if err := t.engine.Save(ctx, job, end); err != nil {
 			return nil, false, err
 		}
@@ -85,7 +97,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 // train runs a training to its end: from nothing, or from the state in the folder begin. If
 // an earlier run of the search was stopped in it, it goes on from its checkpoint. The names of
 // the folders end and begin make the job's id, which is the same in every run.
-func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string) (job string, _ *taxonv1.JobStatus, err error) {
+func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
 	if err := t.start(ctx, training.Spec, job, begin); err != nil {
 		return "", nil, engine.Plain(err)
@@ -94,7 +106,12 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 		_, _ = t.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
 	})
 	defer stop()
-	st, err := jobs.Watch(context.WithoutCancel(ctx), t.engine.Jobs, job, 0, func(*taxonv1.JobStatus) error { return nil })
+	st, err := jobs.Watch(context.WithoutCancel(ctx), t.engine.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
+		if watch != nil {
+			watch(st)
+		}
+		return nil
+	})
 	switch {
 	case err != nil:
 		return "", nil, engine.Plain(err)
@@ -113,6 +130,9 @@ func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin s
 		return err
 	}
 	if stopped != nil {
+		if _, err := stopped.UpdateStopCriteria(machine.StopCriteriaOf(spec.GetOptions())); err != nil {
+			return err
+		}
 		_, err = t.engine.Resume(ctx, stopped)
 		return err
 	}

@@ -26,6 +26,9 @@ var methods = slices.Concat(
 	hblr.Methods,
 )
 
+// searched are those that a search tries unless others are named, baselines left out.
+var searched = slices.Concat(recursive.Methods, []method.Method{td.Method, mlr.Method{}}, hblr.Methods)
+
 // Add lists one more method, of a program's own, until remove is called. Not for use while
 // another goroutine looks methods up.
 func Add(m method.Method) (remove func()) {
@@ -72,6 +75,14 @@ func Unstructured(name string) bool {
 	m, _ := Lookup(name)
 	u, ok := m.(method.Unstructured)
 	return ok && u.Unstructured()
+}
+
+// Searched lists the methods that a search tries unless others are named.
+func Searched() (names []string) {
+	for _, m := range searched {
+		names = append(names, m.Name())
+	}
+	return names
 }
 
 // Rooted says whether a method without a structure hangs the classes below a root.

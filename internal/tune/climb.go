@@ -1,0 +1,537 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/tell"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// climb is the strategy of a search without lists of values. It tries all methods that fit the
+// data, the quickest first, each from its options' defaults on: up and down along C, then, for
+// the methods that lead, along their other options. It does so to a rough gap, on some folds of
+// small data and on a sample of large data; what leads there climbs on on the first fold. The
+// best points meet on the other folds. What it does follows from the results alone, but for the
+// clock, which ends it and has it leave out what would take too long.
+type climb struct {
+	*search
+	group    []int // row -> group of the jackknife
+	families []*family
+	costs    costs
+	stage    *stage  // under way
+	sampled  []*rung // of the stage on a sample
+	rungs    []*rung // of the stage on whole folds, in the order of their first trial
+	share    float64 // of the time left that one training may take
+	kept     float64 // seconds kept for later stages
+	line     tell.Progress
+	mu       sync.Mutex // guards the progress while trainings run side by side
+}
+
+// family is a method with one of its losses.
+type family struct {
+	start    Point
+	best     *rung   // of the stage under way; nil: not tried
+	failed   string  // why it can't be trained
+	estimate float64 // CPU seconds of a training on all rows, to a factor of three
+}
+
+// stage is what is measured: the folds from..to-1; a sample is one below 0.
+type stage struct {
+	from, to int
+	rungs    []*rung
+}
+
+func (s *stage) count() int { return s.to - s.from }
+
+// rung is a training on each fold of a stage, and the points that need no other.
+type rung struct {
+	base    Point
+	family  *family
+	points  []*candidate
+	lead    *candidate // the best of them
+	first   *Jackknife // its values on the stage's folds
+	cpu     float64    // seconds of a fold's training
+	bytes   int64      // of its model
+	stopped bool       // the time that it might take ended one
+}
+
+const (
+	// hopeless is how many times the time that it may take a training may be foretold to take
+	// and be begun all the same: estimates are rough, and the time ends it.
+	hopeless = 3
+	// noise is the share of a difference's standard error by which a step must gain.
+	noise = 0.25
+	// mostRefined, mostMoved, mostFinal are how many families are climbed along all options, how
+	// many go on from a sample, and how many points meet on the last folds, at most.
+	mostRefined, mostMoved, mostFinal = 3, 5, 8
+	// behindOthers is how many standard errors behind the best a family is climbed no more.
+	behindOthers = 2
+	// mostFirst is the share of the time that the first training may take.
+	mostFirst = 0.3
+	// wide and narrow are the steps along a ladder, in values.
+	wide, narrow = 2, 1
+)
+
+// Shares of the time: of what is left, those that one training may take, first of what is tried
+// from nothing and of the way from there, then of both, once all that is cheaper was tried; and
+// of all, those kept for what follows a stage on a sample, and a stage on folds.
+var (
+	shares             = [...]struct{ begin, climb float64 }{{0.04, 0.08}, {0.15, 0.2}, {0.4, 0.4}, {1, 1}}
+	afterSample, after = 0.5, 0.15
+)
+
+func newClimb(s *search) *climb {
+	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.threads())}
+}
+
+// candidates gives the best point of each training, path by path, C ascending.
+func (c *climb) candidates() iter.Seq[*candidate] {
+	var all []*candidate
+	for _, r := range c.rungs {
+		all = append(all, r.lead)
+	}
+	slices.SortStableFunc(all, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(a.point.Path(), b.point.Path()), cmp.Compare(a.point.C(), b.point.C()))
+	})
+	return slices.Values(all)
+}
+
+func (c *climb) on() (from, to int) { return c.stage.from, c.stage.to }
+
+// run climbs until nothing gains or the time is up.
+func (c *climb) run(ctx context.Context) error {
+	c.line = c.ui.Start("tune", 0)
+	defer c.line.Done()
+	defer c.clock.show(c.line)()
+	if err := c.list(); err != nil {
+		return err
+	}
+	var sample *stage
+	part, folds := c.plan()
+	if part < 1 {
+		c.kept = afterSample * c.o.Time.Seconds()
+		err := c.sample(ctx, part)
+		if err == nil {
+			err = c.ascend(ctx)
+		}
+		if err != nil && (!errors.Is(err, errTimeUp) || c.leader() == nil) {
+			return err
+		}
+		sample, c.sampled = c.stage, c.stage.rungs
+	}
+	seeds := c.seeds()
+	c.stage, c.kept = &stage{from: 0, to: folds}, after*c.o.Time.Seconds()
+	err := c.move(ctx, seeds)
+	if err == nil {
+		err = c.ascend(ctx)
+	}
+	if c.stage.rungs == nil && sample != nil { // the sample has to do
+		c.stage = sample
+	}
+	if c.rungs = c.stage.rungs; err != nil || c.stage == sample {
+		return err
+	}
+	c.kept, c.share = 0, 1
+	return c.final(ctx)
+}
+
+// sample draws a sample, and tries the first family on it. If this machine takes far longer than
+// was estimated, busy as it may be, it draws a smaller one.
+func (c *climb) sample(ctx context.Context, part float64) error {
+	for again := false; ; again = true {
+		number := c.folds.draw(part, c.structure() == method.Graphs, c.o.Train.Job.GetSeed())
+		c.stage = &stage{from: number, to: number + 1}
+		if err := c.begin(ctx); err != nil || again || c.clock.limit == 0 || len(c.stage.rungs) == 0 {
+			return err
+		}
+		f := c.families[0]
+		late := c.costs.seconds(c.stage.rungs[0].cpu) / (f.estimate * c.folds.work / float64(c.threads()))
+		if late < farTimes {
+			return nil
+		}
+		c.untried, f.best, part = nil, nil, part/late
+	}
+}
+
+// ascend tries all families, and climbs: first with what is cheap, then with all that may take
+// more of the time.
+func (c *climb) ascend(ctx context.Context) error {
+	for i, may := range shares {
+		if c.sampled == nil { // else the sample has said which are worth it
+			c.share = may.begin
+			if err := c.begin(ctx); err != nil {
+				return err
+			}
+		}
+		c.share = may.climb
+		if err := c.scales(ctx, wide); err != nil {
+			return err
+		}
+		if i == 0 { // before its details, what else there is
+			continue
+		}
+		if err := c.scales(ctx, narrow); err != nil {
+			return err
+		}
+		if err := c.refine(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin tries each family that was not tried yet; the quickest however long it may take, or there
+// would be no model.
+func (c *climb) begin(ctx context.Context) error {
+	if f := c.families[0]; len(c.stage.rungs) == 0 && f.failed == "" {
+		kept, share := c.kept, c.share
+		c.kept, c.share = 0, mostFirst
+		if err := c.try(ctx, f, f.start); err != nil {
+			return err
+		}
+		c.kept, c.share = kept, share
+	}
+	for _, f := range c.families {
+		if f.best != nil || f.failed != "" || !c.affords(f, f.start) {
+			continue
+		}
+		if err := c.try(ctx, f, f.start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seeds are the families that go on from a sample, the best first, each with its best point
+// there; without a sample none.
+func (c *climb) seeds() (out []*rung) {
+	if c.stage == nil {
+		return nil
+	}
+	for _, f := range c.leading() {
+		out = append(out, f.best)
+	}
+	out = out[:min(len(out), mostMoved)]
+	for _, f := range c.families {
+		f.best = nil
+	}
+	return out
+}
+
+// move tries the seeds' points anew.
+func (c *climb) move(ctx context.Context, seeds []*rung) error {
+	c.share = 1
+	for _, r := range seeds {
+		if c.affords(r.family, r.base) {
+			if err := c.try(ctx, r.family, r.base); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leading lists the families that were tried and are not far behind, the best first.
+func (c *climb) leading() (lead []*family) {
+	best := c.leader()
+	for _, f := range c.families {
+		if f.best != nil && !Out(best.jack, f.best.lead.jack, behindOthers, c.goal.Low, false) {
+			lead = append(lead, f)
+		}
+	}
+	slices.SortStableFunc(lead, func(a, b *family) int { return c.better(a.best, b.best) })
+	return lead
+}
+
+// better orders rungs by their best points.
+func (c *climb) better(a, b *rung) int {
+	x, y := a.lead.jack[0], b.lead.jack[0]
+	switch {
+	case Better(x, y, c.goal.Low):
+		return -1
+	case x == y:
+		return 0
+	}
+	return 1
+}
+
+// scales climbs along what a method can't do without, C and for graphs the options that are for
+// them alone: in wide steps with all families, as the defaults suit some less than others, in
+// narrow ones with those that lead.
+func (c *climb) scales(ctx context.Context, stride int) error {
+	in := c.leading()
+	if stride == wide && c.sampled == nil {
+		in = slices.DeleteFunc(slices.Clone(c.families), func(f *family) bool { return f.best == nil })
+		slices.SortStableFunc(in, func(a, b *family) int { return c.better(a.best, b.best) })
+	}
+	for _, f := range in {
+		for _, o := range tunable(f.start.Method) {
+			if o.Name == method.Cost.Name || o.On == method.Graphs {
+				if err := c.along(ctx, f, o.Name, stride); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// refine climbs along the other options of the families that lead.
+func (c *climb) refine(ctx context.Context) error {
+	lead := c.leading()
+	for _, f := range lead[:min(mostRefined, len(lead))] {
+		for before := (*rung)(nil); before != f.best; {
+			before = f.best
+			for _, o := range tunable(f.start.Method) {
+				if o.Name == method.Cost.Name || o.Carried {
+					continue
+				}
+				was := f.best
+				for stride := wide; stride >= narrow; stride-- {
+					if err := c.along(ctx, f, o.Name, stride); err != nil {
+						return err
+					}
+				}
+				if f.best != was {
+					if err := c.along(ctx, f, method.Cost.Name, narrow); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// along climbs from a family's best point along an option, in steps of so many values; beyond
+// the ladder's ends it goes on as the ladder ended.
+func (c *climb) along(ctx context.Context, f *family, option string, stride int) error {
+	l := c.ladder(f, option)
+	if l == nil {
+		return nil
+	}
+	for next := []int{-stride, stride}; ; {
+		from := f.best
+		var points []Point
+		for _, d := range next {
+			for _, p := range l.step(from.base, d) {
+				if c.affords(f, p) {
+					points = append(points, p)
+				}
+			}
+		}
+		if len(points) == 0 {
+			return nil
+		}
+		if err := c.try(ctx, f, points...); err != nil || f.best == from {
+			return err
+		}
+		next = []int{stride} // on in the direction that gained
+		if l.at(f.best.base) < l.at(from.base) {
+			next[0] = -stride
+		}
+	}
+}
+
+// try trains points on the stage's folds, side by side, and moves the family's best to the best
+// of them that gains.
+func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
+	var fresh []*rung
+	for _, base := range bases {
+		if f.failed == "" && !slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return r.base.Equal(base) }) {
+			fresh = append(fresh, c.rung(f, base))
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	err := c.trials(ctx, fresh, c.stage.from, c.stage.to)
+	for _, r := range fresh { // in this order, whichever ended first
+		if r.lead == nil {
+			continue
+		}
+		c.stage.rungs = append(c.stage.rungs, r)
+		if f.best == nil || c.gains(r, f.best) {
+			f.best = r
+		}
+	}
+	if err == nil {
+		err = c.save()
+	}
+	return err
+}
+
+// gains says whether a is better than b by more than what chance alone does.
+func (c *climb) gains(a, b *rung) bool {
+	d := difference(a.lead.jack, b.lead.jack)
+	return Better(a.lead.jack[0], b.lead.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
+}
+
+// rung is the training of a base, with a point for some values of the options that the trainer
+// alone heeds: those beside the one that its family is best with.
+func (c *climb) rung(f *family, base Point) *rung {
+	r := &rung{base: base, family: f}
+	points := []Point{base}
+	for _, o := range tunable(base.Method) {
+		if !o.Carried || o.Name == method.PriorShift.Name && (base.Values[method.Bias.Name] == "0" || c.goal.Probable) {
+			continue
+		}
+		var more []Point
+		for _, p := range points {
+			ladder, at := c.o.Grid.ladder(&o), 1
+			if f.best != nil {
+				at = max(slices.Index(ladder, f.best.lead.point.Values[o.Name]), 1)
+			}
+			for _, v := range ladder[min(at, len(ladder))-1 : min(at+2, len(ladder))] {
+				more = append(more, p.with(o.Name, v))
+			}
+		}
+		points = more
+	}
+	for _, p := range points {
+		r.points = append(r.points, &candidate{point: p})
+	}
+	return r
+}
+
+// in lists the points that are in the race.
+func (r *rung) in() (in []*candidate) {
+	for _, p := range r.points {
+		if !p.dropped {
+			in = append(in, p)
+		}
+	}
+	return in
+}
+
+// trials trains rungs without each of the folds, side by side, and measures their points on
+// them and, of the stage, on those before.
+func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
+	bounded, cancel := c.clock.bound(ctx, c.reserve())
+	defer cancel()
+	group, within := errgroup.WithContext(bounded)
+	group.SetLimit(c.together)
+	b := c.costs.batch(c.clock.now())
+	may := c.cap() / float64(to-from)
+	results := make([][][]*result, len(rungs)) // by rung and fold
+	for i, r := range rungs {
+		results[i] = make([][]*result, to-from)
+		for f := from; f < to; f++ {
+			group.Go(func() (err error) {
+				results[i][f-from], err = c.trial(within, r, f, may, b)
+				return err
+			})
+		}
+	}
+	err := c.clock.ended(ctx, bounded, group.Wait())
+	b.end(c.clock.now(), min(c.together, len(rungs)*(to-from)))
+	if err != nil {
+		return err
+	}
+	for i, r := range rungs {
+		if r.family.failed == "" {
+			if err := c.measure(ctx, r, results[i], to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trial trains a rung without a fold and measures its points on it. A training that fails ends
+// its family alone.
+func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *batch) ([]*result, error) {
+	var points []Point
+	for _, p := range r.in() {
+		points = append(points, p.point)
+	}
+	h := c.folds.take(fold)
+	defer c.folds.release(h)
+	began := c.clock.now()
+	results, old, err := c.trainer.trial(ctx, h, r.base, points, trialOptions{seconds: may * c.clock.stretch, alone: true, watch: func(st *taxonv1.JobStatus) {
+		gap := ""
+		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
+			gap = fmt.Sprintf(", gap %.2g", g.GetGap())
+		}
+		c.tell("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
+	}})
+	if err != nil {
+		if ctx.Err() == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			r.family.failed = err.Error()
+			c.skip(r.family.start, r.family.failed)
+			return nil, nil
+		}
+		return nil, err
+	}
+	if !old {
+		b.add(results[0].CPUSeconds, c.clock.now().Sub(began).Seconds()-results[0].Seconds)
+	}
+	return results, nil
+}
+
+// measure adds a rung's results on folds up to `to`, and finds its best point on all of them.
+func (c *climb) measure(ctx context.Context, r *rung, folds [][]*result, to int) (err error) {
+	in := r.in()
+	r.lead = nil
+	for k, p := range in {
+		for _, of := range folds {
+			p.results = append(p.results, of[k])
+		}
+		if p.jack, err = c.meter.jackknife(ctx, p.point, c.stage.from, to, c.group); err != nil {
+			return err
+		}
+		if p.first == nil {
+			p.first = p.jack
+		}
+		if r.lead == nil || Better(p.jack[0], r.lead.jack[0], c.goal.Low) {
+			r.lead = p
+		}
+	}
+	for _, of := range folds {
+		r.cpu, r.bytes = max(r.cpu, of[0].CPUSeconds), of[0].Bytes
+		r.stopped = r.stopped || of[0].StoppedBy == method.StoppedByMaxTime
+	}
+	r.first = r.lead.first
+	c.tell("%s: %s", r.lead.point.Name(), c.goal.Words(r.lead.jack[0]))
+	return nil
+}
+
+// tell shows what has come about, after the best so far.
+func (c *climb) tell(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	if best := c.leader(); best != nil {
+		text = fmt.Sprintf("best so far %s, %s; %s", best.point.Name(), c.goal.Words(best.jack[0]), text)
+	}
+	c.clock.set(c.line, len(c.sampled)+len(c.stage.rungs), text)
+}
+
+// ladder is what a family climbs along; nil: the option has no values, or no effect here.
+func (c *climb) ladder(f *family, option string) *ladder {
+	o := registry.Find(f.start.Method, option)
+	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
+		return nil
+	}
+	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice}
+	if option == method.PositiveWeight.Name {
+		l.cost = c.ladder(f, method.Cost.Name)
+	}
+	if l.at(f.best.base) < 0 || len(l.values) == 1 {
+		return nil
+	}
+	return l
+}

@@ -1,0 +1,291 @@
+package tune
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/dataset"
+	"taxon/internal/exit"
+	"taxon/internal/labelset"
+	"taxon/internal/model"
+	"taxon/internal/sparse"
+	"taxon/internal/tell"
+)
+
+// climbing is a search by one method without lists of values, and without a limit.
+func climbing(t *testing.T, methods ...string) *Options {
+	t.Helper()
+	o := uneven(t)
+	delete(o.Grid.Values, "C")
+	o.Methods, o.Folds, o.Time, o.NoTrain = methods, 2, 0, true
+	return o
+}
+
+// TestClimb: a search without lists and without a clock takes the same way twice, comes to a
+// point no worse than the defaults, says what mattered, and trains the model, which the same
+// command finds there.
+func TestClimb(t *testing.T) {
+	o := climbing(t, "bsvm")
+	o.NoTrain = false
+	r, again := run(t, o, ""), run(t, o, "-again")
+	if len(r.Points) != len(again.Points) || !r.Options.Equal(again.Options) {
+		t.Fatalf("%d points, %s chosen; then %d, %s", len(r.Points), r.Options.Name(), len(again.Points), again.Options.Name())
+	}
+	for i, p := range r.Points {
+		if q := again.Points[i]; !p.Equal(q.Point) || p.Value != q.Value || p.Tried != q.Tried {
+			t.Errorf("point %d: %+v, then %+v", i, p, q)
+		}
+		if p.Tried == r.Folds && p.Value > r.Points[r.Chosen].Value {
+			t.Errorf("%s is better than what was chosen", p.Name())
+		}
+	}
+	at := slices.IndexFunc(r.Points, func(p *TablePoint) bool { return p.Path() == "bsvm" && p.C() == 1 })
+	if at < 0 || r.Points[at].Value > r.Points[r.Chosen].Value || r.Sample || r.TimeUp {
+		t.Errorf("the defaults are point %d; %+v", at, r)
+	}
+	for _, option := range []string{"C", "prior-shift", "loss"} {
+		if !slices.ContainsFunc(r.Effects, func(e Effect) bool { return e.Option == option }) {
+			t.Errorf("nothing about %s among the effects %+v", option, r.Effects)
+		}
+	}
+	m, err := model.Open(r.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Close(); r.Model != filepath.Join(o.Train.Out, "model") || m.Options.Method != "bsvm" || r.Report.StoppedBy != "gap" || *r.Report.Gap > 0.01 {
+		t.Errorf("the model %s, %+v, %+v", r.Model, m.Options, r.Report)
+	}
+	before, err := os.Stat(filepath.Join(r.Model, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := run(t, o, "")
+	if after, err := os.Stat(filepath.Join(r.Model, "manifest.json")); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the finished model was made anew (%v)", err)
+	}
+	if a, b := r.Points, third.Points; !reflect.DeepEqual(a, b) || third.Model != r.Model {
+		t.Error("the same command comes to something else")
+	}
+	data, err := json.Marshal(third)
+	if err != nil || !strings.Contains(string(data), `"model":"`+r.Model) {
+		t.Errorf("%v: no model in %s", err, data)
+	}
+}
+
+// TestClimbGoesOn: a search that is interrupted leaves the best so far, and goes on to what one
+// that was not comes to.
+func TestClimbGoesOn(t *testing.T) {
+	o := climbing(t, "bsvm", "td")
+	whole := run(t, o, "-whole")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil {
+			if done, _ := filepath.Glob(filepath.Join(o.Train.Out, "points", "*.json")); len(done) >= 25 {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	_, err := Run(ctx, o, tell.Silent{})
+	cancel()
+	var e *exit.Error
+	if !errors.As(err, &e) || e.Code != exit.Interrupted {
+		t.Fatalf("it ended with %v", err)
+	}
+	if job, err := os.ReadFile(filepath.Join(o.Train.Out, "job.yaml")); err != nil || !strings.Contains(string(job), "the best so far") || !strings.Contains(string(job), " of 600 instances") {
+		t.Errorf("the job file: %s (%v)", job, err)
+	}
+	r := run(t, o, "")
+	if len(r.Points) != len(whole.Points) || !r.Options.Equal(whole.Options) {
+		t.Fatalf("%d points, %s chosen; undisturbed %d, %s", len(r.Points), r.Options.Name(), len(whole.Points), whole.Options.Name())
+	}
+	for i, p := range r.Points {
+		if w := whole.Points[i]; p.Value != w.Value || !p.Equal(w.Point) {
+			t.Errorf("point %d: %+v, undisturbed %+v", i, p, w)
+		}
+	}
+}
+
+// TestTimeIsKept: by a clock on which every point that is measured takes a tenth of a second, the
+// search ends within its time and leaves some of it for the last training; the less time, the less
+// is tried. Of hardly any it still makes a model.
+func TestTimeIsKept(t *testing.T) {
+	defer func(before func(time.Duration) *clock) { newClock = before }(newClock)
+	tried := math.MaxInt
+	for _, limit := range []time.Duration{20 * time.Second, 8 * time.Second, time.Second} {
+		o := climbing(t, "bsvm", "rr-svm")
+		o.Time, o.NoTrain = limit, false
+		began := time.Now()
+		k := &clock{began: began, limit: limit, stretch: 1}
+		k.now = func() time.Time {
+			return began.Add(time.Duration(record{o.Train.Out}.finished()) * 100 * time.Millisecond)
+		}
+		newClock = func(time.Duration) *clock { return k }
+		s, err := open(t.Context(), validated(t, o), tell.Silent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.search(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := k.left(0); left < 0 && limit > time.Second {
+			t.Errorf("of %s %g s are left for the training", limit, left)
+		}
+		if !r.TimeUp || len(r.Points) >= tried {
+			t.Errorf("%s: time up %t, %d points, %d with more time", limit, r.TimeUp, len(r.Points), tried)
+		}
+		tried = len(r.Points)
+		if err := s.train(t.Context(), r); err != nil || !model.IsModel(r.Model) {
+			t.Errorf("no model after %s: %v", limit, err)
+		}
+	}
+}
+
+func validated(t *testing.T, o *Options) *Options {
+	t.Helper()
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestMethodsThatFit: all methods but baselines are searched, those that can't be trained are left
+// out and named, with the reason; one that is named alone is an error.
+func TestMethodsThatFit(t *testing.T) {
+	o := climbing(t)
+	if err := o.Validate(); err != nil || slices.Contains(o.Grid.Methods, "msvm") || !slices.Contains(o.Grid.Methods, "hblr-m3") {
+		t.Errorf("searched are %v, %v", o.Grid.Methods, err)
+	}
+	o = climbing(t, "bsvm", "mlr")
+	lines, err := os.ReadFile(o.Train.Data[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.Train.Data[0], []byte("c0,c1 1:1\n"+string(lines)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, o, "")
+	if at := slices.IndexFunc(r.Untried, func(u Untried) bool { return u.Method == "mlr" }); at < 0 || !strings.Contains(r.Untried[at].Why, "exactly one label") {
+		t.Errorf("not tried: %+v", r.Untried)
+	}
+	data := o.Train.Data
+	o = climbing(t, "mlr")
+	o.Train.Data = data
+	if _, err := Run(t.Context(), o, tell.Silent{}); err == nil || !strings.Contains(err.Error(), "exactly one label") {
+		t.Errorf("mlr on label sets: %v", err)
+	}
+}
+
+// TestSample: a sample takes the part of the work that it is to take, of classes where there are
+// many, is the same in every run, and its folds are parts of the folds.
+func TestSample(t *testing.T) {
+	set := func(rows, classes int) *dataset.Set {
+		s := &dataset.Set{Matrix: &sparse.Matrix{Rows: rows}, LabelBegin: []uint64{0}, PosBegin: []uint64{0}, Labels: make([]string, classes)}
+		s.Stats.LabelEntries = int64(rows)
+		for r := range rows {
+			s.LabelIndex, s.LabelBegin = append(s.LabelIndex, uint32(r%classes)), append(s.LabelBegin, uint64(r+1))
+		}
+		for c := range classes {
+			for r := c; r < rows; r += classes {
+				s.PosRows = append(s.PosRows, uint32(r))
+			}
+			s.PosBegin = append(s.PosBegin, uint64(len(s.PosRows)))
+		}
+		return s
+	}
+	for _, c := range []struct {
+		classes int
+		graph   bool
+		whole   bool // classes are drawn, all of each
+	}{{500, false, true}, {500, true, false}, {10, false, false}} {
+		s := set(20000, c.classes)
+		p := &partition{whole: s, fold: labelset.Folds(s.LabelBegin, s.LabelIndex, c.classes, 5, 7)}
+		n := p.draw(0.25, c.graph, 7)
+		q := &partition{whole: s, fold: p.fold}
+		if q.draw(0.25, c.graph, 7) != n || !slices.Equal(q.in, p.in) || math.Abs(p.work-0.25) > 0.01 {
+			t.Errorf("%+v: %d, a work of %g", c, n, p.work)
+		}
+		seen, rows := map[uint32]int{}, 0
+		for r, in := range p.in {
+			if in {
+				rows++
+				seen[s.LabelIndex[r]]++
+			}
+		}
+		if whole := len(seen) < c.classes; n != -rows || whole != c.whole || whole && seen[s.LabelIndex[slices.Index(p.in, true)]] != 20000/c.classes {
+			t.Errorf("%+v: %d rows of %d classes", c, rows, len(seen))
+		}
+		train, held := p.split(n)
+		if len(train)+len(held) != rows || p.rows(n, n+1) != len(held) || len(held)*5 < rows*9/10 || slices.ContainsFunc(held, func(r uint32) bool { return p.fold[r] != 0 || !p.in[r] }) {
+			t.Errorf("%+v: %d to train on, %d held out", c, len(train), len(held))
+		}
+	}
+}
+
+// TestLadder: steps go along the values, beyond their ends in the same ratio as far as the option
+// allows, and weights of losses are also tried with a C that offsets them.
+func TestLadder(t *testing.T) {
+	g := &Grid{}
+	of := func(option string) *ladder {
+		o := registry.Find("rr-svm", option)
+		return &ladder{option: o, values: g.ladder(o), open: true}
+	}
+	at := func(option, value string) Point { return Point{"rr-svm", registry.Values{"C": "1", option: value}} }
+	l := of("bias")
+	for from, want := "1", ""; from != "27"; from = want {
+		want = map[string]string{"1": "3", "3": "9", "9": "27"}[from]
+		if got := l.step(at("bias", from), 1); len(got) != 1 || got[0].Values["bias"] != want {
+			t.Errorf("above %s: %v, want %s", from, got, want)
+		}
+	}
+	if got := l.step(at("bias", "0.3"), -1); len(got) != 1 || got[0].Values["bias"] != "0.09" {
+		t.Errorf("below 0.3: %v", got)
+	}
+	if l = of("bias"); len(l.values) != 3 {
+		t.Fatalf("%v", l.values)
+	}
+	if l.open = false; l.step(at("bias", "3"), 1) != nil || l.step(at("bias", "2"), 1) != nil {
+		t.Error("a closed ladder goes on beyond its end, or from a value that it lacks")
+	}
+	w := of("positive-weight")
+	w.cost = of("C")
+	got := w.step(at("positive-weight", "1"), 2)
+	if len(got) != 2 || got[0].Values["positive-weight"] != "4" || got[0].Values["C"] != "1" || got[1].Values["C"] != "0.1" {
+		t.Errorf("positives weighted more: %v", got)
+	}
+	if s := of("prior-shift"); len(s.step(at("prior-shift", "0"), -1)) != 0 {
+		t.Error("a shift below 0")
+	}
+}
+
+// TestCosts: trainings that took twice their CPU time on a busy machine are foretold so, and
+// what comes beside a training is counted by itself.
+func TestCosts(t *testing.T) {
+	c, now := newCosts(2), time.Now()
+	if s := c.seconds(10); s < 5 || s > 10 {
+		t.Errorf("10 s of CPU on two threads are foretold %g s before anything was measured", s)
+	}
+	for range 20 {
+		b := c.batch(now)
+		b.add(10, 3)
+		b.add(10, 3)
+		b.end(now.Add(43*time.Second), 2) // 40 s of training, both measured in 3 s
+	}
+	if s := c.seconds(100); math.Abs(s-200) > 10 {
+		t.Errorf("100 s of CPU are foretold %g s", s)
+	}
+	if s := c.seconds(0); math.Abs(s-1.5) > 0.1 {
+		t.Errorf("measuring alone is foretold %g s", s)
+	}
+}

@@ -1,0 +1,202 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/human"
+	"taxon/internal/planinfo"
+)
+
+// costs turn CPU seconds of trainings, which do not depend on what else the machine does, into
+// seconds, by what trainings took so far.
+type costs struct {
+	threads   int
+	cpu, wall float64 // of trainings
+	rest, n   float64 // seconds of all else, and trainings that it was for
+}
+
+func newCosts(threads int) costs { return costs{threads: threads} }
+
+// assumedPace is how much longer than on perfectly busy threads a training is taken to take
+// before anything was measured.
+const assumedPace = 1.5
+
+// pace is the seconds that a CPU second takes; the first trainings weigh like one of a second.
+func (c *costs) pace() float64 {
+	return (c.wall + assumedPace/float64(c.threads)) / (c.cpu + 1)
+}
+
+// seconds that a training takes, its measuring included.
+func (c *costs) seconds(cpu float64) float64 { return c.pace()*cpu + c.rest/max(c.n, 1) }
+
+// batch are trainings side by side.
+type batch struct {
+	costs *costs
+	began time.Time
+
+	mu        sync.Mutex
+	cpu, rest float64
+	n         float64
+}
+
+func (c *costs) batch(now time.Time) *batch { return &batch{costs: c, began: now} }
+
+// add counts a training: its CPU seconds, and the seconds of all else.
+func (b *batch) add(cpu, rest float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cpu, b.rest, b.n = b.cpu+cpu, b.rest+max(rest, 0), b.n+1
+}
+
+// end closes the batch, of which so many ran at a time.
+func (b *batch) end(now time.Time, together int) {
+	c, rest := b.costs, b.rest/float64(max(together, 1))
+	c.cpu, c.rest, c.n = c.cpu+b.cpu, c.rest+rest, c.n+b.n
+	c.wall += max(now.Sub(b.began).Seconds()-rest, b.cpu/float64(c.threads))
+}
+
+const (
+	// roughShare is the part of a training to the default tolerance that one of the search takes.
+	roughShare = 0.4
+	// exactTimes is how much longer a training to the tolerance asked for takes than one of the
+	// search; leastTimes is what one must have for its point to be chosen.
+	exactTimes, leastTimes = 3, 1.5
+	// trialsOf is how many trainings of middling cost a stage should have the time for, before it
+	// takes a sample; sampleTrials how many on that.
+	trialsOf, sampleTrials = 120, 240
+)
+
+// list finds the families that fit the data and the memory, the quickest first.
+func (c *climb) list() error {
+	for _, start := range c.starts {
+		t, err := c.trainable(start)
+		if err != nil {
+			return err
+		}
+		j, err := registry.Prepare(t.Spec)
+		if err != nil {
+			return err
+		}
+		c.families = append(c.families, &family{start: start, estimate: roughShare * planinfo.Seconds(j, 1)})
+	}
+	slices.SortStableFunc(c.families, func(a, b *family) int { return cmp.Compare(a.estimate, b.estimate) })
+	return nil
+}
+
+// plan says on which part of the rows and classes the search begins (1: on all), and on how many
+// folds points are tried before the best of them meet. It follows from the estimates and the
+// limit alone.
+func (c *climb) plan() (part float64, folds int) {
+	total, threads := c.o.Time, float64(c.threads())
+	if total == 0 {
+		total, threads = DefaultTime, 2
+	}
+	middling := c.families[len(c.families)/2].estimate / threads
+	if share := total.Seconds() / trialsOf; middling <= share {
+		return 1, max(1, min(int(share/middling), c.o.tried()))
+	}
+	return total.Seconds() / sampleTrials / middling, 1
+}
+
+// foretell is how many CPU seconds a training on a fold of the stage under way will take: what
+// the nearest of its family took (known), or else the estimate, corrected by how others kept to
+// theirs.
+func (c *climb) foretell(f *family, p Point) (seconds float64, known bool) {
+	if took, ok := nearest(c.stage.rungs, f, p); ok {
+		return took, true
+	}
+	part := 1.0
+	if c.stage.from < 0 {
+		part = c.folds.work
+	} else if took, ok := nearest(c.sampled, f, p); ok {
+		return took / c.folds.work, true
+	}
+	var ratios []float64
+	for _, r := range c.stage.rungs {
+		if r.base.Equal(r.family.start) {
+			ratios = append(ratios, r.cpu/r.family.estimate)
+		}
+	}
+	if len(ratios) == 0 {
+		return part * f.estimate, false
+	}
+	slices.Sort(ratios)
+	return f.estimate * ratios[len(ratios)/2], false
+}
+
+// nearest is what the training of a family took that is nearest in C; a larger C takes longer.
+func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
+	far := math.Inf(1)
+	for _, r := range rungs {
+		d := math.Abs(math.Log(p.C() / r.base.C()))
+		if p.Path() != r.base.Path() {
+			d += 0.1
+		}
+		if r.family == f && d < far {
+			seconds, far, ok = r.cpu*math.Sqrt(max(p.C()/r.base.C(), 1)), d, true
+		}
+	}
+	return seconds, ok
+}
+
+// affords says whether a training may end in the time that it may take, and the last training
+// behind it in what is left then; if not, the outcome says so.
+func (c *climb) affords(f *family, p Point) bool {
+	if c.clock.limit == 0 {
+		return true
+	}
+	cpu, known := c.foretell(f, p)
+	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(cpu, leastTimes), c.clock.left(0)
+	if !known {
+		may, left = may*hopeless, left*hopeless
+	}
+	c.short = c.short || need > may || need+last > left
+	switch {
+	case need > may:
+		c.skip(p, fmt.Sprintf("about %s, where one training may take %s", human.Seconds(need), human.Seconds(max(c.cap(), 0))))
+	case need+last > left:
+		c.skip(p, fmt.Sprintf("its model would take about %s, where %s are left", human.Seconds(last), human.Seconds(max(c.clock.left(0)-need, 0))))
+	default:
+		return true
+	}
+	return false
+}
+
+// cap is how many seconds a training may take.
+func (c *climb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
+
+// last is how many seconds the training on all rows takes, and what comes with it, of a point
+// that took so many CPU seconds on a fold, to a tolerance that takes so many times as long.
+func (c *climb) last(cpu, times float64) float64 {
+	if c.o.NoTrain {
+		return 0
+	}
+	cpu *= times * float64(c.o.Folds) / float64(c.o.Folds-1)
+	if c.stage.from < 0 {
+		cpu /= c.folds.work
+	}
+	if c.whole.Meta().Data.MultiLabel() {
+		cpu *= 2 // its cut-offs are fitted on a second training
+	}
+	return c.costs.seconds(cpu) + c.reading
+}
+
+// trains says whether so many seconds are enough to train a rung's model.
+func (c *climb) trains(r *rung, left float64) bool { return c.last(r.cpu, leastTimes) <= left }
+
+// reserve is the seconds to keep for later stages and the training of the best point on all rows.
+func (c *climb) reserve() float64 {
+	if r := c.front(); r != nil {
+		return c.kept + min(c.last(r.cpu, exactTimes), mostLast*c.clock.limit.Seconds())
+	}
+	return c.kept + c.reading
+}
+
+// mostLast is the largest share of the time that is kept for the last training.
+const mostLast = 0.5

@@ -1,0 +1,83 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"taxon/internal/human"
+)
+
+// final has the best points meet on the folds that are left, as far as the time lasts.
+func (c *climb) final(ctx context.Context) error {
+	left := c.clock.left(0)
+	in := slices.DeleteFunc(slices.Clone(c.rungs), func(r *rung) bool { return !c.trains(r, left) })
+	slices.SortStableFunc(in, c.better)
+	for _, r := range c.rungs {
+		for _, p := range r.points {
+			p.dropped = p != r.lead
+		}
+	}
+	for f := c.stage.to; f < c.o.tried() && len(in) > 1; f++ {
+		best, limit := in[0].lead, Limit(f, c.o.tried())
+		left = c.clock.left(c.reserve())
+		next := in[:0:0]
+		for _, r := range in {
+			need := c.costs.seconds(r.cpu)
+			if len(next) < mostFinal && need < left && !Out(best.jack, r.lead.jack, limit, c.goal.Low, false) {
+				next, left = append(next, r), left-need
+			}
+		}
+		if len(next) < 2 { // nobody to compare with, or no time
+			break
+		}
+		kept := make([]candidate, len(next))
+		for i, r := range next {
+			kept[i] = *r.lead
+		}
+		if err := c.trials(ctx, next, f, f+1); err != nil {
+			for i, r := range next { // the folds that all have count
+				*r.lead = kept[i]
+			}
+			return err
+		}
+		in, c.stage.to = next, f+1
+		slices.SortStableFunc(in, c.better)
+	}
+	return c.save()
+}
+
+// leader is the best point of those measured on as many folds as any, and that there is time to
+// train; nil: there is none.
+func (c *climb) leader() *candidate {
+	if r := c.front(); r != nil {
+		return r.lead
+	}
+	return nil
+}
+
+// front is the rung of the leader.
+func (c *climb) front() (best *rung) {
+	left := c.clock.left(0)
+	for _, r := range c.stage.rungs {
+		if len(r.lead.results) < c.stage.count() {
+			continue
+		}
+		in, was := c.trains(r, left), best != nil && c.trains(best, left)
+		if best == nil || in && !was || in == was && Better(r.lead.jack[0], best.lead.jack[0], c.goal.Low) {
+			best = r
+		}
+	}
+	return best
+}
+
+// save writes the job file of the best point so far.
+func (c *climb) save() error {
+	best := c.leader()
+	if best == nil {
+		return nil
+	}
+	return c.writeJob(best.point, fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
+		"# %s (standard error unknown until it has ended) on %s", human.Counted(int64(len(c.sampled)+len(c.stage.rungs)), "training", "trainings"),
+		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
+}

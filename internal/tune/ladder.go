@@ -1,0 +1,125 @@
+package tune
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+)
+
+// starts are the families' first points: each method with each of its losses, all else at its
+// default or at the value that was given.
+func (g *Grid) starts(on method.Structure) (out []Point) {
+	for _, m := range g.Methods {
+		losses := []string{""}
+		if o := registry.Find(m, "loss"); o != nil {
+			losses = g.ladder(o)
+		}
+		for _, loss := range losses {
+			p := Point{m, registry.Values{}}
+			for _, o := range tunable(m) {
+				p.Values[o.Name] = o.Default
+				ladder := g.ladder(&o)
+				switch idle := o.Idle(on, p.Values); {
+				case idle:
+				case o.Learns: // without a structure the method is what a flat one is
+					p.Values[o.Name] = ladder[len(ladder)-1]
+				case !slices.Contains(ladder, o.Default):
+					p.Values[o.Name] = ladder[0]
+				}
+			}
+			if loss != "" {
+				p.Values["loss"] = loss
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// ladder are the values that a climb may give an option, ascending, and words behind numbers.
+func (g *Grid) ladder(o *method.Option) []string {
+	if given, ok := g.Values[o.Name]; ok {
+		if out := Canonical(o, given); out != nil {
+			return out
+		}
+		return []string{o.Default}
+	}
+	if o.Kind == method.Choice {
+		return o.Choices
+	}
+	return Canonical(o, slices.Concat([]string{o.Default}, o.Grid, o.Ladder))
+}
+
+// with is the point with another value of an option.
+func (p Point) with(option, value string) Point {
+	values := maps.Clone(p.Values)
+	values[option] = value
+	return Point{p.Method, values}
+}
+
+// ladder is an option's values as a climb goes along them.
+type ladder struct {
+	option *method.Option
+	values []string
+	open   bool    // it goes on beyond its ends
+	cost   *ladder // of C, for an option that weighs losses, which a smaller C offsets; or nil
+}
+
+// at is a point's place; -1: it is on none.
+func (l *ladder) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
+
+// step gives the points so many values away.
+func (l *ladder) step(from Point, by int) (out []Point) {
+	v := l.value(l.at(from), by)
+	if v == "" {
+		return nil
+	}
+	out = []Point{from.with(l.option.Name, v)}
+	if l.cost != nil {
+		if c := l.cost.value(l.cost.at(from), -by); c != "" {
+			out = append(out, out[0].with(l.cost.option.Name, c))
+		}
+	}
+	return out
+}
+
+// value is the one so many places away; "": there is none. Beyond the ends of an open ladder
+// values go on in the ratio of the last two.
+func (l *ladder) value(at, by int) string {
+	for l.open && at >= 0 && len(l.values) > 1 && (at+by < 0 || at+by >= len(l.values)) {
+		end, before := 0, 1
+		if by > 0 {
+			end, before = len(l.values)-1, len(l.values)-2
+		}
+		x, errX := strconv.ParseFloat(l.values[end], 64)
+		y, errY := strconv.ParseFloat(l.values[before], 64)
+		if errX != nil || errY != nil || x <= 0 || y <= 0 {
+			break
+		}
+		text, err := l.option.Parse(strconv.FormatFloat(round(x*x/y), 'g', -1, 64))
+		if err != nil || slices.Contains(l.values, text) {
+			break
+		}
+		if by > 0 {
+			l.values = append(l.values, text)
+		} else {
+			l.values = slices.Insert(l.values, 0, text)
+			at++
+		}
+	}
+	if at < 0 || at+by < 0 || at+by >= len(l.values) {
+		return ""
+	}
+	return l.values[at+by]
+}
+
+// round keeps two digits.
+func round(x float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(x))-1)
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(math.Round(x/unit)*unit, 'g', 2, 64), 64)
+	return y
+}
