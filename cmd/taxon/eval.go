@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -20,6 +21,7 @@ import (
 
 func newEvalCmd(a *app) *cobra.Command {
 	var o evaluate.Options
+	var compare []string
 	cmd := &cobra.Command{
 		Use:     "eval (--model DIR | --pred FILE [--rank FILE]) --data FILE",
 		GroupID: groupModel,
@@ -31,8 +33,11 @@ func newEvalCmd(a *app) *cobra.Command {
 		Example: "taxon eval --model model --data test.svm.xz --by-size --reliability reliability.svg\n" +
 			"taxon eval --pred labels.txt --data test.svm.xz --hierarchy tree.txt --compare other-model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", o.Data.Path, o.Predictions, o.Rankings, o.Compare, o.Hierarchy); err != nil {
+			if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", append(compare, o.Data.Path, o.Predictions, o.Rankings, o.Hierarchy)...); err != nil {
 				return err
+			}
+			if len(compare) > 0 {
+				o.Compare, o.Others = compare[0], compare[1:]
 			}
 			o.Data.ZeroGiven, o.Data.Files, o.Everything = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.json
 			r, err := evaluate.Run(cmd.Context(), o, a.ui)
@@ -46,7 +51,7 @@ func newEvalCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
 		f.StringVar(&o.Predictions, "pred", "", "predictions: a `FILE` with a line of labels an instance, commas or blanks between them")
 		f.StringVar(&o.Rankings, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
-		f.StringVar(&o.Compare, "compare", "", "a second model or prediction file to test against: `PATH`")
+		f.StringArrayVar(&compare, "compare", nil, "a second model or prediction file to test against: `PATH`; repeated: each is tested against the first")
 		cutoffFlag(f, &o.Cutoff)
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
@@ -57,6 +62,8 @@ func newEvalCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
 		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
+		f.BoolVar(&o.PerClass, "per-class", false, "figures of each class, those with most instances first (always with --json)")
+		f.StringVar(&o.Confusion, "confusion", "", "write which classes were taken for which, as CSV, into `FILE`")
 		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with probabilities, as SVG into `FILE`")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Data.Threads) })
@@ -96,7 +103,16 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 	if o.BySize {
 		printSizes(a.stdout, a.style, r)
 	}
-	printTests(a.stdout, o, r)
+	if o.PerClass {
+		printClasses(a.stdout, a.style, r)
+	}
+	if len(r.Others) == 0 {
+		printTests(a.stdout, o.Compare, r)
+	}
+	for _, other := range r.Others {
+		printTests(a.stdout, fmt.Sprintf("%s (micro F1 %s, macro F1 %s)", other.With, eval.Percent(other.Other.MicroF1), eval.Percent(other.Other.MacroF1)),
+			&eval.Result{SignTest: other.SignTest, Wilcoxon: other.Wilcoxon})
+	}
 }
 
 // printMeasures prints the lines of those in percent, or of the others, and returns what
@@ -152,11 +168,23 @@ func printSizes(w io.Writer, s console.Style, r *eval.Result) {
 	t.Flush()
 }
 
-func printTests(w io.Writer, o evaluate.Options, r *eval.Result) {
+func printClasses(w io.Writer, s console.Style, r *eval.Result) {
+	fmt.Fprintf(w, "\n%s\n", s.Bold("by class, in percent"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "instances\tpredicted\tprecision\trecall\tF1\t  class")
+	classes := slices.Clone(r.PerClass)
+	slices.SortStableFunc(classes, func(a, b eval.Class) int { return cmp.Compare(b.Instances, a.Instances) })
+	for _, c := range classes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t  %s\n", human.Count(c.Instances), human.Count(c.Predicted), eval.Percent(c.Precision), eval.Percent(c.Recall), eval.Percent(c.F1), c.Label)
+	}
+	t.Flush()
+}
+
+func printTests(w io.Writer, against string, r *eval.Result) {
 	if r.SignTest == nil || r.Wilcoxon == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nagainst %s\n", o.Compare)
+	fmt.Fprintf(w, "\nagainst %s\n", against)
 	fmt.Fprintf(w, "  sign test over decisions (micro):    %s won, %s lost, p = %.3g\n",
 		human.Count(r.SignTest.Plus), human.Count(r.SignTest.Minus), r.SignTest.P)
 	fmt.Fprintf(w, "  Wilcoxon over the classes' F1 (macro): statistic %g, p = %.3g\n", r.Wilcoxon.Statistic, r.Wilcoxon.P)

@@ -164,3 +164,43 @@ func readText(t *testing.T, path string) string {
 	}
 	return string(b)
 }
+
+// eval by class, what was taken for what, and several others to compare with.
+func TestEvalClasses(t *testing.T) {
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", "car 7:1\ncat 2:2 7:4\ndog 7:2\n"), "P": writeText(t, "p.txt", "car\ncat\n\n"),
+		"Q": writeText(t, "q.txt", "dog\ndog\ndog\n"), "C": filepath.Join(t.TempDir(), "confusion.csv")}
+	code, stdout, stderr := runTaxon(t, "", "eval --model $S --data $DATA --compare $P --compare $Q --confusion $C --json", vars)
+	var r struct {
+		PerClass []struct {
+			Label                string
+			Instances, Predicted int
+			F1                   float64
+		} `json:"per_class"`
+		Others []struct {
+			Compare string
+			Other   struct {
+				MicroF1 float64 `json:"micro_f1"`
+			}
+			SignTest, Wilcoxon struct{ P float64 } `json:"-"`
+		}
+		Other struct {
+			MicroF1 float64 `json:"micro_f1"`
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v, %s", code, err, stderr)
+	}
+	if len(r.PerClass) != 4 || r.PerClass[2].Label != "dog" || r.PerClass[2].Instances != 1 || r.PerClass[2].Predicted != 2 {
+		t.Errorf("%+v", r.PerClass)
+	}
+	if len(r.Others) != 2 || r.Others[0].Other.MicroF1 != r.Other.MicroF1 || r.Others[1].Compare != vars["Q"] || r.Others[1].Other.MicroF1 != 1./3 {
+		t.Errorf("%+v", r.Others)
+	}
+	if got := readText(t, vars["C"]); got != "true,predicted,instances\ncar,car,1\ncat,dog,1\ndog,dog,1\n" {
+		t.Errorf("%s", got)
+	}
+	code, stdout, stderr = runTaxon(t, "", "eval --model $S --data $DATA --per-class --compare $P --compare $Q", vars)
+	if code != 0 || !strings.Contains(stdout, "66.67  dog") || strings.Count(stdout, "\nagainst ") != 2 {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+}

@@ -9,7 +9,8 @@ type Accumulator struct {
 	class     []tally // by label id
 	ranking   *rankingSums
 	tree      *treeSums
-	probable  *probabilitySums // nil until there is one
+	probable  *probabilitySums   // nil until there is one
+	confused  map[[2]int32]int64 // true and predicted label, -1: none; nil without Options.Confusion
 
 	truth, predicted  marks
 	truthIDs, predIDs []int32 // the last row, without repeats
@@ -68,6 +69,9 @@ func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 	}
 	if a.tree != nil {
 		a.tree.add(a.labels.node, a.truthIDs, a.predIDs)
+	}
+	if a.labels.o.Confusion {
+		a.confuse()
 	}
 	if a.ranking != nil { // last: it reuses the set of predicted labels
 		a.ranked = distinct(a.ranked, ranked, &a.predicted, n)
@@ -141,6 +145,10 @@ func (a *Accumulator) Result() Result {
 	if a.labels.o.BySize {
 		r.BySize = a.bySize()
 	}
+	if a.labels.o.PerClass {
+		r.PerClass = a.perClass()
+	}
+	r.Mistakes = a.mistakes()
 	return r
 }
 

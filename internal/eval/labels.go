@@ -17,6 +17,8 @@ type Options struct {
 	Ranked     bool              // rows have rankings
 	ByLevel    bool              // with Structure
 	BySize     bool              // with TrainSizes
+	PerClass   bool              // figures of each class of the class set
+	Confusion  bool              // what was taken for what
 }
 
 // check finds what does not fit together.

@@ -21,12 +21,39 @@ type Result struct {
 
 	Reliability []Bin `json:"reliability,omitempty"` // what ece is made of; nil without probabilities
 
-	ByLevel []Level `json:"by_level,omitempty"`
-	BySize  []Size  `json:"by_size,omitempty"`
+	ByLevel  []Level    `json:"by_level,omitempty"`
+	BySize   []Size     `json:"by_size,omitempty"`
+	PerClass []Class    `json:"per_class,omitempty"` // in the order of the training data's labels, then of first appearance
+	Mistakes []Mistaken `json:"-"`                   // with Options.Confusion
 
 	SignTest *SignTest `json:"sign_test,omitempty"`
 	Wilcoxon *Wilcoxon `json:"wilcoxon,omitempty"`
-	Other    *Result   `json:"other,omitempty"` // what was compared with
+	Other    *Result   `json:"other,omitempty"`  // what was compared with
+	Others   []Against `json:"others,omitempty"` // of several that were compared with, all
+}
+
+// Against is one of several comparisons.
+type Against struct {
+	With     string    `json:"compare"` // as the user named it
+	SignTest *SignTest `json:"sign_test"`
+	Wilcoxon *Wilcoxon `json:"wilcoxon"`
+	Other    *Result   `json:"other"`
+}
+
+// Class holds the measures of one class.
+type Class struct {
+	Label     string  `json:"label"`
+	Instances int64   `json:"instances"` // that bear it
+	Predicted int64   `json:"predicted"` // that are given it
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// Mistaken counts the instances of a class that were given another, or the same.
+type Mistaken struct {
+	Truth, Predicted string // "": none
+	Instances        int64
 }
 
 // Ranking holds the measures of ranked predictions.

@@ -30,10 +30,13 @@ type Options struct {
 	Data        predict.Input  // the truth
 	Hierarchy   string         // a file; "": the model's, if any
 	Compare     string         // a second model or file of predictions; "": none
+	Others      []string       // more of them, with Compare
 	Cutoff      predict.Cutoff // of models
 	ByLevel     bool           // an error without a structure
 	BySize      bool           // an error without a model
 	Everything  bool           // by level and by size where there are such figures
+	PerClass    bool           // figures of each class
+	Confusion   string         // where what was taken for what is written; "": nowhere
 	Reliability string         // where the reliability diagram is written; "": nowhere
 }
 
@@ -48,6 +51,8 @@ func (o *Options) Check() error {
 		return exit.Usagef("eval: --cutoff is for models: a --pred file has its label sets already")
 	case o.Rankings != "" && o.Predictions == "":
 		return exit.Usagef("eval: --rank goes with --pred: a model makes its own ranking")
+	case o.Confusion == fs.Stdin:
+		return exit.Usagef("eval: --confusion -: name a file, standard output has the figures")
 	case o.Reliability == fs.Stdin:
 		return exit.Usagef("eval: --reliability -: name a file, standard output has the figures")
 	case o.Reliability != "" && o.Model == "":
@@ -80,8 +85,25 @@ type predicted struct {
 	names map[string]bool
 }
 
-// Run opens what there is to open and measures.
+// Run opens what there is to open and measures: against each model and file named.
 func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
+	r, err := run(ctx, o, ui)
+	if err != nil || len(o.Others) == 0 {
+		return r, err
+	}
+	r.Others = []eval.Against{{With: o.Compare, SignTest: r.SignTest, Wilcoxon: r.Wilcoxon, Other: r.Other}}
+	o.Confusion = "" // it is written
+	for _, o.Compare = range o.Others {
+		next, err := run(ctx, o, ui)
+		if err != nil {
+			return nil, err
+		}
+		r.Others = append(r.Others, eval.Against{With: o.Compare, SignTest: next.SignTest, Wilcoxon: next.Wilcoxon, Other: next.Other})
+	}
+	return r, nil
+}
+
+func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -90,6 +112,14 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 	var err error
 	if o.Model != "" {
 		if e.first, err = model.Open(o.Model); err != nil {
+			return nil, err
+		}
+	}
+	if o.Confusion != "" {
+		if err := predict.SpareInput("eval", "--confusion", o.Confusion, o.Data.Path, o.Model); err != nil {
+			return nil, err
+		}
+		if err := fs.CheckWritable(o.Confusion); err != nil {
 			return nil, err
 		}
 	}
@@ -122,6 +152,11 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 		return nil, err
 	}
 	e.warnUnknown()
+	if o.Confusion != "" {
+		if err := fs.WriteOut(o.Confusion, nil, func(w *bufio.Writer) error { return r.WriteConfusion(w) }); err != nil {
+			return nil, err
+		}
+	}
 	if o.Reliability != "" {
 		return &r, fs.WriteOut(o.Reliability, nil, func(w *bufio.Writer) error {
 			return r.WriteReliability(w, o.Model+" on "+o.Data.Path)
@@ -192,6 +227,7 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	}
 	e.opts.Ranked = e.first != nil || e.o.Rankings != ""
 	e.opts.ByLevel = s != nil && (e.o.ByLevel || e.o.Everything)
+	e.opts.PerClass, e.opts.Confusion = e.o.PerClass || e.o.Everything, e.o.Confusion != ""
 	e.opts.BySize = known != nil && (e.o.BySize || e.o.Everything)
 	return nil
 }
