@@ -91,6 +91,7 @@ func TestHBLRVariational(t *testing.T) {
 	for line, want := range map[string]string{
 		train + "--inference variational --schedule parity --out $x":                                 "goes with inference map",
 		train + "--inference variational --covariance diagonal --memory 1MB --out $x":                "would be needed, --memory is",
+		train + "--inference variational --memory 1MB --out $x":                                      "use --covariance diagonal, fewer --threads",
 		"predict --model $r --data $d/test.svm --predictive --out -":                                 "holds no variances for --predictive",
 		"train --data $d/train.svm --method rr-lr --inference variational --out $x":                  "--inference means nothing to --method rr-lr",
 		"train --data $d/train.svm --method hblr-m1 --inference variational --covariance s --out $x": "must be one of full, diagonal",

@@ -85,14 +85,20 @@ func TestHBLRVerbs(t *testing.T) {
 		t.Errorf("from its own means %+v, the first time %+v", again, d)
 	}
 	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
-	if err := os.WriteFile(filepath.Join(dir, "two.svm"), []byte("c0 1:1\nc1,c2 2:1\n"), 0o666); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"two.svm": "c0 1:1\nc1,c2 2:1\n", "every.svm": "a,b 1:1\na 2:1\na 1:1 2:1\n", "three.txt": "r c0\nr c1\nr c2\nr c\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for line, want := range map[string]string{
 		"train --data $d/train.svm --graph $d/tree.txt --method hblr-m1 --out $x":                  "needs a tree",
 		"train --data $d/train.svm --method hblr-m2 --C 2 --out $x":                                "--C means nothing to --method hblr-m2",
 		"train --data $d/train.svm --method hblr-m2 --likelihood multinomial --out $x":             "--likelihood multinomial: must be one of binary, softmax",
 		"train --data $d/two.svm --method hblr-m2 --likelihood softmax --out $x":                   "likelihood softmax takes instances of exactly one label; of 2, 1 have several",
+		"train --data $d/every.svm --method hblr-m1 --out $x":                                      `class "a" is that of every instance, so method hblr-m1 has no prior for it`,
+		"train --data $d/two.svm --hierarchy $d/three.txt --prune none --method hblr-m3 --out $x":  `class "c" has no instance (1 such), so method hblr-m3 has no prior for it: leave --prune none out`,
+		"train --data $d/train.svm --method hblr-m1 --prior gamma --out $x":                        "--prior gamma: must be one of fisher, blr",
+		"train --data $d/train.svm --method hblr-m1 --prior-scale 0 --out $x":                      "--prior-scale 0: must be one of paper, median, df",
 		"train --data $d/train.svm --method hblr-m2 --tolerance 0 --out $x":                        "--tolerance 0: must be above 0",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --memory 1MB --out $x": "would be needed, --memory is",
 		"export --model $r --what precision --out -":                                               "a model of method rr-lr holds no precision",

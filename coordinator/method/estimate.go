@@ -27,6 +27,8 @@ type Estimate struct {
 	Dense bool
 	// SlotHolds says what a slot's memory is for, for the refusal of a job that is too large.
 	SlotHolds string
+	// Less is an option that takes less memory, for that refusal; "": there is none.
+	Less string
 
 	Sweeps       int       // to a gap of 1e-2 at C = 1
 	SecondsSweep []float64 // of one core: of the tasks of each list of items, by their numbers, in a sweep

@@ -44,8 +44,12 @@ func (t *Training) Fit(most int) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, exit.Usagef("train: about %s would be needed, %s is %s: use fewer --threads, a machine with more memory, or raise --memory if you know better",
-		human.Bytes(t.needs(e, 1)), source, human.Bytes(limit))
+	less := e.Less
+	if less != "" {
+		less += ", "
+	}
+	return 0, exit.Usagef("train: about %s would be needed, %s is %s: use %sfewer --threads, a machine with more memory, or raise --memory if you know better",
+		human.Bytes(t.needs(e, 1)), source, human.Bytes(limit), less)
 }
 
 // CollectOften keeps garbage low while so many trainings with large dense vectors run side by

@@ -44,10 +44,12 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
 	holds := fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows)
 	settings, _ := SettingsOf(p.Spec.GetOptions())
+	less := ""
 	if settings.Inference == Variational {
 		means, rounds, visits = 2*means, 2*rounds, 2*visits
 		slot = min(leaves, blockLeaves) * (boundPerColumn*vector + 8*boundPerRow*rows)
 		if settings.Covariance == Full {
+			less = "--covariance diagonal"
 			visits += fullRounds * float64(leaves) * math.Pow(float64(columns), 3)
 			slot = boundPerColumn*vector + 8*boundPerRow*rows + min(leaves, blockLeaves)*4*vector + covarianceBytes(data)
 			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
@@ -77,6 +79,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		TrafficSweep: 2*sweep + vector*point*3*(elders+1),
 		Dense:        true,
 		SlotHolds:    holds,
+		Less:         less,
 		Sweeps:       rounds,
 		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*elders))},
 	}
