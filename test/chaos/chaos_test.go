@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 func settings(t *testing.T) (runs int, gap string, longer []string) {
 	runs, gap = 1, "1e-2"
 	if os.Getenv("TAXON_DATA") == "" {
-		gap, longer = "1e-3", []string{"--gap", "1e-12", "--max-sweeps", "100"}
+		gap, longer = "1e-3", cluster.Long(100)
 	}
 	if s := os.Getenv("TAXON_CHAOS_RUNS"); s != "" {
 		n, err := strconv.Atoi(s)

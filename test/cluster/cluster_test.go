@@ -388,9 +388,9 @@ func TestInPlace(t *testing.T) {
 
 // A cancelled job can be resumed, to the same bytes; a drained worker goes.
 func TestCancelResumeDrain(t *testing.T) {
-	want := bench.Embedded(t, "1e-6") // long enough for both verbs
+	want := bench.Embedded(t, "", Long(100)...)
 	c := bench.Up(t, 2, 1)
-	job := c.Submit(t, "1e-6")
+	job := c.Submit(t, "", Long(100)...)
 	c.Taxon(t, "drain", "worker-1")
 	c.Taxon(t, "cancel", job)
 	if s := c.Await(t, job, nil); s.State != "cancelled" {

@@ -123,6 +123,9 @@ func (b *Bench) Must(t testing.TB, env string, args ...string) Result {
 	return r
 }
 
+// Long are further flags of a job that should not be over before something is done to it.
+func Long(sweeps int) []string { return []string{"--gap", "1e-12", "--max-sweeps", fmt.Sprint(sweeps)} }
+
 // Job are the flags of the standard training; without a gap the method's own tolerance holds.
 func (b *Bench) Job(gap string) []string {
 	flags := []string{"--data", b.Data, "--hierarchy", b.Tree, "--quiet"}

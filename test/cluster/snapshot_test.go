@@ -45,11 +45,10 @@ func (c *Cluster) behind(t *testing.T, job, text string) (sweeps []int) {
 // A job goes on from its snapshot on a new cluster of other shards, and again in its own
 // place, to the same bytes.
 func TestRestoreElsewhere(t *testing.T) {
-	const gap = "1e-4"
-	want := bench.Embedded(t, gap)
+	want := bench.Embedded(t, "", Long(100)...)
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	old := bench.Up(t, 2, 2, snapshots(dir)...)
-	job := old.Submit(t, gap, "--id", "moved")
+	job := old.Submit(t, "", append([]string{"--id", "moved"}, Long(100)...)...)
 	old.saved(t, dir, job, 3)
 	old.Down(t)
 
@@ -99,11 +98,10 @@ func TestRestoreElsewhere(t *testing.T) {
 // does not begin anew. The worker is killed with it: what it remembers, or another shard
 // holds, would let the job make the lost values again, which is right but not asked here.
 func TestLostShardRollsBack(t *testing.T) {
-	const gap = "1e-5"
-	want := bench.Embedded(t, gap)
+	want := bench.Embedded(t, "", Long(250)...)
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	c := bench.Up(t, 1, 1, snapshots(dir)...)
-	job := c.Submit(t, gap)
+	job := c.Submit(t, "", Long(250)...)
 	c.saved(t, dir, job, 4)
 	for _, name := range []string{"worker-0", "store-0"} {
 		c.Process(t, name).Signal(syscall.SIGKILL)
