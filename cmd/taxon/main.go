@@ -156,6 +156,8 @@ func verbs() []verb {
 		newExportCmd,
 		newExplainCmd,
 		newMethodsCmd,
+		newServeCmd,
+		newReportCmd,
 		newIngestCmd,
 		newInfoCmd,
 		newGenerateCmd,

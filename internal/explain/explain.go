@@ -133,7 +133,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) ([]*Explanation, error)
 	}
 	var all []*Explanation
 	for _, b := range batches {
-		e, err := o.explain(m, b)
+		e, err := o.Explain(m, b.Column, b.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -178,14 +178,16 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui tell.
 	}
 }
 
-// explain scores the one row of b and takes the class asked for apart.
-func (o *Options) explain(m *model.Model, b *model.Batch) (*Explanation, error) {
+// Explain scores a row of the model's columns and takes the class asked for apart.
+func (o *Options) Explain(m *model.Model, columns []uint32, values []float32) (*Explanation, error) {
+	var b model.Batch
+	b.Add(columns, values)
 	p, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: o.Top})
 	if err != nil {
 		return nil, err
 	}
 	var r model.Result
-	if err := p.NewScorer().Predict(b, &r); err != nil {
+	if err := p.NewScorer().Predict(&b, &r); err != nil {
 		return nil, err
 	}
 	node := r.Best(0)[0].Node

@@ -40,6 +40,11 @@ type Page struct {
 	err    error
 }
 
+// Handler answers scrapes.
+func (p *Process) Handler() http.Handler {
+	return promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+}
+
 // Serve shows the figures at o.Addr, under the rules of sec: /metrics for the roles that
 // read, /healthz (the process answers) and /readyz (ready says that it can work; nil:
 // always) for everyone, as probes carry no credentials. A nil Page and no error if no
@@ -49,7 +54,7 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 		return nil, nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	mux.Handle("/metrics", p.Handler())
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ready != nil {

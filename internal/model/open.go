@@ -27,11 +27,13 @@ type Model struct {
 	Meta     // options, data, tree, labels, features, text
 	Trace    []TraceRow
 
-	records []record       // node -> overrides; of a pruned model made when first asked for
-	moments []record       // node -> what a record with precisions holds behind the mean; nil: other forms
-	packed  []*packedShard // of a pruned model, by columns
-	unpack  sync.Once
-	release []func() error
+	records  []record       // node -> overrides; of a pruned model made when first asked for
+	moments  []record       // node -> what a record with precisions holds behind the mean; nil: other forms
+	packed   []*packedShard // of a pruned model, by columns
+	unpack   sync.Once
+	indexed  sync.Once
+	byColumn *columnIndex // made when first asked for
+	release  []func() error
 }
 
 // openParallel bounds the files that are verified at once. Hashing is fast enough

@@ -7,7 +7,7 @@ import (
 	"taxon/internal/table"
 )
 
-// packedPlan scores a pruned model row by row, straight from the mapped shards:
+// packedPlan scores a model row by row and by column, a pruned one straight from the mapped shards:
 //
 //	s_n = s_parent(n) + bias d_n[bias] + sum over the row's columns c of x_c d_n[c]
 //
@@ -17,10 +17,11 @@ import (
 // of the columns, then down the path.
 type packedPlan struct {
 	shards    []*packedShard
-	features  uint32    // columns at or above it do not exist
-	base      []float64 // node -> its difference of the bias times the bias
-	internals []link    // parents before children
-	terminals []link    // in node order
+	whole     *columnIndex // in place of shards: of a model that is not pruned
+	features  uint32       // columns at or above it do not exist
+	base      []float64    // node -> its difference of the bias times the bias
+	internals []link       // parents before children
+	terminals []link       // in node order
 }
 
 // link is a node with its parent, -1 for none.
@@ -28,6 +29,9 @@ type link struct{ node, parent int32 }
 
 func newPackedPlan(m *Model, bias float64) *packedPlan {
 	p := &packedPlan{shards: m.packed, features: uint32(len(m.Feature)), base: make([]float64, m.Tree.Len())}
+	if m.packed == nil {
+		p.whole = m.index()
+	}
 	for n := range m.Tree.Len() {
 		parent := m.above(int32(n))
 		if m.Tree.Leaf[n] {
@@ -36,7 +40,11 @@ func newPackedPlan(m *Model, bias float64) *packedPlan {
 			p.internals = append(p.internals, link{int32(n), parent})
 		}
 	}
-	if m.columns() > len(m.Feature) {
+	switch {
+	case m.columns() == len(m.Feature):
+	case p.whole != nil:
+		p.whole.add(p.features, bias, p.base)
+	default:
 		last := p.shards[len(p.shards)-1]
 		last.eachEntry(len(last.gapsAt)-1, func(node uint32, delta float32) { p.base[node] = bias * float64(delta) })
 	}
@@ -61,6 +69,10 @@ func (p *packedPlan) sum(columns []uint32, values []float32, sums []float64) {
 	copy(sums, p.base)
 	for i, c := range columns {
 		if c >= p.features {
+			continue
+		}
+		if p.whole != nil {
+			p.whole.add(c, float64(values[i]), sums)
 			continue
 		}
 		s := p.shard(c)

@@ -50,6 +50,10 @@ type PredictOptions struct {
 	Cutoff float64 // of Threshold
 	Top    int     // best terminals to return an instance, at least 1 (fewer if there are fewer)
 
+	// RowByRow: few rows come at a time. The model is held by columns then, 12 bytes an override
+	// more, and sums are in the order of the columns: scores differ by the last bits of float64.
+	RowByRow bool
+
 	Predictive bool // scores are those of the predictive distribution, of models with variances
 }
 
@@ -102,7 +106,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 			p.deep = max(p.deep, int(m.Tree.Depth[n])+1)
 		}
 	}
-	if m.Manifest.Pruned != nil {
+	if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
 		p.packed = newPackedPlan(m, p.bias)
 	}
 	var err error

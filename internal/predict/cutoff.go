@@ -143,5 +143,5 @@ func (r *Rule) Of(result *model.Result, i int) []model.Scored {
 // IsDefault says whether the model's own rule was left to decide.
 func (c Cutoff) IsDefault() bool { return c.kind == cutDefault }
 
-// best takes the k best classes.
-func best(k int) Cutoff { return Cutoff{kind: cutRank, rank: k} }
+// Best takes the k best classes.
+func Best(k int) Cutoff { return Cutoff{kind: cutRank, rank: k} }

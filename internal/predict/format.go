@@ -156,9 +156,9 @@ func (p *parquetAnswers) write(a *answer) error {
 func (p *parquetAnswers) flush() error { return nil }
 func (p *parquetAnswers) close() error { return p.to.Close() }
 
-// paths gives the way to each node in the hierarchy as the user gave it, its names joined; of
+// Paths gives the way to each node in the hierarchy as the user gave it, its names joined; of
 // labels that are paths the label itself, and of classes outside the name.
-func paths(m *model.Model) []string {
+func Paths(m *model.Model) []string {
 	out := make([]string, m.Tree.Len())
 	separator := " > "
 	if m.Data.Table != nil && m.Data.Table.PathSeparator != "" {

@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	if o.Top > 0 {
 		l.most = o.Top
 		if o.Cutoff.IsDefault() {
-			o.Cutoff = best(o.Top)
+			o.Cutoff = Best(o.Top)
 		}
 	}
 	if l.rule, err = o.Cutoff.Rule(m, 1); err != nil {
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 		case o.Format != "jsonl":
 			return nil, exit.Usagef("predict: a table has a fixed number of columns, and the rule of %s gives any number of labels: add --top K, or use --format jsonl", o.Model)
 		}
-		l.names, l.paths = make([]string, m.Tree.Len()), paths(m)
+		l.names, l.paths = make([]string, m.Tree.Len()), Paths(m)
 		for n := range l.names {
 			l.names[n] = m.NodeName(n)
 		}

@@ -55,7 +55,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	case !m.Data.Text && o.Text:
 		return nil, exit.Usagef("%s was trained on feature vectors: leave out --text", m.Dir)
 	}
-	p, err := projectionOf(m)
+	p, err := ProjectionOf(m)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,8 @@ var (
 	columnFlags = map[bool]string{true: "--text-column", false: "--feature-columns"}
 )
 
-func projectionOf(m *model.Model) (*dataset.Projection, error) {
+// ProjectionOf maps rows as a model's training data had them to the model's columns.
+func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	if m.Text != nil {
 		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF)
 	}
@@ -245,7 +246,7 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 	if set.Vocabulary != nil || m.Text != nil {
 		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with --text"), set.Close())
 	}
-	if s.p, err = projectionOf(m); err != nil {
+	if s.p, err = ProjectionOf(m); err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
 	return s, nil

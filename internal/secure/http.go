@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -12,9 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// HTTPServer makes the server of a small HTTP page (metrics, probes) under the same rules
-// as the gRPC services. The policy names the roles of each path; paths that it does not
-// name are not found. Serve it by ServeHTTP.
+// HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services. The
+// policy names the roles of each path, of those that end in a slash for all below; "POST /path" is
+// for POST, others for GET. What it does not name is not found. Serve it by ServeHTTP.
 func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -53,14 +54,35 @@ func ServeHTTP(s *http.Server, l net.Listener) error {
 	return nil
 }
 
+// ofPath gives the roles for a path; nil: there is no such path.
+func (p Policy) ofPath(method, path string) []Role {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		method = ""
+	default:
+		method += " "
+	}
+	if roles := p[method+path]; roles != nil {
+		return roles
+	}
+	for end := strings.LastIndexByte(path, '/'); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if roles := p[method+path[:end+1]]; roles != nil {
+			return roles
+		}
+	}
+	return nil
+}
+
 func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler) {
-	allowed := g.policy[r.URL.Path]
-	switch {
-	case allowed == nil:
+	allowed := g.policy.ofPath(r.Method, r.URL.Path)
+	if allowed == nil {
+		for _, other := range []string{http.MethodGet, http.MethodPost} {
+			if g.policy.ofPath(other, r.URL.Path) != nil {
+				http.Error(w, "only "+other, http.StatusMethodNotAllowed)
+				return
+			}
+		}
 		http.NotFound(w, r)
-		return
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
 	}
 	if g.identified && !open(allowed) {

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+	"taxon/internal/report"
+)
+
+func newReportCmd(a *app) *cobra.Command {
+	var o report.Options
+	cmd := &cobra.Command{
+		Use:     "report MODEL --out FILE",
+		GroupID: groupModel,
+		Short:   "write a model's report as one HTML file",
+		Long: "Writes one HTML file that needs no network: the certificate and how it was reached; with --data measures and what each means, by level, by class size and by class, " +
+			"where in the hierarchy mistakes happen, the worst ones with the features that led there, calibration; with --compare how sure the differences to other models are; data, options, and the commands to do it again. " +
+			"Instances are read as the training data were.",
+		Example: "taxon report model --out report.html\n" +
+			"taxon report model --data test.svm.xz --compare flat --out report.html",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("report: name the folder of one model; others go to --compare")
+			}
+			if len(o.Compare) > 0 && o.Data.Path == "" {
+				return exit.Usagef("report: --compare needs --data to compare on")
+			}
+			o.Model, o.Data.Files = args[0], fs.Local{In: a.stdin}
+			s, err := report.Write(cmd.Context(), o, a.ui)
+			if err != nil {
+				return err
+			}
+			return a.printNote(s, "%s written: %s", s.Out, human.Bytes(s.Bytes))
+		},
+	}
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Data.Path, "data", "", "labelled test instances: a `FILE`, or a folder made by ingest")
+		f.StringArrayVar(&o.Compare, "compare", nil, "another `MODEL` to compare with; repeated: several")
+	})
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Out, "out", "", "write to `FILE`")
+	})
+	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Data.Threads) })
+	require(cmd, "out")
+	return cmd
+}

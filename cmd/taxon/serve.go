@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/metrics"
+	"taxon/internal/serve"
+)
+
+func newServeCmd(a *app) *cobra.Command {
+	var o serve.Options
+	var log metrics.LogOptions
+	cmd := &cobra.Command{
+		Use:     "serve MODEL [NAME=MODEL ...]",
+		GroupID: groupModel,
+		Short:   "answer for models over HTTP",
+		Long: "Serves predictions and explanations as JSON: POST /v1/models/NAME:predict with {\"instances\": [{\"text\": \"...\"} or {\"features\": {\"7\": 0.5}}], \"top\": 5}, /openapi.json has the rest. " +
+			"A MODEL without NAME= is called by its folder's base name. When a folder gets another model, that one is opened beside the old one and takes its place whole; what can't be opened changes nothing. " +
+			"Work beyond the limits is refused with 429 and Retry-After, and a broken instance is an error in its place. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM requests under way end first.",
+		Example: "taxon serve model --listen 127.0.0.1:8080\n" +
+			"taxon serve small=model-a large=model-b --listen 127.0.0.1:8080 --queue 200",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Log, err = log.Logger(a.stderr); err != nil {
+				return err
+			}
+			o.Models, o.Version = args, readVersion().Version
+			o.Security.Warn = metrics.Warner(o.Log, "security")
+			o.Ready = func(addr string) { fmt.Fprintf(a.stdout, "serving at %s\n", addr) }
+			return serve.Run(cmd.Context(), o)
+		},
+	}
+	flagGroup(cmd, "Process", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`ADDR` (host:port) to listen on; beyond loopback it needs TLS; port 0: any")
+		threadsFlag(f, &o.Threads)
+		f.DurationVar(&o.Reload, "reload", time.Second, "look every `TIME` whether a folder holds another model")
+		f.DurationVar(&o.Drain, "drain", 30*time.Second, "in the end requests under way may take `TIME`")
+	})
+	flagGroup(cmd, "Limits", func(f *pflag.FlagSet) {
+		bytesFlag(f, &o.MaxBytes, "max-body", 8<<20, "`SIZE` of a request")
+		intFlag(f, &o.MaxRows, "max-rows", 4096, 1, math.MaxInt32, "`N` instances of a request")
+		intFlag(f, &o.Queue, "queue", 100, 0, math.MaxInt32, "`N` requests that may wait for a free core; more are refused")
+		floatFlag(f, &o.Rate, "rate", 0, "`N` requests a second; more are refused; 0: no bound", atLeast0)
+	})
+	flagGroup(cmd, "Security", o.Security.AddFlags)
+	flagGroup(cmd, "Watching", log.AddFlags)
+	return cmd
+}

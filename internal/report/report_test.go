@@ -1,0 +1,114 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"taxon/internal/fs"
+	"taxon/internal/predict"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+const (
+	learned = "cat\tthe small cat\ncat\ta cat sleeps\ndog\tthe dog barked\ndog\ta dog and a cat\noak\tan old oak\noak\toak leaves fall\npine\ta tall pine\npine\tthe pine <b>\n"
+	asked   = "cat\ta small cat\ndog\tcat cat cat\noak\ta dog barked\npine\tpine\nelm\tan elm\n\tno label\n"
+	edges   = "animal cat\nanimal dog\nplant oak\nplant pine\nlife animal\nlife plant\n"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// written is the page about a model, with one to compare with.
+func written(t *testing.T) (string, []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{"train": learned, "test": asked, "tree": edges} {
+		must(t, os.WriteFile(at(name), []byte(text), 0o600))
+	}
+	for name, method := range map[string]string{"m": "rr-lr", "flat": "bsvm"} {
+		o := train.Options{Data: []string{at("train")}, Text: true, Hierarchy: at("tree"), DAG: "graph", Out: at(name), Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10,
+			Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
+		_, err := train.Run(context.Background(), &o, tell.Silent{})
+		must(t, err)
+	}
+	s, err := Write(context.Background(), Options{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Compare: []string{at("flat")}, Out: at("r.html")}, tell.Silent{})
+	must(t, err)
+	page, err := os.ReadFile(at("r.html"))
+	must(t, err)
+	if s.Bytes != int64(len(page)) || s.Instances != 6 {
+		t.Errorf("%+v of %d bytes", s, len(page))
+	}
+	return at("r.html"), page
+}
+
+// The page says what there is to say, and takes nothing from elsewhere.
+func TestPage(t *testing.T) {
+	_, page := written(t)
+	for _, want := range []string{
+		"no weights whatever reach less", "Relative gap by sweep", "Macro-F1", "Log-loss", "Calibration",
+		"dog</th>", "cat (1)", // dog was taken for cat
+		"plant taken for animal", // at the root
+		"Steps apart", "Wilcoxon", "taxon train --data DATA", "taxon report ",
+	} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if elsewhere := regexp.MustCompile(`(?i)(src|href)\s*=\s*"[^#"]|https?:|@import|url\(`).Find(page); elsewhere != nil {
+		t.Errorf("the page refers to something else: %q", elsewhere)
+	}
+	if bytes.Contains(page, []byte("<b>")) || bytes.Contains(page, []byte("%!")) {
+		t.Error("text that is not escaped, or a broken figure")
+	}
+}
+
+// A browser shows it: sorting and the filter work, and nothing is complained of.
+func TestInBrowser(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("there is no chromium here: CI has it")
+	}
+	file, page := written(t)
+	probe := `<script>
+const head = document.querySelectorAll("#table th button")[6]; head.click();
+const first = document.querySelector("#table tbody tr td:nth-child(7)").textContent; head.click();
+const second = document.querySelector("#table tbody tr td:nth-child(7)").textContent;
+const filter = document.getElementById("filter"); filter.value = "DOG"; filter.dispatchEvent(new Event("input"));
+const shown = [...document.querySelectorAll("#table tbody tr")].filter(r => !r.hidden).map(r => r.cells[0].textContent).join();
+document.body.dataset.probe = [Number(first) >= Number(second), first !== second, shown].join(" ");
+</script></body>`
+	must(t, os.WriteFile(file, bytes.Replace(page, []byte("</body>"), []byte(probe), 1), 0o600))
+	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--dump-dom", "file://"+file).CombinedOutput()
+	must(t, err)
+	if !strings.Contains(string(out), `data-probe="true true dog"`) {
+		t.Errorf("the table does not sort or filter: %s", regexp.MustCompile(`data-probe="[^"]*"`).Find(out))
+	}
+	if complaint := regexp.MustCompile(`(?m)^.*CONSOLE.*$`).Find(out); complaint != nil {
+		t.Errorf("the browser complains: %s", complaint)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		whole  bool
+		want   int
+	}{{0, 1, false, 6}, {1, 19, false, 4}, {-3, 2, true, 6}, {5, 5.001, false, 6}} {
+		if got := ticks(c.lo, c.hi, c.whole); len(got) < 2 || len(got) > 7 {
+			t.Errorf("from %g to %g: %v", c.lo, c.hi, got)
+		}
+	}
+}

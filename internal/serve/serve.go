@@ -1,0 +1,235 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/metrics"
+	"taxon/internal/model"
+	"taxon/internal/secure"
+)
+
+// Options say what is served, where, and within which limits.
+type Options struct {
+	Models   []string // folders, or NAME=FOLDER
+	Listen   string
+	Security secure.Options
+	Version  string
+
+	MaxBytes int64         // of a request's body
+	MaxRows  int           // instances of a request
+	Queue    int           // requests that may wait for a free core
+	Rate     float64       // requests a second; 0: no bound
+	Threads  int           // requests that are scored at a time; 0: all cores
+	Reload   time.Duration // how often folders are looked at
+	Drain    time.Duration // how long requests under way may take at the end
+
+	Log   *slog.Logger
+	Ready func(addr string) // called once the server answers
+}
+
+// Server answers for models.
+type Server struct {
+	o       Options
+	models  map[string]*slot // fixed
+	slots   chan struct{}    // one for each request that is scored
+	waiting atomic.Int64
+	limit   *rate.Limiter // nil: no bound
+	took    *prometheus.HistogramVec
+	rows    *prometheus.CounterVec
+	loads   *prometheus.CounterVec
+	closing sync.WaitGroup // of models that were replaced
+}
+
+// slot is the place of a model.
+type slot struct {
+	name, dir string
+	mu        sync.RWMutex
+	in        *loaded
+	refused   string // stamp of a manifest that could not be opened
+}
+
+// take gives the model in use; call its users.Done when done with it.
+func (s *slot) take() *loaded {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.in.users.Add(1)
+	return s.in
+}
+
+// New opens the models.
+func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
+	if len(o.Models) == 0 {
+		return nil, exit.Usagef("serve: name a model's folder, or several as NAME=FOLDER")
+	}
+	s := &Server{
+		o: o, models: map[string]*slot{}, slots: make(chan struct{}, model.Threads(o.Threads)),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "taxon_serve_seconds", Help: "Time that requests took, by model, call and HTTP status.",
+			Buckets: []float64{0.0001, 0.0002, 0.0003, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.3, 1}}, []string{"model", "call", "code"}),
+		rows:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_instances_total", Help: "Instances that were answered, by model."}, []string{"model"}),
+		loads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_loads_total", Help: "Times a model was opened, by model and whether it could be."}, []string{"model", "ok"}),
+	}
+	if o.Rate > 0 {
+		s.limit = rate.NewLimiter(rate.Limit(o.Rate), max(1, int(o.Rate)))
+	}
+	p.Register(s.took, s.rows, s.loads)
+	for _, given := range o.Models {
+		name, dir, ok := strings.Cut(given, "=")
+		if !ok || strings.ContainsAny(name, `/\`) {
+			name, dir = filepath.Base(fs.Clean(given)), given
+		}
+		if strings.ContainsAny(name, ":/ ") || name == "" || name == "." {
+			return nil, exit.Usagef("serve: %q is no name for an address: give NAME=%s", name, dir)
+		}
+		if at := s.models[name]; at != nil {
+			return nil, exit.Usagef("serve: %s and %s are both called %s: give NAME=FOLDER", at.dir, dir, name)
+		}
+		in, err := load(name, dir, stampOf(ctx, dir))
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.loads.WithLabelValues(name, "true").Inc()
+		s.models[name] = &slot{name: name, dir: dir, in: in}
+	}
+	return s, nil
+}
+
+// Close closes all models, once nobody uses them.
+func (s *Server) Close() error {
+	var errs []error
+	for _, m := range s.models {
+		errs = append(errs, m.in.retire())
+	}
+	s.closing.Wait()
+	return errors.Join(errs...)
+}
+
+// Run serves until ctx ends, then lets requests under way end.
+func Run(ctx context.Context, o Options) error {
+	process := metrics.NewProcess("serve", o.Version)
+	s, err := New(ctx, o, process)
+	if err != nil {
+		return err
+	}
+	server, err := o.Security.HTTPServer(s.handler(process), policy)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	server.ReadTimeout, server.WriteTimeout = time.Minute, time.Minute
+	l, err := o.Security.Listen(ctx, o.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("--listen: %w", err), s.Close())
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- secure.ServeHTTP(server, l) }()
+	if o.Ready != nil {
+		o.Ready(l.Addr().String())
+	}
+	every := time.NewTicker(o.Reload)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			s.reload(ctx)
+			continue
+		case err = <-ended:
+		case <-ctx.Done():
+			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Drain)
+			if server.Shutdown(bound) != nil {
+				_ = server.Close() // its error is Shutdown's
+			}
+			cancel()
+			err = <-ended
+		}
+		return errors.Join(err, s.Close())
+	}
+}
+
+// policy says who may call what.
+var policy = secure.Policy{
+	"POST /v1/models/": {secure.Submit, secure.ReadOnly},
+	"/v1/models":       {secure.Submit, secure.ReadOnly},
+	"/metrics":         {secure.Submit, secure.ReadOnly},
+	"/healthz":         {secure.Anyone},
+	"/readyz":          {secure.Anyone},
+	"/openapi.json":    {secure.Anyone},
+}
+
+// reload opens models whose folder holds another one by now.
+func (s *Server) reload(ctx context.Context) {
+	for _, m := range s.models {
+		stamp := stampOf(ctx, m.dir)
+		if stamp == "" || stamp == m.in.stamp || stamp == m.refused {
+			continue
+		}
+		in, err := load(m.name, m.dir, stamp)
+		s.loads.WithLabelValues(m.name, fmt.Sprint(err == nil)).Inc()
+		if err != nil {
+			m.refused = stamp
+			s.o.Log.Warn("the new model can't be opened: the old one stays in use", "model", m.name, "error", err)
+			continue
+		}
+		m.mu.Lock()
+		old := m.in
+		m.in, m.refused = in, ""
+		m.mu.Unlock()
+		s.o.Log.Info("a new model is in use", "model", m.name, "weights", in.m.Manifest.Report.WeightsSHA256)
+		s.closing.Go(func() {
+			if err := old.retire(); err != nil {
+				s.o.Log.Warn("closing the old model", "model", m.name, "error", err)
+			}
+		})
+	}
+}
+
+// names lists the models.
+func (s *Server) names() []string {
+	var out []string
+	for name := range s.models {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// errBusy says that there is more work than may wait.
+var errBusy = errors.New("too many requests are waiting: try again in a second")
+
+// admit waits for a free core; call leave when done. It fails with errBusy at once if too many
+// requests wait already.
+func (s *Server) admit(ctx context.Context) (leave func(), err error) {
+	if s.limit != nil && !s.limit.Allow() {
+		return nil, fmt.Errorf("more than %g requests a second: try again in a second", s.o.Rate)
+	}
+	leave = func() { <-s.slots }
+	select {
+	case s.slots <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	if s.waiting.Add(1) > int64(s.o.Queue) {
+		s.waiting.Add(-1)
+		return nil, errBusy
+	}
+	defer s.waiting.Add(-1)
+	select {
+	case s.slots <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, http.ErrAbortHandler
+	}
+}
