@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 # Packages whose code starts goroutines, or is called by several at a time.
 RACE := ./cmd/taxon ./coordinator/... ./worker/... ./mapper ./reducer ./store/... \
-	./internal/cluster/... ./internal/console ./internal/dataset ./internal/engine ./internal/export ./internal/fs/... ./internal/generate ./internal/jobs ./internal/mapreduce/... ./internal/model ./internal/secure ./internal/metrics ./internal/train ./internal/tune ./internal/yarn
+	./internal/cluster/... ./internal/console ./internal/dataset ./internal/engine ./internal/export ./internal/fs/... ./internal/generate ./internal/jobs ./internal/mapreduce/... ./internal/model ./internal/secure ./internal/serve ./internal/metrics ./internal/train ./internal/tune ./internal/yarn
 
 # Inputs that each fuzz target tries. A count, not a time: with a time, go test can
 # report its own deadline as a failure.

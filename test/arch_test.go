@@ -27,7 +27,7 @@ var imports = map[string][]string{
 	"cmd/taxon": {"coordinator/method", "coordinator/method/registry", "internal/cluster", "internal/cluster/client", "internal/cluster/node",
 		"internal/cluster/supervise", "internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit",
 		"internal/explain", "internal/export", "internal/fs", "internal/generate", "internal/human", "internal/inspect", "internal/jobs", "internal/jobspec",
-		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/predict", "internal/secure", "internal/table", "internal/tell",
+		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/metrics", "internal/predict", "internal/report", "internal/runs", "internal/secure", "internal/serve", "internal/table", "internal/tell",
 		"internal/train", "internal/tune", "internal/yarn", "mapper", "proto/taxon/v1", "worker/program"},
 
 	"proto/taxon/v1": {},
@@ -53,6 +53,9 @@ var imports = map[string][]string{
 	"internal/table":    {"internal/fs", "internal/human", "internal/lines"},
 	"internal/dataset":  {"internal/fs", "internal/lines", "internal/sparse", "internal/table"},
 	"internal/eval":     {"internal/fs", "internal/human", "internal/lines", "internal/taxonomy"},
+	"internal/report":   {"coordinator/method/registry", "internal/eval", "internal/evaluate", "internal/explain", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/tell"},
+	"internal/runs":     {"coordinator/method/registry", "internal/exit", "internal/fs", "internal/model"},
+	"internal/serve":    {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/metrics", "internal/model", "internal/predict", "internal/secure"},
 	"internal/labelset": {},
 	"internal/model":    {"internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/table", "internal/taxonomy"},
 	"internal/export":   {"internal/evaluate", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/modelform", "internal/predict", "internal/tell"},
@@ -152,6 +155,7 @@ var thirdParty = map[string][]string{
 	"gonum.org/v1/plot":                {"internal/tune"},
 	"golang.org/x/text":                {"internal/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
+	"golang.org/x/time":                {"internal/serve"},
 	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "mapper/hblr", "worker/program"},
 }
 

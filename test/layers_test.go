@@ -21,7 +21,7 @@ type layer struct {
 // layers are the architecture from top to bottom.
 var layers = []layer{
 	{"command line", []string{"cmd/taxon"}},
-	{"what verbs call", []string{"internal/train", "internal/tune", "internal/mapreduce/driver"}},
+	{"what verbs call", []string{"internal/train", "internal/tune", "internal/mapreduce/driver", "internal/report", "internal/runs", "internal/serve"}},
 	{"clusters, engines", []string{"internal/engine", "internal/mapreduce", "internal/yarn", "internal/cluster", "internal/cluster/*", "internal/jobs", "internal/inspect", "internal/planinfo"}},
 	{"runtime", []string{"coordinator", "worker", "store/storerpc", "store/backup", "internal/metrics", "internal/secure"}},
 	{"state machine", []string{"coordinator/machine", "coordinator/machine/*"}},

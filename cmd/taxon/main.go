@@ -158,6 +158,7 @@ func verbs() []verb {
 		newMethodsCmd,
 		newServeCmd,
 		newReportCmd,
+		newRunsCmd,
 		newIngestCmd,
 		newInfoCmd,
 		newGenerateCmd,

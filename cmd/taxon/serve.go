@@ -26,12 +26,12 @@ func newServeCmd(a *app) *cobra.Command {
 			"taxon serve small=model-a large=model-b --listen 127.0.0.1:8080 --queue 200",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.Log, err = log.Logger(a.stderr); err != nil {
+			to, err := log.Logger(a.stderr)
+			if err != nil {
 				return err
 			}
 			o.Models, o.Version = args, readVersion().Version
-			o.Security.Warn = metrics.Warner(o.Log, "security")
+			o.Log, o.Security.Warn = metrics.Warner(to, "models"), metrics.Warner(to, "security")
 			o.Ready = func(addr string) { fmt.Fprintf(a.stdout, "serving at %s\n", addr) }
 			return serve.Run(cmd.Context(), o)
 		},

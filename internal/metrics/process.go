@@ -37,9 +37,6 @@ func NewProcess(role, version string) *Process {
 	return p
 }
 
-// Register adds figures of a kind of process alone.
-func (p *Process) Register(c ...prometheus.Collector) { p.registry.MustRegister(c...) }
-
 // Gauge adds a figure that is read when someone scrapes.
 func (p *Process) Gauge(name, help string, read func() float64) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))

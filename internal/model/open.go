@@ -394,3 +394,16 @@ func Open(dir string) (*Model, error) {
 
 // hadoopMark is the file by which Hadoop's tools tell a folder that is whole.
 const hadoopMark = "_SUCCESS"
+
+// ReadTrace reads the trace of the model in dir, and nothing else.
+func ReadTrace(dir string) ([]TraceRow, error) {
+	name := fs.Join(dir, fileTrace)
+	b, err := fs.ReadFile(context.Background(), name)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseTrace(name, b)
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -102,7 +101,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	if what != "predict" && what != "explain" {
 		what = ""
 	}
-	s.took.WithLabelValues(name, what, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+	s.figures.Took(name, what, code, time.Since(began))
 }
 
 func (s *Server) answerTo(r *http.Request, name, what string) (any, error) {
@@ -124,7 +123,7 @@ func (s *Server) answerTo(r *http.Request, name, what string) (any, error) {
 	defer leave()
 	l := m.take()
 	defer l.users.Done()
-	s.rows.WithLabelValues(name).Add(float64(len(in.Instances)))
+	s.figures.Answered(name, len(in.Instances))
 	if what == "explain" {
 		out, err := l.explain(in.Instances, in.Label, or(in.Top, 5), or(in.Words, 5))
 		return map[string]any{"explanations": out}, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"taxon/internal/exit"
@@ -38,7 +36,7 @@ type Options struct {
 	Reload   time.Duration // how often folders are looked at
 	Drain    time.Duration // how long requests under way may take at the end
 
-	Log   *slog.Logger
+	Log   func(error)       // told of models that could not be replaced
 	Ready func(addr string) // called once the server answers
 }
 
@@ -49,9 +47,7 @@ type Server struct {
 	slots   chan struct{}    // one for each request that is scored
 	waiting atomic.Int64
 	limit   *rate.Limiter // nil: no bound
-	took    *prometheus.HistogramVec
-	rows    *prometheus.CounterVec
-	loads   *prometheus.CounterVec
+	figures *metrics.Serving
 	closing sync.WaitGroup // of models that were replaced
 }
 
@@ -78,15 +74,11 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 	}
 	s := &Server{
 		o: o, models: map[string]*slot{}, slots: make(chan struct{}, model.Threads(o.Threads)),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "taxon_serve_seconds", Help: "Time that requests took, by model, call and HTTP status.",
-			Buckets: []float64{0.0001, 0.0002, 0.0003, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.3, 1}}, []string{"model", "call", "code"}),
-		rows:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_instances_total", Help: "Instances that were answered, by model."}, []string{"model"}),
-		loads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_loads_total", Help: "Times a model was opened, by model and whether it could be."}, []string{"model", "ok"}),
+		figures: p.Serving(),
 	}
 	if o.Rate > 0 {
 		s.limit = rate.NewLimiter(rate.Limit(o.Rate), max(1, int(o.Rate)))
 	}
-	p.Register(s.took, s.rows, s.loads)
 	for _, given := range o.Models {
 		name, dir, ok := strings.Cut(given, "=")
 		if !ok || strings.ContainsAny(name, `/\`) {
@@ -102,7 +94,7 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		s.loads.WithLabelValues(name, "true").Inc()
+		s.figures.Loaded(name, true)
 		s.models[name] = &slot{name: name, dir: dir, in: in}
 	}
 	return s, nil
@@ -177,20 +169,19 @@ func (s *Server) reload(ctx context.Context) {
 			continue
 		}
 		in, err := load(m.name, m.dir, stamp)
-		s.loads.WithLabelValues(m.name, fmt.Sprint(err == nil)).Inc()
+		s.figures.Loaded(m.name, err == nil)
 		if err != nil {
 			m.refused = stamp
-			s.o.Log.Warn("the new model can't be opened: the old one stays in use", "model", m.name, "error", err)
+			s.o.Log(fmt.Errorf("%s: the new model can't be opened, the old one stays in use: %w", m.name, err))
 			continue
 		}
 		m.mu.Lock()
 		old := m.in
 		m.in, m.refused = in, ""
 		m.mu.Unlock()
-		s.o.Log.Info("a new model is in use", "model", m.name, "weights", in.m.Manifest.Report.WeightsSHA256)
 		s.closing.Go(func() {
 			if err := old.retire(); err != nil {
-				s.o.Log.Warn("closing the old model", "model", m.name, "error", err)
+				s.o.Log(fmt.Errorf("%s: closing the old model: %w", m.name, err))
 			}
 		})
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -50,7 +48,7 @@ func must(t *testing.T, err error) {
 // serving is a server over models, with small limits.
 func serving(t *testing.T, o Options, models ...string) (*Server, *httptest.Server) {
 	t.Helper()
-	o.Models, o.Log = models, slog.New(slog.NewTextHandler(io.Discard, nil))
+	o.Models, o.Log = models, func(error) {}
 	if o.MaxBytes == 0 {
 		o.MaxBytes, o.MaxRows, o.Queue = 1<<16, 10, 100
 	}
@@ -249,7 +247,7 @@ func TestRun(t *testing.T) {
 	dir := trained(t, texts, true, "bsvm")
 	go func() {
 		ended <- Run(ctx, Options{Models: []string{dir}, Listen: "127.0.0.1:0", MaxBytes: 1 << 16, MaxRows: 10, Queue: 10, Reload: time.Hour, Drain: time.Minute,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(a string) { addr <- a }})
+			Log: func(error) {}, Ready: func(a string) { addr <- a }})
 	}()
 	base := "http://" + <-addr
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/metrics": 200, "/v1/models": 200, "/other": 404, "/v1/models/m:predict": 405} {

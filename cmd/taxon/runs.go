@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/exit"
+	"taxon/internal/human"
+	"taxon/internal/runs"
+)
+
+func newRunsCmd(a *app) *cobra.Command {
+	by, table := "dir", false
+	cmd := &cobra.Command{
+		Use:     "runs DIR",
+		GroupID: groupModel,
+		Short:   "list the models in a folder side by side",
+		Long:    "Lists all models in a folder and below it: method and options, gap, what evaluation during the training measured (--test with --eval-every), sweeps, time, size.",
+		Example: "taxon runs models\ntaxon runs models --sort macro_f1 --csv",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("runs: name one folder")
+			}
+			all, err := runs.Find(args[0], by)
+			switch {
+			case err != nil:
+				return err
+			case table:
+				return runs.WriteCSV(a.stdout, all)
+			}
+			rows := [][]string{{"MODEL", "OPTIONS", "GAP", "MICRO-F1", "MACRO-F1", "SWEEPS", "TIME", "SIZE"}}
+			for _, r := range all {
+				gap := ""
+				if r.Gap != nil {
+					gap = human.Gap(*r.Gap)
+				}
+				rows = append(rows, []string{r.Dir, r.Options, gap, runs.Percent(r.MicroF1), runs.Percent(r.MacroF1), fmt.Sprint(r.Sweeps), human.Seconds(r.Seconds), human.Bytes(r.Bytes)})
+			}
+			return a.printTable(all, rows, "no model in "+args[0])
+		},
+	}
+	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		choiceFlag(f, &by, "sort", by, runs.Sorts, "sort by `KEY`: "+strings.Join(runs.Sorts, ", "))
+		f.BoolVar(&table, "csv", false, "write a CSV table")
+	})
+	return cmd
+}

@@ -1,0 +1,163 @@
+// Package runs lists the models below a folder side by side.
+package runs
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+)
+
+// Run is a model that was found.
+type Run struct {
+	Dir       string    `json:"dir"` // below the folder
+	Method    string    `json:"method"`
+	Options   string    `json:"options"` // as people read them
+	Data      string    `json:"data"`    // the fingerprint
+	Instances int       `json:"instances"`
+	Classes   int       `json:"classes"`
+	Gap       *float64  `json:"gap"`
+	Objective float64   `json:"objective"`
+	MicroF1   *float64  `json:"micro_f1"` // the last of the trace; null: none was measured while it trained
+	MacroF1   *float64  `json:"macro_f1"`
+	Sweeps    int       `json:"sweeps"`
+	StoppedBy string    `json:"stopped_by"`
+	Seconds   float64   `json:"seconds"`
+	CPU       float64   `json:"cpu_seconds"`
+	Bytes     int64     `json:"bytes"`
+	Made      time.Time `json:"made"`
+}
+
+// Sorts are what runs can be sorted by.
+var Sorts = []string{"dir", "method", "gap", "micro_f1", "macro_f1", "seconds", "bytes", "made"}
+
+// Find opens the manifests of all models in a folder and below, and sorts them: figures of
+// quality the best first, others the smallest.
+func Find(dir, by string) ([]Run, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fs.Explain(dir, err)
+	} else if !info.IsDir() {
+		return nil, fs.Inputf(dir, 0, "is a file: give a folder with models in it")
+	}
+	if !slices.Contains(Sorts, by) {
+		return nil, exit.Usagef("runs: --sort %s: must be one of %s", by, strings.Join(Sorts, ", "))
+	}
+	var out []Run
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !model.IsModel(path) {
+			return err
+		}
+		r, err := read(dir, path)
+		if err != nil {
+			return err
+		}
+		out = append(out, *r)
+		return filepath.SkipDir
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b Run) int { return cmp.Or(order(&a, &b, by), strings.Compare(a.Dir, b.Dir)) })
+	return out, nil
+}
+
+func order(a, b *Run, by string) int {
+	least := func(x *float64) float64 { // what was not measured comes last
+		if x == nil {
+			return math.Inf(1)
+		}
+		return *x
+	}
+	most := func(x *float64) float64 {
+		if x == nil {
+			return math.Inf(1)
+		}
+		return -*x
+	}
+	switch by {
+	case "method":
+		return strings.Compare(a.Method, b.Method)
+	case "gap":
+		return cmp.Compare(least(a.Gap), least(b.Gap))
+	case "micro_f1":
+		return cmp.Compare(most(a.MicroF1), most(b.MicroF1))
+	case "macro_f1":
+		return cmp.Compare(most(a.MacroF1), most(b.MacroF1))
+	case "seconds":
+		return cmp.Compare(a.Seconds, b.Seconds)
+	case "bytes":
+		return cmp.Compare(a.Bytes, b.Bytes)
+	case "made":
+		return b.Made.Compare(a.Made)
+	}
+	return 0
+}
+
+func read(base, path string) (*Run, error) {
+	m, err := model.ReadManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	rel, err := filepath.Rel(base, path)
+	if err != nil {
+		rel = path
+	}
+	r := &m.Report
+	out := &Run{Dir: filepath.ToSlash(rel), Method: r.Method, Options: registry.Words(r.Method, r.Own), Data: m.Data.Fingerprint, Instances: r.Instances, Classes: r.Terminals,
+		Gap: r.Gap, Objective: r.Objective, Sweeps: r.Sweeps, StoppedBy: r.StoppedBy, Seconds: r.Seconds, CPU: r.CPUSeconds}
+	for _, f := range m.Files {
+		out.Bytes += f.Bytes
+	}
+	if info, err := os.Stat(filepath.Join(path, "manifest.json")); err == nil {
+		out.Made = info.ModTime().UTC().Truncate(time.Second)
+	}
+	trace, err := model.ReadTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trace {
+		if t.MicroF1 != nil {
+			out.MicroF1, out.MacroF1 = t.MicroF1, t.MacroF1
+		}
+	}
+	return out, nil
+}
+
+// Percent is a share for people; "": there is none.
+func Percent(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", 100**x)
+}
+
+// WriteCSV writes a table with the keys of the JSON as its head.
+func WriteCSV(w io.Writer, all []Run) error {
+	c := csv.NewWriter(w)
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	maybe := func(x *float64) string {
+		if x == nil {
+			return ""
+		}
+		return number(*x)
+	}
+	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1", "macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made"})
+	for _, r := range all { // Error has what Write could not do
+		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes), maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),
+			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10), r.Made.Format(time.RFC3339)})
+	}
+	c.Flush()
+	return c.Error()
+}

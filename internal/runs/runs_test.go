@@ -1,0 +1,58 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"taxon/internal/fs"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Models are found at any depth, sorted as asked, and written as a table that reads back.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data.svm")
+	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\nc 3:1\nc 1:0.2 3:1\n"), 0o600))
+	must(t, os.MkdirAll(filepath.Join(dir, "deep", "er"), 0o700))
+	for name, o := range map[string]*taxonv1.Options{"x": {Method: "bsvm", Gap: 0.5}, "deep/er/y": {Method: "blr", Gap: 1e-6}} {
+		_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, name), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: o}, tell.Silent{})
+		must(t, err)
+	}
+	for by, first := range map[string]string{"dir": "deep/er/y", "gap": "deep/er/y", "method": "deep/er/y", "macro_f1": "deep/er/y", "made": ""} {
+		all, err := Find(dir, by)
+		must(t, err)
+		if len(all) != 2 || first != "" && all[0].Dir != first {
+			t.Errorf("by %s: %+v", by, all)
+		}
+		if r := all[0]; r.Instances != 6 || r.Classes != 3 || r.Gap == nil || r.Bytes == 0 || r.Made.IsZero() {
+			t.Errorf("%+v", r)
+		}
+	}
+	all, err := Find(dir, "dir")
+	must(t, err)
+	var b bytes.Buffer
+	must(t, WriteCSV(&b, all))
+	rows, err := csv.NewReader(&b).ReadAll()
+	must(t, err)
+	if len(rows) != 3 || rows[1][0] != "deep/er/y" || len(rows[0]) != len(rows[1]) {
+		t.Errorf("%v", rows)
+	}
+	for _, bad := range [][2]string{{dir, "size"}, {filepath.Join(dir, "none"), "dir"}, {data, "dir"}} {
+		if _, err := Find(bad[0], bad[1]); err == nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+}
