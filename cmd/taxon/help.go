@@ -152,8 +152,8 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)
-		if names := choicesOf(f); len(names) > 1 {
-			value = strings.Join(names, "|")
+		if names := strings.Join(choicesOf(f), "|"); strings.Contains(names, "|") && len(names)+len(f.Name)+5 <= console.Width {
+			value = names
 		}
 		head := "  --" + f.Name
 		if value != "" && f.Value.Type() != "bool" {

@@ -45,7 +45,7 @@ func pathFiles(t *testing.T) (dir string, parent map[string]string) {
 		}
 		return out.String()
 	}
-	for name, text := range map[string]string{"train.svm": lines(240), "test.svm": lines(60), "tree.txt": tree} {
+	for name, text := range map[string]string{"train.svm": lines(150), "test.svm": lines(60), "tree.txt": tree} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +60,7 @@ var pathMethods = []struct {
 }{
 	{"--method h-svm", breadthFirst},
 	{"--method h-rls --C 3", breadthFirst},
+	{"--method hm3 --label-loss sibl --C 3", bestUnion},
 }
 
 // breadthFirst is the consistent labelling of [JMLR] section 5.
@@ -70,6 +71,34 @@ func breadthFirst(score map[string]float64, parent map[string]string) map[string
 			in[n] = s > 0 && (parent[n] == "" || in[parent[n]])
 		}
 	}
+	return in
+}
+
+// bestUnion has the union of partial paths with the greatest sum, - being the virtual root.
+func bestUnion(score map[string]float64, parent map[string]string) map[string]bool {
+	in := map[string]bool{}
+	above := func(n string) string {
+		if p := parent[n]; p != "" || n == "-" {
+			return p
+		}
+		return "-"
+	}
+	var sum func(n string) float64
+	sum = func(n string) float64 {
+		s := score[n]
+		for c := range score {
+			if above(c) == n {
+				s += max(0, sum(c))
+			}
+		}
+		return s
+	}
+	for range 4 {
+		for n := range score {
+			in[n] = sum(n) > 0 && (n == "-" || in[above(n)])
+		}
+	}
+	delete(in, "-")
 	return in
 }
 
@@ -97,7 +126,7 @@ func TestPathMethods(t *testing.T) {
 		}
 		weights := map[string]map[string]float64{}
 		for line := range strings.Lines(do("export --model $m --out - --quiet")) {
-			if f := strings.Fields(line); f[0] == "node" {
+			if f := strings.Fields(line); f[0] == "node" || f[0] == "virtual" && len(f) > 2 {
 				weights[f[1]] = vectorOf(f[2:])
 			}
 		}

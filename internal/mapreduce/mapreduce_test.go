@@ -138,6 +138,7 @@ func TestSameBytes(t *testing.T) {
 		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m3", "parity") },
 		func(o *taxonv1.Options, _ *jobs.Job) { plain(o, "h-svm", "hinge") },
 		func(o *taxonv1.Options, _ *jobs.Job) { plain(o, "h-rls", "square") },
+		func(o *taxonv1.Options, _ *jobs.Job) { plain(o, "hm3", "margin") },
 	} {
 		if testing.Short() && n > 1 {
 			continue

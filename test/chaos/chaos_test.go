@@ -130,6 +130,7 @@ var methods = []string{
 	"--method td --gap 1e-3",
 	"--method h-svm --gap 1e-3",
 	"--method h-rls",
+	"--method hm3 --gap 2e-2",
 }
 
 // A random process is killed again and again, whatever the method.

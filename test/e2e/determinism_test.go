@@ -85,7 +85,7 @@ func TestSameWeightsAfterKills(t *testing.T) {
 func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range []string{
 		"--method hblr-m2 --prior blr --max-sweeps 8", "--method hblr-m3 --likelihood softmax --max-sweeps 3",
-		"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 1", "--method mlr", "--method msvm", "--method h-svm",
+		"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 1", "--method mlr", "--method msvm", "--method h-svm", "--method hm3 --gap 5e-2",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(n), 2))

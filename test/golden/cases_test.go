@@ -142,6 +142,8 @@ var trainings = []training{
 	{"nested", onSpawn + "--method h-svm"},
 	{"nested labels squared", onDAG + "--dag first-parent --method h-svm --loss squared-hinge --gap 1e-4 --threads 2"},
 	{"nested ridge", onSpawn + "--method h-rls --C 3"},
+	{"paths", onSpawn + "--method hm3 --max-sweeps 2"},
+	{"paths labels subtree", onDAG + "--dag first-parent --method hm3 --label-loss subtree --max-sweeps 1 --threads 2"},
 	{"nested ridge dense", onDense + "--method h-rls --bias 0 --stores 2"},
 
 	// From another model: by C, by new rows, from another structure.
@@ -170,6 +172,7 @@ var outputs = []training{
 	{"predict predictive softmax", "predict --model %hblr_m1_softmax --data @rows.svm --predictive --scores --top 3"},
 	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
 	{"predict sets", "predict --model %nested_labels_squared --data @dag.svm --scores"},
+	{"predict paths", "predict --model %paths --data @inner.svm --scores"},
 	{"eval sets", "eval --model %nested --data @inner.svm --json --by-level"},
 	{"export text", "export --model %spawned --format text --out -"},
 	{"export pruned", "export --model %graph --format text --threshold 0.01 --out -"},

@@ -73,7 +73,7 @@ func TestUnlearned(t *testing.T) {
 func TestTraitsOfMethods(t *testing.T) {
 	for _, name := range append(Names(), "none") {
 		separate := name == "bsvm" || name == "blr"
-		if Rooted(name) != strings.HasPrefix(name, "hblr-") {
+		if Rooted(name) != (strings.HasPrefix(name, "hblr-") || name == "hm3") {
 			t.Errorf("%s: rooted %t", name, Rooted(name))
 		}
 		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr" || name == "msvm") {

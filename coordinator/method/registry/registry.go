@@ -8,6 +8,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/hblr"
+	"taxon/coordinator/method/hm3"
 	"taxon/coordinator/method/mlr"
 	"taxon/coordinator/method/msvm"
 	"taxon/coordinator/method/recursive"
@@ -23,6 +24,7 @@ var methods = slices.Concat(
 	recursive.Methods,
 	td.Methods,
 	[]method.Method{mlr.Method{}, msvm.Method{}},
+	[]method.Method{hm3.Method{}},
 	hblr.Methods,
 )
 

@@ -7,6 +7,7 @@ import (
 
 	"taxon/worker/program"
 	"taxon/worker/program/hblr"
+	"taxon/worker/program/hm3"
 	"taxon/worker/program/mlr"
 	"taxon/worker/program/msvm"
 	"taxon/worker/program/recursive"
@@ -23,6 +24,7 @@ var methods = []program.Method{
 	td.Method("h-rls"),
 	mlr.Method{},
 	msvm.Method{},
+	hm3.Method{},
 	hblr.Method("hblr-m1"),
 	hblr.Method("hblr-m2"),
 	hblr.Method("hblr-m3"),

@@ -1,0 +1,428 @@
+package hm3
+
+import (
+	"context"
+
+	"taxon/mapper"
+)
+
+// Options of a solve.
+type Options struct {
+	Gap       float64 // the relative gap that is wanted
+	MaxEpochs int     // passes over the instances; 0: only price
+	Seed      uint64  // of their order
+}
+
+// Sums are the figures of a solve.
+type Sums struct {
+	Primal, Dual float64
+	Moved        int   // instances that do not stand at their true labeling alone
+	Epochs       int   // passes
+	Visits       int64 // nonzeros times microlabels touched
+}
+
+const (
+	// A solve ends at a share of the gap that it began with, or at the one that is wanted.
+	aimShare, aimOfGap = 0.1, 0.3
+	// mostVisits bounds the time of a solve, to about half a minute.
+	mostVisits = 1 << 32
+	// An instance has so many passes over the edges at a visit ([JMLR] Figure 3: few are best).
+	passes = 3
+	// everyPass visits all instances, other passes those whose gap matters.
+	everyPass = 8
+	// nothing is a mass, relative to C, that rounding left.
+	nothing = 1e-14
+)
+
+// Solver owns the memory of solves: 32 bytes a feature and microlabel, and an instance and
+// microlabel. For one goroutine.
+type Solver struct {
+	p     *Problem
+	width int       // of a vector: the features and the bias
+	step  int       // four labelings of each microlabel's edge
+	end   []int32   // microlabel -> end of its subtree
+	w     []float64 // w_e^(a,b) of feature f stands at f*step + 4j + 2a + b, j the edge's child
+	mu    [][]float64
+
+	s, coef []float64    // scores of an instance at all vectors, and what its moves add to w
+	best    [][2]float64 // by a microlabel's value, of the part below it: of the best labeling,
+	mean    [][2]float64 // and of the marginals as they are
+	choice  [][2]uint8   // the best value of a microlabel, by its parent's
+	flow    [][2]float64
+	way     []float64
+}
+
+// NewSolver is a solver of the problem.
+func (p *Problem) NewSolver() *Solver {
+	n := len(p.Parent)
+	s := &Solver{p: p, width: p.Rows.X.Cols + 1, step: 4 * n, end: make([]int32, n), s: make([]float64, 4*n), coef: make([]float64, 4*n), way: make([]float64, 4*n),
+		best: make([][2]float64, n), mean: make([][2]float64, n), choice: make([][2]uint8, n), flow: make([][2]float64, n)}
+	s.w = make([]float64, s.width*s.step)
+	for j := n - 1; j >= 0; j-- {
+		s.end[j] = max(s.end[j], int32(j)+1)
+		if up := p.Parent[j]; up >= 0 {
+			s.end[up] = max(s.end[up], s.end[j])
+		}
+	}
+	return s
+}
+
+// axpy is y += a x.
+func axpy(y []float64, a float64, x []float64) {
+	x = x[:len(y)]
+	for k := range y {
+		y[k] += float64(a * x[k])
+	}
+}
+
+// score sets s to w_e^u.x_i of all edges and labelings.
+func (s *Solver) score(i int) {
+	clear(s.s)
+	index, value := s.p.Rows.X.Row(i)
+	for k, f := range index {
+		axpy(s.s, float64(value[k]), s.w[int(f)*s.step:])
+	}
+	axpy(s.s, float64(s.p.Rows.Bias), s.w[(s.width-1)*s.step:])
+}
+
+// add is w += coef x_i.
+func (s *Solver) add(i int) {
+	index, value := s.p.Rows.X.Row(i)
+	for c, by := range s.coef {
+		if by == 0 {
+			continue
+		}
+		for k, f := range index {
+			s.w[int(f)*s.step+c] += float64(by * float64(value[k]))
+		}
+		s.w[(s.width-1)*s.step+c] += float64(by * float64(s.p.Rows.Bias))
+	}
+}
+
+// place is that of an edge's labeling in y; of the root that of its value.
+func (p *Problem) place(y []uint64, j int32) int {
+	if up := p.Parent[j]; up >= 0 {
+		return 4*int(j) + 2*bit(y, up) + bit(y, j)
+	}
+	return bit(y, j)
+}
+
+// share is how what has a at the parent of j is divided by j's value; where nothing has, all of
+// it is at the best one.
+func (s *Solver) share(mu []float64, j int32, a int) (zero, one float64) {
+	zero, one = mu[4*int(j)+2*a], mu[4*int(j)+2*a+1]
+	if sum := zero + one; sum > 0 {
+		return zero / sum, one / sum
+	}
+	return 1 - float64(s.choice[j][a]), float64(s.choice[j][a])
+}
+
+// value are what edge j adds to the gradient where the parent has a, the part below included:
+// of the best labelings, and of the mean.
+func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
+	for b := range 2 {
+		edge := s.p.cost(truth, j, a, b)
+		if j > 0 {
+			edge += s.s[4*int(j)+2*a+b]
+		}
+		best[b], mean[b] = edge+s.best[j][b], edge+s.mean[j][b]
+	}
+	return best, mean
+}
+
+// lift adds what edge j has to give to its parent's values: [JMLR] 3.4, and the same for the mean.
+func (s *Solver) lift(truth []uint64, mu []float64, j int32) {
+	up := s.p.Parent[j]
+	for a := range 2 {
+		best, mean := s.value(truth, j, a)
+		s.choice[j][a] = 0
+		if best[1] > best[0] {
+			s.choice[j][a] = 1
+		}
+		s.best[up][a] += max(best[0], best[1])
+		zero, one := s.share(mu, j, a)
+		s.mean[up][a] += float64(zero*mean[0]) + float64(one*mean[1])
+	}
+}
+
+// below makes the values of microlabel j from those of the part below it, which are made anew.
+func (s *Solver) below(truth []uint64, mu []float64, j int32) {
+	clear(s.best[j:s.end[j]])
+	clear(s.mean[j:s.end[j]])
+	for k := s.end[j] - 1; k > j; k-- {
+		s.lift(truth, mu, k)
+	}
+}
+
+// highest is the greatest gradient of a labeling, and the mean times C, both with what all
+// labelings have in common. below was called for the root.
+func (s *Solver) highest(truth []uint64, mu []float64) (most, mean float64) {
+	best, m := s.value(truth, 0, 0)
+	return max(best[0], best[1]), float64(mu[0]*m[0]) + float64(mu[1]*m[1])
+}
+
+// shift moves mass at edge j, of what has a at its parent, from the value that gains less to the
+// other.
+func (s *Solver) shift(truth []uint64, mu []float64, j int32, a int, k, c float64) bool {
+	_, mean := s.value(truth, j, a)
+	to := 0
+	if mean[1] > mean[0] {
+		to = 1
+	}
+	from := 1 - to
+	at := 4*int(j) + 2*a
+	most, gain := mu[at+from], mean[to]-mean[from]
+	if most <= 0 || gain <= 1e-15*(1+mean[to]) {
+		return false
+	}
+	way := s.way[4*j : 4*s.end[j]]
+	clear(way)
+	way[2*a+from], way[2*a+to] = -1, 1
+	s.flow[j][from], s.flow[j][to] = -1, 1
+	square := 0.0
+	if j > 0 {
+		square = 2
+	}
+	for n := j + 1; n < s.end[j]; n++ {
+		up, out := s.p.Parent[n], way[4*(n-j):][:4]
+		s.flow[n] = [2]float64{}
+		for b, f := range s.flow[up] {
+			zero, one := s.share(mu, n, b)
+			zero, one = float64(f*zero), float64(f*one)
+			out[2*b], out[2*b+1] = zero, one
+			s.flow[n][0] += zero
+			s.flow[n][1] += one
+			square += float64(zero*zero) + float64(one*one)
+		}
+	}
+	t := most
+	if curve := k * square; curve > 0 {
+		t = min(gain/curve, most)
+	}
+	for n, d := range way {
+		if d == 0 {
+			continue
+		}
+		n += 4 * int(j)
+		if mu[n] += float64(t * d); mu[n] < nothing*c {
+			mu[n] = 0
+		}
+		if n > 3 { // the root has no vectors
+			s.coef[n] -= float64(t * d)
+			s.s[n] -= float64(float64(t*k) * d)
+		}
+	}
+	return true
+}
+
+// visit improves the marginals of an instance, and returns the gap that it had.
+func (s *Solver) visit(i int, enough float64) (gap float64) {
+	truth, mu, k, c := s.p.On[i], s.mu[i], s.p.Rows.Norm(i), s.p.Rows.RowC(i)
+	s.score(i)
+	clear(s.coef)
+	moved := false
+	for pass := range passes {
+		s.below(truth, mu, 0)
+		most, mean := s.highest(truth, mu)
+		left := float64(c*most) - mean
+		if pass == 0 {
+			gap = left
+		}
+		if left <= enough {
+			break
+		}
+		clear(s.best)
+		clear(s.mean)
+		for j := int32(len(s.p.Parent)) - 1; j >= 0; j-- {
+			// What is below j has moved its own marginals, and lifted its values to j.
+			for a := range 2 {
+				if j == 0 && a == 1 {
+					break
+				}
+				if s.shift(truth, mu, j, a, k, c) {
+					moved = true
+					s.below(truth, mu, j)
+				}
+			}
+			if j > 0 {
+				s.lift(truth, mu, j)
+			}
+		}
+	}
+	if moved {
+		s.add(i)
+	}
+	return gap
+}
+
+// settle has the edges of an instance agree to the last bit: it divides C anew from the root down.
+func (s *Solver) settle(i int) {
+	truth, mu := s.p.On[i], s.mu[i]
+	scale := s.p.Rows.RowC(i) / (mu[0] + mu[1])
+	mu[0], mu[1] = mu[0]*scale, mu[1]*scale
+	s.flow[0] = [2]float64{mu[0], mu[1]}
+	for j, up := range s.p.Parent[1:] {
+		j := int32(j) + 1
+		s.flow[j] = [2]float64{}
+		for a, f := range s.flow[up] {
+			s.choice[j][a] = uint8(bit(truth, j))
+			zero, one := s.share(mu, j, a)
+			at := mu[4*int(j)+2*a:]
+			at[0], at[1] = float64(f*zero), float64(f*one)
+			s.flow[j][0] += at[0]
+			s.flow[j][1] += at[1]
+		}
+	}
+}
+
+// open expands a state, and rebuilds w from it.
+func (s *Solver) open(st *State) {
+	n := len(s.p.On)
+	if len(s.mu) == 0 {
+		all := make([]float64, n*s.step)
+		for i := range n {
+			s.mu = append(s.mu, all[i*s.step:(i+1)*s.step])
+		}
+	}
+	for i, mu := range s.mu {
+		clear(mu)
+		if st != nil {
+			for k, at := range st.Rows[i].At {
+				mu[at] = st.Rows[i].Value[k]
+			}
+		}
+		for j := range s.p.Parent {
+			if e := mu[4*j:][:4]; e[0] == 0 && e[1] == 0 && e[2] == 0 && e[3] == 0 {
+				mu[s.p.place(s.p.On[i], int32(j))] = s.p.Rows.RowC(i)
+			}
+		}
+	}
+	s.rebuild()
+}
+
+// rebuild adds w up from the marginals, instance by instance.
+func (s *Solver) rebuild() {
+	clear(s.w)
+	for i, mu := range s.mu {
+		moved := false
+		for n, m := range mu[4:] {
+			s.coef[n+4] = -m
+		}
+		for j := range s.p.Parent[1:] {
+			at := s.p.place(s.p.On[i], int32(j)+1)
+			s.coef[at] += s.p.Rows.RowC(i)
+			moved = moved || s.coef[at] != 0
+		}
+		if s.coef[0], s.coef[1] = 0, 0; moved {
+			s.add(i)
+		}
+	}
+}
+
+// price sets P and D of the marginals, at vectors rebuilt from them, and gives the state.
+func (s *Solver) price(sums *Sums) *State {
+	for i := range s.mu {
+		s.settle(i)
+	}
+	s.rebuild()
+	st := &State{Rows: make([]Marginals, len(s.mu))}
+	for i, mu := range s.mu {
+		truth, c := s.p.On[i], s.p.Rows.RowC(i)
+		s.score(i)
+		s.below(truth, mu, 0)
+		most, _ := s.highest(truth, mu)
+		own := 0.0
+		row := &st.Rows[i]
+		for j := range int32(len(s.p.Parent)) {
+			at := s.p.place(truth, j)
+			if j > 0 {
+				own += s.s[at]
+			}
+			if mu[at] == c {
+				continue
+			}
+			for n, m := range mu[4*j:][:4] {
+				if m != 0 {
+					row.At, row.Value = append(row.At, uint32(4*int(j)+n)), append(row.Value, m)
+					sums.Dual += float64(m * s.p.cost(truth, j, n/2, n%2))
+				}
+			}
+		}
+		if len(row.At) > 0 {
+			sums.Moved++
+		}
+		sums.Primal += float64(c * (most - own))
+	}
+	square := 0.0
+	for _, v := range s.w {
+		square += float64(v * v)
+	}
+	sums.Primal += square / 2
+	sums.Dual -= square / 2
+	st.Primal, st.Dual = sums.Primal, sums.Dual
+	return st
+}
+
+// Solve improves the marginals by passes over the instances and prices what it got. warm nil:
+// from nothing. Only ctx's cancellation is an error. The result shares no memory with warm.
+func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
+	var sums, first Sums
+	n := len(s.p.On)
+	s.open(warm)
+	if warm == nil || warm.Primal == 0 {
+		warm = s.price(&first)
+	}
+	aim := max(aimShare*(warm.Primal-warm.Dual), aimOfGap*o.Gap*warm.Primal)
+	each := (s.p.Rows.X.NNZ + int64(n)) / int64(max(n, 1)) * int64(len(s.p.Parent))
+	order, gaps := []uint32(nil), make([]float64, n)
+	for epoch := range o.MaxEpochs {
+		if err := ctx.Err(); err != nil {
+			return nil, sums, err
+		}
+		order = order[:0]
+		for i := range n {
+			if epoch%everyPass == 0 || gaps[i] > 0.5*aim/float64(n) {
+				order = append(order, uint32(i))
+			}
+		}
+		mapper.Shuffle(order, o.Seed, uint64(epoch))
+		for _, i := range order {
+			gaps[i] = s.visit(int(i), 0.1*aim/float64(n))
+			sums.Visits += each
+		}
+		left := 0.0
+		for _, g := range gaps {
+			left += g
+		}
+		if sums.Epochs++; left <= aim || sums.Visits >= mostVisits {
+			break
+		}
+	}
+	st := s.price(&sums)
+	return st, sums, nil
+}
+
+// Weights are a vector a microlabel, in float32, such that the sum of v_j.x over the nodes of a union of partial
+// paths is w.phi(x, y) up to what all y share:
+//
+//	v_j = w_e^(1,1) - w_e^(1,0) of the edge e above j  +  sum over edges e' below j of w_e'^(1,0) - w_e'^(0,0)
+func (s *Solver) Weights(st *State) []mapper.Override {
+	s.open(st)
+	out := make([]mapper.Override, len(s.p.Parent))
+	v := make([]float64, len(out))
+	for f := range s.width {
+		clear(v)
+		w := s.w[f*s.step:][:s.step]
+		for j, up := range s.p.Parent[1:] {
+			e := w[4*(j+1):][:4]
+			v[j+1] += e[3] - e[2]
+			v[up] += e[2] - e[0]
+		}
+		for j, x := range v {
+			if x := float32(x); x != 0 {
+				out[j].Feature, out[j].Value = append(out[j].Feature, uint32(f)), append(out[j].Value, x)
+			}
+		}
+	}
+	return out
+}
