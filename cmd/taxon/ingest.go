@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/dataset"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/table"
@@ -20,6 +21,8 @@ type ingestOptions struct {
 	data      []string
 	text      bool
 	words     dataset.Words
+	strings   bool
+	kernel    dataset.Strings
 	zeroBased bool
 	weights   string
 	table     table.Options
@@ -46,6 +49,12 @@ func newIngestCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read one after the other")
 		textFlags(f, &o.text, &o.words)
+		f.BoolVar(&o.strings, "strings", false, "lines are LABEL[,LABEL...]<TAB>SEQUENCE: the features are those of a string kernel, of unit length. Ingest data to predict with the same flags")
+		choiceFlag(f, &o.kernel.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels, "strings: a feature for each string of --length symbols: how often it occurs, or (gappy) occurs with --gaps symbols left out in between at most, each counting --decay")
+		intFlag(f, &o.kernel.Length, "length", 3, 1, 16, "strings: `N` symbols")
+		intFlag(f, &o.kernel.Gaps, "gaps", 1, 0, 64, "gappy strings: `N` symbols left out at most")
+		floatFlag(f, &o.kernel.Decay, "decay", 0.5, "gappy strings: what each symbol left out multiplies an occurrence by: a `NUMBER` up to 1", above0)
+		choiceFlag(f, &o.kernel.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to Z, in either case, up to 6 a string; printable ASCII up to 4; bytes up to 3")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
 	})
@@ -88,11 +97,21 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	if err := oneStdin("ingest", "--data", o.data...); err != nil {
 		return err
 	}
+	if !o.strings {
+		for _, name := range []string{"kernel", "length", "gaps", "decay", "alphabet"} {
+			if cmd.Flags().Changed(name) {
+				return exit.Usagef("ingest: --%s is for --strings: add that, or leave it out", name)
+			}
+		}
+		o.kernel = dataset.Strings{}
+	} else if o.text {
+		return exit.Usagef("ingest: --strings and --text exclude each other")
+	}
 	began := time.Now()
 	progress, end := train.IngestLines(a.ui)
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
-		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, ZeroBased: o.zeroBased, Weights: o.weights, Table: o.table,
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, Strings: o.kernel, ZeroBased: o.zeroBased, Weights: o.weights, Table: o.table,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()

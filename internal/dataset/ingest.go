@@ -23,6 +23,7 @@ type Options struct {
 	Replace   bool     // an existing data set or empty folder at Out is replaced
 	Text      bool     // label[,label...]<TAB>text
 	Words     Words    // of text
+	Strings   Strings  // label[,label...]<TAB>sequence, as features of a string kernel
 	ZeroBased bool     // libsvm indices count from 0
 	Weights   string   // a file of the instances' weights, a line each; "": all are 1
 	Table     table.Options
@@ -128,7 +129,7 @@ func (o Options) validate() error {
 	case o.Replace && !replaceable(o.Out):
 		return fs.Inputf(o.Out, 0, "is a folder that holds something other than a data set: choose another place")
 	}
-	if err := o.Words.Check(o.Text); err != nil {
+	if err := errors.Join(o.Words.Check(o.Text), o.Strings.Check()); err != nil {
 		return fs.Inputf("", 0, "%w", err)
 	}
 	if o.TempDir != "" {
@@ -235,7 +236,7 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	o := ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased}
+	o := ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased, Strings: in.o.Strings}
 	o.Table.SkipBroken = in.o.Table.SkipBroken - in.stats.Broken
 	s := startPieces(ctx, f, o, in.o.Threads, in.o.bufBytes()/2)
 	defer s.Close()

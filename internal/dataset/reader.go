@@ -42,6 +42,8 @@ type ReaderOptions struct {
 	// says true, Read returns ErrPause instead, and goes on when it is called again.
 	Pause func() bool
 
+	Strings Strings // lines are sequences, of which features are made
+
 	Table table.Options // for paths that are tables
 	Use   table.Use
 }
@@ -64,16 +66,17 @@ type Counts struct {
 
 // Reader yields the instances of a stream in input order. It holds one line in memory.
 type Reader struct {
-	o      ReaderOptions
-	lines  *splitter
-	parser svmParser
-	header *xmcHeader // nil: no XMC form
-	row    Row
-	counts Counts
-	first  bool
-	part   bool    // a run of lines out of a stream, which is judged as a whole elsewhere
-	broken []error // lines passed over
-	err    error
+	o        ReaderOptions
+	lines    *splitter
+	parser   svmParser
+	header   *xmcHeader // nil: no XMC form
+	row      Row
+	sequence stringRow
+	counts   Counts
+	first    bool
+	part     bool    // a run of lines out of a stream, which is judged as a whole elsewhere
+	broken   []error // lines passed over
+	err      error
 }
 
 // NewReader reads r, which must be free of compression (fs.Open sees to that).
@@ -234,6 +237,9 @@ func (r *Reader) parse(line []byte) (lineKind, error) {
 		return 0, errNUL
 	case bytes.IndexByte(line, '\r') >= 0:
 		return 0, errCR
+	case r.o.Strings.Kernel != "":
+		r.sequence.o = r.o.Strings
+		return instance, r.sequence.parse(line, &r.row)
 	case r.o.Text:
 		return instance, parseTextLine(line, &r.row)
 	}

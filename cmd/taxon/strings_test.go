@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"taxon/internal/exit"
+)
+
+// TestIngestStrings: sequences become features that a training reads and a prediction maps; flags
+// that mean nothing without them are refused.
+func TestIngestStrings(t *testing.T) {
+	var b strings.Builder
+	for range 12 {
+		b.WriteString("a1\tMKVLLAGMKV\na2\tMKVWWAGWWV\nb\tGGHHGGHHPP\n")
+	}
+	vars := map[string]string{"D": writeText(t, "seq", b.String()), "T": writeText(t, "tree", "r a\na a1\na a2\nr b\n"), "O": t.TempDir()}
+	for _, flags := range []string{"--length 3", "--kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters"} {
+		for _, line := range []string{"ingest --data $D --strings " + flags + " --out $O/set --force --quiet", "train --data $O/set --hierarchy $T --method h-svm --out $O/m --force --quiet"} {
+			if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Done {
+				t.Fatalf("%s: exit status %d: %s", line, code, stderr)
+			}
+		}
+		if _, stdout, stderr := runTaxon(t, "", "predict --model $O/m --data $O/set --out - --quiet", vars); stdout != strings.Repeat("a1\na2\nb\n", 12) {
+			t.Errorf("%s: predicted %s%s", flags, stdout, stderr)
+		}
+	}
+	for line, want := range map[string]string{
+		"ingest --data $D --length 2 --out $O/x":                                 "--length is for --strings",
+		"ingest --data $D --strings --length 9 --out $O/x":                       "--length 9: must be from 1 to 4",
+		"ingest --data $D --strings --text --out $O/x":                           "exclude each other",
+		"ingest --data $T --strings --out $O/x":                                  "no tab in the line",
+		"ingest --data $D --strings --kernel gappy --decay 3 --out $O/x":         "--decay 3",
+		"ingest --data $D --strings --kernel gappy --length 4 --gaps 60 --out x": "--gaps 60",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit status %d: %s, want %q", line, code, stderr, want)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Strings turn lines LABEL[,LABEL...]<TAB>SEQUENCE into the features of a string kernel ([JMLR] 2.2),
+// one for each string u of p symbols, so that the product of two rows is the normalised kernel:
+//
+//	spectrum   phi_u(s) = how often u occurs in s
+//	gappy      phi_u(s) = sum over occurrences of u in s, with gaps of g symbols in all at most, of decay^gaps
+//
+// (Leslie, Eskin, Noble 2002; Lodhi et al. 2002, whose decay to the power of the whole span is
+// this times decay^p, which normalising takes away). The index of u is the number that its symbols
+// write, plus 1. So two strings never share a feature, rows need no vocabulary, and data
+// that are read with the same options have the same features. The zero value: no sequences.
+type Strings struct {
+	Kernel   string // spectrum or gappy; "": none
+	Length   int    // p
+	Gaps     int    // g, of gappy
+	Decay    float64
+	Alphabet string // letters, printable or bytes
+}
+
+// Kernels and Alphabets are the values of Strings' fields.
+var (
+	Kernels   = []string{"spectrum", "gappy"}
+	Alphabets = []string{"letters", "printable", "bytes"}
+)
+
+// mostGapped bounds the occurrences that begin at one symbol.
+const mostGapped = 10000
+
+// symbols is how many symbols there are, from which byte on.
+func (o *Strings) symbols() (n, first int) {
+	switch o.Alphabet {
+	case "letters":
+		return 26, 'A'
+	case "printable":
+		return 95, ' '
+	}
+	return 256, 0
+}
+
+// longest is the greatest p whose strings have numbers of their own among the indices.
+func (o *Strings) longest() (p int) {
+	n, _ := o.symbols()
+	for all := n; all < maxIndex; all *= n {
+		p++
+	}
+	return p
+}
+
+// Check tells what is wrong with them.
+func (o *Strings) Check() error {
+	if o.Kernel == "" {
+		return nil
+	}
+	if p := o.longest(); o.Length < 1 || o.Length > p {
+		more := ""
+		if o.Alphabet != "letters" {
+			more = "; --alphabet letters, A to Z, takes longer ones"
+		}
+		return fmt.Errorf("--length %d: must be from 1 to %d with --alphabet %s, so that each string has a feature of its own%s", o.Length, p, o.Alphabet, more)
+	}
+	if o.Kernel == "spectrum" {
+		return nil
+	}
+	ways := 1.0 // of g gaps or fewer between p symbols
+	for k := 1; k <= o.Gaps; k++ {
+		ways = ways * float64(o.Length-1+k) / float64(k)
+	}
+	switch {
+	case o.Gaps < 0 || ways > mostGapped:
+		return fmt.Errorf("--gaps %d: from each symbol of a sequence %.0f strings of length %d would begin: must be 0 or more, and at most %d strings", o.Gaps, ways, o.Length, mostGapped)
+	case !(o.Decay > 0 && o.Decay <= 1):
+		return fmt.Errorf("--decay %g: must be above 0 and at most 1", o.Decay)
+	}
+	return nil
+}
+
+// occurrence is one of the strings in a sequence, with what it counts.
+type occurrence struct {
+	index  uint32
+	weight float64
+}
+
+// stringRow has the scratch memory of rows.
+type stringRow struct {
+	o    Strings
+	code []uint32
+	all  []occurrence
+}
+
+// parse reads a line into the row: unit length, indices ascending.
+func (s *stringRow) parse(line []byte, row *Row) error {
+	if err := parseTextLine(line, row); err != nil {
+		return err
+	}
+	text := row.Text
+	row.Text = nil
+	n, first := s.o.symbols()
+	s.code, s.all = s.code[:0], s.all[:0]
+	for k, c := range text {
+		if s.o.Alphabet == "letters" && 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if int(c) < first || int(c) >= first+n {
+			return fmt.Errorf("byte %d of the sequence, %s, is none of --alphabet %s: use another one, %s", k+1, show(text[k:k+1]), s.o.Alphabet, strings.Join(Alphabets, ", "))
+		}
+		s.code = append(s.code, uint32(int(c)-first))
+	}
+	gaps := s.o.Gaps
+	if s.o.Kernel == "spectrum" {
+		gaps = 0
+	}
+	for at := range s.code {
+		s.from(at, s.o.Length, gaps, 0, 1, uint32(n))
+	}
+	slices.SortStableFunc(s.all, func(a, b occurrence) int { return cmp.Compare(a.index, b.index) })
+	m, square := 0, 0.0
+	for k := 0; k < len(s.all); m++ {
+		sum, index := 0.0, s.all[k].index
+		for ; k < len(s.all) && s.all[k].index == index; k++ {
+			sum += s.all[k].weight
+		}
+		s.all[m] = occurrence{index, sum}
+		square += float64(sum * sum)
+	}
+	norm := math.Sqrt(square)
+	for _, u := range s.all[:m] {
+		row.Index, row.Value = append(row.Index, u.index+1), append(row.Value, float32(u.weight/norm))
+	}
+	return nil
+}
+
+// from adds the occurrences that go on with the symbol at `at`: left more symbols, gaps more
+// between them at most.
+func (s *stringRow) from(at, left, gaps int, prefix uint32, weight float64, n uint32) {
+	prefix = prefix*n + s.code[at]
+	if left == 1 {
+		s.all = append(s.all, occurrence{prefix, weight})
+		return
+	}
+	for g := 0; g <= gaps && at+1+g < len(s.code); g++ {
+		s.from(at+1+g, left-1, gaps-g, prefix, weight, n)
+		weight *= s.o.Decay
+	}
+}
