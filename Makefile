@@ -79,8 +79,11 @@ PYTHON_ENV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/$(notdir $(PYTHON))-$(
 
 test-python: build ## the Python package's tests, with its examples
 	@test -x $(PYTHON_ENV)/bin/python || $(PYTHON) -m venv $(PYTHON_ENV)
-	$(PYTHON_ENV)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES) 'pytest>=8' pandas networkx grpcio grpcio-reflection
+	$(PYTHON_ENV)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES) 'pytest>=8' pandas networkx grpcio grpcio-reflection onnx onnxruntime
 	cd deploy/python && TAXON_BINARY=$(CURDIR)/bin/taxon OMP_NUM_THREADS=1 $(PYTHON_ENV)/bin/python -m pytest -q -p no:cacheprovider tests
+
+release: ## archives and wheels for each platform, licences, checksums, into dist (needs python3 with `build`)
+	deploy/release.sh dist
 
 sim: ## a thousand simulated clusters with every fault; SIM_SEED=n plays one again
 	SIM_SEEDS=1000 go test -count=1 -v -run TestSimulation ./test/sim
@@ -154,4 +157,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python deploy-check ci-long bench convergence results accuracy warm search overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check ci-long bench convergence results accuracy warm search overhead tour clean

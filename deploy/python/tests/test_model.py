@@ -118,3 +118,16 @@ def test_hierarchy(data):
     assert isinstance(g, nx.DiGraph) and g.has_edge("f0", "c1") and len(g.edges) == 9
     assert m.path("c4") == ["f1", "c4"]
     assert sp.issparse(m.weights()) and m.weights().shape == (9, 31)
+
+
+@pytest.mark.parametrize("method", ["rr-svm", "rr-lr", "mlr"])
+def test_onnx(data, families, method):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    hierarchy = [] if method == "mlr" else ["--hierarchy", str(data / "edges")]
+    run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m")])
+    m = taxon.load(data / "m")
+    m.to_onnx(data / "m.onnx")
+    label, scores = runtime.InferenceSession(str(data / "m.onnx")).run(["label", "scores"], {"X": families[0].astype(np.float32)})
+    want = m.probabilities(families[0]) if m.has_probabilities else m.decision_function(families[0])
+    assert np.abs(scores - want).max() < 1e-5 and label.tolist() == m.predict(families[0])

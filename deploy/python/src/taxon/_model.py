@@ -257,6 +257,40 @@ class Model:
 
     # Weights and structure
 
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the model for ONNX: input ``X`` (float32, column j is feature j+1 of the training's
+        input), outputs ``label`` (string) and ``scores`` (float32, in the order of :attr:`labels`).
+
+        Weights are dense there. Needs the package ``onnx``. Models by descent (td) and of texts are
+        refused: their predictions are no function of one matrix of scores, or begin at words.
+        """
+        from onnx import TensorProto, checker, helper, numpy_helper, save
+
+        if self.form.get("predictor"):
+            raise ValueError("models by descent have no ONNX form")
+        if self.is_text:
+            raise ValueError("models of texts have no ONNX form: train on vectors")
+        W = self.weights()
+        width = int(self.features.max(initial=0))
+        dense = np.zeros((width, len(self.labels)), np.float32)
+        dense[self.features - 1] = W[:, : len(self.features)].T.toarray()
+        bias = np.zeros(len(self.labels), np.float32)
+        if W.shape[1] > len(self.features):
+            bias = (self.bias * W[:, -1].toarray().ravel()).astype(np.float32)
+        link = {"logistic": "Sigmoid", "softmax": "Softmax"}.get(self.form.get("link", ""), "Identity")
+        nodes = [helper.make_node("MatMul", ["X", "W"], ["product"]), helper.make_node("Add", ["product", "b"], ["margins"]),
+                 helper.make_node(link, ["margins"], ["scores"]), helper.make_node("ArgMax", ["margins"], ["best"], axis=1, keepdims=0),
+                 helper.make_node("Gather", ["names", "best"], ["label"])]
+        graph = helper.make_graph(nodes, "taxon", [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["rows", width])],
+                                  [helper.make_tensor_value_info("label", TensorProto.STRING, ["rows"]),
+                                   helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["rows", len(self.labels)])],
+                                  [numpy_helper.from_array(dense, "W"), numpy_helper.from_array(bias, "b"),
+                                   helper.make_tensor("names", TensorProto.STRING, [len(self.labels)], [n.encode() for n in self.labels])])
+        model = helper.make_model(graph, producer_name="taxon", opset_imports=[helper.make_opsetid("", 17)])
+        model.ir_version = 8
+        checker.check_model(model)
+        save(model, os.fspath(path))
+
     def weights(self) -> sp.csr_matrix:
         """Weights of the classes, classes x columns; the bias is the last column (if there is one).
         Column j is feature ``features[j]`` of the input."""
