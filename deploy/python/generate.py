@@ -64,11 +64,16 @@ OWN = [
     ("memory", "str | None", "None", "What the training may take, as `4GiB`; None: what is free.", "HF"),
     ("cutoff", "str", '"auto"', "Cut-offs for label sets: `auto` (of multi-label data), `fit` or `none`.", "HF"),
     ("verbose", "bool | int", "False", "Print progress.", "HF"),
+    ("ngrams", "int", "1", "Up to so many words that stand side by side make a feature, too.", "T"),
+    ("stop_words", "str | list[str] | None", "None", "Words that make no feature: `english`, or a list.", "T"),
+    ("min_df", "int | float", "2", "Features stand in so many texts at least, or in such a share of them.", "T"),
+    ("max_df", "int | float", "1.0", "Features stand in so many texts at most, or in such a share of them.", "T"),
     ("callback", "Callable[[str], None] | None", "None", "Called with each line of progress.", "HF"),
 ]
 
 CLASSES = [
-    ("HierarchicalParameters", "Parameters of taxon.HierarchicalClassifier and taxon.TaxonTextClassifier.", "rr-svm", "H"),
+    ("HierarchicalParameters", "Parameters of taxon.HierarchicalClassifier.", "rr-svm", "H"),
+    ("TextParameters", "Parameters of taxon.TaxonTextClassifier.", "rr-svm", "HT"),
     ("FlatParameters", "Parameters of taxon.TaxonClassifier.", "bsvm", "F"),
 ]
 
@@ -129,9 +134,9 @@ def text() -> str:
         out += f'    "{name}": ("{parameter(name)}", {literal(o)[1]}),\n'
     out += "}\n\nMETHODS: tuple[str, ...] = (\n" + "".join(f'    "{m["name"]}",\n' for m in methods) + ")\n"
     about = "; ".join(f"`{m['name']}`: {m['about']}" for m in methods)
-    for name, words, method, letter in CLASSES:
+    for name, words, method, letters in CLASSES:
         rows = [(parameter(n), *literal(o), o["help"]) for n, o in options.items()]
-        rows += [(n, t, d, doc) for n, t, d, doc, which in OWN if letter in which]
+        rows += [(n, t, d, doc) for n, t, d, doc, which in OWN if set(letters) & set(which)]
         doc = "    method : str\n" + wrapped(about + ".", " " * 8) + "\n"
         doc += "\n".join(f"    {n} : {t}, default {d}\n" + wrapped(h[0].upper() + h[1:] + ".", " " * 8) for n, t, d, h in rows)
         args = "\n".join(f"        {n}: {t} = {d}," for n, t, d, _ in rows)

@@ -117,6 +117,13 @@ def test_texts():
     assert (pickle.loads(pickle.dumps(clf)).decision_function(texts) == clf.decision_function(texts)).all()
 
 
+def test_words_side_by_side():
+    texts = ["new york city", "york is new", "a new city in york", "the york in new england", "new york times"] * 3
+    clf = TaxonTextClassifier(ngrams=2, stop_words=["the", "is"], min_df=1, gap=1e-3).fit(texts, [0, 1, 1, 1, 0] * 3)
+    assert "new york" in clf.model_.words and "the" not in clf.model_.words and "york is" not in clf.model_.words
+    assert clf.score(texts, [0, 1, 1, 1, 0] * 3) == 1
+
+
 def test_refusals(families):
     X, y, edges = families
     for options, match in (({"method": "svm"}, "use one of"), ({"C": -1.0}, "C -1"), ({"method": "mlr", "positive_weight": 2.0}, "positive-weight"),

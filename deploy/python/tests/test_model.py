@@ -95,6 +95,14 @@ def test_texts(tmp_path):
     assert {"dog", "small"} <= {name for v in e["levels"] for name, _ in v["features"]}
 
 
+def test_texts_side_by_side(tmp_path):
+    texts = ["new york city", "york is new", "a new city in york", "the york in new england", "new york new york", "city of york"] * 2
+    (tmp_path / "t.txt").write_text("".join(f"{'ab'[i % 2]}\t{t}\n" for i, t in enumerate(texts)))
+    run(["train", "--text", "--ngrams", "3", "--stop-words", "english", "--data", str(tmp_path / "t.txt"), "--method", "bsvm", "--out", str(tmp_path / "m")])
+    m = taxon.load(tmp_path / "m")
+    compare(m, texts, predicted(tmp_path / "m", tmp_path / "t.txt", len(texts), "--text"), m.decision_function(texts))
+
+
 def test_words():
     assert words("ΑΣ İstanbul dog's_tail x² ½ é") == ["ας".replace("ς", "σ"), "istanbul", "dog", "s", "tail", "x²", "½", "é"]
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ._binary import run
 from ._data import edges_of, quote, write_dataset, write_edges
 from ._model import Model, load
-from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters
+from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters, TextParameters
 
 try:
     from sklearn.utils.validation import validate_data
@@ -336,7 +336,7 @@ class TaxonClassifier(_Classifier, FlatParameters):
     """Flat classifiers: the same without a hierarchy."""
 
 
-class TaxonTextClassifier(_Classifier, HierarchicalParameters):
+class TaxonTextClassifier(_Classifier, TextParameters):
     """Classifiers of texts: X is a list of str. Words and their weights are the binary's."""
 
     _text = True
@@ -356,6 +356,16 @@ class TaxonTextClassifier(_Classifier, HierarchicalParameters):
                 row = targets.index[targets.begin[i] : targets.begin[i + 1]]
                 f.write(",".join(names[k] for k in row) + "\t" + " ".join(text.split()) + "\n")
         args = ["--text", "--data", str(folder / "data.txt")]
+        if self.ngrams != 1:
+            args += ["--ngrams", str(self.ngrams)]
+        if isinstance(self.stop_words, str):
+            args += ["--stop-words", self.stop_words]
+        elif self.stop_words is not None:
+            (folder / "stop.txt").write_text("".join(w + "\n" for w in self.stop_words), encoding="utf-8")
+            args += ["--stop-words", str(folder / "stop.txt")]
+        for flag, value, default in (("min-df", self.min_df, 2), ("max-df", self.max_df, 1.0)):
+            if value != default:
+                args += [f"--{flag}", str(value)]
         if weight is not None:
             (folder / "weights.txt").write_text("".join(f"{w!r}\n" for w in weight.tolist()))
             args += ["--instance-weights", str(folder / "weights.txt")]

@@ -40,6 +40,8 @@ METHODS: tuple[str, ...] = (
     "bsvm",
     "blr",
     "td",
+    "h-svm",
+    "h-rls",
     "mlr",
     "msvm",
     "hblr-m1",
@@ -49,7 +51,7 @@ METHODS: tuple[str, ...] = (
 
 
 class HierarchicalParameters(BaseEstimator):
-    """Parameters of taxon.HierarchicalClassifier and taxon.TaxonTextClassifier.
+    """Parameters of taxon.HierarchicalClassifier.
 
     Parameters
     ----------
@@ -57,31 +59,34 @@ class HierarchicalParameters(BaseEstimator):
         ``rr-svm``: SVMs of all classes, each drawn to its parent's or neighbours' weights; ``rr-lr``: the same
         with the logistic loss: scores are probabilities; ``bsvm``: one-versus-rest SVMs, each class for itself;
         ``blr``: one-versus-rest logistic regressions, each class for itself; ``td``: one-versus-rest among the
-        children of each node; predictions descend from the root; ``mlr``: soft-max regression of all classes
-        together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
+        children of each node; predictions descend from the root; ``h-svm``: an SVM for each node, on the instances
+        at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
+        instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
+        classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
         structure; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of each
         node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for each
         class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td).
+        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td,
+        h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, mlr, msvm).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
         Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, hblr-m1, hblr-m2, hblr-m3).
+        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
         Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (how rare they are, at most 100)
-        (rr-svm, rr-lr, bsvm, blr, td).
+        (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Weight of the edges between internal nodes (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, mlr, msvm).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -226,6 +231,203 @@ class HierarchicalParameters(BaseEstimator):
         self.callback = callback
 
 
+class TextParameters(BaseEstimator):
+    """Parameters of taxon.TaxonTextClassifier.
+
+    Parameters
+    ----------
+    method : str
+        ``rr-svm``: SVMs of all classes, each drawn to its parent's or neighbours' weights; ``rr-lr``: the same
+        with the logistic loss: scores are probabilities; ``bsvm``: one-versus-rest SVMs, each class for itself;
+        ``blr``: one-versus-rest logistic regressions, each class for itself; ``td``: one-versus-rest among the
+        children of each node; predictions descend from the root; ``h-svm``: an SVM for each node, on the instances
+        at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
+        instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
+        classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
+        structure; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of each
+        node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for each
+        class and node by itself.
+    loss : str | None, default None
+        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td,
+        h-svm).
+    C : float, default 1.0
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+    bias : float, default 1.0
+        Value of the bias feature, 0 for none.
+    families : int | str, default "none"
+        Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
+        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hblr-m1, hblr-m2, hblr-m3).
+    anchor : float, default 0.01
+        Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
+        (rr-svm, rr-lr).
+    positive_weight : float | str, default 1.0
+        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (how rare they are, at most 100)
+        (rr-svm, rr-lr, bsvm, blr, td, h-svm).
+    internal_weight : float, default 1.0
+        Weight of the edges between internal nodes (rr-svm, rr-lr).
+    gap : float, default 0.01
+        Stop when no weights could lower the objective P by more than this share: the certified relative gap
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+    schedule : str, default "twoblock"
+        What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
+        odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
+        side (colour, jacobi of rr-svm, rr-lr).
+    colouring : str, default "largest-first"
+        Colour: order in which nodes get their colours, greedily (rr-svm, rr-lr).
+    stiffness : str, default "support"
+        Twoblock: on which features a class holds back its parent's step: those of its support vectors, or all,
+        which is slower (rr-svm, rr-lr).
+    momentum : str, default "fista"
+        Twoblock: extrapolate the internal nodes from sweep to sweep, or don't (rr-svm, rr-lr).
+    epochs : int, default 0
+        At least ``N`` passes over the data for each class in a sweep; 0: three, with the squared hinge one in the
+        first two sweeps (rr-svm, rr-lr, bsvm, blr).
+    prior_shift : float, default 0.0
+        Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm).
+    prune : str, default "empty"
+        Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
+    max_sweeps : int, default 0
+        Stop after ``N`` sweeps, 0 for no cap.
+    max_time : float, default 0.0
+        After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
+        what is there, and the weights are written.
+    inference : str, default "map"
+        What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
+        variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
+    covariance : str, default "full"
+        Of a class's posterior: full, features squared numbers at a time; diagonal, for many features (hblr-m1,
+        hblr-m2, hblr-m3).
+    likelihood : str, default "binary"
+        How classes meet: binary, each against all other instances, so that an instance may have several; softmax,
+        all against each other, an instance having exactly one (hblr-m1, hblr-m2, hblr-m3).
+    prior : str, default "fisher"
+        Where the precisions' priors come from: fisher, the information that the instances hold on a class of its
+        size; blr, on the class as a logistic regression with C = 1 sees it (hblr-m1, hblr-m2, hblr-m3).
+    prior_inverse : str, default "diagonal"
+        Inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few
+        (hblr-m1, hblr-m2, hblr-m3).
+    prior_scale : str, default "paper"
+        Hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which
+        rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
+    tolerance : float, default 0.001
+        Stop when all further rounds together would change no learned precision, and no mean relative to the
+        largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
+    hierarchy : Any, default None
+        Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
+        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell..
+    graph : Any, default None
+        Undirected class graph: pairs, or a networkx graph..
+    dag : str, default "graph"
+        If a class has several parents: ``graph``, ``first-parent`` or ``refuse``..
+    path_separator : str, default " > "
+        What joins the levels of a label path to a class name..
+    random_state : int | None, default None
+        Seed of the order in which instances are visited..
+    n_jobs : int | None, default None
+        Threads; None or -1: all cores. They change no result..
+    memory : str | None, default None
+        What the training may take, as ``4GiB``; None: what is free..
+    cutoff : str, default "auto"
+        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``..
+    verbose : bool | int, default False
+        Print progress..
+    ngrams : int, default 1
+        Up to so many words that stand side by side make a feature, too..
+    stop_words : str | list[str] | None, default None
+        Words that make no feature: ``english``, or a list..
+    min_df : int | float, default 2
+        Features stand in so many texts at least, or in such a share of them..
+    max_df : int | float, default 1.0
+        Features stand in so many texts at most, or in such a share of them..
+    callback : Callable[[str], None] | None, default None
+        Called with each line of progress..
+    """
+
+    def __init__(
+        self,
+        method: str = "rr-svm",
+        *,
+        loss: str | None = None,
+        C: float = 1.0,
+        bias: float = 1.0,
+        families: int | str = "none",
+        anchor: float = 0.01,
+        positive_weight: float | str = 1.0,
+        internal_weight: float = 1.0,
+        gap: float = 0.01,
+        schedule: str = "twoblock",
+        colouring: str = "largest-first",
+        stiffness: str = "support",
+        momentum: str = "fista",
+        epochs: int = 0,
+        prior_shift: float = 0.0,
+        prune: str = "empty",
+        max_sweeps: int = 0,
+        max_time: float = 0.0,
+        inference: str = "map",
+        covariance: str = "full",
+        likelihood: str = "binary",
+        prior: str = "fisher",
+        prior_inverse: str = "diagonal",
+        prior_scale: str = "paper",
+        tolerance: float = 0.001,
+        hierarchy: Any = None,
+        graph: Any = None,
+        dag: str = "graph",
+        path_separator: str = " > ",
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        memory: str | None = None,
+        cutoff: str = "auto",
+        verbose: bool | int = False,
+        ngrams: int = 1,
+        stop_words: str | list[str] | None = None,
+        min_df: int | float = 2,
+        max_df: int | float = 1.0,
+        callback: Callable[[str], None] | None = None,
+    ) -> None:
+        self.method = method
+        self.loss = loss
+        self.C = C
+        self.bias = bias
+        self.families = families
+        self.anchor = anchor
+        self.positive_weight = positive_weight
+        self.internal_weight = internal_weight
+        self.gap = gap
+        self.schedule = schedule
+        self.colouring = colouring
+        self.stiffness = stiffness
+        self.momentum = momentum
+        self.epochs = epochs
+        self.prior_shift = prior_shift
+        self.prune = prune
+        self.max_sweeps = max_sweeps
+        self.max_time = max_time
+        self.inference = inference
+        self.covariance = covariance
+        self.likelihood = likelihood
+        self.prior = prior
+        self.prior_inverse = prior_inverse
+        self.prior_scale = prior_scale
+        self.tolerance = tolerance
+        self.hierarchy = hierarchy
+        self.graph = graph
+        self.dag = dag
+        self.path_separator = path_separator
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory = memory
+        self.cutoff = cutoff
+        self.verbose = verbose
+        self.ngrams = ngrams
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.max_df = max_df
+        self.callback = callback
+
+
 class FlatParameters(BaseEstimator):
     """Parameters of taxon.TaxonClassifier.
 
@@ -235,31 +437,34 @@ class FlatParameters(BaseEstimator):
         ``rr-svm``: SVMs of all classes, each drawn to its parent's or neighbours' weights; ``rr-lr``: the same
         with the logistic loss: scores are probabilities; ``bsvm``: one-versus-rest SVMs, each class for itself;
         ``blr``: one-versus-rest logistic regressions, each class for itself; ``td``: one-versus-rest among the
-        children of each node; predictions descend from the root; ``mlr``: soft-max regression of all classes
-        together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
+        children of each node; predictions descend from the root; ``h-svm``: an SVM for each node, on the instances
+        at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
+        instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
+        classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
         structure; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of each
         node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for each
         class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td).
+        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td,
+        h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, mlr, msvm).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
         Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, hblr-m1, hblr-m2, hblr-m3).
+        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
         Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (how rare they are, at most 100)
-        (rr-svm, rr-lr, bsvm, blr, td).
+        (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Weight of the edges between internal nodes (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, mlr, msvm).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by

@@ -48,10 +48,11 @@ def words(text: str) -> list[str]:
 
 
 class Vectorizer:
-    """Unit rows of (1 + ln tf) idf over a fixed vocabulary."""
+    """Unit rows of (1 + ln tf) idf over a fixed vocabulary of words and runs of words."""
 
     def __init__(self, vocabulary: Sequence[str], idf: np.ndarray, data: dict[str, Any] | None = None) -> None:
         self.column = {w: i for i, w in enumerate(vocabulary)}
+        self.longest = max((w.count(" ") for w in vocabulary), default=0) + 1  # words of a term
         self.idf = np.asarray(idf, np.float64)
 
     def __call__(self, texts: Sequence[str]) -> sp.csr_matrix:
@@ -60,10 +61,12 @@ class Vectorizer:
         ends = [0]
         for text in texts:
             count: dict[int, int] = {}
-            for w in words(text):
-                c = self.column.get(w)
-                if c is not None:
-                    count[c] = count.get(c, 0) + 1
+            said = words(text)
+            for n in range(1, self.longest + 1):
+                for i in range(len(said) - n + 1):
+                    c = self.column.get(" ".join(said[i : i + n]))
+                    if c is not None:
+                        count[c] = count.get(c, 0) + 1
             columns = sorted(count)
             value = (1 + np.log([float(count[c]) for c in columns])) * self.idf[columns] if columns else np.zeros(0)
             norm = np.sqrt((value * value).sum())
