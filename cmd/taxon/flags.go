@@ -173,7 +173,7 @@ func above0to1(x float64) string {
 
 // tableFlags are the flags of verbs that read data that may be tables.
 func tableFlags(cmd *cobra.Command, o *table.Options) {
-	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet)", func(f *pflag.FlagSet) {
+	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
 		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, and the means remembered by the model; lists of numbers as they are")
 		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")
@@ -181,6 +181,7 @@ func tableFlags(cmd *cobra.Command, o *table.Options) {
 		f.StringVar(&o.LabelSeparator, "label-separator", "", "a cell holds several labels, `TEXT` between them, as in ';'")
 		f.StringVar(&o.ID, "id-column", "", "the `COLUMN` that names the rows in predictions")
 		f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of the instances' weights in training")
+		f.StringVar(&o.Labels, "labels", "", "labels of a matrix: a `FILE` with a line LABEL[,LABEL...] a row, or a NumPy array")
 		choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, whatever the compression")
 		f.Int64Var(&o.SkipBroken, "skip-broken", 0, "pass over up to `N` broken rows or lines")
 	})

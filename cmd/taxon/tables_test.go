@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/fs"
 	"taxon/internal/lines"
 )
 
@@ -202,5 +204,32 @@ func TestEvalClasses(t *testing.T) {
 	code, stdout, stderr = runTaxon(t, "", "eval --model $S --data $DATA --per-class --compare $P --compare $Q", vars)
 	if code != 0 || !strings.Contains(stdout, "66.67  dog") || strings.Count(stdout, "\nagainst ") != 2 {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// A matrix with labels of its own is trained on, measured and predicted.
+func TestMatrixJourney(t *testing.T) {
+	var array strings.Builder
+	head := "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 2), }"
+	array.WriteString("\x93NUMPY\x01\x00" + string(rune(len(head)+1)) + "\x00" + head + "\n")
+	for i := range 6 {
+		for _, x := range []float32{float32(i%2) + 1, 2 - float32(i%2)} {
+			_ = binary.Write(&array, binary.LittleEndian, x)
+		}
+	}
+	vars := map[string]string{"X": writeText(t, "x.npy", array.String()), "Y": writeText(t, "y.txt", strings.Repeat("\"big, red\"\nsmall\n", 3)), "M": filepath.Join(t.TempDir(), "m")}
+	for line, want := range map[string]string{
+		"train --data $X --labels $Y --test $X --test-labels $Y --out $M --json": `"micro_f1": 1`,
+		"eval --model $M --data $X --labels $Y --json":                           `"micro_f1": 1`,
+		"predict --model $M --data $X --format csv":                              "1,,\"big, red\",",
+	} {
+		if !strings.HasPrefix(line, "train") && !fs.Exists(vars["M"]) {
+			if code, _, stderr := runTaxon(t, "", "train --data $X --labels $Y --out $M --json", vars); code != 0 {
+				t.Fatal(stderr)
+			}
+		}
+		if code, stdout, stderr := runTaxon(t, "", line, vars); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
+		}
 	}
 }

@@ -74,6 +74,7 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.Test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
+		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
 	})
 	tableFlags(cmd, &o.Table)
 }
@@ -291,7 +292,7 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 
 func testOptions(a *app, o *trainOptions) evaluate.Options {
 	return evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
-		Path: o.Test, AsTrained: true, Table: o.Table, ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
+		Path: o.Test, AsTrained: true, Table: o.TestTable(), ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
 	}}
 }
 

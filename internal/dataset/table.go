@@ -38,6 +38,9 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 	if in.o.ZeroBased {
 		return fs.Inputf(path, 0, "is a table, which has no indices: leave out --zero-based")
 	}
+	if table.Matrix(in.o.Table.FormatOf(path, false)) && in.o.Table.Given() {
+		return fs.Inputf(path, 0, "is a matrix, which has no columns to name: its labels are those of --labels FILE")
+	}
 	use := table.Use{Labels: true, Weights: true, Features: true, Schema: in.schema}
 	o := in.o.Table
 	o.SkipBroken -= in.stats.Broken
@@ -171,7 +174,7 @@ func (o *opener) readTable() error {
 
 // NotATable is the error for columns of a file that is read as lines.
 func NotATable(path string) error {
-	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl or parquet")
+	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, npy or npz")
 }
 
 // weightError is what is wrong with the weight of a row.

@@ -43,6 +43,9 @@ func (f *File) detect(r *bufio.Reader) error {
 		}
 	}
 	f.compression = kindOf(head)
+	if f.compression == "zip" && strings.HasSuffix(strings.ToLower(f.name), ".npz") {
+		f.compression = "none" // NumPy's archive, which its reader unpacks
+	}
 	switch f.compression {
 	case "none":
 		f.content = r

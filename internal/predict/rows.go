@@ -67,7 +67,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 		Use: table.Use{Labels: o.Labels, Features: true, KeepBroken: o.Rows, Schema: m.Data.Table}}
 	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels, keepRows: o.Rows, names: Names{}}
 	if isTable {
-		if (len(columns.Text) > 0) != m.Data.Text {
+		if matrix := table.Matrix(columns.FormatOf(o.Path, o.Text)); (len(columns.Text) > 0 && !matrix) != m.Data.Text {
 			return nil, exit.Usagef("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
 		}
 		rows.file, err = dataset.OpenReader(ctx, o.Files, o.Path, options)

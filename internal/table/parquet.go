@@ -39,23 +39,9 @@ type cursor struct {
 // openParquet opens the file behind f. One that can't be read here and there, as it is packed, a
 // stream or in HDFS, is copied to a temporary file first.
 func openParquet(f *fs.File, path string) (*parquetRecords, error) {
-	file, err := os.Open(path)
-	var magic [4]byte
-	if err == nil {
-		_, err = file.ReadAt(magic[:], 0)
-	}
-	if err != nil || string(magic[:]) != "PAR1" {
-		if file != nil {
-			file.Close()
-		}
-		if file, err = os.CreateTemp("", "taxon-parquet-*.part"); err != nil {
-			return nil, err
-		}
-		os.Remove(file.Name())
-		if _, err := io.Copy(file, f); err != nil {
-			file.Close()
-			return nil, err
-		}
+	file, _, err := seekable(f, path, "PAR1")
+	if err != nil {
+		return nil, err
 	}
 	p := &parquetRecords{file: file}
 	if err := p.open(); err != nil {

@@ -58,17 +58,18 @@ func (e *brokenRow) Error() string { return e.err.Error() }
 
 // Reader reads the rows of a file, or of all that a pattern or folder names.
 type Reader struct {
-	ctx  context.Context
-	src  fs.Source
-	o    Options
-	use  Use
-	name string // as the user gave it
-	rest []string
-	cur  string
-	file *fs.File
-	in   records
-	done int64 // bytes of the files before
-	size int64
+	ctx    context.Context
+	src    fs.Source
+	o      Options
+	use    Use
+	name   string // as the user gave it
+	rest   []string
+	cur    string
+	file   *fs.File
+	in     records
+	matrix *matrix // in the place of in
+	done   int64   // bytes of the files before
+	size   int64
 
 	text, features    []int
 	label, weight, id int
@@ -117,6 +118,24 @@ func (r *Reader) nextFile() (err error) {
 	}
 	r.size = r.file.Size()
 	format := r.o.FormatOf(path, false)
+	if Matrix(format) {
+		if r.matrix, err = openMatrix(r.file, path, format); err != nil {
+			return r.at(0, err)
+		}
+		switch {
+		case r.use.Labels && r.o.Labels == "":
+			err = errors.New("is a matrix: give its labels with --labels FILE, a line of them a row, or a NumPy array")
+		case r.o.Labels != "":
+			return r.openLabels()
+		}
+		if err != nil {
+			return r.at(0, err)
+		}
+		return nil
+	}
+	if r.o.Labels != "" {
+		return r.at(0, errors.New("is no matrix: --labels FILE is for .npy and .npz"))
+	}
 	var in records
 	switch format {
 	case "csv", "tsv":
@@ -126,7 +145,7 @@ func (r *Reader) nextFile() (err error) {
 	case "parquet":
 		in, err = openParquet(r.file, path)
 	default:
-		err = errors.New("is no table by its name: say which with --data-format csv, tsv, jsonl or parquet")
+		err = errors.New("is no table by its name: say which with --data-format csv, tsv, jsonl, parquet, npy or npz")
 	}
 	if err == nil {
 		r.in = in
@@ -194,6 +213,9 @@ func (r *Reader) at(line int64, err error) error {
 
 // Read returns the next row, or io.EOF. Errors about the input name file and line.
 func (r *Reader) Read() (*Row, error) {
+	if r.matrix != nil {
+		return r.readMatrix()
+	}
 	for {
 		line, err := r.in.next()
 		if errors.Is(err, io.EOF) {
@@ -234,6 +256,32 @@ func (r *Reader) Read() (*Row, error) {
 			return &r.row, nil
 		}
 	}
+}
+
+func (r *Reader) readMatrix() (*Row, error) {
+	r.row = Row{Labels: r.row.Labels[:0], Index: r.row.Index[:0], Value: r.row.Value[:0]}
+	err := r.matrix.next(&r.row)
+	l := r.matrix.labels
+	switch {
+	case errors.Is(err, io.EOF) && r.rows == 0:
+		err = fs.Inputf(r.name, 0, "no row in it: the matrix is empty")
+	case errors.Is(err, io.EOF):
+		if l != nil {
+			if err := l.atEnd(); err != nil {
+				return nil, err
+			}
+		}
+		return nil, io.EOF
+	case err == nil && l != nil:
+		if err := l.next(&r.row); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, r.at(r.row.Line, err)
+	}
+	r.rows++
+	return &r.row, nil
 }
 
 // skip counts a broken row and says whether it may be passed over.
@@ -441,6 +489,10 @@ func (r *Reader) Close() error {
 	if r.in != nil {
 		r.in.close()
 		r.in = nil
+	}
+	if r.matrix != nil {
+		r.matrix.end()
+		r.matrix = nil
 	}
 	if r.file == nil {
 		return nil

@@ -33,10 +33,11 @@ type Options struct {
 	Columns
 	Format     string // one of Formats; "": auto
 	SkipBroken int64  // rows that may be broken: they are left out
+	Labels     string // of matrices: a file with the labels of the rows, ""
 }
 
 // Formats are what a file can be read as: auto goes by its name, lines is no table.
-var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet"}
+var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet", "npy", "npz"}
 
 // Given says whether anything was said that holds for tables alone.
 func (o *Options) Given() bool {
@@ -44,7 +45,7 @@ func (o *Options) Given() bool {
 	return len(c.Text) > 0 || len(c.Features) > 0 || c.Label+c.Weight+c.ID+c.LabelSeparator != ""
 }
 
-// FormatOf says how a file is read: csv, tsv, jsonl or parquet; "": as lines. With lines a text
+// FormatOf says how a file is read: csv, tsv, jsonl, parquet, npy or npz; "": as lines. With lines a text
 // file of a table's name is one of lines, unless columns are named.
 func (o *Options) FormatOf(file string, lines bool) string {
 	switch {
@@ -59,7 +60,7 @@ func (o *Options) FormatOf(file string, lines bool) string {
 	for _, packed := range []string{".gz", ".zst", ".xz"} {
 		name = strings.TrimSuffix(name, packed)
 	}
-	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"} {
+	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".npy": "npy", ".npz": "npz"} {
 		if strings.HasSuffix(name, ending) {
 			return format
 		}

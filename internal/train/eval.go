@@ -118,6 +118,13 @@ func (s *sweepScores) into(rows []model.TraceRow) {
 	}
 }
 
+// TestTable are the options of tables for the test data.
+func (o *Options) TestTable() table.Options {
+	t := o.Table
+	t.Labels = o.TestLabels
+	return t
+}
+
 // checkTest reads the test data once before the training: what is wrong with it should
 // not come out hours later. Standard input can be read but once, so it is left alone.
 func (t *Training) checkTest(ctx context.Context) error {
@@ -131,7 +138,7 @@ func (t *Training) checkTest(ctx context.Context) error {
 	text := t.Set.Vocabulary != nil
 	zero := o.ZeroBased || t.Set.Source.ZeroBased || t.Set.Source.Form == "xmc"
 	r, err := dataset.OpenReader(ctx, fs.Local{}, o.Test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text,
-		Table: o.Table.Over(t.Set.Table), Use: table.Use{Labels: true, Features: true, Schema: t.Set.Table}})
+		Table: o.TestTable().Over(t.Set.Table), Use: table.Use{Labels: true, Features: true, Schema: t.Set.Table}})
 	if err != nil {
 		return err
 	}

@@ -48,12 +48,13 @@ type Options struct {
 	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
 	Warm      string          // a model to begin at, or ""
 
-	Out       string
-	Force     bool    // train anew over what is there
-	Threshold float64 // of the model that is kept; 0: whole
-	Shift     float64 // of rare classes' scores: by Validate
-	Cutoff    string  // whether to fit cut-offs: auto, fit, none
-	Test      string  // instances, checked before the training; ""
+	Out        string
+	Force      bool    // train anew over what is there
+	Threshold  float64 // of the model that is kept; 0: whole
+	Shift      float64 // of rare classes' scores: by Validate
+	Cutoff     string  // whether to fit cut-offs: auto, fit, none
+	Test       string  // instances, checked before the training; ""
+	TestLabels string  // of a Test that is a matrix: a file, or ""
 	// Evaluate measures a model on Test, for Job.EvalEvery above 0.
 	Evaluate func(ctx context.Context, model string) (*eval.Result, error)
 
@@ -124,6 +125,7 @@ func (o *Options) Validate(verb string) error {
 	if err := o.Table.Check(); err != nil {
 		check(true, "%w", err)
 	}
+	check(set != "" && o.Table.Labels != "", "--labels: %s is ingested already: leave it out", set)
 	check(o.Weights != "" && o.Table.Weight != "", "--instance-weights and --weight-column exclude each other")
 	check(o.Text && o.ZeroBased, "--text has no indices: leave out --zero-based")
 	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")

@@ -269,6 +269,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 		line(one[1] != "", one[0], strconv.Quote(one[1]))
 	}
 	line(c.Format != "" && c.Format != "auto", "data-format", c.Format)
+	line(c.Labels != "", "labels", anywhere(c.Labels))
 	line(c.SkipBroken > 0, "skip-broken", c.SkipBroken)
 	line(t.Weights != "", "instance-weights", anywhere(t.Weights))
 	line(t.Hierarchy == train.FromLabels, "hierarchy", t.Hierarchy)
