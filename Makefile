@@ -58,7 +58,7 @@ test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 
 test-memory-short: ## the same with a bound and an input ten times smaller
 	go test -v -count=1 -run MemoryBound ./internal/dataset
 
-test-store: ## shards in earnest: 1.4 GB through one, out of one by 24 clients, and a job's weights of 1 GB, in bounded memory; 400 flipped bits
+test-store: ## shards at full size: 1.4 GB through one, out of one by 24 clients, and a job's weights of 1 GB, in bounded memory; 400 flipped bits
 	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits|StreamWeightsMemory' ./store/badger ./store/storerpc ./worker
 
 test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum

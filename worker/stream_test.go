@@ -220,7 +220,7 @@ func TestStreamWeightsTwice(t *testing.T) {
 	}
 }
 
-// TestStreamWeightsMemory: a result of 65 MB, in earnest of 1 GB, takes what it says, which
+// TestStreamWeightsMemory: a result of 65 MB (of 1 GB by make test-store) takes what it says, which
 // does not grow with it.
 func TestStreamWeightsMemory(t *testing.T) {
 	nodes, ranges, entries := 1000, 250, 150

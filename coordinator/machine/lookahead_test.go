@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestAhead: what is foretold of the REDUCE steps is what is handed out then, whatever the
+// TestAhead: what a lookahead says of the REDUCE steps is what is handed out then, whatever the
 // MAP tasks report and however often they are tried.
 func TestAhead(t *testing.T) {
 	for _, schedule := range []string{"twoblock", "parity", "jacobi"} {
@@ -24,7 +24,7 @@ func TestAhead(t *testing.T) {
 		if out := m.Step(now, Submit{ID: "j", Spec: spec}); len(out) == 0 {
 			t.Fatal("not submitted")
 		}
-		var foretold []*taxonv1.Lease
+		var expected []*taxonv1.Lease
 		checked := 0
 		for steps := 0; steps < 4000; steps++ {
 			now += second / 10
@@ -41,12 +41,12 @@ func TestAhead(t *testing.T) {
 				}
 				continue
 			}
-			if lease.Items == recursive.Ranges && len(foretold) > 0 && lease.GetStep() == foretold[0].GetStep() {
-				want := foretold[lease.GetTask()]
+			if lease.Items == recursive.Ranges && len(expected) > 0 && lease.GetStep() == expected[0].GetStep() {
+				want := expected[lease.GetTask()]
 				got := proto.Clone(lease).(*taxonv1.Lease)
 				got.Epoch = 0
 				if got.GetAttempt() == 1 && !proto.Equal(got, want) {
-					t.Fatalf("%s: foretold %v, is %v", schedule, want, got)
+					t.Fatalf("%s: expected %v, is %v", schedule, want, got)
 				}
 				checked++
 			}
@@ -55,7 +55,7 @@ func TestAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a.Step == lease.GetStep() && lease.Items == recursive.Blocks {
-				foretold = a.Next
+				expected = a.Next
 			}
 			report := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: "j", Step: lease.Step, Task: lease.Task, Attempt: lease.Attempt, Epoch: lease.Epoch}}
 			if r.IntN(5) == 0 {
@@ -66,7 +66,7 @@ func TestAhead(t *testing.T) {
 			m.Step(now, report)
 		}
 		if schedule == "twoblock" && checked < 10 {
-			t.Errorf("%d leases were foretold", checked)
+			t.Errorf("%d leases were looked at ahead", checked)
 		}
 	}
 	if _, err := New(Limits{}).Lookahead("nobody"); err == nil {

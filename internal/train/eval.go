@@ -24,7 +24,7 @@ type sweepScore struct {
 	MacroF1 float64 `json:"macro_f1"`
 }
 
-// sweepScores evaluates every --eval-every-th sweep on --test. The training rests
+// sweepScores evaluates every --eval-every-th sweep on --test. The training pauses
 // meanwhile, so neither its time nor its CPU time includes it. The scores lie beside the
 // checkpoint as well, one a line, for the run that goes on from it.
 type sweepScores struct {

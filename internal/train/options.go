@@ -203,9 +203,9 @@ func IngestLines(ui tell.Teller) (set func(dataset.Progress), end func()) {
 	}, end
 }
 
-// goOn takes over what a checkpoint says, with the caps that are given now, and tells what
+// adoptCheckpoint takes over what a checkpoint says, with the caps that are given now, and tells what
 // that is, to be said once its values are there.
-func (t *Training) goOn(from *engine.Checkpoint) (told string, err error) {
+func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err error) {
 	r, err := from.UpdateStopCriteria(machine.StopCriteriaOf(t.Spec.GetOptions()))
 	if err != nil {
 		return "", err

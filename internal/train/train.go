@@ -165,7 +165,7 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		return nil, err
 	}
 	if checkpoint != nil {
-		if t.told, err = t.goOn(checkpoint); err != nil {
+		if t.told, err = t.adoptCheckpoint(checkpoint); err != nil {
 			return nil, err
 		}
 	}

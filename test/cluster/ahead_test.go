@@ -183,6 +183,7 @@ func stripped(t *testing.T, data []byte) []byte {
 // The model that submit has gathered while they were digested is the one that train makes,
 // also where the coordinator is killed meanwhile.
 func TestModelBesideDigest(t *testing.T) {
+	t.Parallel()
 	const gap = "1e-2"
 	trained := filepath.Join(t.TempDir(), "trained")
 	bench.Must(t, "", append([]string{"train", "--out", trained}, bench.Job(gap)...)...)
@@ -207,6 +208,7 @@ func TestModelBesideDigest(t *testing.T) {
 
 // Whoever stops waiting leaves nothing behind, and the job goes on.
 func TestInterruptedBesideDigest(t *testing.T) {
+	t.Parallel()
 	s := digest(t, "1e-1")
 	if err := s.submit.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -224,6 +226,7 @@ func TestInterruptedBesideDigest(t *testing.T) {
 // Whoever gives up waiting for a coordinator that is away hears that the job goes on, and
 // so it does.
 func TestAwayBesideDigest(t *testing.T) {
+	t.Parallel()
 	s := digest(t, "1e-1", "--patience", "1s")
 	s.Down(t)
 	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "does not answer") || !strings.Contains(r.Stderr, "job j goes on with the coordinator") {
@@ -240,6 +243,7 @@ func TestAwayBesideDigest(t *testing.T) {
 
 // Weights that are lost before they were digested make no model, though submit has them.
 func TestLostBesideDigest(t *testing.T) {
+	t.Parallel()
 	s := digest(t, "1e-1")
 	for _, id := range []string{"store-0", "store-1"} {
 		p := s.Process(t, id)
@@ -259,6 +263,7 @@ func TestLostBesideDigest(t *testing.T) {
 // A job that is done, and that somebody has resumed and has had done again before submit
 // saw that, gives its last weights.
 func TestResumedBesideDigest(t *testing.T) {
+	t.Parallel()
 	s := digest(t, "1e-3", "--max-sweeps", "5")
 	if err := s.submit.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -281,6 +286,7 @@ func TestResumedBesideDigest(t *testing.T) {
 
 // A digest of other weights than those that came is an error, and they are no model.
 func TestOtherDigestBesideDigest(t *testing.T) {
+	t.Parallel()
 	s := digest(t, "1e-1")
 	if err := s.submit.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

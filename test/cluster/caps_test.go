@@ -9,6 +9,7 @@ import (
 // A job that is done by a cap goes on with a higher one, also where its coordinator has been
 // killed since, and from where it was; by one that would end it as well it stays what it is.
 func TestResumeWithOtherCaps(t *testing.T) {
+	t.Parallel()
 	c := bench.Up(t, 2, 2)
 	job := c.Submit(t, "1e-2", "--max-sweeps", "5")
 	first := c.Await(t, job, nil)

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 // The whole way: a job on a cluster gives the bytes that train gives, as its digest, as
 // a model, and as an export.
 func TestSubmitToExport(t *testing.T) {
+	t.Parallel()
 	want := bench.Embedded(t, "1e-3")
 	c := bench.Up(t, 2, 2)
 	dir := t.TempDir()
@@ -164,6 +165,7 @@ func checkKeys(t *testing.T, text string) {
 // Two clusters side by side; up on a running one says so; scaling up and down in the
 // middle of a job; a killed process is back on its address; down and up go on.
 func TestClusterVerbs(t *testing.T) {
+	t.Parallel()
 	want := bench.Embedded(t, "1e-4")
 	c, other := bench.Up(t, 1, 1), bench.Up(t, 1, 1)
 	if a, b := c.State(t).Coordinator, other.State(t).Coordinator; a == b {
@@ -211,6 +213,7 @@ func TestClusterVerbs(t *testing.T) {
 
 // A cluster that is started again is the one that it was, but for what is said anew.
 func TestUpAgain(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	c := bench.Up(t, 1, 3, "--slots", "2", "--lease", "2s", "--data-root", root, "--snapshots", filepath.Join(root, "snaps"))
 	wanted := func() string {
@@ -239,6 +242,7 @@ func TestUpAgain(t *testing.T) {
 
 // No process takes a folder for its own that is another's.
 func TestForeignFolders(t *testing.T) {
+	t.Parallel()
 	c := bench.Up(t, 0, 1)
 	docs := t.TempDir()
 	if err := os.WriteFile(filepath.Join(docs, "README.md"), []byte("x"), 0o600); err != nil {
@@ -267,6 +271,7 @@ func TestForeignFolders(t *testing.T) {
 
 // A supervisor that is killed leaves its processes; up and down end them.
 func TestKilledSupervisor(t *testing.T) {
+	t.Parallel()
 	c := bench.Up(t, 1, 1)
 	data, err := os.ReadFile(filepath.Join(c.Dir, "state.json"))
 	if err != nil {
@@ -308,6 +313,7 @@ func itoa(n int) string {
 
 // What the command line gets wrong is status 2, in one line that says what to do.
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	c := bench.Up(t, 1, 1)
 	for _, test := range []struct {
 		args []string
@@ -343,6 +349,7 @@ func TestErrors(t *testing.T) {
 // Data in place is read below the roots alone, links followed. Instance weights lie in it, and
 // are uploaded with what is not in place.
 func TestInPlace(t *testing.T) {
+	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()
 	data, err := os.ReadFile(bench.Data)
 	if err != nil {
@@ -388,6 +395,7 @@ func TestInPlace(t *testing.T) {
 
 // A cancelled job can be resumed, to the same bytes; a drained worker goes.
 func TestCancelResumeDrain(t *testing.T) {
+	t.Parallel()
 	want := bench.Embedded(t, "", Long(100)...)
 	c := bench.Up(t, 2, 1)
 	job := c.Submit(t, "", Long(100)...)

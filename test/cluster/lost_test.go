@@ -29,6 +29,7 @@ func (c *Cluster) loseStores(t *testing.T) {
 // A job that is done, and whose weights the stores have lost since, can be had again: from
 // its snapshot, and without one by training it again.
 func TestLostWeights(t *testing.T) {
+	t.Parallel()
 	const gap = "1e-2"
 	want := bench.Embedded(t, gap)
 	dir := filepath.Join(t.TempDir(), "snapshots")
@@ -57,6 +58,7 @@ func TestLostWeights(t *testing.T) {
 
 // Without snapshots too: submitted again it uploads its data and is resumed.
 func TestLostWeightsWithoutSnapshots(t *testing.T) {
+	t.Parallel()
 	const gap = "1e-2"
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 1, 2)
@@ -77,6 +79,7 @@ func TestLostWeightsWithoutSnapshots(t *testing.T) {
 
 // One worker whose cache is too small for the data keeps no other from training on it.
 func TestWorkerThatDoesNotSuit(t *testing.T) {
+	t.Parallel()
 	const gap = "1e-1"
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 0, 1)
@@ -91,6 +94,7 @@ func TestWorkerThatDoesNotSuit(t *testing.T) {
 
 // A copy of a shard's folder is not taken for the shard while that is up.
 func TestCopiedShard(t *testing.T) {
+	t.Parallel()
 	c := bench.Up(t, 0, 1)
 	id, err := os.ReadFile(filepath.Join(c.Dir, "store-0", "shard.id"))
 	if err != nil {

@@ -45,6 +45,7 @@ func (c *Cluster) behind(t *testing.T, job, text string) (sweeps []int) {
 // A job goes on from its snapshot on a new cluster of other shards, and again in its own
 // place, to the same bytes.
 func TestRestoreElsewhere(t *testing.T) {
+	t.Parallel()
 	want := bench.Embedded(t, "", Long(100)...)
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	old := bench.Up(t, 2, 2, snapshots(dir)...)
@@ -98,6 +99,7 @@ func TestRestoreElsewhere(t *testing.T) {
 // does not begin anew. The worker is killed with it: what it remembers, or another shard
 // holds, would let the job make the lost values again, which is right but not asked here.
 func TestLostShardRollsBack(t *testing.T) {
+	t.Parallel()
 	want := bench.Embedded(t, "", Long(250)...)
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	c := bench.Up(t, 1, 1, snapshots(dir)...)
@@ -125,6 +127,7 @@ func TestLostShardRollsBack(t *testing.T) {
 // A folder that a cluster did not write is neither replaced nor removed, whatever a job is
 // called; who restores a job from its snapshot takes that over.
 func TestSnapshotsOfOthers(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	thesis := filepath.Join(dir, "f1", "thesis.txt")
 	if err := os.MkdirAll(filepath.Dir(thesis), 0o700); err != nil {

@@ -330,7 +330,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageMove:
 		d.open()
 	case stageEvaluate:
-		d.goOn()
+		d.stopOrMove()
 		return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
 	case stageSummary:
 		d.Low, d.Mid, d.High, d.Summed = total[SumLow], total[SumMedian], total[SumHigh], true
@@ -374,7 +374,7 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 		d.Stage = stageEvaluate
 		return method.Outcome{}, nil
 	}
-	d.goOn()
+	d.stopOrMove()
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
 }
 
@@ -388,8 +388,8 @@ func (d *driver) goBack() {
 	d.Turn = !d.Turn
 }
 
-// goOn ends the job or moves to the next sweep's point.
-func (d *driver) goOn() {
+// stopOrMove ends the job or moves to the next sweep's point.
+func (d *driver) stopOrMove() {
 	if d.stop() {
 		d.Stage = stageSummary
 		return

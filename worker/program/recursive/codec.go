@@ -290,7 +290,7 @@ const (
 )
 
 // appendSets writes the lanes that visit each row, and those with a dual there. No branch depends
-// on the rows: which kind of row comes next can't be foretold.
+// on the rows: which kind of row comes next can't be predicted.
 func appendSets(e *codec.Encoder, work, live []uint16) {
 	from, follow := len(e.B), 0
 	heads := e.Extend(len(work))
