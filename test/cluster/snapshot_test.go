@@ -105,13 +105,13 @@ func TestLostShardRollsBack(t *testing.T) {
 	c := bench.Up(t, 1, 1, snapshots(dir)...)
 	job := c.Submit(t, "", Long(250)...)
 	c.saved(t, dir, job, 4)
-	for _, name := range []string{"worker-0", "store-0"} {
-		c.Process(t, name).Signal(syscall.SIGKILL)
-	}
 	values, err := filepath.Glob(filepath.Join(c.Dir, "store-0", "values"))
 	if err != nil || len(values) != 1 {
 		t.Fatalf("the shard's values: %v, %v", values, err)
 	}
+	worker, store := c.Process(t, "worker-0"), c.Process(t, "store-0")
+	store.Signal(syscall.SIGKILL) // before a new worker reads what is there
+	worker.Signal(syscall.SIGKILL)
 	// At once, and away from a store that has been started again already.
 	if err := os.Rename(values[0], filepath.Join(c.Dir, "lost")); err != nil {
 		t.Fatal(err)
