@@ -132,7 +132,7 @@ var imports = map[string][]string{
 	"internal/engine": {"coordinator/machine", "coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
 		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
 	"internal/tune": {"coordinator/machine", "coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/lines", "internal/model", "internal/planinfo", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/lines", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
 	"internal/train": {"coordinator/method", "coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/learntree", "internal/model", "internal/modelform", "internal/table", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }

@@ -30,6 +30,9 @@ type Option struct {
 	Grid  []string // values that tune tries in a grid; none: it searches no other
 	// Ladder lists values besides the default that a search without a grid may climb along.
 	Ladder []string
+	// Offset says how C goes along with a larger value where a search tries one: 1: it grows as much,
+	// -1: it falls; 0: it stays. Both are tried.
+	Offset int
 
 	Effect  Effect
 	On      Structure // without it, the option is refused, or changes nothing
@@ -136,7 +139,7 @@ var (
 	Bias = Option{Name: "bias", Kind: Float, Default: "1", Range: Range{Most: 1e6}, Group: GroupMethod,
 		Help: "value of the bias feature, 0 for none", Report: true, Grid: []string{"1"}, Ladder: []string{"0.3", "3"}}
 	PositiveWeight = Option{Name: "positive-weight", Kind: Float, Default: "1", Choices: []string{"balanced"}, Range: Above0, Group: GroupMethod,
-		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)", Grid: []string{"1"}, Ladder: []string{"2", "4", "8", "16", "32"}}
+		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)", Grid: []string{"1"}, Ladder: []string{"2", "4", "8", "16", "32"}, Offset: -1}
 	GapWanted = Option{Name: "gap", Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping, Effect: OnEnd,
 		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap (P-D)/P, D being the dual"}
 	EvalEvery = Option{Name: "eval-every", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,

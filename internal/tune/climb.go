@@ -527,7 +527,7 @@ func (c *climb) ladder(f *family, option string) *ladder {
 		return nil
 	}
 	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice}
-	if option == method.PositiveWeight.Name {
+	if o.Offset != 0 {
 		l.cost = c.ladder(f, method.Cost.Name)
 	}
 	if l.at(f.best.base) < 0 || len(l.values) == 1 {

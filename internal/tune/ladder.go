@@ -66,7 +66,7 @@ type ladder struct {
 	option *method.Option
 	values []string
 	open   bool    // it goes on beyond its ends
-	cost   *ladder // of C, for an option that weighs losses, which a smaller C offsets; or nil
+	cost   *ladder // of C, for an option that goes along with it; or nil
 }
 
 // at is a point's place; -1: it is on none.
@@ -80,7 +80,7 @@ func (l *ladder) step(from Point, by int) (out []Point) {
 	}
 	out = []Point{from.with(l.option.Name, v)}
 	if l.cost != nil {
-		if c := l.cost.value(l.cost.at(from), -by); c != "" {
+		if c := l.cost.value(l.cost.at(from), l.option.Offset*by); c != "" {
 			out = append(out, out[0].with(l.cost.option.Name, c))
 		}
 	}

@@ -79,9 +79,16 @@ func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training
 		bytes += f.Bytes
 	}
 	depth := min(max(m.depth, train.ProfileDepth(trained, m.whole.Set)), trained.Terminals())
+	all, losses := depth, []logLoss(nil)
+	if m.goal.Probable {
+		all, losses = trained.Terminals(), make([]logLoss, len(h.rows))
+	}
 	rows, own := make([][]model.Scored, len(h.rows)), make([][]model.Scored, len(h.rows))
-	err = train.Rank(ctx, trained, m.whole.Set, h.rows, depth, m.threads, func(i int, best, set []model.Scored) error {
-		rows[i] = slices.Clone(best)
+	err = train.Rank(ctx, trained, m.whole.Set, h.rows, all, m.threads, func(i int, best, set []model.Scored) error {
+		rows[i] = slices.Clone(best[:min(depth, len(best))])
+		if losses != nil {
+			losses[i] = m.lossOf(trained, h.rows[i], best)
+		}
 		if trained.Form.Sets() {
 			own[i] = slices.Clone(set)
 		}
@@ -91,7 +98,7 @@ func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training
 		return err
 	}
 	for _, r := range results {
-		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift())), own); err != nil {
+		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift())), own, losses); err != nil {
 			return err
 		}
 		measures, err := m.over(ctx, r.Point, h.number, h.number+1)
@@ -121,7 +128,7 @@ func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
 
 // predict puts a point's predictions of a fold on record: of each row the labels that cut
 // gives it, or of a model that makes sets by itself its own, and the best classes.
-func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]model.Scored) error {
+func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]model.Scored, losses []logLoss) error {
 	leading, err := m.cut(trained, h, rows)
 	if err != nil {
 		return err
@@ -132,7 +139,7 @@ func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own []
 		}
 		return out
 	}
-	return m.record.writePredictions(p, h.number, len(rows), func(i int) (labels, ranked []string) {
+	return m.record.writePredictions(p, h.number, len(rows), losses, func(i int) (labels, ranked []string) {
 		best := rows[i]
 		if trained.Form.Sets() {
 			return names(own[i]), names(best[:min(eval.RankedPlaces, len(best))])
@@ -209,12 +216,25 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r eval.Result,
 			return r, err
 		}
 	}
-	return acc.Result(), nil
+	r = acc.Result()
+	if m.goal.Probable {
+		var all logLoss
+		for f := from; f < to; f++ {
+			if err := m.record.losses(ctx, p, f, func(_ int, l logLoss) { all.add(l) }); err != nil {
+				return r, err
+			}
+		}
+		r.Probability = &eval.Probability{LogLoss: all.mean()}
+	}
+	return r, nil
 }
 
 // jackknife measures the goal on the rows of the folds from..to-1: on all of them, and without
 // each group of rows; group is by row.
 func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
+	if m.goal.Probable {
+		return m.jackknifeLosses(ctx, p, from, to, group)
+	}
 	var acc [1 + Groups]*eval.Accumulator
 	for i := range acc {
 		var err error

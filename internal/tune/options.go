@@ -200,8 +200,8 @@ func goalOf(name string) (*eval.Measure, error) {
 	}
 	keys := []string{"micro", "macro"}
 	for _, m := range append([]eval.Measure{eval.MeanF1()}, eval.Measures()...) {
-		if m.Probable {
-			continue // margins are what points are measured by
+		if m.Probable && m.Key != "log_loss" {
+			continue
 		}
 		if m.Key == key {
 			return &m, nil

@@ -72,9 +72,10 @@ func (r record) free() error {
 // finished ones count as far as they are asked for.
 type identity struct {
 	Format  string          `json:"format"`
-	Options train.Identity  `json:"options"`         // those that are no part of the grid
-	Said    registry.Values `json:"said"`            // of them, what the user gave
-	Rough   registry.Values `json:"rough,omitempty"` // options of the search's trainings alone
+	Options train.Identity  `json:"options"`          // those that are no part of the grid
+	Said    registry.Values `json:"said"`             // of them, what the user gave
+	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings alone
+	Losses  bool            `json:"losses,omitempty"` // predictions come with log-losses
 	Folds   int             `json:"folds"`
 	Text    bool            `json:"text"`
 }
@@ -83,7 +84,7 @@ type identity struct {
 const searchFormat = "taxon-search-2"
 
 func (id identity) same(other identity) bool {
-	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Folds == other.Folds && id.Text == other.Text
+	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Losses == other.Losses && id.Folds == other.Folds && id.Text == other.Text
 }
 
 // begin makes the folder, or finds the same search there.
@@ -182,8 +183,8 @@ func (r record) finished() (n int) {
 }
 
 // writePredictions writes a line for each of a fold's rows: its labels, a tab, its best
-// classes.
-func (r record) writePredictions(p Point, fold, rows int, of func(row int) (labels, ranked []string)) error {
+// classes, and with losses the two numbers of its own.
+func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels, ranked []string)) error {
 	path := r.file(p, fold, ".pred")
 	file, err := fs.CreateFile(path)
 	if err != nil {
@@ -193,7 +194,11 @@ func (r record) writePredictions(p Point, fold, rows int, of func(row int) (labe
 	w := bufio.NewWriter(file)
 	for i := range rows {
 		labels, ranked := of(i)
-		fmt.Fprintf(w, "%s\t%s\n", lines.AppendNames(nil, labels...), lines.AppendNames(nil, ranked...))
+		fmt.Fprintf(w, "%s\t%s", lines.AppendNames(nil, labels...), lines.AppendNames(nil, ranked...))
+		if losses != nil {
+			fmt.Fprintf(w, "\t%g\t%g", losses[i].sum, losses[i].of)
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return fs.Explain(path, err)
@@ -214,6 +219,7 @@ func (r record) predictions(ctx context.Context, p Point, fold, rows int, each f
 	}
 	for i, line := range all[:rows] {
 		labels, ranked, _ := strings.Cut(line, "\t")
+		ranked, _, _ = strings.Cut(ranked, "\t")
 		each(i, names(labels), names(ranked))
 	}
 	return nil

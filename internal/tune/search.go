@@ -22,6 +22,7 @@ import (
 	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 	"taxon/internal/tell"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -322,6 +323,9 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	if err != nil {
 		return nil, exit.Usagef("tune: %w", err)
 	}
+	if f := registry.Form(t.Spec.GetOptions()); s.goal.Probable && (f.Link == modelform.Identity || f.Predictor != modelform.Linear) {
+		return nil, exit.Usagef("tune: --goal %s: scores by %s are no probabilities", s.o.Goal, p.Method)
+	}
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
 		return nil, exit.Usagef("tune: %w", err)
 	}
@@ -449,7 +453,7 @@ func (s *search) structure() method.Structure {
 
 // identity is what another run must have in common to go on with this search.
 func (s *search) identity() identity {
-	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Folds: s.o.Folds, Text: s.o.Train.Text}
+	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
 	o := &id.Options.Options
 	o.Method, o.Loss, o.Bias = "", "", 0 // the grid's
 	for _, p := range registry.Tunable() {

@@ -212,7 +212,23 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 	defer whole.Close()
 	set := whole.Set
 	_, held := labelset.Split(labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), o.Folds, 0), 0)
-	data, err := os.ReadFile(o.Train.Data[0])
+	m := trainedWithout(t, &o.Train, held)
+	defer m.Close()
+	acc, err := eval.NewAccumulator(eval.Options{Classes: set.Labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	predictHeld(t, m, set, held, model.PredictOptions{Rule: model.Argmax, Top: 1}, func(i int, best []model.Scored) {
+		acc.AddNames([]string{set.Labels[set.LabelsOf(held[i])[0]]}, []string{m.Tree.Name[best[0].Node]}, nil)
+	})
+	result := acc.Result()
+	return result.MicroF1
+}
+
+// trainedWithout is the model of a training without some lines of its data.
+func trainedWithout(t *testing.T, o *train.Options, held []uint32) *model.Model {
+	t.Helper()
+	data, err := os.ReadFile(o.Data[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +238,7 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 			rest += line
 		}
 	}
-	on := o.Train
+	on := *o
 	on.Data, on.Out = []string{filepath.Join(dir, "rest.svm")}, filepath.Join(dir, "model")
 	if err := os.WriteFile(on.Data[0], []byte(rest), 0o666); err != nil {
 		t.Fatal(err)
@@ -234,16 +250,17 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	return m
+}
+
+// predictHeld predicts rows of a set by a model whose features stand in an order of its own.
+func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o model.PredictOptions, each func(i int, best []model.Scored)) {
+	t.Helper()
 	project, err := dataset.NewProjection(m.Feature, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictor, err := m.NewPredictor(model.PredictOptions{Rule: model.Argmax, Top: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	acc, err := eval.NewAccumulator(eval.Options{Classes: set.Labels})
+	predictor, err := m.NewPredictor(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,16 +282,15 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 	}
 	err = predictor.Stream(t.Context(), 1, fill, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
-			truth := set.LabelsOf(held[int(b.First)+i])
-			acc.AddNames([]string{set.Labels[truth[0]]}, []string{m.Tree.Name[r.Set(i)[0].Node]}, nil)
+			if each(int(b.First)+i, r.Set(i)); o.Rule == model.TopK && len(r.Set(i)) < o.Top {
+				t.Errorf("%d classes", len(r.Set(i)))
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := acc.Result()
-	return result.MicroF1
 }
 
 // TestStopsWithinATraining: a training that is under way when a search is interrupted goes on
