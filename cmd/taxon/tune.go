@@ -68,7 +68,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.NoTrain, "no-train", false, "leave the job file alone: train no model in the end")
 		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
 		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
-		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro, macro, or any key of eval --json")
+		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro_f1 (or micro), macro_f1 (or macro), mean_f1, their mean, or any key of eval --json: p@1, ndcg@5, hier_f1, log_loss, ...")
 		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
 		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three standard errors behind a smaller one on the first fold; 0: try all")
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")

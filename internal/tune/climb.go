@@ -79,16 +79,17 @@ const (
 	behindOthers = 2
 	// mostFirst is the share of the time that the first training may take.
 	mostFirst = 0.3
+	// afterSample and after are the shares of the time kept for what follows a stage on a sample, and
+	// a stage on folds.
+	afterSample, after = 0.5, 0.15
 	// wide and narrow are the steps along a ladder, in values.
 	wide, narrow = 2, 1
 )
 
 // Shares of the time: of what is left, those that one training may take, first of what is tried
-// from nothing and of the way from there, then of both, once all that is cheaper was tried; and
-// of all, those kept for what follows a stage on a sample, and a stage on folds.
+// from nothing and of the way from there, then of both, once all that is cheaper was tried.
 var (
-	shares             = [...]struct{ begin, climb float64 }{{0.04, 0.08}, {0.15, 0.2}, {0.4, 0.4}, {1, 1}}
-	afterSample, after = 0.5, 0.15
+	shares = [...]struct{ begin, climb float64 }{{0.04, 0.08}, {0.15, 0.2}, {0.4, 0.4}, {1, 1}}
 )
 
 func newClimb(s *search) *climb {

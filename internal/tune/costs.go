@@ -192,10 +192,14 @@ func (c *climb) trains(r *rung, left float64) bool { return c.last(r.cpu, leastT
 
 // reserve is the seconds to keep for later stages and the training of the best point on all rows.
 func (c *climb) reserve() float64 {
+	total, last := c.clock.limit.Seconds(), c.reading
 	if r := c.front(); r != nil {
-		return c.kept + min(c.last(r.cpu, exactTimes), mostLast*c.clock.limit.Seconds())
+		last = min(c.last(r.cpu, exactTimes), mostLast*total)
 	}
-	return c.kept + c.reading
+	if c.stage.from < 0 { // what follows a sample is above all that training
+		return max(c.kept, last+after*total)
+	}
+	return last + c.kept
 }
 
 // mostLast is the largest share of the time that is kept for the last training.

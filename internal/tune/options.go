@@ -77,7 +77,7 @@ func (o *Options) climbs() bool {
 }
 
 // roughGap and roughTolerance are where the trainings of a climb end: models rank there as they
-// do at the end (docs/decisions/0023-search.md).
+// do at the end (docs/decisions/0025-one-search.md).
 const (
 	roughGap       = 0.1
 	roughTolerance = 0.01
