@@ -424,7 +424,9 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 	group, within := errgroup.WithContext(bounded)
 	group.SetLimit(c.together)
 	b := c.costs.batch(c.clock.now())
-	may := c.cap() / float64(to-from)
+	// What is cut short is of little worth: a training may take as long as the roughest estimate that
+	// it was begun for.
+	may := hopeless * c.cap() * min(1, float64(c.together)/float64(to-from))
 	results := make([][][]*result, len(rungs)) // by rung and fold
 	for i, r := range rungs {
 		results[i] = make([][]*result, to-from)
