@@ -59,6 +59,15 @@ func randomSystem(seed uint64, nodes, width int) *system {
 	if seed%3 == 1 {
 		s.forest.Inner = 0.5 + 3*r.Float64()
 	}
+	if seed%3 == 2 {
+		s.forest.Below = make([]float64, nodes)
+		for p, q := range s.forest.Parent {
+			s.forest.Edge = append(s.forest.Edge, 0.5+3*r.Float64())
+			if q >= 0 {
+				s.forest.Below[q] += s.forest.Edge[p]
+			}
+		}
+	}
 	s.x, s.prev = s.inherited(r), s.inherited(r)
 	s.v, s.curvature = zeros(nodes, width), zeros(nodes, width)
 	for range 3 { // blocks
@@ -219,6 +228,9 @@ func (s *system) touched(f int) []bool {
 
 // weight of the edge above p: the forest's between internal nodes, 1 to zero.
 func (s *system) weight(p int) float64 {
+	if s.forest.Edge != nil {
+		return s.forest.Edge[p]
+	}
 	if s.forest.Parent[p] >= 0 && s.forest.Inner != 0 {
 		return s.forest.Inner
 	}

@@ -29,6 +29,9 @@ func (r *run) jacobi() {
 // degree is S_p, the sum of its edges' weights: parent (zero parent counted), internal
 // children, terminals.
 func (r *run) degree(p int32) float64 {
+	if r.Forest.Edge != nil {
+		return r.Forest.Edge[p] + r.Forest.Below[p] + float64(r.Forest.Terminals[p])
+	}
 	inner := r.Forest.Inner
 	if inner == 0 {
 		inner = 1

@@ -164,7 +164,8 @@ func (r *run) column(f int32) {
 	r.emit(f)
 }
 
-// empty says that the feature holds and gets no value anywhere.
+// empty says that the feature holds and gets no value anywhere, or that none may move there: the
+// terminals are drawn to zero then, and all of its edges' shares are the blocks'.
 func (r *run) empty(f int32) bool {
-	return len(r.x.of(f))+len(r.prev.of(f))+len(r.in.of(f)) == 0 && (r.grad == nil || len(r.grad.of(f)) == 0)
+	return r.Lo+uint32(f)+1 == r.Forest.Apart || len(r.x.of(f))+len(r.prev.of(f))+len(r.in.of(f)) == 0 && (r.grad == nil || len(r.grad.of(f)) == 0)
 }

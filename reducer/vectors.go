@@ -9,12 +9,22 @@ type Forest struct {
 	Children  []int32 // number of internal children
 	Set       []int32 // independent set of each node (rule Mean)
 	Inner     float64 // weight of the edges between internal nodes; 0 stands for 1
-	Graph     *Graph  // the classes form a graph; nil: a tree
+	// Edge has a weight for the edge above each node; nil: Inner between internal nodes, and 1
+	// for the pull of the zero vector.
+	Edge  []float64
+	Below []float64 // with Edge: the sum of the edges to the internal children
+	// Apart is a feature whose internals stay at zero, so that terminals are drawn to zero there
+	// and not to one another; plus 1, 0 for none.
+	Apart uint32
+	Graph *Graph // the classes form a graph; nil: a tree
 }
 
-// edge is the weight of the edge above node p: the pull of the zero vector is always 1.
+// edge is the weight of the edge above node p.
 func (f *Forest) edge(p int32) float64 {
-	if f.Inner == 0 || f.Parent[p] < 0 {
+	switch {
+	case f.Edge != nil:
+		return f.Edge[p]
+	case f.Inner == 0 || f.Parent[p] < 0:
 		return 1
 	}
 	return f.Inner

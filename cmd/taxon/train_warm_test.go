@@ -41,7 +41,7 @@ func TestWarmStart(t *testing.T) {
 		}
 		return &r
 	}
-	for _, method := range []string{"rr-svm", "rr-svm --loss squared-hinge", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"} {
+	for _, method := range []string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero --edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"} {
 		base := t.TempDir() + "/base"
 		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method + " --out " + base)
 		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exit.Done {
@@ -91,6 +91,32 @@ func TestWarmStartTellsOfLostClasses(t *testing.T) {
 		}
 		if told := strings.Contains(stderr.String(), "new model will not know them"); told != (step.want != "") || !strings.Contains(stderr.String(), step.want) {
 			t.Errorf("%s: %s", step.flags, stderr.String())
+		}
+	}
+}
+
+// TestWarmStartDropsBiases: a training whose internal nodes have no bias reaches its optimum from
+// a model whose nodes have one.
+func TestWarmStartDropsBiases(t *testing.T) {
+	t.Chdir(noisyFiles(t))
+	run := func(out, flags string) (r model.Report) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		args := strings.Fields("train --json --quiet --gap 1e-4 --bias 3 --data train.svm --hierarchy tree.txt --out " + out + " " + flags)
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exit.Done {
+			t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
+		}
+		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, method := range []string{"rr-svm", "rr-lr"} {
+		run(method, "--method "+method)
+		cold := run(method+"-cold", "--bias-pull zero --method "+method)
+		warm := run(method+"-warm", "--bias-pull zero --warm-start "+method+" --method "+method)
+		if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
+			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", method, warm.Objective, *warm.Dual, cold.Objective, *cold.Dual)
 		}
 	}
 }

@@ -124,6 +124,48 @@ func InternalWeight(o *taxonv1.Options) float64 {
 	return 1
 }
 
+// What the weights of the edges between the internal nodes of a tree go by (option edge-weights).
+const (
+	EdgesEven  = "even"
+	EdgesDepth = "depth"
+	EdgesSize  = "size"
+)
+
+// EdgeWeights are the weights of the edges above a tree's internal nodes; nil: InternalWeight
+// between two of them, and 1 above a root.
+func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
+	by := o.Value("edge_weights")
+	if tree.IsGraph() || by == "" || by == EdgesEven {
+		return nil
+	}
+	b := InternalWeight(o)
+	out, end := make([]float64, tree.Len()), tree.SubtreeEnd()
+	leaves := make([]int, tree.Len()+1) // before each node
+	for n, leaf := range tree.Leaf {
+		leaves[n+1] = leaves[n]
+		if leaf {
+			leaves[n+1]++
+		}
+	}
+	for n, p := range tree.Parent {
+		switch {
+		case p < 0:
+			out[n] = 1
+		case by == EdgesDepth:
+			out[n] = float64(b * float64(tree.Depth[n]))
+		default:
+			out[n] = float64(b * float64(leaves[end[n]]-leaves[n]))
+		}
+	}
+	return out
+}
+
+// BiasApart says whether a job's biases are drawn to zero, not to the parents'.
+func BiasApart(o *taxonv1.Options) bool { return o.Value("bias_pull") == BiasZero }
+
+// BiasZero is a value of the option bias-pull.
+const BiasZero = "zero"
+
 // Uncertified says whether a job's objective has no certificate: a graph whose
 // components may shift freely, as no anchor holds them.
 func Uncertified(spec *taxonv1.JobSpec) bool {

@@ -89,6 +89,34 @@ func TestEdgeWeights(t *testing.T) {
 	}
 }
 
+// TestPulls: --bias-pull zero on trees and graphs, --edge-weights on trees, in all losses and
+// schedules: the optimum, and a certificate that bounds it.
+func TestPulls(t *testing.T) {
+	for k, kind := range []kind{kinds[0], kinds[1], kinds[2], graphKinds[6], graphKinds[7], graphKinds[8]} {
+		for s, by := range []string{"", "depth", "size"} {
+			t.Run(fmt.Sprint(kind.name, " ", by), func(t *testing.T) {
+				t.Parallel()
+				p := setting{[]float64{0.1, 1, 10}[(k+s)%3], 1, (k+s)%2 == 0}.apply(kind.make(rand.New(rand.NewPCG(uint64(k), 33))))
+				p.Apart = s != 1 || p.IsGraph
+				p.Logistic = (k+s)%4 == 1
+				if s == 2 {
+					p.Inner = 0.7
+				}
+				schedule := []string{"parity", "jacobi"}[s%2]
+				if p.IsGraph {
+					schedule = "colour"
+				} else {
+					p.EdgesBy = by
+				}
+				check(t, p)
+				if !p.Logistic {
+					check(t, p, "--schedule", schedule)
+				}
+			})
+		}
+	}
+}
+
 // TestNoAnchor: the papers' objective has no certificate; the job ends stationary, with
 // the objective of its own weights. The least anchor's optimum is a lower bound, and
 // at rest P is near it.

@@ -66,8 +66,8 @@ func (p *Problem) Solve(width float64) *Bracket {
 type interior struct {
 	p     *Problem
 	nodes []Node
-	l     [][]float64 // Laplacian
-	c     [][]float64 // C_in
+	l     [][][]float64 // Laplacians by column
+	c     [][]float64   // C_in
 	x     [][]float64
 	y     [][]float64
 	w     [][]float64
@@ -79,7 +79,7 @@ type interior struct {
 
 func newInterior(p *Problem) *interior {
 	nodes := p.Nodes()
-	m := &interior{p: p, nodes: nodes, l: p.laplacian(), x: p.Matrix(), y: p.signs(nodes), w: zeros(len(nodes), p.Width())}
+	m := &interior{p: p, nodes: nodes, l: p.laplacians(), x: p.Matrix(), y: p.signs(nodes), w: zeros(len(nodes), p.Width())}
 	m.c = p.costs(m.y)
 	m.a, m.b, m.s, m.xi = m.perInstance(), m.perInstance(), m.perInstance(), m.perInstance()
 	for n := range nodes {
@@ -196,10 +196,12 @@ func (m *interior) refine(d direction, system *blocks, theta, rho, right [][]flo
 
 // pull subtracts L w.
 func (m *interior) pull(right, w [][]float64) {
-	for n, row := range m.l {
-		for k, l := range row {
-			if l != 0 {
-				axpy(right[n], -l, w[k])
+	for f, edges := range m.l {
+		for n, row := range edges {
+			for k, l := range row {
+				if l != 0 {
+					right[n][f] -= l * w[k][f]
+				}
 			}
 		}
 	}
@@ -216,16 +218,16 @@ type blocks struct {
 func (m *interior) factor(h [][][]float64) *blocks {
 	size := m.p.Width()
 	b := &blocks{make([][][]float64, len(m.nodes)), make([]map[int][][]float64, len(m.nodes))}
-	for n, row := range m.l {
+	for n := range m.nodes {
 		b.below[n] = map[int][][]float64{}
-		for q, l := range row {
-			if q == n {
-				for f := range size {
+		for f, edges := range m.l {
+			for q, l := range edges[n] {
+				if q == n {
 					h[n][f][f] += l
-				}
-			} else if q < n && l != 0 {
-				b.below[n][q] = zeros(size, size)
-				for f := range size {
+				} else if q < n && l != 0 {
+					if b.below[n][q] == nil {
+						b.below[n][q] = zeros(size, size)
+					}
 					b.below[n][q][f][f] = l
 				}
 			}

@@ -8,17 +8,17 @@ func (p *Problem) Primal(w [][]float64) float64 {
 	y := p.signs(nodes)
 	c := p.costs(y)
 	sum := 0.0
-	for n, row := range p.laplacian() {
-		for m, l := range row { // 1/2 w'Lw without its cancellation: edges, then what is left of the diagonal
-			for f := range w[n] {
-				switch {
-				case m > n && l != 0:
+	for f, edges := range p.laplacians() {
+		for n, row := range edges {
+			sum += rowSum(row) * w[n][f] * w[n][f] / 2 // 1/2 w'Lw without its cancellation: what is left of the diagonal, then edges
+			for m := n + 1; m < len(row); m++ {
+				if l := row[m]; l != 0 {
 					sum += -l * (w[n][f] - w[m][f]) * (w[n][f] - w[m][f]) / 2
-				case m == n:
-					sum += rowSum(row) * w[n][f] * w[n][f] / 2
 				}
 			}
 		}
+	}
+	for n := range nodes {
 		for i := range y[n] {
 			sum += c[n][i] * p.loss(y[n][i]*dot(w[n], x[i]))
 		}
@@ -73,17 +73,70 @@ func (p *Problem) Dual(a [][]float64) float64 {
 	nodes := p.Nodes()
 	c := p.costs(p.signs(nodes))
 	v := p.combine(nodes, a)
-	inverse := invert(p.laplacian())
 	sum := 0.0
 	for n := range nodes {
 		for i := range a[n] {
 			sum += p.gain(a[n][i], c[n][i])
 		}
-		for m := range nodes {
-			sum -= inverse[n][m] * dot(v[n], v[m]) / 2
+	}
+	var edges, inverse [][]float64
+	for f, l := range p.laplacians() {
+		if f == 0 || &l[0] != &edges[0] {
+			edges, inverse = l, invert(l)
+		}
+		for n := range nodes {
+			for m := range nodes {
+				sum -= inverse[n][m] * v[n][f] * v[m][f] / 2
+			}
 		}
 	}
 	return sum
+}
+
+// laplacians are the Laplacians of the columns. Where biases are drawn to zero, internal nodes
+// have none, and a terminal's edges pull it to zero.
+func (p *Problem) laplacians() [][][]float64 {
+	l := p.laplacian()
+	out := make([][][]float64, p.Width())
+	for f := range out {
+		out[f] = l
+	}
+	if p.Apart && p.Bias > 0 {
+		own := zeros(len(l), len(l))
+		for n, node := range p.Nodes() {
+			own[n][n] = 1
+			if node.Terminal {
+				own[n][n] = l[n][n]
+			}
+		}
+		out[len(out)-1] = own
+	}
+	return out
+}
+
+// edge is the weight of the edge above node n of a tree.
+func (p *Problem) edge(nodes []Node, n int) float64 {
+	if nodes[n].Terminal || nodes[n].Parent < 0 {
+		return 1
+	}
+	depth, classes := 0.0, 0.0
+	for q := nodes[n].Parent; q >= 0; q = nodes[q].Parent {
+		depth++
+	}
+	for c := range nodes {
+		for q := c; nodes[c].Terminal && q >= 0; q = nodes[q].Parent {
+			if q == n {
+				classes++
+			}
+		}
+	}
+	switch p.EdgesBy {
+	case "depth":
+		return p.inner() * depth
+	case "size":
+		return p.inner() * classes
+	}
+	return p.inner()
 }
 
 // combine returns v_n = sum_i a_in y_in x_i.
@@ -106,10 +159,7 @@ func (p *Problem) laplacian() [][]float64 {
 	nodes := p.Tree()
 	l := zeros(len(nodes), len(nodes))
 	for n, node := range nodes {
-		q, weight := node.Parent, 1.0
-		if q >= 0 && !node.Terminal {
-			weight = p.inner()
-		}
+		q, weight := node.Parent, p.edge(nodes, n)
 		l[n][n] += weight
 		if q >= 0 {
 			l[q][q] += weight

@@ -32,6 +32,8 @@ type Problem struct {
 	Directed bool    // ... given as a hierarchy
 	Anchor   float64 // graphs
 	Inner    float64 // --internal-weight; 0: 1
+	EdgesBy  string  // --edge-weights, trees; "": even
+	Apart    bool    // --bias-pull zero
 	Positive float64 // --positive-weight; 0: 1, below 0: balanced
 
 	Weights []float64 // of the rows, above 0; nil: all are 1

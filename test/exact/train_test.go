@@ -86,6 +86,12 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	if p.Inner != 0 {
 		args = append(args, "--internal-weight", format(p.Inner))
 	}
+	if p.EdgesBy != "" {
+		args = append(args, "--edge-weights", p.EdgesBy)
+	}
+	if p.Apart {
+		args = append(args, "--bias-pull", "zero")
+	}
 	switch {
 	case p.Positive > 0:
 		args = append(args, "--positive-weight", format(p.Positive))

@@ -75,7 +75,7 @@ func (n named) Options() []method.Option {
 
 // tying are the options that say how classes are tied to one another, or solved with one
 // another: methods without a structure lack them.
-var tying = []string{"families", "anchor", "internal-weight", "schedule", "colouring", "stiffness", "momentum"}
+var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "bias-pull", "schedule", "colouring", "stiffness", "momentum"}
 
 // options of the family.
 var options = []method.Option{
@@ -85,6 +85,10 @@ var options = []method.Option{
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
+	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured,
+		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven, jobspec.EdgesSize}},
+	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero}, Group: method.GroupMethod, On: method.Structured,
+		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"}},
 	method.GapWanted,
 	{Name: "schedule", Kind: method.Choice, Default: jobspec.ScheduleTwoblock, Group: method.GroupPath, Report: true,
 		Choices: []string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi},

@@ -89,6 +89,9 @@ func open(p *program.Job) (*job, error) {
 	} else {
 		j.numberTree(sets)
 	}
+	if bias > 0 && jobspec.BiasApart(spec.GetOptions()) {
+		j.forest.Apart = j.features
+	}
 	j.group()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
 	if j.smooth() {
@@ -140,7 +143,7 @@ func (k *task) item(list, items int, into any) (uint32, error) {
 
 // numberTree gives the internal nodes their numbers, in preorder, and counts their children.
 func (j *job) numberTree(sets []uint32) {
-	f := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}
+	f, edges := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}, jobspec.EdgeWeights(j.tree, j.options)
 	j.internal = make([]int32, j.tree.Len())
 	for n := range j.internal {
 		parent := int32(-1)
@@ -157,6 +160,12 @@ func (j *job) numberTree(sets []uint32) {
 		j.internal[n] = int32(len(f.Parent))
 		if parent >= 0 {
 			f.Children[parent]++
+		}
+		if edges != nil {
+			f.Edge, f.Below = append(f.Edge, edges[n]), append(f.Below, 0)
+			if parent >= 0 {
+				f.Below[parent] += edges[n]
+			}
 		}
 		f.Parent = append(f.Parent, parent)
 		f.Terminals = append(f.Terminals, 0)

@@ -69,6 +69,10 @@ func (j *job) seedVectors(from program.InitialWeights) *reducer.Vectors {
 	need, own := make([][]uint32, len(parent)), make([]sparseWeights, len(parent))
 	for p := len(parent) - 1; p >= 0; p-- { // children before parents
 		own[p].columns, own[p].values = from(nodeOf[p])
+		if i, ok := slices.BinarySearch(own[p].columns, j.forest.Apart-1); ok && j.forest.Apart > 0 {
+			own[p].columns = slices.Delete(slices.Clone(own[p].columns), i, i+1)
+			own[p].values = slices.Delete(slices.Clone(own[p].values), i, i+1)
+		}
 		need[p] = union(need[p], own[p].columns)
 		if up := parent[p]; up >= 0 {
 			need[up] = union(need[up], need[p])

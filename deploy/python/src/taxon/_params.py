@@ -15,6 +15,8 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "anchor": ("anchor", 0.01),
     "positive-weight": ("positive_weight", 1.0),
     "internal-weight": ("internal_weight", 1.0),
+    "edge-weights": ("edge_weights", "even"),
+    "bias-pull": ("bias_pull", "parent"),
     "gap": ("gap", 0.01),
     "schedule": ("schedule", "twoblock"),
     "colouring": ("colouring", "largest-first"),
@@ -84,6 +86,12 @@ class HierarchicalParameters(BaseEstimator):
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Weight of the edges between internal nodes (rr-svm, rr-lr).
+    edge_weights : str, default "even"
+        Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
+        node's depth; size, by how many classes are below it, so that families stay near one another and classes
+        are drawn less to them (rr-svm, rr-lr).
+    bias_pull : str, default "parent"
+        What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
         (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
@@ -166,6 +174,8 @@ class HierarchicalParameters(BaseEstimator):
         anchor: float = 0.01,
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
+        edge_weights: str = "even",
+        bias_pull: str = "parent",
         gap: float = 0.01,
         schedule: str = "twoblock",
         colouring: str = "largest-first",
@@ -202,6 +212,8 @@ class HierarchicalParameters(BaseEstimator):
         self.anchor = anchor
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight
+        self.edge_weights = edge_weights
+        self.bias_pull = bias_pull
         self.gap = gap
         self.schedule = schedule
         self.colouring = colouring
@@ -462,6 +474,12 @@ class FlatParameters(BaseEstimator):
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Weight of the edges between internal nodes (rr-svm, rr-lr).
+    edge_weights : str, default "even"
+        Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
+        node's depth; size, by how many classes are below it, so that families stay near one another and classes
+        are drawn less to them (rr-svm, rr-lr).
+    bias_pull : str, default "parent"
+        What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
         (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
@@ -535,6 +553,8 @@ class FlatParameters(BaseEstimator):
         anchor: float = 0.01,
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
+        edge_weights: str = "even",
+        bias_pull: str = "parent",
         gap: float = 0.01,
         schedule: str = "twoblock",
         colouring: str = "largest-first",
@@ -567,6 +587,8 @@ class FlatParameters(BaseEstimator):
         self.anchor = anchor
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight
+        self.edge_weights = edge_weights
+        self.bias_pull = bias_pull
         self.gap = gap
         self.schedule = schedule
         self.colouring = colouring
