@@ -160,6 +160,18 @@ func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 	return out
 }
 
+// CostByDegree is a value of the option cost-by.
+const CostByDegree = "degree"
+
+// TerminalCost is K, what the losses of a terminal weigh against the pull to its neighbours' mean,
+// given the sum of its edges' weights and the anchor (Pull): C of its objective divided by that.
+func TerminalCost(o *taxonv1.Options, pull float64) float64 {
+	if o.Value("cost_by") == CostByDegree {
+		return o.GetC()
+	}
+	return o.GetC() / pull
+}
+
 // BiasApart says whether a job's biases are drawn to zero, not to the parents'.
 func BiasApart(o *taxonv1.Options) bool { return o.Value("bias_pull") == BiasZero }
 

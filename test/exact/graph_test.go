@@ -89,7 +89,7 @@ func TestEdgeWeights(t *testing.T) {
 	}
 }
 
-// TestPulls: --bias-pull zero on trees and graphs, --edge-weights on trees, in all losses and
+// TestPulls: --bias-pull zero on trees and graphs, --edge-weights on trees, --cost-by on graphs, in all losses and
 // schedules: the optimum, and a certificate that bounds it.
 func TestPulls(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[1], kinds[2], graphKinds[6], graphKinds[7], graphKinds[8]} {
@@ -104,7 +104,7 @@ func TestPulls(t *testing.T) {
 				}
 				schedule := []string{"parity", "jacobi"}[s%2]
 				if p.IsGraph {
-					schedule = "colour"
+					schedule, p.Degree = "colour", s > 0
 				} else {
 					p.EdgesBy = by
 				}

@@ -34,6 +34,7 @@ type Problem struct {
 	Inner    float64 // --internal-weight; 0: 1
 	EdgesBy  string  // --edge-weights, trees; "": even
 	Apart    bool    // --bias-pull zero
+	Degree   bool    // --cost-by degree, graphs
 	Positive float64 // --positive-weight; 0: 1, below 0: balanced
 
 	Weights []float64 // of the rows, above 0; nil: all are 1
@@ -67,6 +68,7 @@ func (p *Problem) inner() float64 {
 // costs are C_in of terminal n and instance i; y as signs gives it.
 func (p *Problem) costs(y [][]float64) [][]float64 {
 	c := make([][]float64, len(y))
+	edges := p.laplacian()
 	for n := range y {
 		c[n] = make([]float64, len(y[n]))
 		positives, all := 0.0, 0.0
@@ -89,6 +91,9 @@ func (p *Problem) costs(y [][]float64) [][]float64 {
 			c[n][i] = p.C * p.weight(i)
 			if s > 0 {
 				c[n][i] *= weight
+			}
+			if p.Degree {
+				c[n][i] *= edges[n][n]
 			}
 		}
 	}

@@ -89,6 +89,9 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	if p.EdgesBy != "" {
 		args = append(args, "--edge-weights", p.EdgesBy)
 	}
+	if p.Degree {
+		args = append(args, "--cost-by", "degree")
+	}
 	if p.Apart {
 		args = append(args, "--bias-pull", "zero")
 	}

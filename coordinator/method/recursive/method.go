@@ -75,7 +75,7 @@ func (n named) Options() []method.Option {
 
 // tying are the options that say how classes are tied to one another, or solved with one
 // another: methods without a structure lack them.
-var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "bias-pull", "schedule", "colouring", "stiffness", "momentum"}
+var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "bias-pull", "cost-by", "schedule", "colouring", "stiffness", "momentum"}
 
 // options of the family.
 var options = []method.Option{
@@ -86,9 +86,11 @@ var options = []method.Option{
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
 	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured,
-		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven, jobspec.EdgesSize}},
+		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize, jobspec.EdgesDepth}},
+	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree}, Group: method.GroupMethod, On: method.Graphs,
+		Help: "graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"}, Ladder: []string{jobspec.CostByDegree}},
 	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero}, Group: method.GroupMethod, On: method.Structured,
-		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"}},
+		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"}, Ladder: []string{jobspec.BiasZero}},
 	method.GapWanted,
 	{Name: "schedule", Kind: method.Choice, Default: jobspec.ScheduleTwoblock, Group: method.GroupPath, Report: true,
 		Choices: []string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi},

@@ -9,6 +9,7 @@ import (
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
 	"taxon/internal/coupling"
+	"taxon/internal/jobspec"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -127,7 +128,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 	}
 	s.walk.Reset(x, prev, float32(beta), j.features)
 	s.edges = s.edges[:0]
-	b = &mapper.Block{C: j.problem.C / j.pull(number)}
+	b = &mapper.Block{C: jobspec.TerminalCost(j.options, j.pull(number))}
 	slotOf := map[int32]int{-1: -1}
 	for _, n := range j.terminals(number) {
 		p := j.parent(n)
