@@ -36,6 +36,7 @@ type Option struct {
 
 	Effect  Effect
 	On      Structure // without it, the option is refused, or changes nothing
+	Trees   bool      // graphs have no use for it
 	Learns  bool      // the trainer learns a structure by it, and none may be given
 	With    string    // as "schedule=colour": the option goes with that value of another one
 	Report  bool      // it stands in the training's report
@@ -190,7 +191,7 @@ func (p *Option) Idle(on Structure, values map[string]string) bool {
 	}
 	name, want, with := strings.Cut(p.With, "=")
 	other, known := values[name]
-	return p.On > on || with && known && other != want
+	return p.On > on || p.Trees && on == Graphs || with && known && other != want
 }
 
 // Parse reads a value and returns it in the one form that equal values have. The error says
@@ -256,6 +257,9 @@ func (p *Option) Of(o *taxonv1.Options) string {
 // Matters says whether another value would change anything in a job.
 func (p *Option) Matters(spec *taxonv1.JobSpec) bool {
 	if name, value, ok := strings.Cut(p.With, "="); ok && (&Option{Name: name}).Of(spec.GetOptions()) != value {
+		return false
+	}
+	if p.Trees && spec.GetStructure().GetGraph() {
 		return false
 	}
 	return p.On == Anything || spec.GetStructure() != nil && (p.On == Structured || spec.GetStructure().GetGraph())

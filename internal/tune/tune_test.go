@@ -63,7 +63,7 @@ func TestPointAsJSON(t *testing.T) {
 	}
 	p, back := paths[1][0].Base, Point{}
 	text, err := json.Marshal(p)
-	want := `{"method":"rr-svm","loss":"hinge","C":0.1,"bias":1,"families":"none","anchor":2,"positive_weight":"balanced","internal_weight":1,"prior_shift":0}`
+	want := `{"method":"rr-svm","loss":"hinge","C":0.1,"bias":1,"families":"none","anchor":2,"positive_weight":"balanced","internal_weight":1,"edge_weights":"even","cost_by":"class","bias_pull":"parent","prior_shift":0}`
 	if err != nil || string(text) != want {
 		t.Errorf("%s (%v), want %s", text, err, want)
 	}

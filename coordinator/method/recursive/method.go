@@ -85,7 +85,7 @@ var options = []method.Option{
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
-	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured,
+	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true,
 		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize, jobspec.EdgesDepth}},
 	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree}, Group: method.GroupMethod, On: method.Graphs,
 		Help: "graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"}, Ladder: []string{jobspec.CostByDegree}},
@@ -110,6 +110,9 @@ var options = []method.Option{
 func (n named) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() && p.Spec.GetOptions().GetSchedule() == jobspec.ScheduleParity {
 		return fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+	}
+	if by := p.Spec.GetOptions().Value("edge_weights"); p.Tree.IsGraph() && by != "" && by != jobspec.EdgesEven {
+		return fmt.Errorf("edge-weights %s: a graph has no levels and nothing below a node: use %s, or give --hierarchy a tree", by, jobspec.EdgesEven)
 	}
 	return nil
 }

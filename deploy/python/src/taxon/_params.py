@@ -16,6 +16,7 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "positive-weight": ("positive_weight", 1.0),
     "internal-weight": ("internal_weight", 1.0),
     "edge-weights": ("edge_weights", "even"),
+    "cost-by": ("cost_by", "class"),
     "bias-pull": ("bias_pull", "parent"),
     "gap": ("gap", 0.01),
     "schedule": ("schedule", "twoblock"),
@@ -90,6 +91,9 @@ class HierarchicalParameters(BaseEstimator):
         Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
         node's depth; size, by how many classes are below it, so that families stay near one another and classes
         are drawn less to them (rr-svm, rr-lr).
+    cost_by : str, default "class"
+        Graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its
+        neighbours (and the anchor), so that one with many is not drawn off its instances (rr-svm, rr-lr).
     bias_pull : str, default "parent"
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
@@ -175,6 +179,7 @@ class HierarchicalParameters(BaseEstimator):
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
         edge_weights: str = "even",
+        cost_by: str = "class",
         bias_pull: str = "parent",
         gap: float = 0.01,
         schedule: str = "twoblock",
@@ -213,6 +218,7 @@ class HierarchicalParameters(BaseEstimator):
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight
         self.edge_weights = edge_weights
+        self.cost_by = cost_by
         self.bias_pull = bias_pull
         self.gap = gap
         self.schedule = schedule
@@ -478,6 +484,9 @@ class FlatParameters(BaseEstimator):
         Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
         node's depth; size, by how many classes are below it, so that families stay near one another and classes
         are drawn less to them (rr-svm, rr-lr).
+    cost_by : str, default "class"
+        Graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its
+        neighbours (and the anchor), so that one with many is not drawn off its instances (rr-svm, rr-lr).
     bias_pull : str, default "parent"
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
@@ -554,6 +563,7 @@ class FlatParameters(BaseEstimator):
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
         edge_weights: str = "even",
+        cost_by: str = "class",
         bias_pull: str = "parent",
         gap: float = 0.01,
         schedule: str = "twoblock",
@@ -588,6 +598,7 @@ class FlatParameters(BaseEstimator):
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight
         self.edge_weights = edge_weights
+        self.cost_by = cost_by
         self.bias_pull = bias_pull
         self.gap = gap
         self.schedule = schedule
