@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -24,11 +25,17 @@ type Options struct {
 
 // AddFlags defines --metrics.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the page /metrics and the probes /healthz, /readyz (default none)")
+	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the figures /metrics, the probes /healthz and /readyz, and the coordinator's page / (default none)")
 }
 
 // Refused counts a call that was refused; it goes into secure.Options.
 func (p *Process) Refused(code codes.Code) { p.refused.WithLabelValues(code.String()).Inc() }
+
+// Extra are further paths of a process's page.
+type Extra struct {
+	Routes func(*http.ServeMux)
+	Policy secure.Policy // who may call them
+}
 
 // Page is a page that is being served.
 type Page struct {
@@ -49,7 +56,7 @@ func (p *Process) Handler() http.Handler {
 // read, /healthz (the process answers) and /readyz (ready says that it can work; nil:
 // always) for everyone, as probes carry no credentials. A nil Page and no error if no
 // address is given. Close ends it.
-func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error) (*Page, error) {
+func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error, more ...Extra) (*Page, error) {
 	if o.Addr == "" {
 		return nil, nil
 	}
@@ -66,11 +73,16 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 		}
 		_, _ = fmt.Fprintln(w, "ok")
 	})
-	server, err := sec.HTTPServer(mux, secure.Policy{
+	policy := secure.Policy{
 		"/metrics": {secure.ReadOnly, secure.Submit},
 		"/healthz": {secure.Anyone},
 		"/readyz":  {secure.Anyone},
-	})
+	}
+	for _, e := range more {
+		e.Routes(mux)
+		maps.Copy(policy, e.Policy)
+	}
+	server, err := sec.HTTPServer(mux, policy)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/folderjournal"
+	"taxon/internal/cluster/page"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
@@ -114,6 +115,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	c.server = server
 	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
 	close(c.started)
+	p.pages = []metrics.Extra{page.New(c.jobs()).Extra()}
 	collector := c.collector(o.Keep, p.log, warn)
 	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting}))
 	collecting, stop := context.WithCancel(ctx)
@@ -150,12 +152,17 @@ func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult,
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
 }
 
-// collector looks after the uploaded data sets.
-func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
+// jobs are the coordinator's own calls, without a connection.
+func (c *coordinatorProcess) jobs() taxonv1.JobsClient {
 	channel := storerpc.NewChannel()
 	c.server.Register(channel)
+	return taxonv1.NewJobsClient(channel)
+}
+
+// collector looks after the uploaded data sets.
+func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
 	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep, Failed: warn,
-		Jobs:    taxonv1.NewJobsClient(channel),
+		Jobs:    c.jobs(),
 		Dropped: func(set string) { log.Info("dropped data that no job refers to", "set", set) }}
 }
 

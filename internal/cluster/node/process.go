@@ -48,8 +48,9 @@ type process struct {
 	log    *slog.Logger
 	figure *metrics.Process
 	page   *metrics.Page
-	server *grpc.Server // nil: it does not listen
-	addr   string       // bound
+	pages  []metrics.Extra // beside the figures
+	server *grpc.Server    // nil: it does not listen
+	addr   string          // bound
 	listen net.Listener
 }
 
@@ -114,7 +115,7 @@ func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 // serve runs until ctx ends, which is a good end: it serves, shows the figures, and does
 // work, which calls p.ready. healthy is what /readyz asks; nil: nothing.
 func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx context.Context) error) error {
-	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy)
+	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy, p.pages...)
 	if err != nil {
 		return exit.Usagef("%s: %w", p.role, err)
 	}

@@ -1,0 +1,260 @@
+// Package page shows a cluster in a browser, on the address of the coordinator's figures: jobs with
+// their curves, workers, stores, logs; whoever may can cancel and resume. The page takes its data from
+// JSON endpoints that programs may use as well (docs/observability.md), live ones by server-sent events.
+package page
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/internal/jobs"
+	"taxon/internal/metrics"
+	"taxon/internal/secure"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+//go:embed static
+var static embed.FS
+
+// every is how often watchers hear of changes.
+const every = time.Second
+
+// mostLines is how many lines of a log are shown.
+const mostLines = 200
+
+// Page answers browsers.
+type Page struct {
+	jobs taxonv1.JobsClient
+
+	mu    sync.Mutex
+	shown state
+	at    time.Time // of shown
+}
+
+// state is what an event carries.
+type state struct {
+	Jobs    []jobs.Line   `json:"jobs"`
+	Workers []jobs.Worker `json:"workers"`
+	Stores  []Store       `json:"stores"`
+}
+
+// Store is a shard, as `taxon stores --json` has it in short.
+type Store struct {
+	Store    string `json:"store"`
+	Addr     string `json:"addr"`
+	State    string `json:"state"`
+	Values   uint64 `json:"values"`
+	Bytes    uint64 `json:"bytes"`
+	Free     uint64 `json:"free_bytes"`
+	Reserve  uint64 `json:"reserve_bytes"`
+	Capacity uint64 `json:"capacity_bytes"`
+}
+
+// Job is a job with its curves.
+type Job struct {
+	jobs.Status
+	Trace any            `json:"trace"` // as trace.jsonl, a list
+	Log   []jobs.LogLine `json:"log"`   // the last lines
+}
+
+// New makes the page of a coordinator.
+func New(jobs taxonv1.JobsClient) *Page { return &Page{jobs: jobs} }
+
+// Extra are the page's paths and who may call them.
+func (p *Page) Extra() metrics.Extra {
+	read, write := []secure.Role{secure.Submit, secure.ReadOnly}, []secure.Role{secure.Submit}
+	anyone := []secure.Role{secure.Anyone} // the page itself says nothing; its data need a role
+	return metrics.Extra{
+		Routes: func(mux *http.ServeMux) {
+			files, _ := fs.Sub(static, "static") // it is in the binary
+			for _, name := range []string{"/{$}", "/page.js", "/page.css"} {
+				mux.Handle("GET "+name, guarded(http.FileServerFS(files)))
+			}
+			mux.HandleFunc("GET /api/v1/jobs", p.show(func(s *state) any { return map[string]any{"jobs": s.Jobs} }))
+			mux.HandleFunc("GET /api/v1/workers", p.show(func(s *state) any { return map[string]any{"workers": s.Workers} }))
+			mux.HandleFunc("GET /api/v1/stores", p.show(func(s *state) any { return map[string]any{"stores": s.Stores} }))
+			mux.HandleFunc("GET /api/v1/jobs/{job}", p.job)
+			mux.HandleFunc("POST /api/v1/jobs/{call}", p.act)
+			mux.HandleFunc("GET /api/v1/events", p.events)
+		},
+		Policy: secure.Policy{"/": anyone, "/page.js": anyone, "/page.css": anyone, "/api/v1/jobs": read, "/api/v1/jobs/": read, "POST /api/v1/jobs/": write,
+			"/api/v1/workers": read, "/api/v1/stores": read, "/api/v1/events": read},
+	}
+}
+
+// guarded lets the page load nothing from elsewhere and be framed by nobody.
+func guarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		} {
+			w.Header().Set(name, value)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// now is the cluster's state, asked for at most so often for all watchers together.
+func (p *Page) now(ctx context.Context) (*state, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) < every/2 {
+		return &p.shown, nil
+	}
+	all, err := p.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	workers, err := p.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
+	if err != nil {
+		return nil, err
+	}
+	stores, err := p.jobs.Stores(ctx, &taxonv1.StoresRequest{})
+	if err != nil {
+		return nil, err
+	}
+	s := state{Jobs: []jobs.Line{}, Workers: []jobs.Worker{}, Stores: []Store{}}
+	for _, j := range all.GetJobs() {
+		s.Jobs = append(s.Jobs, jobs.LineOf(j))
+	}
+	for _, w := range workers.GetWorkers() {
+		s.Workers = append(s.Workers, jobs.WorkerOf(w))
+	}
+	for _, k := range stores.GetShards() {
+		s.Stores = append(s.Stores, Store{Store: k.GetId(), Addr: k.GetAddr(), State: jobs.MemberState(k.GetState()), Values: k.GetValues(), Bytes: k.GetBytes(),
+			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity()})
+	}
+	p.shown, p.at = s, time.Now()
+	return &s, nil
+}
+
+func (p *Page) show(part func(*state) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s, err := p.now(r.Context())
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		answer(w, part(s))
+	}
+}
+
+func (p *Page) job(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("job")
+	st, err := p.jobs.Status(r.Context(), &taxonv1.StatusRequest{Job: name})
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	out := Job{Status: jobs.StatusOf(st), Trace: jobs.TraceOf(st), Log: []jobs.LogLine{}}
+	stream, err := p.jobs.Logs(r.Context(), &taxonv1.LogsRequest{Job: name})
+	for err == nil {
+		var lines *taxonv1.LogLines
+		if lines, err = stream.Recv(); err == nil {
+			for _, l := range lines.GetLines() {
+				out.Log = append(out.Log, jobs.LogLineOf(l))
+			}
+			out.Log = out.Log[max(0, len(out.Log)-mostLines):]
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		refuse(w, err)
+		return
+	}
+	answer(w, out)
+}
+
+// act cancels or resumes: JOB:cancel, JOB:resume. A browser sends the header only from this page.
+func (p *Page) act(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("X-Taxon") == "" {
+		http.Error(w, `{"error": "give the header X-Taxon: 1, which no other site's page can send"}`, http.StatusForbidden)
+		return
+	}
+	name, what, _ := strings.Cut(r.PathValue("call"), ":")
+	var st *taxonv1.JobStatus
+	var err error
+	switch what {
+	case "cancel":
+		st, err = p.jobs.Cancel(r.Context(), &taxonv1.CancelRequest{Job: name})
+	case "resume":
+		st, err = p.jobs.Resume(r.Context(), &taxonv1.ResumeRequest{Job: name})
+	default:
+		err = status.Errorf(codes.NotFound, "no call %q: POST to /api/v1/jobs/%s:cancel or :resume", what, name)
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, jobs.StatusOf(st))
+}
+
+// events sends what has changed, part by part, until the browser leaves.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // it may stay for days
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	sent := map[string][]byte{}
+	for quiet := 0; ; quiet++ {
+		s, err := p.now(r.Context())
+		if err == nil {
+			for name, part := range map[string]any{"jobs": s.Jobs, "workers": s.Workers, "stores": s.Stores} {
+				text, _ := json.Marshal(part) // plain values
+				if bytes.Equal(text, sent[name]) {
+					continue
+				}
+				sent[name], quiet = text, 0
+				if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, text); err != nil {
+					return
+				}
+			}
+		}
+		if quiet%15 == 14 { // a proxy between must not take it for dead
+			if _, err := io.WriteString(w, ": still there\n\n"); err != nil {
+				return
+			}
+		}
+		if control.Flush() != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(v) // a browser that is gone wants no answer
+}
+
+// refuse answers with the error of a call.
+func refuse(w http.ResponseWriter, err error) {
+	code := map[codes.Code]int{codes.NotFound: http.StatusNotFound, codes.InvalidArgument: http.StatusBadRequest, codes.FailedPrecondition: http.StatusConflict,
+		codes.Unavailable: http.StatusServiceUnavailable}[status.Code(err)]
+	if code == 0 {
+		code = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": status.Convert(err).Message()})
+}
