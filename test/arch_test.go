@@ -24,7 +24,7 @@ const root = ".."
 // parses, calls and prints: it has what verbs call, and knows neither coordinator, worker,
 // engine nor store. Everything below test may import all.
 var imports = map[string][]string{
-	"cmd/taxon": {"coordinator/method", "coordinator/method/registry", "internal/cluster", "internal/cluster/client", "internal/cluster/node",
+	"cmd/taxon": {"coordinator/method", "coordinator/method/registry", "internal/check", "internal/cluster", "internal/cluster/client", "internal/cluster/node",
 		"internal/cluster/supervise", "internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit",
 		"internal/explain", "internal/export", "internal/fs", "internal/generate", "internal/human", "internal/inspect", "internal/jobs", "internal/jobspec",
 		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/metrics", "internal/predict", "internal/report", "internal/runs", "internal/secure", "internal/serve", "internal/table", "internal/tell",
@@ -62,6 +62,7 @@ var imports = map[string][]string{
 	"internal/export":   {"internal/evaluate", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/modelform", "internal/predict", "internal/tell"},
 	"internal/predict":  {"internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/labelset", "internal/model", "internal/table", "internal/tell"},
 	"internal/evaluate": {"internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/table", "internal/tell"},
+	"internal/check":    {"internal/dataset", "internal/fs", "internal/table", "internal/taxonomy", "internal/tell"},
 	"internal/explain":  {"internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/tell"},
 	"internal/generate": {"internal/fs", "internal/human"},
 	"internal/inspect": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/fs", "internal/generate", "internal/human", "internal/model",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -15,8 +16,15 @@ import (
 	"taxon/internal/exit"
 )
 
-func newHelpCmd(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
+// usual are the flags that the help of a verb with many shows; --all shows the others as well.
+var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining, []string{"coordinator", "wait", "job", "name"})}
+
+var usualOfTraining = []string{"data", "text", "test", "hierarchy", "graph", "text-column", "feature-columns", "label-column", "path-separator", "out", "force",
+	"method", "C", "loss", "bias", "gap", "max-sweeps", "max-time", "threads", "memory"}
+
+func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
+	all := false
+	cmd := &cobra.Command{
 		Use:     "help [VERB]",
 		GroupID: groupOther,
 		Short:   "what a verb does, its flags by group, two examples",
@@ -44,13 +52,36 @@ func newHelpCmd(root *cobra.Command) *cobra.Command {
 				return unknownVerb(root, args[len(args)-max(1, len(rest))])
 			}
 			cmd.InitDefaultHelpFlag()
+			if all {
+				writeHelpOf(a.stdout, a.style, cmd, func(*pflag.Flag) bool { return true })
+				return nil
+			}
 			return cmd.Help()
 		},
 	}
+	flagGroup(cmd, "What is shown", func(f *pflag.FlagSet) {
+		f.BoolVar(&all, "all", false, "all flags of a verb, where it has more than most people use")
+	})
+	return cmd
 }
 
 // writeHelp prints the help of one command, or the list of verbs for the root.
 func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
+	few, trimmed := usual[cmd.Name()]
+	writeHelpOf(w, s, cmd, func(f *pflag.Flag) bool { return !trimmed || slices.Contains(few, f.Name) || !grouped(f) })
+	if trimmed {
+		n := 0
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if grouped(f) && !f.Hidden && !slices.Contains(few, f.Name) {
+				n++
+			}
+		})
+		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags.\n", cmd.Name(), n)
+	}
+}
+
+// writeHelpOf is writeHelp with the flags that show wants.
+func writeHelpOf(w io.Writer, s console.Style, cmd *cobra.Command, show func(*pflag.Flag) bool) {
 	if !cmd.HasParent() {
 		writeRootHelp(w, s, cmd)
 		return
@@ -72,8 +103,10 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 		}
 	}
 	for _, title := range flagGroups(cmd) {
-		fmt.Fprintf(w, "\n%s\n", s.Bold(title))
-		writeFlags(w, cmd, title)
+		var b bytes.Buffer
+		if writeFlags(&b, cmd, title, show); b.Len() > 0 {
+			fmt.Fprintf(w, "\n%s\n%s", s.Bold(title), b.Bytes())
+		}
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\n%s\n", s.Bold("Examples"))
@@ -94,7 +127,7 @@ func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
 		writeVerbs(w, root.Commands(), in)
 	}
 	fmt.Fprintf(w, "\n%s\n", s.Bold(otherFlags))
-	writeFlags(w, root, otherFlags)
+	writeFlags(w, root, otherFlags, func(*pflag.Flag) bool { return true })
 	fmt.Fprintf(w, "\n`taxon help VERB` tells more.\n")
 }
 
@@ -145,10 +178,10 @@ func groupOf(f *pflag.Flag) string {
 }
 
 // writeFlags prints the flags of one group: name and value, then the folded usage.
-func writeFlags(w io.Writer, cmd *cobra.Command, title string) {
+func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.Flag) bool) {
 	const column = 24
 	visit := func(f *pflag.Flag) {
-		if f.Hidden || groupOf(f) != title {
+		if f.Hidden || groupOf(f) != title || !show(f) {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)

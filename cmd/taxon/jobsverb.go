@@ -56,12 +56,14 @@ func (a *app) table(rows [][]string) {
 }
 
 func newJobsCmd(a *app) *cobra.Command {
-	return clientVerb(a, &cobra.Command{
+	var state string
+	var limit int
+	cmd := clientVerb(a, &cobra.Command{
 		Use:   "jobs",
 		Short: "list a cluster's jobs",
 		Long: "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them. VALUES says until when the values of a job that has ended are kept " +
 			"(see --keep-jobs and --keep-days of `taxon coordinator`): with them go its weights, and what it could be resumed from.",
-		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --json",
+		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --state running --limit 10 --json",
 	}, func(ctx context.Context, c *client.Client, _ []string) error {
 		r, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
 		if err != nil {
@@ -71,6 +73,9 @@ func newJobsCmd(a *app) *cobra.Command {
 		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "VALUES", "NAME"}}
 		for _, j := range r.GetJobs() {
 			l := jobs.LineOf(j)
+			if state != "" && l.State != state {
+				continue
+			}
 			gap, eta := "-", "-"
 			if l.Gap != nil {
 				gap = human.Gap(*l.Gap)
@@ -81,8 +86,16 @@ func newJobsCmd(a *app) *cobra.Command {
 			lines = append(lines, l)
 			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.KeptText(j.GetKept()), l.Name})
 		}
+		if n := len(lines); limit > 0 && n > limit {
+			lines, rows = lines[n-limit:], append(rows[:1], rows[1+n-limit:]...)
+		}
 		return a.printTable(lines, rows, "no jobs")
 	})
+	flagGroup(cmd, "Which", func(f *pflag.FlagSet) {
+		choiceFlag(f, &state, "state", "", []string{"queued", "running", "done", "failed", "cancelled", "discarded"}, "only jobs in this state")
+		intFlag(f, &limit, "limit", 0, 0, math.MaxInt32, "only the last `N`; 0: all")
+	})
+	return cmd
 }
 
 func newWorkersCmd(a *app) *cobra.Command {
@@ -132,6 +145,25 @@ func newCancelCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
+	})
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+func newRmCmd(a *app) *cobra.Command {
+	var yes bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:     "rm JOB",
+		Short:   "drop what a job has left in the store, its weights too",
+		Long:    "Cancels a job if it still runs, and drops its values: its weights and what it could be resumed from. It is `taxon cancel --discard`. Of a job that is done it asks first, or needs --yes.",
+		Example: "taxon rm job-1 --coordinator 127.0.0.1:7070\ntaxon rm job-1 --yes",
+		Args:    oneArg("JOB"),
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		st, what, err := c.Cancel(ctx, args[0], true, a.confirmer(yes))
+		if err != nil {
+			return err
+		}
+		return a.printNote(jobs.StatusOf(st), "%s: %s", st.GetJob(), what)
 	})
 	yesFlag(cmd, &yes)
 	return cmd

@@ -123,6 +123,9 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 			if err := checkRequired(cmd); err != nil {
 				return err
 			}
+			if err := readProfile(cmd); err != nil {
+				return err
+			}
 			if err := canonicalPaths(cmd); err != nil {
 				return err
 			}
@@ -148,7 +151,7 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(a.flagErrors(func() error { return nil }))
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(a.stdout, a.style, cmd) })
-	root.SetHelpCommand(newHelpCmd(root))
+	root.SetHelpCommand(newHelpCmd(a, root))
 	for i, newCmd := range verbs {
 		cmd := newCmd(a)
 		cmd.Annotations = map[string]string{orderAnnotation: fmt.Sprintf("%03d", i)}

@@ -39,6 +39,9 @@ func parseTextLine(line []byte, row *Row) error {
 	return nil
 }
 
+// EachWord calls f with each word of a text, as docs/formats.md has them: see eachWord.
+func EachWord(text, scratch []byte, f func(word []byte)) []byte { return eachWord(text, scratch, f) }
+
 // eachWord calls f with each word of the text: a longest run of letters and numbers
 // (categories L and N), lower-cased rune by rune. word is valid during the call; scratch
 // is its memory, returned for the next text.

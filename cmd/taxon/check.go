@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"taxon/internal/check"
+	"taxon/internal/console"
+	"taxon/internal/fs"
+	"taxon/internal/human"
+)
+
+func newCheckCmd(a *app) *cobra.Command {
+	var o check.Options
+	cmd := &cobra.Command{
+		Use:     "check --data FILE",
+		GroupID: groupData,
+		Short:   "say what is likely wrong with data before anybody trains on it",
+		Long: "Reads labelled data, and test data and a hierarchy if they are named, and lists what is likely wrong: rows that stand in both, rows that stand twice, with other labels too, " +
+			"labels that differ by a letter or case, classes of one row or with the same rows, features and labels that only the test data have, a hierarchy that does not meet the labels.",
+		Example: "taxon check --data train.csv --test test.csv --text-column text --label-column category\n" +
+			"taxon check --data train.svm --hierarchy tree.txt --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneStdin("check", "--data, --test and --hierarchy", o.Data, o.Test, o.Hierarchy); err != nil {
+				return err
+			}
+			o.Files = fs.Local{In: a.stdin}
+			r, err := check.Run(cmd.Context(), o, a.ui)
+			if err != nil {
+				return err
+			}
+			return a.print(r, func() { printCheck(a, &o, r) })
+		},
+	}
+	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		f.StringVar(&o.Data, "data", "", "instances: a `FILE`, or - for standard input")
+		f.StringVar(&o.Test, "test", "", "instances that are to measure the model: a `FILE`")
+		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or from-labels with --path-separator")
+		f.BoolVar(&o.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
+	})
+	tableFlags(cmd, &o.Table)
+	require(cmd, "data")
+	return cmd
+}
+
+func printCheck(a *app, o *check.Options, r *check.Report) {
+	fmt.Fprintf(a.stdout, "%s: %s, %s", a.style.Bold(o.Data), human.Counted(r.Instances, "instance", "instances"), human.Counted(int64(r.Classes), "class", "classes"))
+	if o.Test != "" {
+		fmt.Fprintf(a.stdout, "; %s: %s", o.Test, human.Counted(r.TestInstances, "instance", "instances"))
+	}
+	fmt.Fprintln(a.stdout)
+	if len(r.Findings) == 0 {
+		fmt.Fprintln(a.stdout, "\nnothing found")
+	}
+	for _, f := range r.Findings {
+		more := ""
+		if f.Count > int64(len(f.Examples)) {
+			more = ", ..."
+		}
+		fmt.Fprintf(a.stdout, "\n%10s  %s\n%12s%s%s\n", human.Count(f.Count), console.Fold(f.About, console.Width, 12), "", strings.Join(f.Examples, ", "), more)
+	}
+}

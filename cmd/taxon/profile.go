@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+)
+
+// envProfile names a file with the flags by which a cluster is called.
+const envProfile = "TAXON_PROFILE"
+
+// profileFlags are what may stand there; those but the first are files, named from its folder.
+var profileFlags = []string{"coordinator", "tls-ca", "tls-cert", "tls-key", "token-file"}
+
+// readProfile sets, for a verb that calls a cluster, the flags that the command line leaves open.
+func readProfile(cmd *cobra.Command) error {
+	path := os.Getenv(envProfile)
+	if path == "" || cmd.Flags().Lookup("patience") == nil || cmd.Flags().Lookup("tls-ca") == nil {
+		return nil
+	}
+	data, err := fs.ReadFile(cmd.Context(), path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	at := int64(0)
+	for line := range strings.Lines(string(data)) {
+		at++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		value, problem := yamlScalar(value)
+		switch {
+		case !ok || !slices.Contains(profileFlags, name):
+			return fs.Inputf(path, at, "want lines `FLAG: VALUE`, with %s", strings.Join(profileFlags, ", "))
+		case problem != "":
+			return fs.Inputf(path, at, "%s", problem)
+		case value == "":
+			return fs.Inputf(path, at, "%s has no value", name)
+		}
+		f := cmd.Flags().Lookup(name)
+		if f == nil || f.Changed || name == "coordinator" && os.Getenv(envCoordinator) != "" {
+			continue
+		}
+		if name != "coordinator" && !filepath.IsAbs(value) && !fs.IsRemote(value) {
+			value = filepath.Join(filepath.Dir(path), value)
+		}
+		if err := f.Value.Set(value); err != nil {
+			return exit.Usagef("%s: %w", path, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A profile gives the flags by which a cluster is called; the command line goes before it.
+func TestProfile(t *testing.T) {
+	t.Setenv("TAXON_PROFILE", writeText(t, "profile", "# mine\ncoordinator: 127.0.0.1:1\ntls-ca: no-such.pem\n"))
+	missing := filepath.Join(filepath.Dir(writeText(t, "x", "")), "absent")
+	for line, want := range map[string]string{
+		"jobs --patience 1ms":                     "no-such.pem",
+		"jobs --patience 1ms --tls-ca " + missing: missing,
+		"rm job-1 --patience 1ms":                 "no-such.pem",
+		"jobs --state sleeping":                   "must be one of queued, running",
+	} {
+		if code, _, stderr := runTaxon(t, "", line, nil); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q; want %s", line, code, stderr, want)
+		}
+	}
+	t.Setenv("TAXON_PROFILE", writeText(t, "profile", "coordinator: 127.0.0.1:1\npassword: x\n"))
+	if code, _, stderr := runTaxon(t, "", "jobs", nil); code != 2 || !strings.Contains(stderr, "profile:2: want lines") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+	if code, _, stderr := runTaxon(t, "", "version", nil); code != 0 {
+		t.Errorf("a verb that calls no cluster: %s", stderr)
+	}
+}
+
+// help shows what people use, --all the rest.
+func TestHelpTrimmed(t *testing.T) {
+	_, few, _ := runTaxon(t, "", "help train", nil)
+	_, all, _ := runTaxon(t, "", "help train --all", nil)
+	if n := strings.Count(few, "\n  --"); n != len(usualOfTraining)+3 || strings.Contains(few, "--stiffness") || !strings.Contains(few, "`taxon help train --all` shows ") {
+		t.Errorf("%d flags:\n%s", n, few)
+	}
+	if !strings.Contains(all, "--stiffness") || strings.Contains(all, "more flags") || strings.Count(all, "\n  --") < 45 {
+		t.Errorf("all: %s", all)
+	}
+}
+
+// check tells what it finds, and exits with 0.
+func TestCheckVerb(t *testing.T) {
+	vars := map[string]string{"D": writeText(t, "d.svm", "a 1:1\na 1:1\nb 1:1\nb 2:1\n"), "T": writeText(t, "t.svm", "a 2:1\nc 3:1\n")}
+	code, stdout, stderr := runTaxon(t, "", "check --data $D --test $T --json", vars)
+	for _, want := range []string{`"repeated"`, `"contradictory"`, `"in_both"`, `"test_labels_only"`, `"test_features_only"`, "d.svm:2"} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit %d, %s%s lacks %s", code, stdout, stderr, want)
+		}
+	}
+	if code, stdout, _ = runTaxon(t, "", "check --data $T", vars); code != 0 || !strings.Contains(stdout, "classes of one row") {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+}

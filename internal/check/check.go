@@ -1,0 +1,318 @@
+// Package check looks for what is likely wrong with labelled data before anybody trains on it:
+// rows that stand in training and test data both, labels that differ by a letter, classes that
+// can't be told apart, a hierarchy that does not meet the labels.
+//
+// Nothing of it is an error of the data; errors are those of reading it.
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
+	"taxon/internal/table"
+	"taxon/internal/taxonomy"
+	"taxon/internal/tell"
+)
+
+// Options say what is looked at.
+type Options struct {
+	Data       string
+	Test       string // "": none
+	Hierarchy  string // a file; "": none, or of labels that are paths
+	Text       bool
+	ZeroBased  bool
+	Table      table.Options
+	TestLabels string // of a Test that is a matrix
+	Files      fs.Local
+}
+
+// Report is `taxon check --json`.
+type Report struct {
+	Instances     int64     `json:"instances"`
+	Classes       int       `json:"classes"`
+	TestInstances int64     `json:"test_instances,omitempty"`
+	Findings      []Finding `json:"findings"`
+}
+
+// Finding is one kind of what is likely wrong.
+type Finding struct {
+	What     string   `json:"what"` // a key: see the table in docs/formats.md
+	Count    int64    `json:"count"`
+	About    string   `json:"about"`    // what it means
+	Examples []string `json:"examples"` // a few
+}
+
+// examples is how many of a finding are told.
+const examples = 5
+
+// key stands for the content of a row.
+type key [16]byte
+
+// class is what is known of a label.
+type class struct {
+	rows int64
+	sum  [2]uint64 // of its rows' keys: equal where the rows are
+}
+
+// side is a data set that was read.
+type side struct {
+	rows     map[key]int32 // content -> the set of labels of its first row
+	sets     []string      // of labels, by number
+	setOf    map[string]int32
+	classes  map[string]*class
+	order    []string // labels as first met
+	features map[string]bool
+	words    []byte
+	n        int64
+
+	again, contradict int64
+	againAt, otherAt  []string
+}
+
+// Run reads all and reports.
+func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
+	train, err := read(ctx, o, o.Data, ui, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Instances: train.n, Classes: len(train.classes), Findings: []Finding{}}
+	add := func(what string, count int64, about string, list []string) {
+		if count > 0 {
+			r.Findings = append(r.Findings, Finding{what, count, about, list[:min(len(list), examples)]})
+		}
+	}
+	add("repeated", train.again, "rows that stand in the data before, with the same labels", train.againAt)
+	add("contradictory", train.contradict, "rows that stand in the data before, with other labels: no model can have both right", train.otherAt)
+	train.ofClasses(add)
+	if o.Test != "" {
+		if err := ofTest(ctx, o, train, r, ui, add); err != nil {
+			return nil, err
+		}
+	}
+	return r, ofHierarchy(ctx, o, train, add)
+}
+
+func ofTest(ctx context.Context, o Options, train *side, r *Report, ui tell.Teller, add func(string, int64, string, []string)) error {
+	o.Table.Labels = o.TestLabels
+	leak := int64(0)
+	var at []string
+	test, err := read(ctx, o, o.Test, ui, func(name string, k key) {
+		if _, ok := train.rows[k]; ok {
+			leak++
+			at = append(at, name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.TestInstances = test.n
+	add("in_both", leak, "rows of the test data that stand in the training data: measures would flatter the model", at)
+	var unknown []string
+	for _, label := range test.order {
+		if train.classes[label] == nil {
+			unknown = append(unknown, label)
+		}
+	}
+	add("test_labels_only", int64(len(unknown)), "labels that only the test data have: the model can never give them", unknown)
+	var only []string
+	for f := range test.features {
+		if !train.features[f] {
+			only = append(only, f)
+		}
+	}
+	slices.Sort(only)
+	add("test_features_only", int64(len(only)), "features that only the test data have: the model is blind to them", only)
+	return nil
+}
+
+func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, int64, string, []string)) error {
+	var s *taxonomy.Structure
+	var err error
+	switch {
+	case o.Hierarchy != "" && o.Hierarchy != "from-labels":
+		s, _, err = taxonomy.ReadFile(ctx, o.Files, o.Hierarchy, taxonomy.Read)
+	case o.Table.PathSeparator != "":
+		s, err = taxonomy.OfPaths(train.order, o.Table.PathSeparator)
+	}
+	if err != nil || s == nil {
+		return err
+	}
+	inside, parent := map[string]bool{}, make([]bool, len(s.Names))
+	for _, name := range s.Names {
+		inside[name] = true
+	}
+	for _, p := range s.Parents {
+		parent[p] = true
+	}
+	var outside, empty, inner []string
+	for _, label := range train.order {
+		if !inside[label] {
+			outside = append(outside, label)
+		}
+	}
+	for n, name := range s.Names {
+		switch has := train.classes[name] != nil; {
+		case !has && !parent[n]:
+			empty = append(empty, name)
+		case has && parent[n]:
+			inner = append(inner, name)
+		}
+	}
+	add("outside_hierarchy", int64(len(outside)), "labels that the hierarchy lacks: they learn from no neighbours", outside)
+	add("empty_leaves", int64(len(empty)), "leaves of the hierarchy without a row", empty)
+	add("inner_labels", int64(len(inner)), "labels of nodes that have children: each gets a leaf of its own", inner)
+	return nil
+}
+
+// read reads one data set; each is told of every row.
+func read(ctx context.Context, o Options, path string, ui tell.Teller, each func(name string, k key)) (*side, error) {
+	s := &side{rows: map[key]int32{}, setOf: map[string]int32{}, classes: map[string]*class{}, features: map[string]bool{}}
+	text := o.Text || len(o.Table.Text) > 0
+	r, err := dataset.OpenReader(ctx, o.Files, path, dataset.ReaderOptions{Text: text, ZeroBased: o.ZeroBased, Table: o.Table, Use: table.Use{Labels: true, Features: true}})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	line := ui.StartBytes("check: "+path, max(0, r.Size()))
+	defer line.Done()
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		if err == nil && s.n%4096 == 0 {
+			line.Set(r.BytesRead())
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		name := fs.Inputf(path, row.Line, "").Error()
+		k := s.add(row, text, strings.TrimSuffix(name, ": "))
+		if each != nil {
+			each(strings.TrimSuffix(name, ": "), k)
+		}
+	}
+}
+
+func (s *side) add(row *dataset.Row, text bool, at string) key {
+	s.n++
+	h := sha256.New()
+	if text {
+		s.words = dataset.EachWord(row.Text, s.words, func(word []byte) {
+			h.Write(word) // a hash takes all
+			h.Write([]byte{' '})
+			if !s.features[string(word)] {
+				s.features[string(word)] = true
+			}
+		})
+	}
+	var b []byte
+	for i, x := range row.Index {
+		b = binary.LittleEndian.AppendUint32(b[:0], x)
+		if !s.features[string(b)] {
+			s.features[string(b)] = true
+		}
+		h.Write(binary.LittleEndian.AppendUint32(b, math.Float32bits(row.Value[i])))
+	}
+	k := key(h.Sum(nil)[:16])
+	var names []string
+	for _, l := range row.Labels {
+		label := string(l)
+		c := s.classes[label]
+		if c == nil {
+			c = &class{}
+			s.classes[label], s.order = c, append(s.order, label)
+		}
+		c.rows++
+		c.sum[0] += binary.LittleEndian.Uint64(k[:])
+		c.sum[1] += binary.LittleEndian.Uint64(k[8:])
+		names = append(names, label)
+	}
+	slices.Sort(names)
+	set := strings.Join(names, "\x00")
+	id, ok := s.setOf[set]
+	if !ok {
+		id = int32(len(s.sets))
+		s.sets, s.setOf[set] = append(s.sets, set), id
+	}
+	if before, twice := s.rows[k]; !twice {
+		s.rows[k] = id
+	} else if before == id {
+		s.again++
+		s.againAt = keepFew(s.againAt, at)
+	} else {
+		s.contradict++
+		s.otherAt = keepFew(s.otherAt, at)
+	}
+	return k
+}
+
+func keepFew(list []string, one string) []string {
+	if len(list) < examples {
+		list = append(list, one)
+	}
+	return list
+}
+
+// ofClasses reports what labels and their rows tell.
+func (s *side) ofClasses(add func(string, int64, string, []string)) {
+	var single, same, close []string
+	twin := map[class]string{}
+	near := map[string]string{} // a label with a letter less -> the label
+	for _, label := range s.order {
+		c := s.classes[label]
+		if c.rows == 1 {
+			single = append(single, label)
+		}
+		if other, ok := twin[*c]; ok {
+			same = append(same, other+" = "+label)
+		} else {
+			twin[*c] = label
+		}
+		if other := nearby(near, label); other != "" {
+			close = append(close, other+" ~ "+label)
+		}
+	}
+	add("single_row", int64(len(single)), "classes of one row: they are learned from it alone, and never measured by a hold-out", single)
+	add("same_rows", int64(len(same)), "classes with the same rows as another: they can't be told apart", same)
+	add("alike", int64(len(close)), "labels that differ from another by a letter, case, blanks or marks: the same class twice?", close)
+}
+
+// nearby is a label met before that differs by a letter or less, blanks, case and marks apart.
+// Labels with digits, and short ones, differ so on purpose.
+func nearby(near map[string]string, label string) string {
+	folded := []rune(strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return unicode.ToLower(c)
+		}
+		return -1
+	}, label))
+	keys := []string{string(folded)}
+	if len(folded) >= 6 && !slices.ContainsFunc(folded, unicode.IsDigit) {
+		for i := range folded {
+			keys = append(keys, string(folded[:i])+string(folded[i+1:]), string(folded[:i])+"\x00"+string(folded[i+1:]))
+		}
+	}
+	found := ""
+	for _, k := range keys {
+		if other, ok := near[k]; ok && found == "" {
+			found = other
+		}
+	}
+	for _, k := range keys {
+		if _, ok := near[k]; !ok && len(folded) > 0 {
+			near[k] = label
+		}
+	}
+	return found
+}
