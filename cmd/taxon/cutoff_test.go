@@ -128,7 +128,7 @@ func TestTrainFitsCutoffs(t *testing.T) {
 		return (r.Micro + r.Macro) / 2
 	}
 	zero, fitted := f1("--model $B"), f1("--model $A")
-	if zero != f1("--model $A --cutoff zero") || fitted != f1("--model $A --cutoff instance") || fitted <= zero {
+	if zero != f1("--model $A --cutoff zero") || fitted != f1("--model $A --cutoff "+a.CutoffRule) || fitted <= zero {
 		t.Errorf("F1 %g with the fitted cut-off, %g at 0", fitted, zero)
 	}
 	if b = train("--out $B"); b.CutoffSeconds == nil || *b.HeldOut != *a.HeldOut {
@@ -144,5 +144,37 @@ func TestTrainFitsCutoffs(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 3 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Cut-offs aim at the goal asked for, every instance is held out once, or a part within the
+// time allowed; another goal gives a finished model other cut-offs and the same weights.
+func TestCutoffsAimAtTheGoal(t *testing.T) {
+	dir := t.TempDir()
+	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(400, 1)), "A": filepath.Join(dir, "a"), "B": filepath.Join(dir, "b")}
+	train := func(flags string) (r model.Report) {
+		t.Helper()
+		code, stdout, stderr := runTaxon(t, "", "train --json --quiet --data $DATA "+flags, vars)
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
+			t.Fatalf("%s: exit %d %v %s", flags, code, err, stderr)
+		}
+		return r
+	}
+	mean := train("--out $A --threads 1")
+	if mean.CutoffGoal != "mean_f1" || mean.HeldOut.Instances != 400 {
+		t.Errorf("%s on %+v", mean.CutoffGoal, mean.HeldOut)
+	}
+	micro := train("--out $A --goal micro_f1")
+	if micro.CutoffGoal != "micro_f1" || micro.WeightsSHA256 != mean.WeightsSHA256 || micro.Seconds != mean.Seconds || micro.HeldOut.Global.MicroF1 < mean.HeldOut.Global.MicroF1 {
+		t.Errorf("%+v, at the mean %+v", micro, mean)
+	}
+	if again := train("--out $B --goal micro_f1 --threads 2"); *again.HeldOut != *micro.HeldOut {
+		t.Errorf("%+v, from a finished model %+v", again.HeldOut, micro.HeldOut)
+	}
+	if bounded := train("--out $B --force --cutoff-time 1e-9"); bounded.HeldOut.Instances != 80 || bounded.WeightsSHA256 != mean.WeightsSHA256 {
+		t.Errorf("within no time: %+v", bounded.HeldOut)
+	}
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --out $B --goal micro_f2", vars); code != 2 || !strings.Contains(stderr, "did you mean micro_f1?") {
+		t.Errorf("exit %d %s", code, stderr)
 	}
 }

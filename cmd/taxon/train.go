@@ -16,6 +16,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/labelset"
 	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	"taxon/internal/predict"
@@ -99,7 +100,8 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 		f.BoolVar(&o.Force, "force", false, "train anew over a finished model or a checkpoint")
 		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep the trained weights", atLeast0)
 		optionFlags(f, &o.Said, method.GroupOutput)
-		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of a second, short training; auto: for multi-label data")
+		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of further trainings; auto: for multi-label data")
+		floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "bound on these trainings: about `S` seconds of one core, by an estimate; within it every instance is held out once, else a part of them is; 0: a minute, or a fifth of the training", atLeast0)
 	})
 }
 
@@ -109,6 +111,7 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 		o.Job = &taxonv1.Options{}
 		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "what is trained: see Methods")
 		optionFlags(f, &o.Said, method.GroupMethod)
+		f.StringVar(&o.Goal, "goal", string(labelset.MeanF1), "`MEASURE` that label sets of multi-label data aim at: micro_f1, macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a cluster fits no label sets")
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		optionFlags(f, &o.Said, method.GroupStopping)

@@ -9,8 +9,10 @@ import (
 
 // Cutoffs is what Fit learned. Labels are taken from the Depth best classes.
 type Cutoffs struct {
-	Depth  int     `json:"depth"`  // scores of a profile
-	Global float64 `json:"global"` // one threshold for all instances and classes
+	Goal   Goal    `json:"goal,omitempty"` // that it aims at; "": an earlier version's mean of both F1
+	Rule   Rule    `json:"rule,omitempty"` // the better one; "": instance
+	Depth  int     `json:"depth"`          // scores of a profile
+	Global float64 `json:"global"`         // one threshold for all instances and classes
 
 	// Instance: the threshold of an instance with sorted scores s is
 	// Intercept + sum_k Weight[k] s[k]; Depth weights.
@@ -23,9 +25,18 @@ type Cutoffs struct {
 	HeldOut HeldOut `json:"held_out"`
 }
 
+// Rule says how the scores of an instance become its labels.
+type Rule string
+
+// The rules that a model's cut-offs choose from.
+const (
+	RuleInstance Rule = "instance"
+	RuleScut     Rule = "scut"
+)
+
 // HeldOut says what the cut-offs were fitted on and what they reached there. Each rule is
-// measured on the instances that it was fitted on, but for the regression, which is
-// cross-fitted.
+// measured on the instances that it was fitted on, but for the regression and the classes'
+// thresholds, which are cross-fitted.
 type HeldOut struct {
 	Instances int     `json:"instances"`
 	Zero      Quality `json:"zero"`
@@ -69,6 +80,14 @@ func (c *Cutoffs) PerClass(dst []int, scores []float64, classes []int32) []int {
 	return dst
 }
 
+// Places appends to dst the places of the classes that an instance bears by a rule; Depth scores, falling.
+func (c *Cutoffs) Places(dst []int, rule Rule, scores []float64, classes []int32) []int {
+	if rule == RuleScut {
+		return c.PerClass(dst, scores, classes)
+	}
+	return leading(dst, Above(scores, c.Threshold(scores)))
+}
+
 // Check reports what makes c useless for a model of so many classes, terminals of them
 // scored.
 func (c *Cutoffs) Check(classes, terminals int) error {
@@ -79,6 +98,8 @@ func (c *Cutoffs) Check(classes, terminals int) error {
 		return fmt.Errorf("cut-offs: %d weights for depth %d", len(c.Weight), c.Depth)
 	case len(c.Class) != classes:
 		return fmt.Errorf("cut-offs: %d class thresholds for %d classes", len(c.Class), classes)
+	case c.Rule != "" && c.Rule != RuleInstance && c.Rule != RuleScut:
+		return fmt.Errorf("cut-offs: rule %q: not known: they were written by a newer version of taxon", c.Rule)
 	case c.Rank < 1 || c.Rank > c.Depth:
 		return fmt.Errorf("cut-offs: rank %d: must be from 1 to %d", c.Rank, c.Depth)
 	}

@@ -5,11 +5,12 @@
 //
 //   - instance: a threshold for each instance, which a regression predicts from its sorted
 //     scores ([TKDD] 5.2, after Gopal and Yang 2010);
-//   - scut: a threshold for each class (Yang 2001);
+//   - scut: a threshold for each class (Yang 2001), shrunk along the hierarchy;
 //   - rcut: the same number of labels for every instance (Yang 2001).
 //
-// Every rule takes its labels from the Depth best classes of an instance. None gives an empty
-// set: where no class passes, the best one is the label.
+// They aim at a goal: micro-F1, macro-F1 or the mean of both. Every rule takes its labels from
+// the Depth best classes of an instance. None gives an empty set: where no class passes, the
+// best one is the label.
 //
 // The package is pure: no file, clock or global randomness. Equal profiles, added in equal
 // order, give equal bits.

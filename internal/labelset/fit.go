@@ -3,30 +3,45 @@ package labelset
 import (
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 )
 
+// Options say what cut-offs aim at, and what is known of the classes.
+type Options struct {
+	Goal Goal // "": MeanF1
+	Tree Tree
+}
+
 // Fit learns all cut-offs from held-out instances.
 //
-// Global and the rank are what reaches the best mean of micro- and macro-F1. The instance's
-// threshold is
+// Global and the rank are what reaches the best goal. The instance's threshold is
 //
 //	t(s) = mix theta.phi(s) + (1 - mix) global + shift
 //
 // with mix out of 0, 1/4, ..., 1 and shift by the same goal; the regression that they are
 // chosen with is cross-fitted on `folds` parts, so that a regression that learned nothing
 // but its own rows loses to the one threshold (mix = 0). The stored regression is of all rows.
-func Fit(p *Profiles) (*Cutoffs, error) {
+// The classes' thresholds are those of newShrinker, shifted alike. Rule is the one of both that
+// reached more.
+func Fit(p *Profiles, o Options) (*Cutoffs, error) {
 	if p.Rows() == 0 {
 		return nil, errors.New("label sets: no held-out instance to fit the cut-offs on")
 	}
-	c := &Cutoffs{Depth: p.depth, Weight: make([]float64, p.depth)}
+	if o.Goal == "" {
+		o.Goal = MeanF1
+	}
+	c := &Cutoffs{Depth: p.depth, Goal: o.Goal, Weight: make([]float64, p.depth)}
 	c.HeldOut.Instances = p.Rows()
 	c.HeldOut.Zero = judge(p, func(dst []int, row int) []int { return leading(dst, Above(p.scores(row), 0)) })
-	c.Global, c.HeldOut.Global = bestShift(p, make([]float64, p.Rows()))
+	c.Global, c.HeldOut.Global = bestShift(p, o.Goal, p.score)
 	c.fitInstance(p)
 	c.fitRank(p)
-	c.fitClasses(p)
+	c.fitClasses(p, o.Tree)
+	c.Rule = RuleInstance
+	if c.HeldOut.Scut.Of(o.Goal) > c.HeldOut.Instance.Of(o.Goal) {
+		c.Rule = RuleScut
+	}
 	return c, nil
 }
 
@@ -38,7 +53,7 @@ func leading(dst []int, n int) []int {
 	return dst
 }
 
-// folds of the cross-fitted regression.
+// folds of what is cross-fitted.
 const folds = 5
 
 func (c *Cutoffs) fitInstance(p *Profiles) {
@@ -50,14 +65,14 @@ func (c *Cutoffs) fitInstance(p *Profiles) {
 		}
 	}
 	l := regress(p, c.Global, func(int) bool { return true })
-	base := make([]float64, p.Rows())
+	margin := make([]float64, len(p.score))
 	c.Intercept, c.HeldOut.Instance = c.Global, c.HeldOut.Global
 	for _, mix := range []float64{0.25, 0.5, 0.75, 1} {
-		for row := range base {
-			base[row] = float64(mix*cross[row]) + float64((1-mix)*c.Global)
+		for i, s := range p.score {
+			margin[i] = s - (float64(mix*cross[i/p.depth]) + float64((1-mix)*c.Global))
 		}
-		shift, q := bestShift(p, base)
-		if q.goal() <= c.HeldOut.Instance.goal() {
+		shift, q := bestShift(p, c.Goal, margin)
+		if q.Of(c.Goal) <= c.HeldOut.Instance.Of(c.Goal) {
 			continue
 		}
 		c.HeldOut.Instance = q
@@ -74,27 +89,63 @@ func (c *Cutoffs) fitRank(p *Profiles) {
 		for row := range p.Rows() {
 			s.add(row, k)
 		}
-		if q := s.quality(); k == 0 || q.goal() > c.HeldOut.Rcut.goal() {
+		if q := s.quality(); k == 0 || q.Of(c.Goal) > c.HeldOut.Rcut.Of(c.Goal) {
 			c.Rank, c.HeldOut.Rcut = k+1, q
 		}
 	}
 }
 
-// CrossFit cuts every instance of a collection by the instance-based cut-off that is fitted
-// on the instances of the other parts: what a model together with its cut-off makes of
-// instances that neither has seen, without a second training. Instance i is in part
-// i mod parts. The result is the number of leading classes that each instance bears.
-func CrossFit(p *Profiles, parts int) ([]int, error) {
+func (c *Cutoffs) fitClasses(p *Profiles, tree Tree) {
+	var parts [folds]*shrinker
+	for fold := range parts {
+		parts[fold] = newShrinker(p, tree, c.Goal, c.Global, func(row int) bool { return row%folds != fold })
+	}
+	c.HeldOut.Scut = c.HeldOut.Global
+	var strength, slope, by float64
+	own := false
+	margin := make([]float64, len(p.score))
+	for _, k := range strengths {
+		for _, steep := range slopes {
+			for fold, part := range parts {
+				t := part.thresholds(k, steep)
+				for row := fold; row < p.Rows(); row += folds {
+					for i, class := range p.ranked(row) {
+						margin[row*p.depth+i] = p.score[row*p.depth+i] - t[class]
+					}
+				}
+			}
+			if shift, q := bestShift(p, c.Goal, margin); q.Of(c.Goal) > c.HeldOut.Scut.Of(c.Goal) {
+				c.HeldOut.Scut, strength, slope, by, own = q, k, steep, shift, true
+			}
+		}
+	}
+	c.Class = slices.Repeat([]float64{c.Global}, p.classes)
+	if own {
+		c.Class = newShrinker(p, tree, c.Goal, c.Global, func(int) bool { return true }).thresholds(strength, slope)
+		for class := range c.Class {
+			c.Class[class] += by
+		}
+	}
+}
+
+// CrossFit cuts every instance of a collection by cut-offs that are fitted on the instances of
+// the other parts: what a model together with its cut-offs makes of instances that neither has
+// seen, without a second training. Instance i is in part i mod parts. The result are the places
+// of the classes that each instance bears.
+func CrossFit(p *Profiles, parts int, o Options) ([][]int, error) {
 	if parts < 2 || p.Rows() < parts {
 		return nil, errors.New("label sets: too few held-out instances to fit cut-offs on a part of them")
 	}
-	out := make([]int, p.Rows())
+	out := make([][]int, p.Rows())
 	for part := range parts {
 		others, err := NewProfiles(p.depth, p.classes)
 		if err != nil {
 			return nil, err
 		}
 		for row := range p.Rows() {
+			if row > 0 && p.part[row] != p.part[row-1] {
+				others.NextPart()
+			}
 			if row%parts == part {
 				continue
 			}
@@ -102,121 +153,102 @@ func CrossFit(p *Profiles, parts int) ([]int, error) {
 				return nil, err
 			}
 		}
-		c := &Cutoffs{Depth: p.depth, Weight: make([]float64, p.depth)}
-		c.Global, c.HeldOut.Global = bestShift(others, make([]float64, others.Rows()))
-		c.fitInstance(others)
+		c, err := Fit(others, o)
+		if err != nil {
+			return nil, err
+		}
 		for row := part; row < p.Rows(); row += parts {
-			out[row] = Above(p.scores(row), c.Threshold(p.scores(row)))
+			out[row] = c.Places(nil, c.Rule, p.scores(row), p.ranked(row))
 		}
 	}
 	return out, nil
 }
 
-// fewPositives: a class with fewer held-out positives takes the global threshold. A
-// threshold fitted on one or two instances is noise, and a low one costs many false
-// positives (Yang 2001, the "FBR" variants of scut).
-const fewPositives = 4
-
-// fitClasses finds for each class the threshold with its best F1:
-//
-//	t_c = argmax F1 of class c over the rows whose profile it is in, predicted where its score > t
-//
-// half-way between two scores. A positive that is in no profile counts as missed.
-func (c *Cutoffs) fitClasses(p *Profiles) {
-	type scored struct {
-		score, weight float64
-		hit           bool
-	}
-	lists := make([][]scored, p.classes)
-	for row := range p.Rows() {
-		scores, hits := p.scores(row), p.hits(row)
-		for k, class := range p.ranked(row) {
-			if p.bears[class] >= fewPositives {
-				lists[class] = append(lists[class], scored{scores[k], p.weight[row], hits[k]})
-			}
-		}
-	}
-	c.Class = make([]float64, p.classes)
-	for class, list := range lists {
-		c.Class[class] = c.Global
-		slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-		right, taken, best := 0.0, 0.0, 0.0
-		for i := 0; i < len(list); {
-			j := i
-			for ; j < len(list) && list[j].score == list[i].score; j++ {
-				taken += list[j].weight
-				if list[j].hit {
-					right += list[j].weight
-				}
-			}
-			if f := ratio(2*right, taken+p.count[class]); f > best {
-				below := list[i].score - 1
-				if j < len(list) {
-					below = list[j].score
-				}
-				best, c.Class[class] = f, (list[i].score+below)/2
-			}
-			i = j
-		}
-	}
-	c.HeldOut.Scut = judge(p, func(dst []int, row int) []int { return c.PerClass(dst, p.scores(row), p.ranked(row)) })
-}
-
 // candidate is a place of a row that a falling threshold may admit.
 type candidate struct {
-	margin float64 // score minus the row's base
+	margin float64
 	row    int32
 	place  int32
 }
 
-// bestShift finds the threshold d that reaches the best goal when every row keeps the
-// places whose score minus the row's base is above d, and its first place anyway:
+// bestShift finds the threshold d that reaches the best goal when every row keeps the places
+// whose margin is above d, or its first place if none is:
 //
-//	find   d = argmax goal({places with score - base[row] > d} and the first ones)
+//	find   d = argmax goal({places with margin > d}, or the first one)
 //
 // by admitting candidates in falling order of their margin, equal ones together. d lies
-// half-way between two margins. Cost: a sort of rows x depth candidates.
-func bestShift(p *Profiles, base []float64) (float64, Quality) {
+// half-way between two margins. margin has rows x depth entries, of which the floor leaves
+// those that can matter. Cost: a sort of them.
+func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	s := newScorer(p)
-	list := make([]candidate, 0, len(p.score))
-	first := make([]float64, 0, p.Rows()) // margins of the first places: no threshold is needed to admit them
+	var list []candidate
+	floor := p.floor(margin)
+	alone := make([]bool, p.Rows()) // the first place stands for an empty set
 	for row := range p.Rows() {
 		s.add(row, 0)
-		scores := p.scores(row)
-		first = append(first, scores[0]-base[row])
-		for k := 1; k < p.depth; k++ {
-			list = append(list, candidate{scores[k] - base[row], int32(row), int32(k)})
+		alone[row] = true
+		for k, m := range margin[row*p.depth : (row+1)*p.depth] {
+			if m >= floor {
+				list = append(list, candidate{m, int32(row), int32(k)})
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.margin, a.margin), cmp.Compare(a.row, b.row), cmp.Compare(a.place, b.place))
+		if c := byFalling(a.margin, b.margin); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.place, b.place))
 	})
-	best, quality := highest(list, first), s.quality()
+	best, quality := list[0].margin, s.quality()
 	for i := 0; i < len(list); {
 		j := i
 		for ; j < len(list) && list[j].margin == list[i].margin; j++ {
-			s.add(int(list[j].row), int(list[j].place))
-		}
-		if q := s.quality(); q.goal() > quality.goal() {
-			below := list[i].margin - 1
-			if j < len(list) {
-				below = list[j].margin
+			row, place := int(list[j].row), int(list[j].place)
+			if alone[row] {
+				s.remove(row, 0)
+				alone[row] = false
 			}
-			best, quality = (list[i].margin+below)/2, q
+			s.add(row, place)
+		}
+		if q := s.quality(); q.Of(goal) > quality.Of(goal) {
+			best, quality = justBelow(list[i].margin), q
+			if j < len(list) {
+				best = (list[i].margin + list[j].margin) / 2
+			}
 		}
 		i = j
 	}
 	return best, quality
 }
 
-// highest is a threshold that admits first places only: the best margin of all others, or
-// of any where there are no others.
-func highest(list []candidate, first []float64) float64 {
-	switch {
-	case len(list) > 0:
-		return list[0].margin
-	case len(first) > 0:
-		return slices.Max(first)
+// justBelow is less than x by more than what sums of thresholds are rounded by.
+func justBelow(x float64) float64 { return x - 1e-6*(1+math.Abs(x)) }
+
+// enough places are so many times the true labels: no goal is at its best with more predicted.
+const enough = 4
+
+// buckets of the histogram that finds the floor.
+const buckets = 1 << 12
+
+// floor is a margin below which no place needs to be looked at: at least so many places as are
+// enough, and one a row, lie at or above it.
+func (p *Profiles) floor(margin []float64) float64 {
+	want := enough*len(p.truth) + p.Rows()
+	if want >= len(margin) {
+		return slices.Min(margin)
 	}
-	return 0
+	low, high := slices.Min(margin), slices.Max(margin)
+	if low == high {
+		return low
+	}
+	var count [buckets]int
+	scale := buckets / (high - low)
+	for _, m := range margin {
+		count[min(int((m-low)*scale), buckets-1)]++
+	}
+	at := buckets - 1
+	for ; at > 0 && want > count[at]; at-- {
+		want -= count[at]
+	}
+	return low + float64(at)/scale - 1e-9*(high-low)
 }

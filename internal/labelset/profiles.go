@@ -17,10 +17,10 @@ type Profiles struct {
 	truth []int32   // true classes, row by row
 	begin []int     // rows+1
 
-	weight []float64 // of rows
-	bears  []int     // class -> rows that bear it
-	count  []float64 // the same, each counted by its weight
-	total  float64   // sum of count
+	weight []float64   // of rows
+	part   []int32     // of rows
+	count  [][]float64 // part, class -> rows that bear it, each counted by its weight
+	total  float64     // sum of count
 }
 
 // NewProfiles starts a collection for a model of so many classes. depth is the length of
@@ -29,11 +29,22 @@ func NewProfiles(depth, classes int) (*Profiles, error) {
 	if depth < 1 || depth > classes {
 		return nil, fmt.Errorf("label sets: a profile of %d scores for %d classes", depth, classes)
 	}
-	return &Profiles{depth: depth, classes: classes, begin: []int{0}, bears: make([]int, classes), count: make([]float64, classes)}, nil
+	return &Profiles{depth: depth, classes: classes, begin: []int{0}, count: [][]float64{make([]float64, classes)}}, nil
 }
 
 // Rows is the number of instances added.
 func (p *Profiles) Rows() int { return len(p.begin) - 1 }
+
+// Depth is the length of the profiles.
+func (p *Profiles) Depth() int { return p.depth }
+
+// NextPart begins a part: macro-F1 is the mean of the parts'. A class's F1 depends on how many
+// instances it is measured on, and parts are of the size of a test set.
+func (p *Profiles) NextPart() {
+	if p.Rows() > 0 {
+		p.count = append(p.count, make([]float64, p.classes))
+	}
+}
 
 // Add appends an instance: its weight in what is fitted, its depth best scores, falling, their
 // classes, and its true classes, each once. The slices are copied.
@@ -45,11 +56,10 @@ func (p *Profiles) Add(weight float64, scores []float64, classes, truth []int32)
 		if c < 0 || int(c) >= p.classes {
 			return fmt.Errorf("label sets: no class %d", c)
 		}
-		p.bears[c]++
-		p.count[c] += weight
+		p.count[len(p.count)-1][c] += weight
 		p.total += weight
 	}
-	p.weight = append(p.weight, weight)
+	p.weight, p.part = append(p.weight, weight), append(p.part, int32(len(p.count)-1))
 	p.score = append(p.score, scores...)
 	p.class = append(p.class, classes...)
 	for _, c := range classes {

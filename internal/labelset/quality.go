@@ -1,70 +1,98 @@
 package labelset
 
+import "strings"
+
+// Goal is the measure that cut-offs aim at.
+type Goal string
+
+// The goals: micro-F1 alone is decided by the frequent classes, macro-F1 alone by the few rows
+// of the rare ones.
+const (
+	MicroF1 Goal = "micro_f1"
+	MacroF1 Goal = "macro_f1"
+	MeanF1  Goal = "mean_f1" // of both
+)
+
+// GoalOf is the goal for a measure of any name. Measures along the hierarchy and the zero-one
+// loss count decisions, as micro-F1 does; rankings and probabilities have no cut-off.
+func GoalOf(measure string) Goal {
+	switch {
+	case measure == string(MacroF1) || measure == "macro":
+		return MacroF1
+	case strings.HasPrefix(measure, "micro") || measure == "zero_one" || measure == "tree_loss" || measure == "sym_diff",
+		strings.HasPrefix(measure, "hier_"), strings.HasPrefix(measure, "l_H"):
+		return MicroF1
+	}
+	return MeanF1
+}
+
+// weights of the two measures in a goal.
+func (g Goal) weights() (micro, macro float64) {
+	switch g {
+	case MicroF1:
+		return 1, 0
+	case MacroF1:
+		return 0, 1
+	}
+	return 0.5, 0.5
+}
+
 // Quality is what a rule reached on the held-out instances, as fractions. Macro averages
-// over the classes that they bear.
+// over all classes, and over the parts of the instances.
 type Quality struct {
 	MicroF1 float64 `json:"micro_f1"`
 	MacroF1 float64 `json:"macro_f1"`
 }
 
-// goal is what the rules are chosen by. Micro-F1 alone is decided by the frequent
-// classes, macro-F1 alone by the few rows of the rare ones.
-func (q Quality) goal() float64 { return (q.MicroF1 + q.MacroF1) / 2 }
+// Of is the goal's value.
+func (q Quality) Of(g Goal) float64 {
+	micro, macro := g.weights()
+	return float64(micro*q.MicroF1) + float64(macro*q.MacroF1)
+}
 
-// scorer keeps the figures while labels are added one by one.
+// scorer keeps the figures while labels are added and taken away one by one.
 type scorer struct {
 	p         *Profiles
 	right     float64 // predicted labels that are true, each counted by its row's weight
 	predicted float64
-	class     []classCount
-	sum       float64 // of the classes' F1
-	borne     int     // classes with a positive
+	class     [][]classCount // part, class
+	sum       float64        // of the classes' F1
 }
 
 type classCount struct{ right, predicted float64 }
 
 func newScorer(p *Profiles) *scorer {
-	s := &scorer{p: p, class: make([]classCount, p.classes)}
-	for _, n := range p.bears {
-		if n > 0 {
-			s.borne++
-		}
+	s := &scorer{p: p}
+	for range p.count {
+		s.class = append(s.class, make([]classCount, p.classes))
 	}
 	return s
 }
 
-// f1 of class c; 0/0 counts as 0.
-func (s *scorer) f1(c int32) float64 {
-	k := s.class[c]
-	return ratio(2*k.right, k.predicted+s.p.count[c])
-}
+// f1 of a class that so many instances bear; 0/0 counts as 0.
+func (k classCount) f1(borne float64) float64 { return ratio(2*k.right, k.predicted+borne) }
 
 // add predicts the class at a place of a row.
-func (s *scorer) add(row, place int) {
-	c, w := s.p.ranked(row)[place], s.p.weight[row]
-	s.sum -= s.f1borne(c)
+func (s *scorer) add(row, place int) { s.change(row, place, s.p.weight[row]) }
+
+// remove takes that back.
+func (s *scorer) remove(row, place int) { s.change(row, place, -s.p.weight[row]) }
+
+func (s *scorer) change(row, place int, w float64) {
+	c, part := s.p.ranked(row)[place], s.p.part[row]
+	k, borne := &s.class[part][c], s.p.count[part][c]
+	s.sum -= k.f1(borne)
 	s.predicted += w
-	s.class[c].predicted += w
+	k.predicted += w
 	if s.p.hits(row)[place] {
 		s.right += w
-		s.class[c].right += w
+		k.right += w
 	}
-	s.sum += s.f1borne(c)
-}
-
-func (s *scorer) f1borne(c int32) float64 {
-	if s.p.bears[c] == 0 {
-		return 0
-	}
-	return s.f1(c)
+	s.sum += k.f1(borne)
 }
 
 func (s *scorer) quality() Quality {
-	q := Quality{MicroF1: ratio(2*s.right, s.predicted+s.p.total)}
-	if s.borne > 0 {
-		q.MacroF1 = s.sum / float64(s.borne)
-	}
-	return q
+	return Quality{MicroF1: ratio(2*s.right, s.predicted+s.p.total), MacroF1: s.sum / float64(s.p.classes*len(s.p.count))}
 }
 
 func ratio(part, whole float64) float64 {

@@ -58,6 +58,7 @@ func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*
 	m.Files = append(m.Files, File{Name: fileCutoffs, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])})
 	held := c.HeldOut
 	m.Report.CutoffSeconds, m.Report.CutoffCPU, m.Report.HeldOut = &seconds, &cpuSeconds, &held
+	m.Report.CutoffGoal, m.Report.CutoffRule = string(c.Goal), string(c.Rule)
 	text, err := encodeManifest(*m)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,9 @@ type Report struct {
 
 	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
-	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"` // what the cut-offs reached there
+	CutoffGoal    string            `json:"cutoff_goal,omitempty"` // that they aim at
+	CutoffRule    string            `json:"cutoff_rule,omitempty"` // the one that reached most of it
+	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`    // what the cut-offs reached there
 
 	// Own are options that the method reports, and its own figures. They stand beside the others.
 	Own map[string]json.RawMessage `json:"-"`

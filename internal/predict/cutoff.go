@@ -93,6 +93,8 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 		r.Options.Rule = model.Own
 	case m.DefaultRule() == model.Argmax:
 		r.kind = cutArgmax
+	case r.cutoffs != nil && r.cutoffs.Rule == labelset.RuleScut:
+		r.kind = cutScut
 	case r.cutoffs != nil:
 		r.kind = cutInstance
 	default: // of multi-label data, but trained without a fit

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -42,6 +43,15 @@ func (t *Training) wantsCutoffs() bool {
 	return t.Meta().Data.MultiLabel() && !t.Meta().Form.Sets()
 }
 
+// goal is what the cut-offs aim at.
+func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
+
+// lacksCutoffs says whether a finished model is to have cut-offs and has none, or others: those
+// of an earlier version, without a goal, aimed at the mean.
+func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
+	return t.wantsCutoffs() && (have == nil || cmp.Or(have.Goal, labelset.MeanF1) != t.goal())
+}
+
 // complete gives a model that lies in the working folder its cut-offs, and publishes both in
 // one step. What comes to nothing here is done again by the same command, without training.
 func (t *Training) complete(ctx context.Context, report *model.Report) (*model.Report, error) {
@@ -60,8 +70,8 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 		return report, nil
 	}
 	began, cpu := time.Now(), cpuSeconds()
-	h := &holdOut{Training: t, sweeps: report.Sweeps}
-	if !h.split() {
+	h := &holdOut{Training: t, trained: report.Sweeps}
+	if !h.plan() {
 		t.ui.Warn("too few instances to fit a cut-off on: each instance gets all classes with a score above 0")
 		return report, nil
 	}
@@ -75,18 +85,50 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	return model.AddCutoffs(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
-// fit trains on the rest, scores the held-out rows and fits.
+// fit trains on each part's rest, scores its held-out rows and fits.
 func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
-	dir := filepath.Join(h.scratch, "holdout")
-	defer os.RemoveAll(dir)
-	if err := h.train(ctx, dir); err != nil {
-		return nil, err
-	}
-	p, err := h.profiles(ctx, dir)
+	p, err := h.profiles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return labelset.Fit(p)
+	return labelset.Fit(p, labelset.Options{Goal: h.goal(), Tree: GroupsOf(h.Tree, len(h.Set.Labels))})
+}
+
+// profiles are those of the rows held out, part by part.
+func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error) {
+	dir := filepath.Join(h.scratch, "holdout")
+	defer os.RemoveAll(dir)
+	for _, part := range h.parts {
+		if err := h.train(ctx, part.rest, dir); err != nil {
+			return nil, err
+		}
+		if p, err = h.score(ctx, dir, part.held, p); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// score adds the profiles of rows by the model in dir to p; nil: there is none yet.
+func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *labelset.Profiles) (*labelset.Profiles, error) {
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if p == nil {
+		if p, err = labelset.NewProfiles(ProfileDepth(m, h.Set), len(m.Labels)); err != nil {
+			return nil, err
+		}
+	}
+	p.NextPart()
+	add := Profiler(m, h.Set, p)
+	line := h.ui.Start("score the held-out instances", int64(len(rows)))
+	defer line.Done()
+	return p, Rank(ctx, m, h.Set, rows, p.Depth(), h.o.slots(), func(i int, best, _ []model.Scored) error {
+		line.Set(int64(i) + 1)
+		return add(rows[i], best)
+	})
 }
 
 // ProfileDepth is how many scores of an instance its cut-off is fitted on.
@@ -94,16 +136,38 @@ func ProfileDepth(m *model.Model, set *dataset.Set) int {
 	return min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(set.Stats.MaxLabels))))
 }
 
-// NewProfiles are the profiles of rows of set, to fit cut-offs on; add takes a row and its best
-// terminals by m, ProfileDepth or more.
-func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add func(row uint32, best []model.Scored) error, err error) {
-	depth := ProfileDepth(m, set)
-	if p, err = labelset.NewProfiles(depth, len(m.Labels)); err != nil {
-		return nil, nil, err
+// GroupsOf are the groups of so many classes by a tree: its internal nodes below the root. Graphs have none.
+func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
+	if t.IsGraph() {
+		return out
 	}
-	scores, classes := make([]float64, depth), make([]int32, depth)
-	return p, func(row uint32, best []model.Scored) error {
-		for k, s := range best[:depth] {
+	group := make([]int32, t.Len())
+	out.Of = slices.Repeat([]int32{-1}, labels)
+	for n := range t.Len() {
+		above, p := int32(-1), t.Parent[n]
+		if p >= 0 {
+			above = group[p]
+		}
+		switch {
+		case t.Leaf[n]:
+			if l := t.Label[n]; l >= 0 {
+				out.Of[l] = above
+			}
+		case p < 0: // the common threshold
+			group[n] = -1
+		default:
+			group[n] = int32(len(out.Above))
+			out.Above = append(out.Above, above)
+		}
+	}
+	return out
+}
+
+// Profiler adds rows of set to p, each with its best terminals by m, as many as p wants or more.
+func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []model.Scored) error {
+	scores, classes := make([]float64, p.Depth()), make([]int32, p.Depth())
+	return func(row uint32, best []model.Scored) error {
+		for k, s := range best[:len(scores)] {
 			scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
 		}
 		var truth []int32
@@ -115,7 +179,7 @@ func NewProfiles(m *model.Model, set *dataset.Set) (p *labelset.Profiles, add fu
 			weight = set.Weight[row]
 		}
 		return p.Add(weight, scores, classes, truth)
-	}, nil
+	}
 }
 
 // Rank gives each the depth best terminals of rows of set by m, in order, from one goroutine, and
@@ -146,25 +210,6 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 			}
 		}
 		return nil
-	})
-}
-
-// profiles scores the held-out rows with the model of the rest.
-func (h *holdOut) profiles(ctx context.Context, dir string) (*labelset.Profiles, error) {
-	m, err := model.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	p, add, err := NewProfiles(m, h.Set)
-	if err != nil {
-		return nil, err
-	}
-	line := h.ui.Start("score the held-out instances", int64(len(h.held)))
-	defer line.Done()
-	return p, Rank(ctx, m, h.Set, h.held, ProfileDepth(m, h.Set), h.o.slots(), func(i int, best, _ []model.Scored) error {
-		line.Set(int64(i) + 1)
-		return add(h.held[i], best)
 	})
 }
 

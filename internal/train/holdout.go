@@ -13,93 +13,115 @@ import (
 	"taxon/internal/jobs"
 	"taxon/internal/labelset"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker/program"
 )
 
-// holdOut is a training on a part of the data, so that the other rows can be scored as new
-// ones would be.
+// holdOut are trainings on parts of the data, so that the other rows can be scored as new ones
+// would be.
 //
-// It begins at nothing, not at the model's weights or duals: those of the internal nodes and
+// They begin at nothing, not at the model's weights or duals: those of the internal nodes and
 // of classes with few instances still carry what the held-out rows' labels put there, and a
 // training cut short would not have lost it, so the rows would score like the rows trained
 // on and the cut-off would come out too high.
 type holdOut struct {
 	*Training
-	sweeps int      // of the training
-	held   []uint32 // rows to score
-	rest   *dataset.Set
+	trained int    // sweeps of the training
+	sweeps  int    // of a part's training, at most
+	parts   []part // whose held rows are scored; no row is held twice
 }
 
-// A large hold-out is to take at most a fifth of the training's time, by what is known of
-// both from data and options, not by a clock: equal trainings have equal hold-outs. The
-// fewer sweeps the training made, the less is left for it. Where there are internal nodes,
-// a sweep costs R for them, whatever the rows, and V for all rows (proteins_go's graph: R is
-// 0.7 V): `sweeps` of the training's S sweeps on a part rho of the rows are
+// part says which rows are trained on, and which are scored.
+type part struct{ rest, held []uint32 }
+
+// The rows are dealt out to crossParts folds, and each is scored by a training on the others,
+// where all of that fits the time allowed; else into leastParts; else a fifth of the rows is
+// scored by one training on the others; else that training is cut short. The time is an
+// estimate from data, options and sweeps, not a clock's: equal trainings have equal hold-outs.
 //
-//	sweeps/S (R + rho V) / (R + V)
-//
-// of its time, 0.16 with S = 12; writing weights and scoring rows comes to that. On a part rho
-// of the rows C is multiplied by 1/sqrt(rho): fewer losses pull at a class, so its scores are
-// lower, and so would the cut-off be. (1/rho, which keeps the losses' whole weight,
-// overshoots. Measured on proteins_go, flat, hinge, C = 1, micro / macro F1: all rows
-// 60.3 / 46.6; a fifth with C as it is 54.4 / 46.5, with C/sqrt(rho) 60.4 / 44.6.)
+// A training that is cut short makes fewer sweeps where there are internal nodes, as these cost
+// the same whatever the rows, and takes fewer rows. On a part rho of the rows C is multiplied
+// by 1/sqrt(rho): fewer losses pull at a class, so its scores are lower, and so would the
+// cut-off be. (1/rho, which keeps the losses' whole weight, overshoots.)
 const (
-	smallWork     = 5e7 // nonzeros x classes: a second or so
-	workShare     = 0.1 // rows x sweeps of a flat hold-out, of the training's
-	restShare     = 0.45
-	restLeast     = 4 // rows that a class keeps
-	flatSweeps    = 1
-	treeShare     = 4 // one of so many of the training's sweeps
-	leastTree     = 2
-	mostTree      = 4
-	mostHeldLarge = 1000
+	crossParts  = 5
+	leastParts  = 3
+	freeSeconds = 60  // of one core: --cutoff-time unless said,
+	freeShare   = 0.2 // or this share of the training, if that is more
+	mostScored  = 100000
+	restLeast   = 4 // rows that a class keeps when there are too many to train on
+	treeShare   = 4 // one of so many of the training's sweeps
+	leastTree   = 2
+	mostTree    = 4
+	mostShort   = 1000 // rows to score after a training that is cut short
 )
 
-func (h *holdOut) large() bool {
-	return float64(h.Set.Matrix.NNZ)*float64(len(h.Set.Labels)) > smallWork
-}
-
-// caps are the sweeps and the part of the rows of a large hold-out behind a training of so
-// many sweeps.
-func caps(flat bool, trained int) (sweeps int, rows float64) {
-	trained = max(trained, 1)
-	sweeps = flatSweeps
-	if !flat {
-		sweeps = min(max(trained/treeShare, leastTree), mostTree, trained)
+// seconds that the training takes on one core, about.
+func (h *holdOut) seconds() (sum float64) {
+	for _, s := range h.estimate().SecondsSweep {
+		sum += s * float64(max(h.trained, 1))
 	}
-	return sweeps, min(workShare*float64(trained)/float64(sweeps), restShare)
+	return sum
 }
 
-// split chooses the rows; false if there are too few to hold any out.
-func (h *holdOut) split() bool {
+// plan chooses the rows; false if there are too few to hold any out.
+func (h *holdOut) plan() bool {
+	rows, whole := h.Set.Matrix.Rows, h.seconds()
+	h.sweeps = max(h.trained, 1)
+	allowed := h.o.CutoffTime
+	if allowed == 0 {
+		allowed = max(freeSeconds, freeShare*whole)
+	}
+	if rows < 2*LeastHeld {
+		return false
+	}
+	for _, parts := range []int{crossParts, leastParts} {
+		if rows <= mostScored && whole*float64(parts-1) <= allowed {
+			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, h.o.Job.Seed)
+			for f := range parts {
+				rest, held := labelset.Split(fold, f)
+				h.parts = append(h.parts, part{rest, held})
+			}
+			return true
+		}
+	}
+	return h.one(allowed / whole)
+}
+
+// one plans a single training of so many times the whole one's time.
+func (h *holdOut) one(share float64) bool {
 	rows := h.Set.Matrix.Rows
 	count := make([]int, len(h.Set.Labels))
 	for l, n := range h.Spec.GetData().GetLabelInstances() {
 		count[l] = int(n)
 	}
-	most := mostHeld
-	if h.large() {
-		most = mostHeldLarge
+	most, part := mostScored, 1.0
+	if share < 1-heldShare {
+		h.sweeps = 1
+		if !registry.Separate(h.o.Job.Method) {
+			h.sweeps = min(max(h.trained/treeShare, leastTree), mostTree, max(h.trained, 1))
+		}
+		part = min(share*float64(max(h.trained, 1))/float64(h.sweeps), 1)
+		most = max(mostShort, int(part*float64(rows)/4))
 	}
-	h.held = labelset.HoldOut(rows, func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }, count, heldShare, most, 1, h.o.Job.Seed)
-	if len(h.held) < LeastHeld {
+	labels := func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }
+	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, h.o.Job.Seed)
+	if len(held) < LeastHeld {
 		return false
 	}
 	out := make([]bool, rows)
-	for _, r := range h.held {
+	for _, r := range held {
 		out[r] = true
 		for _, l := range h.Set.LabelsOf(r) {
 			count[l]--
 		}
 	}
-	if h.large() {
-		_, part := caps(registry.Separate(h.o.Job.Method), h.sweeps)
-		for _, r := range labelset.HoldOut(rows, func(row int) []uint32 {
-			if out[row] {
-				return nil
-			}
-			return h.Set.LabelsOf(uint32(row))
-		}, count, 1-part, rows, restLeast, h.o.Job.Seed+1) {
+	unused := func(row int) []uint32 {
+		if out[row] {
+			return nil
+		}
+		return labels(row)
+	}
+	if part < 1 {
+		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, restLeast, h.o.Job.Seed+1) {
 			out[r] = true
 		}
 	}
@@ -109,45 +131,39 @@ func (h *holdOut) split() bool {
 			rest = append(rest, uint32(r))
 		}
 	}
-	h.rest = h.Set.Subset(rest)
+	h.add(rest, held)
 	return true
 }
 
-// options are the training's, with caps that no clock has a part in.
-func (h *holdOut) options() *taxonv1.Options {
+func (h *holdOut) add(rest, held []uint32) { h.parts = append(h.parts, part{rest, held}) }
+
+// options are the training's, on some of its rows, with caps that no clock has a part in.
+func (h *holdOut) options(rows int) *taxonv1.Options {
 	o := proto.Clone(h.o.Job).(*taxonv1.Options)
-	o.EvalEvery, o.MaxSeconds = 0, 0
-	if !h.large() { // over at once: as many sweeps as the training made
-		o.MaxSweeps = uint32(max(h.sweeps, 1))
-		return o
-	}
-	sweeps, _ := caps(registry.Separate(h.o.Job.Method), h.sweeps)
-	o.MaxSweeps = uint32(sweeps)
-	o.C /= math.Sqrt(float64(h.rest.Matrix.Rows) / float64(h.Set.Matrix.Rows))
+	o.EvalEvery, o.MaxSeconds, o.MaxSweeps = 0, 0, uint32(h.sweeps)
+	o.C /= math.Sqrt(float64(rows) / float64(h.Set.Matrix.Rows))
 	return o
 }
 
 // train runs the job on an embedded cluster of its own and writes its model to dir.
-func (h *holdOut) train(ctx context.Context, dir string) (err error) {
-	spec := &taxonv1.JobSpec{Options: h.options(), Data: program.DescribeData(h.rest), Structure: h.Spec.GetStructure()}
-	tree, _, err := registry.Tree(spec)
+func (h *holdOut) train(ctx context.Context, rows []uint32, dir string) (err error) {
+	rest := h.Set.Subset(rows)
+	on, err := h.On(h.ui, h.options(len(rows)), rest)
 	if err != nil {
 		return err
 	}
 	e, err := engine.Start(engine.Config{
 		Slots: h.o.slots(), Shards: 1, ShardBytes: h.engineConfig().ShardBytes,
-		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return h.rest, nil },
+		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return rest, nil },
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	st, err := h.watch(ctx, e, spec)
+	st, err := h.watch(ctx, e, on.Spec)
 	if err != nil {
 		return err
 	}
-	on := *h.Training
-	on.Tree = tree
 	_, err = on.WriteModel(ctx, dir, e, st, nil)
 	return err
 }

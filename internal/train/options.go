@@ -25,6 +25,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/jobspec"
+	"taxon/internal/labelset"
 	"taxon/internal/model"
 	"taxon/internal/table"
 	"taxon/internal/tell"
@@ -48,13 +49,17 @@ type Options struct {
 	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
 	Warm      string          // a model to begin at, or ""
 
-	Out        string
-	Force      bool    // train anew over what is there
-	Threshold  float64 // of the model that is kept; 0: whole
-	Shift      float64 // of rare classes' scores: by Validate
-	Cutoff     string  // whether to fit cut-offs: auto, fit, none
-	Test       string  // instances, checked before the training; ""
-	TestLabels string  // of a Test that is a matrix: a file, or ""
+	Out       string
+	Force     bool    // train anew over what is there
+	Threshold float64 // of the model that is kept; 0: whole
+	Shift     float64 // of rare classes' scores: by Validate
+	Cutoff    string  // whether to fit cut-offs: auto, fit, none
+	Goal      string  // the measure that cut-offs aim at; "": the mean of micro- and macro-F1
+	// CutoffTime bounds the trainings that cut-offs are fitted on, in seconds of one core as
+	// estimated; 0: a minute, or a fifth of the training.
+	CutoffTime float64
+	Test       string // instances, checked before the training; ""
+	TestLabels string // of a Test that is a matrix: a file, or ""
 	// Evaluate measures a model on Test, for Job.EvalEvery above 0.
 	Evaluate func(ctx context.Context, model string) (*eval.Result, error)
 
@@ -131,10 +136,26 @@ func (o *Options) Validate(verb string) error {
 	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")
 	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
 	check(o.Shift > 0 && o.Job.Bias == 0, "--prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
+	wrong(KnownGoal(o.Goal))
 	check(o.Job.EvalEvery > 0 && o.Test == "", "--eval-every needs --test FILE")
 	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin, "--eval-every reads the test data many times: give --test a file instead of standard input")
 	check(o.Out == fs.Stdin, "--out %q: a model is a folder, give its path", o.Out)
 	return exit.Join(errs...)
+}
+
+// KnownGoal refuses the name of no measure.
+func KnownGoal(name string) error {
+	keys := []string{string(labelset.MeanF1)}
+	for _, m := range eval.Measures() {
+		keys = append(keys, m.Key)
+	}
+	if name == "" || slices.Contains(keys, name) {
+		return nil
+	}
+	if near := human.Nearest(name, keys); near != "" {
+		return fmt.Errorf("goal %s: did you mean %s?", human.QuoteIfOdd(name), near)
+	}
+	return fmt.Errorf("goal %s: must be one of %s", human.QuoteIfOdd(name), strings.Join(keys, ", "))
 }
 
 // slots is the number of tasks at a time.

@@ -376,7 +376,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 		return nil, exit.Usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
 	}
 	r := &m.Report
-	switch missing := full.Cutoffs == nil && t.wantsCutoffs(); {
+	switch missing := t.lacksCutoffs(full.Cutoffs); {
 	case missing && dir == t.o.Out:
 		r, err = t.fitCutoffs(ctx, dir, r)
 	case missing:

@@ -129,7 +129,7 @@ func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
 // predict puts a point's predictions of a fold on record: of each row the labels that cut
 // gives it, or of a model that makes sets by itself its own, and the best classes.
 func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]model.Scored, losses []logLoss) error {
-	leading, err := m.cut(trained, h, rows)
+	places, err := m.cut(trained, h, rows)
 	if err != nil {
 		return err
 	}
@@ -141,43 +141,49 @@ func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own []
 	}
 	return m.record.writePredictions(p, h.number, len(rows), losses, func(i int) (labels, ranked []string) {
 		best := rows[i]
-		if trained.Form.Sets() {
-			return names(own[i]), names(best[:min(eval.RankedPlaces, len(best))])
+		set := own[i]
+		if !trained.Form.Sets() {
+			set = nil
+			for _, k := range places[i] {
+				set = append(set, best[k])
+			}
 		}
-		return names(best[:leading[i]]), names(best[:min(eval.RankedPlaces, len(best))])
+		return names(set), names(best[:min(eval.RankedPlaces, len(best))])
 	})
 }
 
 // cutParts are the parts of a fold's rows that cut-offs are fitted on and tried on in turn.
 const cutParts = 5
 
-// cut gives the number of leading classes that each row bears. Scores become labels as the
-// model of a training would have it: by argmax, or for multi-label data by the instance-based
-// cut-off. That is fitted on four fifths of the fold's rows and applied to the others, five
+// cut gives the places of the classes that each row bears. Scores become labels as the
+// model of a training would have it: by argmax, or for multi-label data by a cut-off that aims at
+// the goal. That is fitted on four fifths of the fold's rows and applied to the others, five
 // times over. So neither the weights nor the cut-off of a row know its labels, and no second
 // training is needed.
-func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([]int, error) {
-	leading := make([]int, len(rows))
+func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([][]int, error) {
 	several := m.whole.Meta().Data.MultiLabel()
 	if !several || len(rows) < train.LeastHeld {
+		places := make([][]int, len(rows))
 		for i, best := range rows {
-			leading[i] = min(1, len(best))
-			for several && leading[i] < len(best) && best[leading[i]].Score > 0 {
-				leading[i]++
+			for k := range best {
+				if k == 0 || several && best[k].Score > 0 {
+					places[i] = append(places[i], k)
+				}
 			}
 		}
-		return leading, nil
+		return places, nil
 	}
-	p, add, err := train.NewProfiles(trained, m.whole.Set)
+	p, err := labelset.NewProfiles(train.ProfileDepth(trained, m.whole.Set), len(trained.Labels))
 	if err != nil {
 		return nil, err
 	}
+	add := train.Profiler(trained, m.whole.Set, p)
 	for i, best := range rows {
 		if err := add(h.rows[i], best); err != nil {
 			return nil, err
 		}
 	}
-	return labelset.CrossFit(p, cutParts)
+	return labelset.CrossFit(p, cutParts, labelset.Options{Goal: labelset.GoalOf(m.goal.Key), Tree: train.GroupsOf(trained.Tree, len(trained.Labels))})
 }
 
 // replay gives the recorded predictions of a fold as ids of acc's labels; class i of the class

@@ -30,6 +30,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/labelset"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -148,6 +149,7 @@ func (o *Options) Validate() error {
 	check(o.Train.Out == "", "--out %q: a search is kept in a folder, give its path", o.Train.Out)
 	_, err := goalOf(o.Goal)
 	check(err != nil, "%v", err)
+	o.Train.Goal = string(labelset.GoalOf(o.Goal))
 	shift, bias := g.Values[method.PriorShift.Name], g.Values[method.Bias.Name]
 	shifts := slices.ContainsFunc(shift, func(s string) bool { return s != "0" })
 	check(shifts && slices.Contains(bias, "0"), "--prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")

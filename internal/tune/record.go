@@ -282,6 +282,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	line(t.Hierarchy != "" && t.Hierarchy != train.FromLabels, "hierarchy", anywhere(t.Hierarchy))
 	line(t.Hierarchy != "", "dag", t.DAG)
 	line(t.Graph != "", "graph", anywhere(t.Graph))
+	line(true, "goal", t.Goal)
 	line(true, "method", j.GetMethod())
 	for _, p := range registry.Of(j.GetMethod()) {
 		capped := p.Effect == method.OnEnd && p.Name != method.GapWanted.Name // for the search alone
