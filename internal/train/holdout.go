@@ -148,7 +148,7 @@ func (h *holdOut) options(rows int) *taxonv1.Options {
 // train runs the job on an embedded cluster of its own and writes its model to dir.
 func (h *holdOut) train(ctx context.Context, rows []uint32, dir string) (err error) {
 	rest := h.Set.Subset(rows)
-	on, err := h.On(h.ui, h.options(len(rows)), rest)
+	on, err := h.On(h.ui, h.options(len(rows)), rest, false)
 	if err != nil {
 		return err
 	}
