@@ -16,7 +16,6 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/labelset"
 	"taxon/internal/mapreduce/driver"
 	"taxon/internal/model"
 	"taxon/internal/predict"
@@ -111,7 +110,7 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 		o.Job = &taxonv1.Options{}
 		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "what is trained: see Methods")
 		optionFlags(f, &o.Said, method.GroupMethod)
-		f.StringVar(&o.Goal, "goal", string(labelset.MeanF1), "`MEASURE` that label sets of multi-label data aim at: micro_f1, macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a cluster fits no label sets")
+		f.StringVar(&o.Goal, "goal", train.DefaultGoal, "`MEASURE` that label sets of multi-label data aim at: micro_f1, macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a cluster fits no label sets")
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		optionFlags(f, &o.Said, method.GroupStopping)

@@ -143,6 +143,9 @@ func (o *Options) Validate(verb string) error {
 	return exit.Join(errs...)
 }
 
+// DefaultGoal is what cut-offs aim at unless told otherwise.
+const DefaultGoal = string(labelset.MeanF1)
+
 // KnownGoal refuses the name of no measure.
 func KnownGoal(name string) error {
 	keys := []string{string(labelset.MeanF1)}
