@@ -60,7 +60,8 @@ func TestInfoPlansEveryMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	items := map[string]string{"td": "node", "h-svm": "node", "h-rls": "node", "mlr": "row shard", "msvm": "whole problem", "hm3": "whole problem"}
+	items := map[string]string{"td": "node", "h-svm": "node", "h-rls": "node", "mlr": "row shard", "msvm": "whole problem", "hm3": "whole problem",
+		"flatmult": "whole problem", "hiermult": "node", "hsvm": "whole problem", "transfer": "whole problem", "ot": "whole problem"}
 	for _, name := range registry.Names() {
 		code, stdout, stderr := runWith(t, "", "info", data, "--hierarchy", tree, "--plan", "--method", name)
 		item := cmp.Or(items[name], "block")

@@ -177,9 +177,11 @@ func TestSoftmax(t *testing.T) {
 	}
 	for _, o := range []*taxonv1.Options{
 		{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}, tied,
+		{Method: "hiermult", Loss: "crammer-singer", C: 100, Bias: 1, Gap: 1e-3, Prune: "empty"},
+		{Method: "ot", Loss: "hinge", C: 100, Bias: 1, Gap: 1e-3, Prune: "empty"},
 	} {
 		j := d.job()
-		if o == tied {
+		if o.Method != "mlr" {
 			j.Structure = data{8, 600, 30, 0}.job().Structure
 		}
 		e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), d.local(), nil))

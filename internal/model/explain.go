@@ -36,7 +36,7 @@ type Level struct {
 // down to it the smallest margin so far; an only child has neither. Where sets of paths are predicted
 // a level is a node with its own x.w; the score is the smallest so far of nested ones, the sum so far of others.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
-	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths, m.HasMoments()
+	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths || m.Form.Predictor == modelform.Sums, m.HasMoments()
 	var up []int32
 	for n >= 0 {
 		up = append(up, n)

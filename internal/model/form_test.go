@@ -90,7 +90,21 @@ func naiveDescent(meta Meta, vectors [][]float32, r row) []Scored {
 	return out
 }
 
-// TestForms: models of whole weights, by terminal and by descent, of many columns and of few,
+// pathSums are the sums of the nodes' vectors from the root down.
+func pathSums(meta Meta, vectors [][]float32) [][]float32 {
+	out := make([][]float32, len(vectors))
+	for n, p := range meta.Tree.Parent {
+		out[n] = slices.Clone(vectors[n])
+		for f := range out[n] {
+			if p >= 0 {
+				out[n][f] += out[p][f]
+			}
+		}
+	}
+	return out
+}
+
+// TestForms: models of whole weights, by terminal, by descent and by paths, of many columns and of few,
 // pruned or not, give what dense sums give; records, text and explanations hold whole vectors.
 func TestForms(t *testing.T) {
 	dir := t.TempDir()
@@ -109,10 +123,8 @@ func TestForms(t *testing.T) {
 				w.values[i] = float32(math.Round(float64(v) * 8))
 			}
 		}
-		byDescent := rapid.Bool().Draw(rt, "descent")
-		if meta.Form = descent; !byDescent {
-			meta.Form.Predictor = modelform.Linear
-		}
+		meta.Form = descent
+		meta.Form.Predictor = rapid.SampledFrom([]string{modelform.Linear, modelform.Descent, modelform.Greedy, modelform.Sums}).Draw(rt, "predictor")
 		name := filepath.Join(dir, fmt.Sprint(k))
 		writeModel(t, name, meta, weights, 0)
 		m, err := Open(name)
@@ -153,8 +165,11 @@ func TestForms(t *testing.T) {
 		}
 		for i, x := range rows {
 			want, _ := naive(meta, vectors, x)
-			if byDescent {
+			switch meta.Form.Predictor {
+			case modelform.Descent, modelform.Greedy:
 				want = naiveDescent(meta, vectors, x)
+			case modelform.Sums:
+				want, _ = naive(meta, pathSums(meta, vectors), x)
 			}
 			var set []Scored
 			for k, c := range want {

@@ -20,6 +20,29 @@ var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
 	modelform.Descent: newDescent,
 	modelform.Nested:  newNested,
 	modelform.Paths:   newBestPaths,
+	modelform.Greedy:  newDescent,
+	modelform.Sums:    newSums,
+}
+
+// newSums ranks by the sums of x.w over the nodes from the root to a terminal.
+func newSums(t *taxonomy.Tree) (ranker, error) {
+	return func(s *Scorer, row int, score []float64) {
+		best := Scored{-1, 0}
+		for n, p := range t.Parent { // parents come before their children
+			if p >= 0 {
+				score[n] += score[p]
+			}
+			if c := (Scored{int32(n), score[n]}); t.Leaf[n] && (best.Node < 0 || c.before(best)) {
+				best = c
+			}
+		}
+		s.lead[row] = best
+		for n, leaf := range t.Leaf {
+			if leaf && int32(n) != best.Node {
+				s.offerOne(row, Scored{int32(n), score[n]})
+			}
+		}
+	}, nil
 }
 
 // newDescent ranks by margins: x.w_c of a node c is the margin of the edge above it.

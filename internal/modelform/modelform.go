@@ -12,7 +12,7 @@ import (
 // model whose records are differences from the parent.
 type Form struct {
 	Weights   string `json:"weights,omitempty"`   // what a node's record holds: Overrides or Whole
-	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear, Descent, Nested or Paths
+	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear, Descent, Greedy, Sums, Nested or Paths
 	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
 	Precision string `json:"precision,omitempty"` // whose precisions a record holds behind its vector, which is a mean then: NoPrecision, OfChildren, ByFeature or Own
 }
@@ -24,8 +24,10 @@ const (
 
 	Linear  = ""        // a class's score is x.w of its terminal
 	Descent = "descent" // x.w of a node is the margin of the edge above it; the best child is followed from the root
+	Greedy  = "greedy"  // the same, of vectors that are the nodes' own
 	Nested  = "nested"  // a node is predicted where its parent is and its own x.w is above 0: sets of partial paths
 	Paths   = "paths"   // the set of partial paths with the greatest sum of x.w over its nodes
+	Sums    = "sums"    // a class's score is the sum of x.w over the nodes from the root to its terminal
 
 	NoPrecision = ""         // records hold vectors alone
 	OfChildren  = "children" // internal nodes: one of all children, for all columns
@@ -49,7 +51,7 @@ func (f Form) Check() error {
 		errs = append(errs, fmt.Errorf("form: %s %q: not known: it was written by a newer version of taxon", what, word))
 	}
 	add("weights", f.Weights, Overrides, Whole)
-	add("predictor", f.Predictor, Linear, Descent, Nested, Paths)
+	add("predictor", f.Predictor, Linear, Descent, Greedy, Sums, Nested, Paths)
 	add("link", f.Link, Identity, Logistic, Softmax)
 	add("precision", f.Precision, NoPrecision, OfChildren, ByFeature, Own)
 	if f.Precision != NoPrecision && f.Weights != Whole {

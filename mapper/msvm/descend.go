@@ -32,7 +32,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 			aim += float64(firstShare * s.p.Rows.RowC(i))
 		}
 	}
-	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value)}
+	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value), Sign: slices.Clone(warm.Sign)}
 	s.open()
 	s.rebuild()
 	for epoch := 0; epoch < o.MaxEpochs; epoch++ {
@@ -41,6 +41,9 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		}
 		mapper.Shuffle(s.order, o.Seed, uint64(epoch))
 		estimate := s.pass(&sums)
+		if s.t != nil && s.t.form == Orthogonal {
+			estimate += s.turn(signShare*aim, &sums)
+		}
 		sums.Epochs++
 		if estimate <= aim || sums.Visits >= mostVisits {
 			break
@@ -103,13 +106,12 @@ func (s *Solver) visit(i int, sums *Sums) (gap float64, stays bool) {
 	g := s.g[:n]
 	idx, _ := s.p.Rows.X.Row(i)
 	sums.Visits += int64(len(idx)+1) * int64(n+1)
-	mine := s.scores(i, class[:n], g)
+	mine := s.costs(i, class[:n], g)
 	most, least := mine, math.Inf(1)
 	if s.total[i] < c {
 		least = mine
 	}
 	for k := range g {
-		g[k]++
 		most = max(most, g[k])
 		if b[k] > 0 {
 			least = min(least, g[k])
@@ -134,8 +136,25 @@ func (s *Solver) visit(i int, sums *Sums) (gap float64, stays bool) {
 	if most-least <= still {
 		return gap, true
 	}
-	s.improve(i, mine, g[:n], class, b, c)
+	if s.t != nil {
+		s.improveTree(i, g[:n], class, b, c)
+	} else {
+		s.improve(i, mine, g[:n], class, b, c)
+	}
 	return gap, true
+}
+
+// costs sets g to what the classes cost, G, and returns what the instance's own costs.
+func (s *Solver) costs(i int, classes []uint32, g []float64) (own float64) {
+	if s.t != nil {
+		s.costsTree(i, classes, g)
+		return 0
+	}
+	own = s.scores(i, int(s.p.Class[i]), classes, g)
+	for k := range g {
+		g[k]++
+	}
+	return own
 }
 
 // improve solves the problem of instance i exactly: with a = ||x_i||^2, A_m = b_m + G_m/a for
@@ -167,19 +186,20 @@ func (s *Solver) improve(i int, mine float64, g []float64, class []uint32, b []f
 		}
 	}
 	before := s.total[i]
+	if s.sum(i, b, c); s.total[i] != before {
+		moves = append(moves, move{s.p.Class[i], s.total[i] - before})
+	}
+	s.add(i, moves)
+	s.moves = moves
+}
+
+// sum adds the duals of instance i up.
+func (s *Solver) sum(i int, b []float64, c float64) {
 	total := 0.0
 	for _, x := range b {
 		total += x
 	}
-	if total > c { // by rounding
-		total = c
-	}
-	s.total[i] = total
-	if total != before {
-		moves = append(moves, move{s.p.Class[i], total - before})
-	}
-	s.add(i, moves)
-	s.moves = moves
+	s.total[i] = min(total, c) // by rounding it may be more
 }
 
 // resized is a slice of n elements, whatever they hold.

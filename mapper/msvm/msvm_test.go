@@ -344,7 +344,7 @@ func TestCarry(t *testing.T) {
 		p := small(11, 200, 30, 7, 1, 1)
 		st := run(t, p, 1e-3)
 		before := st.Dual
-		st.Carry(1, to)
+		st.Carry(1, to, false)
 		q := small(11, 200, 30, 7, to, 1)
 		for i := range q.Class {
 			sum := 0.0 // of at most C

@@ -34,6 +34,9 @@ type priced struct {
 // and returns the duals with new working sets. The float32 pass finds the scores that can
 // matter; they are computed again in float64.
 func (s *Solver) price(ctx context.Context, sums *Sums) (*State, error) {
+	if s.t != nil {
+		return s.priceTree(ctx, sums)
+	}
 	x, rows := s.p.Rows.X, make([]priced, s.p.Rows.X.Rows)
 	for i := range rows {
 		r := &rows[i]
@@ -62,10 +65,9 @@ func (s *Solver) price(ctx context.Context, sums *Sums) (*State, error) {
 	return s.close(rows, sums), nil
 }
 
-// priceClasses scores all instances at up to sixteen classes.
-func (s *Solver) priceClasses(first, n int, rows []priced) {
+// tile sets the scorer's vectors, the first n of which weight gives, and returns their greatest norm.
+func (s *Solver) tile(n int, weight func(f, l int) float32) (norm float64) {
 	w := s.scorer.Weights()
-	norm := 0.0
 	for l := range mapper.Lanes {
 		if l >= n {
 			for f := range w {
@@ -75,13 +77,18 @@ func (s *Solver) priceClasses(first, n int, rows []priced) {
 		}
 		square := 0.0
 		for f := range w {
-			r := float32(s.w[f*s.step+(first+l)*s.leap])
+			r := weight(f, l)
 			w[f][l] = r
 			square += float64(float64(r) * float64(r))
 		}
 		norm = max(norm, square)
 	}
-	norm = math.Sqrt(norm)
+	return math.Sqrt(norm)
+}
+
+// priceClasses scores all instances at up to sixteen classes.
+func (s *Solver) priceClasses(first, n int, rows []priced) {
+	norm := s.tile(n, func(f, l int) float32 { return float32(s.w[f*s.step+(first+l)*s.leap]) })
 	lanes := uint16(1)<<n - 1
 	for from := 0; from < len(rows); from += mapper.ScoreRows {
 		chunk := rows[from:min(from+mapper.ScoreRows, len(rows))]
@@ -143,6 +150,9 @@ func (s *Solver) close(rows []priced, sums *Sums) *State {
 	for i := range rows {
 		r, c := &rows[i], s.p.Rows.RowC(i)
 		if s.p.Rows.Norm(i) == 0 { // no weights change it: its dual stands at the bound
+			if s.t != nil {
+				c *= s.t.lost(s.p.Class[i])
+			}
 			sums.Primal += c
 			sums.Dual += c
 			next.Begin = append(next.Begin, uint64(len(next.Class)))
@@ -153,7 +163,12 @@ func (s *Solver) close(rows []priced, sums *Sums) *State {
 		for k := s.state.Begin[i]; k < s.state.Begin[i+1]; k++ {
 			if b := s.state.Value[k]; b > 0 {
 				list = append(list, dual{s.state.Class[k], b})
-				sums.Dual += b
+				if s.t != nil {
+					scale, e := s.t.scale(s.p.Class[i], int32(s.state.Class[k]))
+					sums.Dual += float64(b * scale * e)
+				} else {
+					sums.Dual += b
+				}
 				sums.Support++
 			}
 		}
@@ -169,10 +184,17 @@ func (s *Solver) close(rows []priced, sums *Sums) *State {
 		}
 		next.Begin = append(next.Begin, uint64(len(next.Class)))
 	}
-	for _, v := range s.w {
-		r := float64(float32(v))
-		sums.Primal += float64(r*r) / 2
-		sums.Dual -= float64(v*v) / 2
+	if s.t != nil {
+		primal, dual := s.regular()
+		sums.Primal += primal
+		sums.Dual -= dual
+		next.Sign = s.state.Sign
+	} else {
+		for _, v := range s.w {
+			r := float64(float32(v))
+			sums.Primal += float64(r*r) / 2
+			sums.Dual -= float64(v*v) / 2
+		}
 	}
 	sums.Working = len(next.Class)
 	next.Primal, next.Dual = sums.Primal, sums.Dual

@@ -31,6 +31,9 @@ type Problem struct {
 	Rows    *mapper.Problem // instances, C, weights, bias; its Loss is not looked at
 	Class   []int32         // y of each instance
 	Classes int
+	// Tree: the classes are the leaves of a tree, which shapes regularisation, margins and losses.
+	// Class numbers and Classes are then those of all nodes. nil: the problem above.
+	Tree *Tree
 }
 
 // State is what is kept between solves: the duals of each instance's working set. The zero
@@ -40,6 +43,7 @@ type State struct {
 	Begin        []uint64 // instances + 1; instance i has Class[Begin[i]:Begin[i+1]]
 	Class        []uint32
 	Value        []float64 // b_im, often 0
+	Sign         []float64 // of Orthogonal: S of the pairs of nodes and ancestors
 }
 
 // Options of a solve.
@@ -64,6 +68,9 @@ const startClasses = 16
 // start is the state before the first solve: a few classes an instance, others for others,
 // so that all are there.
 func (p *Problem) start() *State {
+	if p.Tree != nil {
+		return p.startTree()
+	}
 	n, s := p.Rows.X.Rows, &State{}
 	each := min(p.Classes-1, startClasses)
 	s.Begin = make([]uint64, 1, n+1)
@@ -83,19 +90,11 @@ func (p *Problem) start() *State {
 	return s
 }
 
-// interleaved: vectors of up to so many classes stand feature by feature, so that an instance's
-// classes share cache lines. Of more classes an instance looks at a small part, and they stand
-// one by one.
-const interleaved = 128
-
 // Solver owns the memory of solves: 8 bytes a class and feature, and a tile of sixteen classes.
 // For one goroutine.
 type Solver struct {
-	p      *Problem
-	width  int       // of a vector: the features and the bias
-	w      []float64 // feature f of class m stands at f*step + m*leap
-	step   int
-	leap   int
+	p *Problem
+	vectors
 	scorer *mapper.Scorer
 	out    [mapper.ScoreRows][mapper.Lanes]float32
 
@@ -107,27 +106,24 @@ type Solver struct {
 	sub   []candidate
 	g     []float64
 	moves []move
-}
-
-// move is what is added to a class's vector, times an instance.
-type move struct {
-	class int32
-	by    float64
+	t     *nodes // of a tree
 }
 
 // NewSolver is a solver of the problem.
 func (p *Problem) NewSolver() *Solver {
-	width := p.Rows.X.Cols + 1
-	s := &Solver{p: p, width: width, w: make([]float64, width*p.Classes), step: 1, leap: width, scorer: p.Rows.NewScorer()}
-	if p.Classes <= interleaved {
-		s.step, s.leap = p.Classes, 1
+	s := &Solver{p: p, vectors: newVectors(p.Rows, p.Classes), scorer: p.Rows.NewScorer()}
+	if p.Tree != nil {
+		s.t = newNodes(p)
 	}
 	return s
 }
 
 // rebuild adds w up from the state's duals, instance by instance.
 func (s *Solver) rebuild() {
-	clear(s.w)
+	if clear(s.w); s.t != nil {
+		s.rebuildTree()
+		return
+	}
 	for i := range s.p.Rows.X.Rows {
 		sum, moves := 0.0, s.moves[:0]
 		for k := s.state.Begin[i]; k < s.state.Begin[i+1]; k++ {
@@ -141,90 +137,6 @@ func (s *Solver) rebuild() {
 		}
 		s.moves = moves
 	}
-}
-
-// add is w_m += by x_i for each move.
-func (s *Solver) add(i int, moves []move) {
-	idx, val := s.p.Rows.X.Row(i)
-	val = val[:len(idx)]
-	bias := float64(s.p.Rows.Bias)
-	last := s.w[(s.width-1)*s.step:]
-	if s.leap == 1 {
-		for k, f := range idx {
-			v := float64(val[k])
-			w := s.w[int(f)*s.step:][:s.step]
-			for _, m := range moves {
-				w[m.class] += float64(m.by * v)
-			}
-		}
-	} else {
-		for _, m := range moves {
-			w := s.w[int(m.class)*s.leap:][:s.leap]
-			for k, f := range idx {
-				w[f] += float64(m.by * float64(val[k]))
-			}
-		}
-	}
-	for _, m := range moves {
-		last[int(m.class)*s.leap] += float64(m.by * bias)
-	}
-}
-
-// scores sets g to the scores of instance i at some classes, and returns its own class's.
-func (s *Solver) scores(i int, classes []uint32, g []float64) (own float64) {
-	idx, val := s.p.Rows.X.Row(i)
-	val = val[:len(idx)]
-	y, bias := int(s.p.Class[i]), float64(s.p.Rows.Bias)
-	g = g[:len(classes)]
-	last := s.w[(s.width-1)*s.step:]
-	own = float64(last[y*s.leap] * bias)
-	for k, m := range classes {
-		g[k] = float64(last[int(m)*s.leap] * bias)
-	}
-	if s.leap == 1 {
-		for k, f := range idx {
-			v := float64(val[k])
-			w := s.w[int(f)*s.step:][:s.step]
-			own += float64(w[y] * v)
-			for k, m := range classes {
-				g[k] += float64(w[m] * v)
-			}
-		}
-		return own
-	}
-	own += s.product(y, idx, val)
-	for k, m := range classes {
-		g[k] += s.product(int(m), idx, val)
-	}
-	return own
-}
-
-// product is x.w of one class whose vector stands by itself, without the bias, as four sums.
-func (s *Solver) product(m int, idx []uint32, val []float32) float64 {
-	w := s.w[m*s.leap:][:s.leap]
-	var a, b, c, d float64
-	for len(idx) >= 4 && len(val) >= 4 {
-		a += float64(w[idx[0]] * float64(val[0]))
-		b += float64(w[idx[1]] * float64(val[1]))
-		c += float64(w[idx[2]] * float64(val[2]))
-		d += float64(w[idx[3]] * float64(val[3]))
-		idx, val = idx[4:], val[4:]
-	}
-	for k, f := range idx {
-		a += float64(w[f] * float64(val[k]))
-	}
-	return (a + b) + (c + d)
-}
-
-// rounded is w_m.x_i at the weights as they are written, in float32.
-func (s *Solver) rounded(i int, m int32) (sum float64) {
-	idx, val := s.p.Rows.X.Row(i)
-	val = val[:len(idx)]
-	w := s.w[int(m)*s.leap:]
-	for k, f := range idx {
-		sum += float64(float64(float32(w[int(f)*s.step])) * float64(val[k]))
-	}
-	return sum + float64(float64(float32(w[(s.width-1)*s.step]))*float64(s.p.Rows.Bias))
 }
 
 // Weights are the vectors of a state's duals in float32, class by class: the columns that are
@@ -244,9 +156,13 @@ func (s *Solver) Weights(st *State) []mapper.Override {
 }
 
 // Carry makes duals of a problem with one C the start of a problem with another. All are
-// scaled alike: by the quotient of the two, but for a greater C only as far as D rises.
-func (s *State) Carry(from, to float64) {
+// scaled alike: by the quotient of the two, but for a greater C only as far as D rises, and not
+// at all where the problem has a tree.
+func (s *State) Carry(from, to float64, tree bool) {
 	sum, by := 0.0, to/from
+	if tree { // what D is made of is not known
+		by = min(by, 1)
+	}
 	for _, b := range s.Value {
 		sum += b
 	}

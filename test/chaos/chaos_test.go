@@ -131,6 +131,9 @@ var methods = []string{
 	"--method h-svm --gap 1e-3",
 	"--method h-rls",
 	"--method hm3 --gap 2e-2",
+	"--method hiermult --gap 1e-3",
+	"--method hsvm --gap 1e-3",
+	"--method ot --gap 1e-3",
 }
 
 // A random process is killed again and again, whatever the method.

@@ -86,6 +86,7 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range []string{
 		"--method hblr-m2 --prior blr --max-sweeps 8", "--method hblr-m3 --likelihood softmax --max-sweeps 3",
 		"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 1", "--method mlr", "--method msvm", "--method h-svm", "--method hm3 --gap 5e-2",
+		"--method hsvm --C 100", "--method hiermult --C 100", "--method transfer --C 100", "--method ot --C 100",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(n), 2))

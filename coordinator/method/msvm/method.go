@@ -1,116 +1,150 @@
-// Package msvm plans and drives the multi-class support vector machine of Crammer and Singer:
+// Package msvm plans and drives multi-class support vector machines, flat and over a tree:
 //
-//	min_W  P(W) = 1/2 sum_m ||w_m||^2 + C sum_i xi_i,   xi_i = max(0, max_{m != y_i} 1 + w_m.x_i - w_{y_i}.x_i)
+//	min_W  P(W) = R(W) + C sum_i xi_i,   xi_i = max(0, max_r s_r (e_r - m_r))
 //
-// over all classes at once, without a structure; every instance has exactly one label y_i. It
-// is solved by the sequential dual method: mapper/msvm has the maths.
+// m_r is the margin that instance i has over r, one of what it chooses among. Every instance
+// has exactly one label y_i. But for msvm, C is divided by the number of instances.
 //
-// The whole problem is one item, and a sweep one step with one task: passes of dual coordinate
-// descent over the classes that each instance looks at, then a pass over all instances and
-// classes, which certifies what is there. The duals are the state: they are stored after every
+//	msvm, flatmult  Crammer and Singer: r are the other classes, m_r = (w_y - w_r).x, R = 1/2 sum ||w||^2
+//	hiermult        the same at each node of a tree, among its children, on the instances below it
+//	hsvm            r are the other leaves, a leaf's vector is the sum over its path; s = Delta(y, r) or e = Delta(y, r)
+//	transfer, ot    r are the siblings of the nodes on the path to y; R ties nodes to their parents, or
+//	                sets them apart from their ancestors
+//
+// docs/methods.md has each of them. They are solved by dual coordinate ascent over the choices
+// that each instance looks at: mapper/msvm has the maths. The whole problem is one item, of hiermult
+// each node's; a sweep is a task for each: passes over those choices, then one over all,
+// which certifies what is there. The duals are the state: they are stored after every
 // sweep, and the weights follow from them.
 //
-//   - method.go: what is refused, the plan, memory and time
+//   - method.go: the methods, what is refused
+//   - plan.go: the plan, memory and time
 //   - params.go: what coordinator and worker tell each other
 //
 // The steps are those of coordinator/method/whole.
 package msvm
 
 import (
+	"errors"
 	"fmt"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/whole"
+	"taxon/internal/modelform"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Name is the value of --method.
-const Name = "msvm"
+// Method is one of them, by the value of --method.
+type Method string
 
-// Loss is the one loss that the method has.
-const Loss = "crammer-singer"
+// The methods.
+const (
+	Flat       Method = "msvm"
+	FlatMean   Method = "flatmult"
+	PerNode    Method = "hiermult"
+	Paths      Method = "hsvm"
+	Transfer   Method = "transfer"
+	Orthogonal Method = "ot"
+)
 
-// Method is the multi-class support vector machine.
-type Method struct{}
+// Methods are all of them.
+var Methods = []method.Method{Flat, FlatMean, PerNode, Paths, Transfer, Orthogonal}
 
 // Name implements method.Method.
-func (Method) Name() string { return Name }
+func (m Method) Name() string { return string(m) }
 
 // About implements method.Method.
-func (Method) About() string {
-	return "the multi-class SVM of Crammer and Singer, without the structure"
+func (m Method) About() string {
+	return map[Method]string{
+		Flat:       "the multi-class SVM of Crammer and Singer, without the structure",
+		FlatMean:   "the same with C divided by the number of instances",
+		PerNode:    "the same at each node of a hierarchy among its children; predictions descend from the root",
+		Paths:      "one SVM over all paths of a hierarchy, with losses that grow with the distance of the leaves",
+		Transfer:   "one SVM over the children of all nodes, which pulls each to its parent; predictions descend",
+		Orthogonal: "one SVM over the children of all nodes, which sets each apart from its ancestors; predictions descend",
+	}[m]
 }
 
 // Unstructured implements method.Unstructured.
-func (Method) Unstructured() bool { return true }
+func (m Method) Unstructured() bool { return m == Flat || m == FlatMean }
+
+// Form implements method.Modeller.
+func (m Method) Form(*taxonv1.Options) modelform.Form {
+	switch {
+	case m.Unstructured():
+		return modelform.Form{}
+	case m == Paths:
+		return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Sums}
+	}
+	return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Greedy}
+}
+
+// Rescaling of hsvm's losses.
+const (
+	Slack  = "slack"
+	Margin = "margin"
+)
 
 // Options implements method.Method.
-func (Method) Options() []method.Option {
-	return []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift}
+func (m Method) Options() []method.Option {
+	out := []method.Option{method.Loss("crammer-singer"), method.Cost, method.Bias, method.GapWanted, method.EvalEvery}
+	switch m {
+	case Flat, FlatMean:
+		return append(out, method.PriorShift)
+	case PerNode:
+		return out
+	case Paths:
+		out = append(out, method.Option{Name: "rescale", Kind: method.Choice, Default: Slack, Choices: []string{Slack, Margin}, Group: method.GroupMethod, Report: true,
+			Help: "what the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the margin that is asked for", Grid: []string{Slack}})
+	case Orthogonal:
+		out = append(out, method.Option{Name: "alpha", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, Report: true,
+			Help: "weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the report)", Grid: []string{"1"}})
+	}
+	out[0] = method.Loss("hinge")
+	return out
 }
 
 // Check implements method.Method.
-func (Method) Check(p *method.Problem) error {
-	if err := method.NoStructure(Name, p); err != nil {
+func (m Method) Check(p *method.Problem) error {
+	if m.Unstructured() {
+		if err := method.NoStructure(string(m), p); err != nil {
+			return err
+		}
+	} else if err := m.checkTree(p); err != nil {
 		return err
 	}
-	return OneLabelEach(p.Spec.GetData())
+	return OneLabelEach(string(m), p.Spec.GetData())
+}
+
+// checkTree refuses what is no tree, or leaves nothing to choose.
+func (m Method) checkTree(p *method.Problem) error {
+	switch {
+	case p.Tree.IsGraph():
+		return fmt.Errorf("method %s needs a tree: give --hierarchy one, or read a hierarchy in which nodes have several parents as one with --dag first-parent", m)
+	case p.Spec.GetStructure() == nil:
+		return fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, msvm is the multi-class SVM)", m)
+	case len(families(p.Tree)) == 0:
+		return errors.New("the structure has no node with two children: there is nothing to choose between")
+	}
+	return nil
 }
 
 // OneLabelEach refuses data whose instances do not all have exactly one label.
-func OneLabelEach(d *taxonv1.Data) error {
-	return method.OneLabelEach(d, "method "+Name, "rr-svm, rr-lr, bsvm or blr")
-}
-
-// Plan implements method.Method.
-func (Method) Plan(p *method.Problem) (*method.Plan, error) {
-	d, classes := p.Spec.GetData(), len(p.Tree.Terminals())
-	if classes == 0 || d.GetInstances() == 0 {
-		return nil, fmt.Errorf("%d instances of %d classes: there is nothing to train", d.GetInstances(), classes)
-	}
-	return &method.Plan{
-		Items:  []method.Items{whole.Problems: {Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * float64(classes)}}},
-		Values: []method.Value{{Name: Dual, Items: whole.Problems, Versions: 1}},
-		Sums:   sumNames,
-		Nodes:  p.Tree.Len(), Terminals: classes,
-	}, nil
-}
-
-// Figures of the estimate: an instance looks at some classes, each of which takes a dual, a
-// class and its share of the instance's figures.
-const (
-	workingClasses = 16
-	bytesPerDual   = 12
-	rowBytes       = 160 // of a pricing pass, and of the order
-	visitSeconds   = 2.5e-9
-	priceSeconds   = 0.3e-9
-	epochs         = 20
-	sweeps         = 8
-)
-
-// Estimate implements method.Method.
-func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
-	data, classes := p.Spec.GetData(), uint64(plan.Terminals)
-	rows, working := data.GetInstances(), min(classes, workingClasses)
-	duals := rows * working * bytesPerDual
-	vectors := 8 * classes * (data.GetFeatures() + 1)
-	tile := (4*16 + 4) * (data.GetFeatures() + 1)
-	e := method.Estimate{
-		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(plan.Nodes) + 12*rows,
-		WorkerSlot:  vectors + tile + rows*(rowBytes+8*working) + 3*duals,
-		Coordinator: method.TreeBytes(plan.Nodes),
-		StoreSweep:  duals + 1, StoreJob: 2*duals + 1, TrafficSweep: 2*duals + 1,
-		Dense:     true,
-		SlotHolds: fmt.Sprintf("weights of %d classes over %d features, in float64", classes, data.GetFeatures()),
-		Sweeps:    sweeps,
-	}
-	e.StoreLocal = e.StoreJob
-	visits := float64(data.GetNonzeros() + rows)
-	e.SecondsSweep = []float64{priceSeconds*visits*float64(classes) + epochs*visitSeconds*visits*float64(working)/4}
-	return e
+func OneLabelEach(name string, d *taxonv1.Data) error {
+	return method.OneLabelEach(d, "method "+name, "rr-svm, rr-lr, bsvm or blr")
 }
 
 // Driver implements method.Method.
-func (Method) Driver(spec *taxonv1.JobSpec, _ *method.Plan, s method.State) (method.Driver, error) {
-	return whole.New(spec.GetOptions(), whole.Setup{Value: Dual}, s)
+func (m Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
+	setup := whole.Setup{Value: Dual}
+	if len(plan.Detail) > 0 {
+		detail, err := Detail(plan.Detail)
+		if err != nil {
+			return nil, err
+		}
+		if setup.Nodes = detail.Name; m == Orthogonal {
+			setup.Report = map[string]any{"alpha_used": detail.Alpha, "lambda_min": detail.LambdaMin}
+		}
+	}
+	return whole.New(spec.GetOptions(), setup, s)
 }

@@ -76,7 +76,7 @@ func TestTraitsOfMethods(t *testing.T) {
 		if Rooted(name) != (strings.HasPrefix(name, "hblr-") || name == "hm3") {
 			t.Errorf("%s: rooted %t", name, Rooted(name))
 		}
-		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr" || name == "msvm") {
+		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr" || name == "msvm" || name == "flatmult") {
 			t.Errorf("%s: separate %t, unstructured %t", name, Separate(name), Unstructured(name))
 		}
 	}

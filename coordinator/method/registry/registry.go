@@ -23,7 +23,8 @@ import (
 var methods = slices.Concat(
 	recursive.Methods,
 	td.Methods,
-	[]method.Method{mlr.Method{}, msvm.Method{}},
+	[]method.Method{mlr.Method{}},
+	msvm.Methods,
 	[]method.Method{hm3.Method{}},
 	hblr.Methods,
 )

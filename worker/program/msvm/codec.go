@@ -7,14 +7,22 @@ import (
 	"taxon/worker/codec"
 )
 
-// formatDual begins a value of the family dual: see store/FORMAT.md.
-const formatDual = 0x81
+// formatDual begins a value of the family dual, formatSigned one with signs: see store/FORMAT.md.
+const (
+	formatDual   = 0x81
+	formatSigned = 0x82
+)
 
 // encodeState writes the duals and working sets of all instances.
 func encodeState(s *msvm.State) []byte {
 	rows := len(s.Begin) - 1
 	e := codec.Encoder{B: make([]byte, 0, 32+2*rows+10*len(s.Class))}
-	e.Byte(formatDual)
+	if s.Sign == nil {
+		e.Byte(formatDual)
+	} else {
+		e.Byte(formatSigned)
+		e.Uvarint(len(s.Sign))
+	}
 	e.Uvarint(rows)
 	e.Uvarint(len(s.Class))
 	e.F64([]float64{s.Primal, s.Dual})
@@ -24,13 +32,19 @@ func encodeState(s *msvm.State) []byte {
 		e.Ascending(class, 0)
 	}
 	e.F64(s.Value)
+	e.F64(s.Sign)
 	return e.B
 }
 
 // decodeState reads what encodeState wrote of so many rows and classes; rows < 0: of any.
 func decodeState(b []byte, rows, classes int) (*msvm.State, error) {
 	d, s := codec.Decoder{B: b}, &msvm.State{}
-	d.Format(formatDual)
+	if len(b) > 0 && b[0] == formatSigned {
+		d.Format(formatSigned)
+		s.Sign = make([]float64, d.Count(8))
+	} else {
+		d.Format(formatDual)
+	}
 	n := d.Count(1)
 	entries := d.Count(9)
 	var priced [2]float64
@@ -57,5 +71,6 @@ func decodeState(b []byte, rows, classes int) (*msvm.State, error) {
 	}
 	s.Value = make([]float64, entries)
 	d.F64(s.Value)
+	d.F64(s.Sign)
 	return s, d.End("duals")
 }

@@ -1,5 +1,6 @@
-// Package msvm runs the tasks of the multi-class support vector machine. The problem and the
-// steps are those of coordinator/method/msvm, the maths that of mapper/msvm.
+// Package msvm runs the tasks of multi-class support vector machines, flat and over a tree. The
+// problems are those of coordinator/method/msvm, the steps those of coordinator/method/whole, the
+// maths that of mapper/msvm.
 package msvm
 
 import (
@@ -17,27 +18,36 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
+	"taxon/worker/program/below"
 )
 
-// Method implements program.Method.
-type Method struct{}
+// Method implements program.Method, by its name.
+type Method string
 
 // Name implements program.Method.
-func (Method) Name() string { return params.Name }
+func (m Method) Name() string { return string(m) }
 
 // job is what all tasks share. Read-only.
 type job struct {
-	problem *msvm.Problem
-	nodes   []uint32  // class -> tree node
-	solvers sync.Pool // *msvm.Solver
+	whole   *msvm.Problem // of one problem
+	nodes   []uint32      // its class -> tree node
+	solvers sync.Pool     // *msvm.Solver of it
+
+	plan     *params.Plan // of hiermult
+	data     *below.Data
+	children [][]uint32 // of each problem's node
+	rows     *mapper.Problem
 }
 
+// forms of a tree's problems.
+var forms = map[params.Method]msvm.Form{params.Paths: msvm.Paths, params.Transfer: msvm.Transfer, params.Orthogonal: msvm.Orthogonal}
+
 // Open implements program.Method.
-func (Method) Open(p *program.Job) (program.Program, error) {
+func (m Method) Open(p *program.Job) (program.Program, error) {
 	if n := len(p.Plan.GetSums()); n != params.Figures {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
 	}
-	if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
+	if err := params.OneLabelEach(string(m), program.DescribeData(p.Set)); err != nil {
 		return nil, err
 	}
 	kernel, err := mapper.ParseKernel(os.Getenv(program.KernelVariable))
@@ -47,28 +57,90 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	o := p.Spec.GetOptions()
 	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
 	rows.Kernel, rows.Weight = kernel, p.Set.Weight
-	j := &job{problem: &msvm.Problem{Rows: rows, Class: make([]int32, p.Set.Matrix.Rows)}}
-	j.solvers.New = func() any { return j.problem.NewSolver() }
+	if err := rows.Check(); err != nil {
+		return nil, err
+	}
+	plan := &params.Plan{}
+	if detail := p.Plan.GetDetail(); len(detail) > 0 {
+		if plan, err = params.Detail(detail); err != nil {
+			return nil, fmt.Errorf("plan: %w", err)
+		}
+	}
+	if params.Method(m) == params.PerNode {
+		return openNodes(p, plan, rows), nil
+	}
+	if params.Method(m) != params.Flat {
+		rows.C /= rows.Total()
+	}
+	form, onTree := forms[params.Method(m)]
+	j := &job{whole: &msvm.Problem{Rows: rows, Class: make([]int32, p.Set.Matrix.Rows)}}
+	j.solvers.New = func() any { return j.whole.NewSolver() }
 	classOf := make([]int32, len(p.Set.Labels)) // label -> class
 	for n, leaf := range p.Tree.Leaf {
 		if l := p.Tree.Label[n]; leaf && l >= 0 {
 			classOf[l] = int32(len(j.nodes))
 		}
-		if leaf {
+		if leaf || onTree {
 			j.nodes = append(j.nodes, uint32(n))
 		}
 	}
 	for i, l := range p.Set.LabelIndex {
-		j.problem.Class[i] = classOf[l]
+		j.whole.Class[i] = classOf[l]
 	}
-	j.problem.Classes = len(j.nodes)
-	return j, rows.Check()
+	if j.whole.Classes = len(j.nodes); onTree {
+		j.whole.Tree = &msvm.Tree{Parent: p.Tree.Parent, Leaf: p.Tree.Leaf, Form: form, Margin: o.Value("rescale") == params.Margin, Alpha: plan.Alpha}
+	}
+	return j, nil
+}
+
+// openNodes prepares a problem for each node of the plan.
+func openNodes(p *program.Job, plan *params.Plan, rows *mapper.Problem) *job {
+	j := &job{plan: plan, data: below.New(p.Set, p.Tree, false), children: make([][]uint32, len(plan.Node)), rows: rows}
+	problem := map[uint32]int{}
+	for k, n := range plan.Node {
+		problem[n] = k
+	}
+	for n, a := range p.Tree.Parent {
+		if k, ok := problem[uint32(a)]; ok && a >= 0 {
+			j.children[k] = append(j.children[k], uint32(n))
+		}
+	}
+	return j
+}
+
+// task is a task's problem at hand.
+type task struct {
+	*msvm.Problem
+	nodes   []uint32                // class -> tree node
+	columns func([]uint32) []uint32 // columns of the problem -> those of the data
+	solver  *msvm.Solver
+	release func()
+}
+
+// open prepares the problem of an item.
+func (j *job) open(item int) *task {
+	if j.whole != nil {
+		s := j.solvers.Get().(*msvm.Solver)
+		return &task{j.whole, j.nodes, func(c []uint32) []uint32 { return c }, s, func() { j.solvers.Put(s) }}
+	}
+	children := j.children[item]
+	gathered := j.data.Node(int32(j.plan.Node[item]), children)
+	rows := mapper.NewProblem(gathered.X, mapper.Hinge, j.rows.C, j.rows.Bias)
+	rows.Kernel, rows.Weight = j.rows.Kernel, gathered.Weight
+	rows.C /= rows.Total()
+	p := &msvm.Problem{Rows: rows, Class: make([]int32, rows.X.Rows), Classes: len(children)}
+	for c, positive := range gathered.Positive {
+		for _, i := range positive {
+			p.Class[i] = int32(c)
+		}
+	}
+	return &task{p, children, gathered.ColumnsOf, p.NewSolver(), func() {}}
 }
 
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
-	if t.List != whole.Problems || t.Item != 0 {
-		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has one in list %d", t.Op, t.Item, t.List, whole.Problems))
+	if problems := max(1, len(j.children)); t.List != whole.Problems || t.Item >= problems {
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", t.Op, t.Item, t.List, problems, whole.Problems))
 	}
 	switch t.Op {
 	case whole.OpSolve:
@@ -79,8 +151,8 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// duals are those of the sweep before; nil: there was none.
-func (j *job) duals(ctx context.Context, t *program.Task) (*msvm.State, error) {
+// duals are those of the sweep before, encoded; nil: there was none.
+func duals(ctx context.Context, t *program.Task) ([]byte, error) {
 	at := t.Own(params.Dual, 0)
 	if at == (taxonv1.Place{}) {
 		return nil, nil
@@ -89,7 +161,15 @@ func (j *job) duals(ctx context.Context, t *program.Task) (*msvm.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeState(v[0], j.problem.Rows.X.Rows, j.problem.Classes)
+	return v[0], nil
+}
+
+// decode reads duals of the task's problem.
+func (p *task) decode(data []byte) (*msvm.State, error) {
+	if data == nil {
+		return nil, nil
+	}
+	return decodeState(data, p.Rows.X.Rows, p.Classes)
 }
 
 // solve runs a sweep.
@@ -98,17 +178,19 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 	if err := method.Decode(t.Params, &p); err != nil {
 		return nil, program.Deterministic(fmt.Errorf("parameters of %s: %w", t.Op, err))
 	}
-	before, err := j.duals(ctx, t)
+	data, err := duals(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	s := j.solvers.Get().(*msvm.Solver)
-	defer j.solvers.Put(s)
-	var after *msvm.State
 	var sums msvm.Sums
-	var data []byte
 	t.Compute(func() {
-		if after, sums, err = s.Solve(ctx, before, msvm.Options{Gap: p.Gap, MaxEpochs: p.Epochs, Seed: t.Seed}); err == nil {
+		at := j.open(t.Item)
+		defer at.release()
+		var before, after *msvm.State
+		if before, err = at.decode(data); err != nil {
+			return
+		}
+		if after, sums, err = at.solver.Solve(ctx, before, msvm.Options{Gap: p.Gap, MaxEpochs: p.Epochs, Seed: t.Seed}); err == nil {
 			data = encodeState(after)
 		}
 	})
@@ -123,18 +205,25 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 
 // emit writes the weights that follow from the duals.
 func (j *job) emit(ctx context.Context, t *program.Task) error {
-	st, err := j.duals(ctx, t)
-	if err != nil || st == nil {
+	data, err := duals(ctx, t)
+	if err != nil || data == nil {
 		return err
 	}
-	s := j.solvers.Get().(*msvm.Solver)
-	defer j.solvers.Put(s)
-	nodes := make([]program.NodeWeights, len(j.nodes))
+	var nodes []program.NodeWeights
 	t.Compute(func() {
-		for m, w := range s.Weights(st) {
-			nodes[m] = program.NodeWeights{Node: j.nodes[m], Columns: w.Feature, Values: w.Value}
+		at := j.open(t.Item)
+		defer at.release()
+		var st *msvm.State
+		if st, err = at.decode(data); err != nil {
+			return
+		}
+		for m, w := range at.solver.Weights(st) {
+			nodes = append(nodes, program.NodeWeights{Node: at.nodes[m], Columns: at.columns(w.Feature), Values: w.Value})
 		}
 	})
+	if err != nil {
+		return err
+	}
 	return t.PutWeights(ctx, nodes)
 }
 
@@ -148,6 +237,7 @@ func (Method) Carry(_ string, data []byte, from, to *taxonv1.Options) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	s.Carry(from.GetC(), to.GetC())
+	_, tree := forms[params.Method(to.GetMethod())]
+	s.Carry(from.GetC(), to.GetC(), tree)
 	return encodeState(s), nil
 }

@@ -1,128 +1,90 @@
 package td
 
 import (
-	"slices"
+	"context"
 
-	"taxon/internal/sparse"
-	"taxon/internal/taxonomy"
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/recursive"
+	params "taxon/coordinator/method/td"
+	"taxon/internal/jobspec"
 	"taxon/mapper"
+	"taxon/mapper/ridge"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/program"
+	"taxon/worker/program/below"
 )
 
-// problem is a node's: the rows below it as a matrix of their own, without the features that
-// none of them has.
-type problem struct {
-	rows     *mapper.Problem
-	features []uint32   // column of it -> column of the data; nil: the same, all rows are below
-	width    uint32     // columns of the data
-	positive [][]uint32 // of each child: its rows, ascending
+// block solves the task's block as a flat problem on the rows below its node: priced solves
+// until the driver of flat problems is content.
+func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
+	children := j.plan.Block(t.Item)
+	p := j.data.Node(j.plan.Node[j.plan.Problem[t.Item]], children)
+	rows := j.whole
+	if p.X != rows.X {
+		rows = mapper.NewProblem(p.X, rows.Loss, rows.C, rows.Bias)
+		rows.Kernel, rows.Weight = j.whole.Kernel, p.Weight
+	}
+	if j.plan.Ridge {
+		return ridgeBlock(ctx, p, rows, children)
+	}
+	b, total := &mapper.Block{Positive: p.Positive}, rows.Total()
+	for _, positive := range p.Positive {
+		b.Slot = append(b.Slot, -1)
+		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, rows.Count(positive), total))
+	}
+	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(), MaxSweeps: j.options.GetMaxSweeps()}
+	if once {
+		o.MaxSweeps = 1
+	}
+	sums, solver := make(method.Sums, params.Figures), rows.NewSolver()
+	var st *mapper.State
+	for d := recursive.Flat(o, len(children), uint64(rows.X.Rows)); ; {
+		step, _ := d.Next()
+		if step.Emit {
+			break
+		}
+		var m recursive.Map
+		if err := method.Decode(step.Tasks[0].Params, &m); err != nil {
+			return nil, nil, err
+		}
+		r, err := solver.Solve(ctx, b, st, mapper.Options{
+			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, Price: m.Price, Band: m.Band, Precise: m.Precise,
+			Seed: t.Seed + uint64(sums[params.SumSolves]),
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		st = &r.State
+		sums[params.SumPrimal], sums[params.SumDual], sums[params.SumSupport] = r.Sums.Primal, r.Sums.Dual, float64(r.Sums.Support)
+		sums[params.SumSolves]++
+		sums[params.SumVisits] += float64(r.Sums.Visits)
+		figures := make(method.Sums, recursive.SumVisits+1)
+		figures[recursive.SumPrimal], figures[recursive.SumDual], figures[recursive.SumInnerGap] = r.Sums.Primal, r.Sums.Dual, r.Sums.InnerGap
+		if _, err := d.Commit([]method.Sums{figures}); err != nil {
+			return nil, nil, program.Deterministic(err)
+		}
+	}
+	weights := make([]program.NodeWeights, len(children))
+	for l, w := range solver.Weights(b, st) {
+		weights[l] = program.NodeWeights{Node: children[l], Columns: p.ColumnsOf(w.Feature), Values: w.Value}
+	}
+	return sums, weights, nil
 }
 
-// places are where rows and columns of the data stand in a problem, from 1; 0: not in it.
-type places struct{ row, column []uint32 }
-
-// rows are the instances with a label at or below node n, ascending; n = -1: those with any
-// label of the tree.
-func (j *job) rows(n int32) []uint32 {
-	first, end := int32(0), int32(j.tree.Len())
-	if n >= 0 {
-		first, end = n, j.end[n]
-	}
-	var out []uint32
-	for m := first; m < end; m++ {
-		if l := j.tree.Label[m]; j.tree.Leaf[m] && l >= 0 {
-			out = append(out, j.set.PosRows[j.set.PosBegin[l]:j.set.PosBegin[l+1]]...)
+// ridgeBlock solves the problems of a block in closed form.
+func ridgeBlock(ctx context.Context, p *below.Problem, rows *mapper.Problem, children []uint32) (method.Sums, []program.NodeWeights, error) {
+	sums, weights, s := make(method.Sums, params.Figures), make([]program.NodeWeights, len(children)), ridge.New(rows)
+	sums[params.SumSolves] = 1
+	for l, positive := range p.Positive {
+		r, err := s.Solve(ctx, positive)
+		if err != nil {
+			return nil, nil, err
 		}
+		sums[params.SumPrimal] += r.Primal
+		sums[params.SumDual] += r.Dual
+		sums[params.SumSupport] += float64(rows.X.Rows) // each row has a residual
+		sums[params.SumVisits] += float64(rows.X.NNZ) * float64(r.Steps)
+		weights[l] = program.NodeWeights{Node: children[l], Columns: p.ColumnsOf(r.Feature), Values: r.Value}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// rowsAt are the instances of the problem at node n. Where problems are nested those of the
-// roots have all instances.
-func (j *job) rowsAt(n int32) []uint32 {
-	if !j.plan.Nested || n >= 0 && j.tree.Kind[n] != taxonomy.Virtual {
-		return j.rows(n)
-	}
-	all := make([]uint32, j.set.Matrix.Rows)
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	return all
-}
-
-// below gathers the problem of a node, -1 the root that is not written, for some of its
-// children. Its cost is that of the rows below the node, whatever else the data holds.
-func (j *job) below(node int32, children []uint32) *problem {
-	x, at := j.set.Matrix, j.free.Get().(*places)
-	p := &problem{rows: j.whole, width: uint32(x.Cols)}
-	rows := j.rowsAt(node)
-	for k, i := range rows {
-		at.row[i] = uint32(k) + 1
-	}
-	for _, c := range children {
-		positive := j.rows(int32(c))
-		for k, i := range positive {
-			positive[k] = at.row[i] - 1
-		}
-		p.positive = append(p.positive, positive)
-	}
-	for _, i := range rows {
-		at.row[i] = 0
-	}
-	if len(rows) < x.Rows {
-		p.gather(j, rows, at.column)
-	}
-	j.free.Put(at)
-	return p
-}
-
-// gather copies the rows. column is all zero, and so it is left.
-func (p *problem) gather(j *job, rows []uint32, column []uint32) {
-	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
-	p.features = []uint32{}
-	for k, i := range rows {
-		index[k], value[k] = j.set.Matrix.Row(int(i))
-		for _, c := range index[k] {
-			if column[c] == 0 {
-				column[c] = 1
-				p.features = append(p.features, c)
-			}
-		}
-	}
-	slices.Sort(p.features)
-	for k, c := range p.features {
-		column[c] = uint32(k)
-	}
-	for k := range index {
-		index[k] = slices.Clone(index[k])
-		for e, c := range index[k] {
-			index[k][e] = column[c]
-		}
-	}
-	for _, c := range p.features {
-		column[c] = 0
-	}
-	p.rows = mapper.NewProblem(sparse.FromRows(len(p.features), index, value), j.loss, j.options.GetC(), float32(j.options.GetBias()))
-	p.rows.Kernel = j.whole.Kernel
-	if j.set.Weight != nil {
-		p.rows.Weight = make([]float64, len(rows))
-		for k, i := range rows {
-			p.rows.Weight[k] = j.set.Weight[i]
-		}
-	}
-}
-
-// columnsOf turns columns of the problem, the bias last, into those of the data.
-func (p *problem) columnsOf(columns []uint32) []uint32 {
-	if p.features == nil {
-		return columns
-	}
-	for k, c := range columns {
-		if int(c) < len(p.features) {
-			columns[k] = p.features[c]
-		} else {
-			columns[k] = p.width
-		}
-	}
-	return columns
+	return sums, weights, nil
 }

@@ -6,19 +6,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/recursive"
 	params "taxon/coordinator/method/td"
-	"taxon/internal/dataset"
-	"taxon/internal/jobspec"
-	"taxon/internal/taxonomy"
 	"taxon/mapper"
-	"taxon/mapper/ridge"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
+	"taxon/worker/program/below"
 )
 
 // Method is one of the methods, by its name.
@@ -30,13 +25,9 @@ func (m Method) Name() string { return string(m) }
 // job is what all tasks share. Read-only.
 type job struct {
 	plan    *params.Plan
-	set     *dataset.Set
-	tree    *taxonomy.Tree
-	end     []int32 // node -> end of its subtree
+	data    *below.Data
 	options *taxonv1.Options
-	loss    mapper.Loss
 	whole   *mapper.Problem // of all rows
-	free    sync.Pool       // *places, all zero
 }
 
 // Open implements program.Method.
@@ -56,12 +47,9 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
-	j := &job{plan: plan, set: p.Set, tree: p.Tree, end: p.Tree.SubtreeEnd(), options: o, loss: loss}
+	j := &job{plan: plan, data: below.New(p.Set, p.Tree, plan.Nested), options: o}
 	j.whole = mapper.NewProblem(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
 	j.whole.Kernel, j.whole.Weight = kernel, p.Set.Weight
-	j.free.New = func() any {
-		return &places{row: make([]uint32, p.Set.Matrix.Rows), column: make([]uint32, p.Set.Matrix.Cols)}
-	}
 	return j, j.whole.Check()
 }
 
@@ -91,77 +79,6 @@ func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err
 		return nil, err
 	}
 	return sums, t.Put(ctx, []store.Value{{Key: t.Key(params.Weights), Data: program.EncodeWeights(weights)}}, nil)
-}
-
-// block solves the task's block as a flat problem on the rows below its node: priced solves
-// until the driver of flat problems is content.
-func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
-	children := j.plan.Block(t.Item)
-	p := j.below(j.plan.Node[j.plan.Problem[t.Item]], children)
-	if j.plan.Ridge {
-		return p.ridge(ctx, children)
-	}
-	rows := p.rows.X.Rows
-	b, total := &mapper.Block{Positive: p.positive}, p.rows.Total()
-	for _, positive := range p.positive {
-		b.Slot = append(b.Slot, -1)
-		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, p.rows.Count(positive), total))
-	}
-	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(), MaxSweeps: j.options.GetMaxSweeps()}
-	if once {
-		o.MaxSweeps = 1
-	}
-	sums, solver := make(method.Sums, params.Figures), p.rows.NewSolver()
-	var st *mapper.State
-	for d := recursive.Flat(o, len(children), uint64(rows)); ; {
-		step, _ := d.Next()
-		if step.Emit {
-			break
-		}
-		var m recursive.Map
-		if err := method.Decode(step.Tasks[0].Params, &m); err != nil {
-			return nil, nil, err
-		}
-		r, err := solver.Solve(ctx, b, st, mapper.Options{
-			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, Price: m.Price, Band: m.Band, Precise: m.Precise,
-			Seed: t.Seed + uint64(sums[params.SumSolves]),
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		st = &r.State
-		sums[params.SumPrimal], sums[params.SumDual], sums[params.SumSupport] = r.Sums.Primal, r.Sums.Dual, float64(r.Sums.Support)
-		sums[params.SumSolves]++
-		sums[params.SumVisits] += float64(r.Sums.Visits)
-		figures := make(method.Sums, recursive.SumVisits+1)
-		figures[recursive.SumPrimal], figures[recursive.SumDual], figures[recursive.SumInnerGap] = r.Sums.Primal, r.Sums.Dual, r.Sums.InnerGap
-		if _, err := d.Commit([]method.Sums{figures}); err != nil {
-			return nil, nil, program.Deterministic(err)
-		}
-	}
-	weights := make([]program.NodeWeights, len(children))
-	for l, w := range solver.Weights(b, st) {
-		weights[l] = program.NodeWeights{Node: children[l], Columns: p.columnsOf(w.Feature), Values: w.Value}
-	}
-	return sums, weights, nil
-}
-
-// ridge solves the problems of a block in closed form.
-func (p *problem) ridge(ctx context.Context, children []uint32) (method.Sums, []program.NodeWeights, error) {
-	sums, weights, s := make(method.Sums, params.Figures), make([]program.NodeWeights, len(children)), ridge.New(p.rows)
-	sums[params.SumSolves] = 1
-	for l, positive := range p.positive {
-		r, err := s.Solve(ctx, positive)
-		if err != nil {
-			return nil, nil, err
-		}
-		sums[params.SumPrimal] += r.Primal
-		sums[params.SumDual] += r.Dual
-		sums[params.SumSupport] += float64(p.rows.X.Rows) // each row has a residual
-		sums[params.SumVisits] += float64(p.rows.X.NNZ) * float64(r.Steps)
-		weights[l] = program.NodeWeights{Node: children[l], Columns: p.columnsOf(r.Feature), Values: r.Value}
-	}
-	return sums, weights, nil
 }
 
 // emit writes what solve has found.

@@ -28,6 +28,9 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "prune": ("prune", "empty"),
     "max-sweeps": ("max_sweeps", 0),
     "max-time": ("max_time", 0.0),
+    "rescale": ("rescale", "slack"),
+    "alpha": ("alpha", 1.0),
+    "label-loss": ("label_loss", "delta"),
     "inference": ("inference", "map"),
     "covariance": ("covariance", "full"),
     "likelihood": ("likelihood", "binary"),
@@ -47,6 +50,12 @@ METHODS: tuple[str, ...] = (
     "h-rls",
     "mlr",
     "msvm",
+    "flatmult",
+    "hiermult",
+    "hsvm",
+    "transfer",
+    "ot",
+    "hm3",
     "hblr-m1",
     "hblr-m2",
     "hblr-m3",
@@ -66,19 +75,25 @@ class HierarchicalParameters(BaseEstimator):
         at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
         instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
         classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
-        structure; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of each
-        node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for each
-        class and node by itself.
+        structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at each
+        node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all paths
+        of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
+        children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
+        children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
+        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``hblr-m1``: hierarchical
+        Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
+        the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td,
-        h-svm).
+        Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
+        transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm,
+        flatmult, hiermult, hsvm, transfer, ot, hm3).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
         Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hblr-m1, hblr-m2, hblr-m3).
+        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
@@ -98,7 +113,8 @@ class HierarchicalParameters(BaseEstimator):
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
+        transfer, ot, hm3).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -115,7 +131,7 @@ class HierarchicalParameters(BaseEstimator):
         first two sweeps (rr-svm, rr-lr, bsvm, blr).
     prior_shift : float, default 0.0
         Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm).
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm, flatmult).
     prune : str, default "empty"
         Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
     max_sweeps : int, default 0
@@ -123,6 +139,15 @@ class HierarchicalParameters(BaseEstimator):
     max_time : float, default 0.0
         After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
         what is there, and the weights are written.
+    rescale : str, default "slack"
+        What the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the
+        margin that is asked for (hsvm).
+    alpha : float, default 1.0
+        Weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the
+        report) (ot).
+    label_loss : str, default "delta"
+        What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
+        right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
     inference : str, default "map"
         What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
         variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
@@ -191,6 +216,9 @@ class HierarchicalParameters(BaseEstimator):
         prune: str = "empty",
         max_sweeps: int = 0,
         max_time: float = 0.0,
+        rescale: str = "slack",
+        alpha: float = 1.0,
+        label_loss: str = "delta",
         inference: str = "map",
         covariance: str = "full",
         likelihood: str = "binary",
@@ -230,6 +258,9 @@ class HierarchicalParameters(BaseEstimator):
         self.prune = prune
         self.max_sweeps = max_sweeps
         self.max_time = max_time
+        self.rescale = rescale
+        self.alpha = alpha
+        self.label_loss = label_loss
         self.inference = inference
         self.covariance = covariance
         self.likelihood = likelihood
@@ -262,19 +293,25 @@ class TextParameters(BaseEstimator):
         at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
         instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
         classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
-        structure; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of each
-        node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for each
-        class and node by itself.
+        structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at each
+        node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all paths
+        of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
+        children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
+        children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
+        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``hblr-m1``: hierarchical
+        Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
+        the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td,
-        h-svm).
+        Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
+        transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm,
+        flatmult, hiermult, hsvm, transfer, ot, hm3).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
         Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hblr-m1, hblr-m2, hblr-m3).
+        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
@@ -285,7 +322,8 @@ class TextParameters(BaseEstimator):
         Weight of the edges between internal nodes (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
+        transfer, ot, hm3).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -302,7 +340,7 @@ class TextParameters(BaseEstimator):
         first two sweeps (rr-svm, rr-lr, bsvm, blr).
     prior_shift : float, default 0.0
         Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm).
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm, flatmult).
     prune : str, default "empty"
         Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
     max_sweeps : int, default 0
@@ -310,6 +348,15 @@ class TextParameters(BaseEstimator):
     max_time : float, default 0.0
         After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
         what is there, and the weights are written.
+    rescale : str, default "slack"
+        What the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the
+        margin that is asked for (hsvm).
+    alpha : float, default 1.0
+        Weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the
+        report) (ot).
+    label_loss : str, default "delta"
+        What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
+        right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
     inference : str, default "map"
         What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
         variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
@@ -383,6 +430,9 @@ class TextParameters(BaseEstimator):
         prune: str = "empty",
         max_sweeps: int = 0,
         max_time: float = 0.0,
+        rescale: str = "slack",
+        alpha: float = 1.0,
+        label_loss: str = "delta",
         inference: str = "map",
         covariance: str = "full",
         likelihood: str = "binary",
@@ -423,6 +473,9 @@ class TextParameters(BaseEstimator):
         self.prune = prune
         self.max_sweeps = max_sweeps
         self.max_time = max_time
+        self.rescale = rescale
+        self.alpha = alpha
+        self.label_loss = label_loss
         self.inference = inference
         self.covariance = covariance
         self.likelihood = likelihood
@@ -459,19 +512,25 @@ class FlatParameters(BaseEstimator):
         at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
         instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
         classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
-        structure; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of each
-        node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for each
-        class and node by itself.
+        structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at each
+        node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all paths
+        of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
+        children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
+        children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
+        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``hblr-m1``: hierarchical
+        Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
+        the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge, squared-hinge of rr-svm, bsvm, td,
-        h-svm).
+        Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
+        transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm,
+        flatmult, hiermult, hsvm, transfer, ot, hm3).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
         Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hblr-m1, hblr-m2, hblr-m3).
+        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
         Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
         (rr-svm, rr-lr).
@@ -491,7 +550,8 @@ class FlatParameters(BaseEstimator):
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
+        transfer, ot, hm3).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -508,7 +568,7 @@ class FlatParameters(BaseEstimator):
         first two sweeps (rr-svm, rr-lr, bsvm, blr).
     prior_shift : float, default 0.0
         Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm).
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm, flatmult).
     prune : str, default "empty"
         Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
     max_sweeps : int, default 0
@@ -516,6 +576,15 @@ class FlatParameters(BaseEstimator):
     max_time : float, default 0.0
         After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
         what is there, and the weights are written.
+    rescale : str, default "slack"
+        What the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the
+        margin that is asked for (hsvm).
+    alpha : float, default 1.0
+        Weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the
+        report) (ot).
+    label_loss : str, default "delta"
+        What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
+        right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
     inference : str, default "map"
         What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
         variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
@@ -575,6 +644,9 @@ class FlatParameters(BaseEstimator):
         prune: str = "empty",
         max_sweeps: int = 0,
         max_time: float = 0.0,
+        rescale: str = "slack",
+        alpha: float = 1.0,
+        label_loss: str = "delta",
         inference: str = "map",
         covariance: str = "full",
         likelihood: str = "binary",
@@ -610,6 +682,9 @@ class FlatParameters(BaseEstimator):
         self.prune = prune
         self.max_sweeps = max_sweeps
         self.max_time = max_time
+        self.rescale = rescale
+        self.alpha = alpha
+        self.label_loss = label_loss
         self.inference = inference
         self.covariance = covariance
         self.likelihood = likelihood
