@@ -130,6 +130,9 @@ CASE ?= all
 bench: ## every claim about speed against other programs, both sides in one run: TAXON_DATA=DIR make bench
 	go run ./test/bench/versus -case '$(CASE)' -write
 
+papers: ## the papers' tables with C by cross-validation, hours: TAXON_DATA=DIR make papers
+	go run ./test/papers -tune -max-time 0
+
 convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA=DIR make convergence
 	go run ./test/bench/convergence
 
@@ -157,4 +160,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check ci-long bench convergence results accuracy warm search overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check ci-long bench convergence papers results accuracy warm search overhead tour clean
