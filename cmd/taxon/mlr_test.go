@@ -107,7 +107,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 	for line, want := range map[string]string{
 		"train --data $d/several.svm --method mlr --out $d/x":                   "of 4, 2 have several and 1 none",
 		"tune --data $d/several.svm --method mlr --folds 2 --out $d/x":          "of 4, 2 have several and 1 none",
-		"train --data $d/train.svm --method mlr --loss hinge --out $d/x":        "--loss hinge: --method mlr has softmax: leave it out, or use --method rr-svm, bsvm, td or h-svm",
+		"train --data $d/train.svm --method mlr --loss hinge --out $d/x":        "--loss hinge: --method mlr has softmax: leave it out, or use --method rr-svm, bsvm, td",
 		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method mlr",
 		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x":   "--schedule means nothing to --method mlr",
 	} {

@@ -64,7 +64,7 @@ func TestTrainGraphMistakes(t *testing.T) {
 		"--hierarchy $DAG --dag refuse":          `dag.txt:2: "a" has a second parent, "q", after "p" in line 1`,
 		"--graph $EMPTY":                         "empty graph",
 		"--hierarchy $CYCLE":                     "use --graph",
-		"--method rr-lr --loss hinge":            "has logistic: leave it out, or use --method rr-svm, bsvm, td or h-svm",
+		"--method rr-lr --loss hinge":            "has logistic: leave it out, or use --method rr-svm, bsvm, td",
 		"--loss logistic":                        "--method rr-lr",
 		"--method bsvm --loss logistic":          "--method rr-lr or blr",
 		"--positive-weight 0":                    "above 0",
