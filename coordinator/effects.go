@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -120,7 +121,9 @@ func (s *Server) run(a machine.Effect) {
 		done := machine.Evaluated{Job: a.Job}
 		if s.config.Evaluate != nil { // nil: a journal of a server that had one
 			if err := s.config.Evaluate(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step, FinalAttempts: a.Attempts}); err != nil {
-				done.Err = err.Error()
+				if done.Stop = errors.Is(err, ErrEarlyStop); !done.Stop {
+					done.Err = err.Error()
+				}
 			}
 		}
 		s.step(done)

@@ -61,13 +61,16 @@ type Digester interface {
 	Passing(err error) bool
 }
 
+// ErrEarlyStop ends a training that an evaluation has found to be good enough.
+var ErrEarlyStop = errors.New("early stop")
+
 // Config is what a Server works with. Store is required.
 type Config struct {
 	Store        Store
 	Checkpointer Checkpointer // nil: jobs are durable through the journal, not by checkpoints
 	// Evaluate gets the weights of every options.eval_every-th sweep, as the status of a job
-	// that ended with them. The job continues when it returns, and fails on its error. nil: no
-	// evaluations; such sweeps are priced all the same.
+	// that ended with them. The job continues when it returns, ends with these weights on
+	// ErrEarlyStop, and fails on another error. nil: no evaluations; such sweeps are priced all the same.
 	Evaluate func(ctx context.Context, st *taxonv1.JobStatus) error
 	Digester Digester        // nil: a job is done without a digest of its weights
 	Journal  journal.Journal // nil: none; a Server closes it

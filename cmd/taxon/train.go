@@ -138,6 +138,9 @@ func (o *trainOptions) options(a *app) *train.Options {
 	t.Evaluate = func(ctx context.Context, model string) (*eval.Result, error) {
 		e := testOptions(a, o)
 		e.Model = model
+		if o.EarlyStop != "" {
+			e.Data.Path, e.Everything = o.EarlyStop, true
+		}
 		return evaluate.Run(ctx, e, tell.Silent{}) // the training's line is on the screen
 	}
 	if o.mr.on() {
@@ -203,6 +206,8 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		what = more("--max-sweeps")
 	case "max_time":
 		what = more("--max-time")
+	case "early_stop": // asked for
+		return ""
 	case "stationary":
 		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C or unit-length instances may reach a lower one"
 		if string(r.Own["schedule"]) == `"twoblock"` && r.Own["anchor"] == nil && r.Nodes > r.Terminals { // a tree
@@ -255,6 +260,7 @@ func newTrainVerb(a *app) *cobra.Command {
 // warmFlags are train's alone: a cluster does not see the model.
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
+		f.StringVar(&o.EarlyStop, "early-stop", "", "end the training when the measure of --goal on held-out instances has stood still for three evaluations: a `FILE` or a folder made by ingest; evaluated every --eval-every sweeps (2 unless said), label sets by threshold 0. The certificate is given all the same")
 		f.StringVar(&o.Warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
 			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
 	})

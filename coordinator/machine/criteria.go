@@ -145,7 +145,7 @@ func (j *job) driverUnder(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, 
 		return nil, false, err
 	}
 	limit := spec.GetOptions().GetMaxSeconds()
-	timeUp = j.TimeUp && limit > 0 && j.Spent.Seconds() >= limit
+	timeUp = j.TimeUp && (j.Early || limit > 0 && j.Spent.Seconds() >= limit)
 	d.TimeUp(timeUp)
 	d.Resume(spec.GetOptions().GetGap() != j.spec.GetOptions().GetGap())
 	return d, timeUp, nil

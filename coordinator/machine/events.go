@@ -122,9 +122,11 @@ type (
 		Later  bool
 	}
 	// Evaluated is the end of an EvaluateWeights action; Err is its error, empty if there was none.
+	// Stop: the job is to end with these weights.
 	Evaluated struct {
-		Job string
-		Err string
+		Job  string
+		Err  string
+		Stop bool
 	}
 )
 

@@ -50,7 +50,8 @@ type jobState struct {
 	State   taxonv1.JobState
 	Error   string
 	Driver  method.State
-	TimeUp  bool             `json:",omitempty"` // max_seconds are used up
+	TimeUp  bool             `json:",omitempty"` // max_seconds are used up, or Early
+	Early   bool             `json:",omitempty"` // an evaluation has ended the training
 	Last    *method.Progress `json:",omitempty"` // in place of Driver, of a job whose values were dropped
 	StepNo  uint32           // number of the last step that was begun; numbers are never used again
 	Values  values
@@ -262,7 +263,11 @@ func (j *job) stoppedBy() string {
 	if j.State == taxonv1.JobState_JOB_STATE_CANCELLED {
 		return method.StoppedByCancelled
 	}
-	return j.progress().StoppedBy
+	by := j.progress().StoppedBy
+	if j.Early && by == method.StoppedByMaxTime {
+		by = method.StoppedByEarlyStop
+	}
+	return by
 }
 
 // keepSteps lists, ascending, the steps whose values are still to be read, or may have to

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -195,6 +196,10 @@ func (m *Machine) evaluated(e Evaluated) {
 	case e.Err != "":
 		m.fail(j, fmt.Sprintf("sweep %d: evaluation: %s", j.progress().Sweep, e.Err))
 	default:
-		m.decide(Record{Kind: recordEvaluated, Job: j.ID})
+		r := Record{Kind: recordEvaluated, Job: j.ID}
+		if e.Stop {
+			r.Reason = method.StoppedByEarlyStop
+		}
+		m.decide(r)
 	}
 }

@@ -73,7 +73,7 @@ const (
 	recordShard     recordKind = "shard"    // store shard Worker is at address Name
 	recordUnshard   recordKind = "unshard"  // store shard Worker is no longer known
 	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
-	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues
+	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
 	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
 	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
@@ -182,6 +182,11 @@ func (m *Machine) apply(r *Record) error {
 			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
 		}
 		j.enter(stageTrain, r.At)
+		if r.Reason != "" {
+			j.note(r.At, levelInfo, "the measure on held-out rows stands still: the job ends")
+			j.Early, j.TimeUp = true, true
+			j.driver.TimeUp(true)
+		}
 		m.closeStep(j, r.At)
 	case recordCancel:
 		m.revoke(j, r.At)

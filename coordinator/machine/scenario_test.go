@@ -217,6 +217,7 @@ func (s *scene) command(words []string) {
 	case "evaluated":
 		e := machine.Evaluated{Job: args[0]}
 		if len(args) > 1 {
+			e.Stop = args[1] == "stop"
 			e.Err = strings.Join(args[2:], " ")
 		}
 		s.do(e)

@@ -352,7 +352,7 @@ const betterShare = 0.9
 // the sweeps that would have followed are missing.
 func (j *job) betterSweep() *traceRecord {
 	p := j.progress()
-	if p.StoppedBy != method.StoppedByMaxTime || p.Certificate == nil {
+	if j.stoppedBy() != method.StoppedByMaxTime || p.Certificate == nil {
 		return nil
 	}
 	var best *traceRecord

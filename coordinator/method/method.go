@@ -270,6 +270,7 @@ const (
 	StoppedByMaxSweeps  = "max_sweeps"
 	StoppedByMaxTime    = "max_time"
 	StoppedByStationary = "stationary"
+	StoppedByEarlyStop  = "early_stop" // an evaluation said so
 	StoppedByCancelled  = "cancelled"
 )
 

@@ -22,6 +22,7 @@ type Options struct {
 	DAG        string  `json:"dag,omitempty"`         // how a structure with several parents was read
 	PriorShift float64 `json:"prior_shift,omitempty"` // in the bias weights of the terminals; unset: 0
 	WarmStart  string  `json:"warm_start,omitempty"`  // weights_sha256 of the model that it began at
+	EarlyStop  string  `json:"early_stop,omitempty"`  // hex SHA-256 of the held-out data that ended it
 
 	Own map[string]json.RawMessage `json:"-"`
 }

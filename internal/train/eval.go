@@ -6,10 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
+	"slices"
 
+	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
+	"taxon/internal/eval"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/table"
@@ -22,6 +28,50 @@ type sweepScore struct {
 	Sweep   int     `json:"sweep"`
 	MicroF1 float64 `json:"micro_f1"`
 	MacroF1 float64 `json:"macro_f1"`
+	Value   float64 `json:"value,omitempty"` // of the goal, the higher the better, for an early stop
+}
+
+// A training with Options.EarlyStop is evaluated every earlyEvery sweeps unless told otherwise. It
+// ends when patience evaluations in a row were not better than the best before them by leastGain,
+// as a share; scores go up and down by less.
+const (
+	earlyEvery = 2
+	patience   = 3
+	leastGain  = 1e-3
+)
+
+// stands says whether the goal has stood still for a while at the end of a sweep.
+func (s *sweepScores) stands(sweep int) bool {
+	best, since := math.Inf(-1), 0
+	for _, k := range slices.Sorted(maps.Keys(s.bySweep)) {
+		if k > sweep {
+			break
+		}
+		if v := s.bySweep[k].Value; v > best+leastGain*math.Abs(best) || math.IsInf(best, -1) {
+			best, since = v, 0
+		} else {
+			since++
+		}
+	}
+	return since >= patience
+}
+
+// goalOf is what an evaluation says of the goal, the higher the better.
+func (t *Training) goalOf(r *eval.Result) (float64, error) {
+	for _, m := range eval.Measures() {
+		if m.Key != t.o.Goal {
+			continue
+		}
+		v, ok := m.Of(r)
+		if !ok {
+			return 0, exit.Usagef("train: --goal %s is not measured on the data of --early-stop", t.o.Goal)
+		}
+		if m.Low {
+			v = -v
+		}
+		return v, nil
+	}
+	return (r.MicroF1 + r.MacroF1) / 2, nil
 }
 
 // sweepScores evaluates every --eval-every-th sweep on --test. The training pauses
@@ -64,6 +114,9 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
 	defer context.AfterFunc(s.stopping, done)()
 	err := s.measure(measuring, st)
 	if s.stopping.Err() == nil {
+		if err == nil && s.t.o.EarlyStop != "" && s.stands(int(st.GetSweep())) {
+			err = coordinator.ErrEarlyStop
+		}
 		return err
 	}
 	// The job must be cancelled before it could go on: so the sweep is shown again when
@@ -88,6 +141,11 @@ func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error 
 		return err
 	}
 	row := sweepScore{Sweep: int(st.GetSweep()), MicroF1: r.MicroF1, MacroF1: r.MacroF1}
+	if t.o.EarlyStop != "" {
+		if row.Value, err = t.goalOf(r); err != nil {
+			return err
+		}
+	}
 	s.bySweep[row.Sweep] = row
 	return s.keep(row)
 }
@@ -127,17 +185,17 @@ func (o *Options) TestTable() table.Options {
 
 // checkTest reads the test data once before the training: what is wrong with it should
 // not come out hours later. Standard input can be read but once, so it is left alone.
-func (t *Training) checkTest(ctx context.Context) error {
+func (t *Training) checkTest(ctx context.Context, path string) error {
 	o := t.o
 	switch {
-	case o.Test == "" || o.Test == fs.Stdin:
+	case path == "" || path == fs.Stdin:
 		return nil
-	case dataset.LooksIngested(o.Test):
-		return t.checkTestSet()
+	case dataset.LooksIngested(path):
+		return t.checkTestSet(path)
 	}
 	text := t.Set.Vocabulary != nil
 	zero := o.ZeroBased || t.Set.Source.ZeroBased || t.Set.Source.Form == "xmc"
-	r, err := dataset.OpenReader(ctx, fs.Local{}, o.Test, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text,
+	r, err := dataset.OpenReader(ctx, fs.Local{}, path, dataset.ReaderOptions{Text: text, ZeroBased: zero && !text,
 		Table: o.TestTable().Over(t.Set.Table), Use: table.Use{Labels: true, Features: true, Schema: t.Set.Table}})
 	if err != nil {
 		return err
@@ -163,14 +221,14 @@ func (t *Training) checkTest(ctx context.Context) error {
 // checkRows is how often checkTest looks up from its work.
 const checkRows = 4096
 
-func (t *Training) checkTestSet() error {
-	set, err := dataset.Open(t.o.Test)
+func (t *Training) checkTestSet(path string) error {
+	set, err := dataset.Open(path)
 	if err != nil {
 		return err
 	}
 	defer set.Close()
 	if set.Fingerprint != t.Set.Fingerprint && (set.Vocabulary != nil || t.Set.Vocabulary != nil) {
-		return fs.Inputf(t.o.Test, 0, "is ingested text with word weights of its own: give the text file itself")
+		return fs.Inputf(path, 0, "is ingested text with word weights of its own: give the text file itself")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/dataset"
+	"taxon/internal/fs"
 	"taxon/internal/jobs"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -21,7 +24,7 @@ import (
 func (t *Training) modelOptions() model.Options {
 	o := t.Spec.GetOptions()
 	m := model.Options{
-		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum, PriorShift: t.o.Shift,
+		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum, PriorShift: t.o.Shift, EarlyStop: t.earlySum,
 		Own: registry.Manifest(t.Spec),
 	}
 	delete(m.Own, "loss")
@@ -43,11 +46,31 @@ func (t *Training) graphSum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// sumOf is the SHA-256 of a file's bytes, or of the fingerprint of a folder of shards; "": there is none.
+func sumOf(path string) (string, error) {
+	switch {
+	case path == "":
+		return "", nil
+	case dataset.LooksIngested(path):
+		set, err := dataset.Open(path)
+		if err != nil {
+			return "", err
+		}
+		return set.Fingerprint, set.Close()
+	}
+	data, err := fs.ReadFile(context.Background(), path)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // optionsDiffer names the options that matter to the result and differ; caps: those that say
 // when the training ends are among them.
 func optionsDiffer(a, b model.Options, caps bool) string {
 	var diffs []string
-	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG}} {
+	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG}, {"early-stop", a.EarlyStop, b.EarlyStop}} {
 		if o[1] != o[2] {
 			diffs = append(diffs, fmt.Sprintf("%s %s, not %s", o[0], cmp.Or(o[1], "none"), cmp.Or(o[2], "none")))
 		}

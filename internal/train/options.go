@@ -60,7 +60,8 @@ type Options struct {
 	CutoffTime float64
 	Test       string // instances, checked before the training; ""
 	TestLabels string // of a Test that is a matrix: a file, or ""
-	// Evaluate measures a model on Test, for Job.EvalEvery above 0.
+	EarlyStop  string // held-out instances: the training ends when Goal on them stands still; ""
+	// Evaluate measures a model on EarlyStop, or else Test, for Job.EvalEvery above 0.
 	Evaluate func(ctx context.Context, model string) (*eval.Result, error)
 
 	Threads int     // 0: all cores
@@ -137,8 +138,12 @@ func (o *Options) Validate(verb string) error {
 	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
 	check(o.Shift > 0 && o.Job.Bias == 0, "--prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
 	wrong(KnownGoal(o.Goal))
-	check(o.Job.EvalEvery > 0 && o.Test == "", "--eval-every needs --test FILE")
-	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin, "--eval-every reads the test data many times: give --test a file instead of standard input")
+	check(o.Job.EvalEvery > 0 && o.Test == "" && o.EarlyStop == "", "--eval-every needs --test FILE or --early-stop FILE")
+	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "--eval-every reads the test data many times: give --test a file instead of standard input")
+	check(o.EarlyStop == fs.Stdin, "--early-stop reads the data many times: give a file")
+	if o.EarlyStop != "" && o.Job.EvalEvery == 0 {
+		o.Job.EvalEvery = earlyEvery
+	}
 	check(o.Out == fs.Stdin, "--out %q: a model is a folder, give its path", o.Out)
 	return exit.Join(errs...)
 }

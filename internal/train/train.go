@@ -46,6 +46,8 @@ type Training struct {
 	learned *learned // nil: none was
 	warmSum string   // of the weights of Options.Warm
 	scores  *sweepScores
+
+	earlySum string // of the data of Options.EarlyStop
 }
 
 // Run makes the model at o.Out, or finds it finished there, and returns its report.
@@ -145,7 +147,12 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 	}
 	defer t.Close()
 	t.work = work
-	if err := t.checkTest(ctx); err != nil {
+	for _, path := range []string{o.Test, o.EarlyStop} {
+		if err := t.checkTest(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if t.earlySum, err = sumOf(o.EarlyStop); err != nil {
 		return nil, err
 	}
 	if r, err := t.finished(ctx); r != nil || err != nil {
