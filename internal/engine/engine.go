@@ -27,6 +27,9 @@ import (
 	"taxon/worker"
 )
 
+// ErrEarlyStop ends a job with the weights that Config.Show has seen.
+var ErrEarlyStop = coordinator.ErrEarlyStop
+
 // Config of an engine.
 type Config struct {
 	Slots      int    // tasks that run at a time
@@ -39,7 +42,7 @@ type Config struct {
 	CheckpointEvery time.Duration
 	// Spent gives the CPU seconds that the training has taken, for checkpoints; nil: they don't tell.
 	Spent func() float64
-	// Show is told of the weights of every options.eval_every-th sweep; see coordinator.Config.
+	// Show is told of the weights of every options.eval_every-th sweep, and ends the job by ErrEarlyStop; see coordinator.Config.
 	Show func(ctx context.Context, st *taxonv1.JobStatus) error
 	// Open gives a job's data.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 
-	"taxon/coordinator"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/eval"
@@ -115,7 +114,7 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
 	err := s.measure(measuring, st)
 	if s.stopping.Err() == nil {
 		if err == nil && s.t.o.EarlyStop != "" && s.stands(int(st.GetSweep())) {
-			err = coordinator.ErrEarlyStop
+			err = engine.ErrEarlyStop
 		}
 		return err
 	}
