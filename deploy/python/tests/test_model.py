@@ -40,7 +40,7 @@ def data(tmp_path, families):
     return tmp_path
 
 
-@pytest.mark.parametrize("method", [m for m in ("rr-svm", "rr-lr", "bsvm", "td", "mlr", "hblr-m1", "hblr-m2", "hblr-m3", "hsvm", "ot")])
+@pytest.mark.parametrize("method", [m for m in ("rr-svm", "rr-lr", "bsvm", "td", "mlr", "msvm", "hblr-m1", "hblr-m2", "hblr-m3", "hsvm", "ot", "transfer", "hiermult", "flatmult")])
 def test_scores(data, families, method):
     if method not in {m["name"] for m in run(["methods"])}:
         pytest.skip(f"this build has no {method}")
@@ -53,6 +53,20 @@ def test_scores(data, families, method):
     compare(m, families[0], lines, shown)
     best = subprocess.run([binary(), "predict", "--model", str(data / "m"), "--data", str(data / "x.svm"), "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
     assert m.predict(families[0]) == best.stdout.split()
+
+
+@pytest.mark.parametrize("goal", ["micro_f1", "macro_f1"])
+def test_label_sets(data, families, goal):
+    X, y, _ = families
+    with open(data / "sets.svm", "w") as f:
+        for i, (row, name) in enumerate(zip(X, y)):
+            extra = f",c{(int(name[1]) + 1) % 9}" if i % 2 else ""
+            f.write(f"{name}{extra} " + " ".join(f"{j + 1}:{np.float32(v)}" for j, v in enumerate(row) if v) + "\n")
+    run(["train", "--data", str(data / "sets.svm"), "--hierarchy", str(data / "edges"), "--goal", goal, "--out", str(data / "m")])
+    m = taxon.load(data / "m")
+    assert m.cutoffs is not None
+    said = subprocess.run([binary(), "predict", "--model", str(data / "m"), "--data", str(data / "x.svm"), "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
+    assert [",".join(row) for row in m.predict_sets(X)] == said.stdout.splitlines()
 
 
 def test_graph_and_pruned(data, families):

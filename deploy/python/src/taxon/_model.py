@@ -23,6 +23,7 @@ __all__ = ["Model", "load"]
 
 _BATCH_BYTES = 128 << 20  # of scores of all nodes at a time
 _VERSIONS = (1, 2, 3)
+_SINGLE = 1.1  # labels an instance: up to so many count as one
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> "Model":
@@ -76,6 +77,7 @@ class Model:
         self.terminal = np.zeros(0, bool)
         self.labels: list[str] = []
         self.nodes = np.zeros(0, np.int64)  # the node of each label
+        self._label = np.zeros(0, np.int64)  # its line in the model's labels
         self.counts: list[int] = []
         self.features = np.zeros(0, np.int64)
         self.bias = 0.0
@@ -158,7 +160,7 @@ class Model:
         for first in range(0, rows.shape[0], step):
             part = rows[first : first + step]
             S = self._node_scores(part)
-            if self.form.get("predictor") == "descent":
+            if self.form.get("predictor") in ("descent", "greedy"):
                 out[first : first + step], best[first : first + step] = self._descend(S)
             else:
                 out[first : first + step] = S[self.nodes].T
@@ -175,7 +177,7 @@ class Model:
         dense = X.nnz > 0.3 * X.shape[0] * X.shape[1]
         S = self._delta @ (X.toarray().T if dense else X.T.tocsc())
         S = np.ascontiguousarray(S.toarray() if sp.issparse(S) else S)
-        if not self._whole:
+        if not self._whole or self.form.get("predictor") == "sums":
             for level in self._by_depth()[1:]:
                 S[level] += S[self.parent[level]]
         return S
@@ -233,27 +235,30 @@ class Model:
         return [self.labels[k] for k in self._score(self.vectors(X))[1]]
 
     def predict_sets(self, X: Any) -> list[list[str]]:
-        """The label set of each row, best first and never empty: by the cut-offs that the
-        training fitted, else all classes with a score above 0."""
+        """The label set of each row, best first and never empty, as ``taxon predict`` writes it: by the
+        cut-offs that the training fitted, else all classes with a score above 0; of data with hardly
+        more than one label a row the best class."""
         scores, best = self._score(self.vectors(X))
+        if self.labels_per_instance <= _SINGLE:
+            return [[self.labels[k]] for k in best]
         order = np.argsort(-scores, axis=1, kind="stable")
-        threshold = self._thresholds(np.take_along_axis(scores, order, axis=1))
-        out = []
-        for i, row in enumerate(order):
-            n = int((scores[i, row] > threshold[i]).sum())
-            head = [k for k in row[:n] if k != best[i]]
-            out.append([self.labels[best[i]]] + [self.labels[k] for k in head])
+        c, out = self.cutoffs, []
+        for s, row in zip(scores, order):
+            if c is None:
+                n = max(1, int((s[row] > 0).sum()))
+                chosen = row[:n]
+            else:
+                row = row[: c["depth"]]
+                if c.get("rule") == "scut":
+                    chosen = row[s[row] > np.asarray(c["class"])[self._label[row]]]
+                    chosen = chosen if len(chosen) else row[:1]
+                else:
+                    t = c["intercept"] + float(np.dot(c["weight"], s[row]))
+                    above = s[row] > t
+                    above[0] = True
+                    chosen = row[: len(row) if above.all() else int(np.argmin(above))]
+            out.append([self.labels[k] for k in chosen])
         return out
-
-    def _thresholds(self, ranked: np.ndarray) -> np.ndarray:
-        c = self.cutoffs
-        if c is None:
-            return np.zeros(len(ranked))
-        depth = min(c["depth"], ranked.shape[1])
-        t = c["intercept"] + ranked[:, :depth] @ np.asarray(c["weight"][:depth])
-        if depth < ranked.shape[1]:  # sets are taken from the first `depth` classes
-            t = np.maximum(t, ranked[:, depth])
-        return t
 
     # Weights and structure
 
@@ -376,7 +381,7 @@ class Model:
             chosen = [j for j in order[:words] if c[j] > 0] + [j for j in order[::-1][:words] if c[j] < 0]
             levels.append({"name": self.name[n], "kind": self.kind[n], "adds": float(c.sum()),
                            "features": [(self.feature_name(int(d.indices[j])), float(c[j])) for j in chosen]})
-            n = -1 if self._whole and self.form.get("predictor") != "descent" else int(self.parent[n])
+            n = -1 if self._whole and not self.form.get("predictor") else int(self.parent[n])
         ranked = np.argsort(-scores[0], kind="stable")[:top]
         return {"label": self.labels[k], "score": float(scores[0, k]), "levels": levels[::-1],
                 "best": [(self.labels[j], float(scores[0, j])) for j in ranked]}
@@ -422,7 +427,9 @@ class _Reader:
         m = Model()
         m.manifest = self.manifest
         form = m.form
-        for key, known in (("weights", ("", "whole")), ("predictor", ("", "descent")), ("link", ("", "logistic", "softmax")),
+        if form.get("predictor") in ("nested", "paths"):
+            raise ValueError(f"{self.path}: models of {m.report.get('method')} predict sets of paths, which this package does not: use `taxon predict`")
+        for key, known in (("weights", ("", "whole")), ("predictor", ("", "descent", "greedy", "sums")), ("link", ("", "logistic", "softmax")),
                            ("precision", ("", "children", "feature", "own"))):
             if form.get(key, "") not in known:
                 raise ValueError(f"{self.path}: form: {key} {form[key]!r} is not known here: install a newer taxon")
@@ -471,6 +478,7 @@ class _Reader:
         m.nodes = has
         m.labels = [all_names[k] for k in label[has]]
         m.counts = [int(counts[k]) for k in label[has]]
+        m._label = label[has]
 
     def _shards(self, m: Model, width: int) -> sp.csr_matrix:
         """Records as differences from the parent, in float64."""

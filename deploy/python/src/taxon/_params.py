@@ -320,6 +320,15 @@ class TextParameters(BaseEstimator):
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Weight of the edges between internal nodes (rr-svm, rr-lr).
+    edge_weights : str, default "even"
+        Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
+        node's depth; size, by how many classes are below it, so that families stay near one another and classes
+        are drawn less to them (rr-svm, rr-lr).
+    cost_by : str, default "class"
+        Graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its
+        neighbours (and the anchor), so that one with many is not drawn off its instances (rr-svm, rr-lr).
+    bias_pull : str, default "parent"
+        What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
         (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
@@ -420,6 +429,9 @@ class TextParameters(BaseEstimator):
         anchor: float = 0.01,
         positive_weight: float | str = 1.0,
         internal_weight: float = 1.0,
+        edge_weights: str = "even",
+        cost_by: str = "class",
+        bias_pull: str = "parent",
         gap: float = 0.01,
         schedule: str = "twoblock",
         colouring: str = "largest-first",
@@ -463,6 +475,9 @@ class TextParameters(BaseEstimator):
         self.anchor = anchor
         self.positive_weight = positive_weight
         self.internal_weight = internal_weight
+        self.edge_weights = edge_weights
+        self.cost_by = cost_by
+        self.bias_pull = bias_pull
         self.gap = gap
         self.schedule = schedule
         self.colouring = colouring
