@@ -14,9 +14,6 @@ import (
 // tableFile is the table.Schema of a set that was read from tables.
 const tableFile = "table.json"
 
-// maxTableBytes is far above what a schema of all features needs.
-const maxTableBytes = 1 << 30
-
 // spread gathers the mean and the variance of a column of numbers, row by row.
 type spread struct {
 	rows          int64

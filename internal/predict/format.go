@@ -51,7 +51,7 @@ func newAnswers(format string, w io.Writer, places int) (answers, error) {
 		return j, nil
 	}
 	schema := parquetSchema(places)
-	return &parquetAnswers{to: parquet.NewWriter(w, schema, parquet.CreatedBy("taxon", "", ""), parquet.Compression(&parquet.Zstd)), places: places}, nil
+	return &parquetAnswers{to: parquet.NewGenericWriter[any](w, schema, parquet.CreatedBy("taxon", "", ""), parquet.Compression(&parquet.Zstd)), places: places}, nil
 }
 
 // columnNames are those of a table.
@@ -101,7 +101,7 @@ func (j *jsonAnswers) flush() error { return j.buf.Flush() }
 func (j *jsonAnswers) close() error { return j.flush() }
 
 type parquetAnswers struct {
-	to     *parquet.Writer
+	to     *parquet.GenericWriter[any]
 	places int
 	row    parquet.Row
 }

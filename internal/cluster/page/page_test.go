@@ -173,7 +173,7 @@ func TestInBrowser(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no chromium here: CI has it")
 	}
-	c, web := shown(t)
+	c, _ := shown(t)
 	// A page beside it would be kept out by the policy, so a copy of the script clicks by itself.
 	mux := http.NewServeMux()
 	inner := http.NewServeMux()
@@ -193,7 +193,7 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 		w.Header().Set("Content-Type", "text/css")
 	})
 	mux.Handle("/", inner)
-	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("If-Modified-Since")
 		mux.ServeHTTP(plain{w}, r)
 	}))
