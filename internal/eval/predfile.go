@@ -74,6 +74,9 @@ func (r *PredReader) parse(text string) (Prediction, error) {
 			if bad != nil {
 				return Prediction{}, r.in.Errorf("%v", bad)
 			}
+			if len(name) == 0 {
+				return Prediction{}, r.in.Errorf("a label is empty: \"\" is no name")
+			}
 			text = string(rest)
 			word := r.word(&text)
 			var stem string
