@@ -40,10 +40,8 @@ def data(tmp_path, families):
     return tmp_path
 
 
-@pytest.mark.parametrize("method", [m for m in ("rr-svm", "rr-lr", "bsvm", "td", "mlr", "msvm", "hblr-m1", "hblr-m2", "hblr-m3", "hsvm", "ot", "transfer", "hiermult", "flatmult")])
+@pytest.mark.parametrize("method", ("rr-svm", "rr-lr", "bsvm", "td", "mlr", "msvm", "hblr-m1", "hblr-m2", "hblr-m3", "hsvm", "ot", "transfer", "hiermult", "flatmult"))
 def test_scores(data, families, method):
-    if method not in {m["name"] for m in run(["methods"])}:
-        pytest.skip(f"this build has no {method}")
     hierarchy = [] if method in ("bsvm", "mlr") else ["--hierarchy", str(data / "edges")]
     run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m"), "--max-sweeps", "300"])
     m = taxon.load(data / "m")

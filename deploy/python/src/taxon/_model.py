@@ -11,12 +11,11 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._errors import TaxonError
 from ._text import Vectorizer, name_of
 
 __all__ = ["Model", "load"]
