@@ -138,7 +138,7 @@ def text() -> str:
         rows = [(parameter(n), *literal(o), o["help"]) for n, o in options.items()]
         rows += [(n, t, d, doc) for n, t, d, doc, which in OWN if set(letters) & set(which)]
         doc = "    method : str\n" + wrapped(about + ".", " " * 8) + "\n"
-        doc += "\n".join(f"    {n} : {t}, default {d}\n" + wrapped(h[0].upper() + h[1:] + ".", " " * 8) for n, t, d, h in rows)
+        doc += "\n".join(f"    {n} : {t}, default {d}\n" + wrapped(h[0].upper() + h[1:].rstrip(".") + ".", " " * 8) for n, t, d, h in rows)
         args = "\n".join(f"        {n}: {t} = {d}," for n, t, d, _ in rows)
         body = "\n".join(f"        self.{n} = {n}" for n in ["method"] + [r[0] for r in rows])
         out += INIT.format(name=name, about=words, doc=doc.replace("\\", "\\\\"), method=method, args=args, body=body)

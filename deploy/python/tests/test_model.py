@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import taxon
 from taxon._binary import binary, run
 from taxon._data import write_dataset, write_edges
+from taxon._params import METHODS
 from taxon._text import words
 
 
@@ -40,10 +41,19 @@ def data(tmp_path, families):
     return tmp_path
 
 
-@pytest.mark.parametrize("method", ("rr-svm", "rr-lr", "bsvm", "td", "mlr", "msvm", "hblr-m1", "hblr-m2", "hblr-m3", "hsvm", "ot", "transfer", "hiermult", "flatmult"))
-def test_scores(data, families, method):
-    hierarchy = [] if method in ("bsvm", "mlr") else ["--hierarchy", str(data / "edges")]
+FOLLOW_PATHS = ("td", "hiermult", "transfer", "ot", "h-svm", "h-rls", "hm3")
+PATH_SETS = ("h-svm", "h-rls", "hm3")
+
+
+def train(data, method):
+    """A model of the nine classes; a flat method takes no hierarchy."""
+    hierarchy = [] if method in ("bsvm", "blr", "mlr", "msvm", "flatmult") else ["--hierarchy", str(data / "edges")]
     run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m"), "--max-sweeps", "300"])
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in PATH_SETS])
+def test_scores(data, families, method):
+    train(data, method)
     m = taxon.load(data / "m")
     scores = m.decision_function(families[0])
     shown = m.probabilities(families[0]) if m.has_probabilities else scores
@@ -51,6 +61,27 @@ def test_scores(data, families, method):
     compare(m, families[0], lines, shown)
     best = subprocess.run([binary(), "predict", "--model", str(data / "m"), "--data", str(data / "x.svm"), "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
     assert m.predict(families[0]) == best.stdout.split()
+
+
+@pytest.mark.parametrize("method", ("h-svm", "h-rls", "hm3"))
+def test_sets_of_paths(data, families, method):
+    """Rows with labels of leaves and of inner nodes, several or none; two trees."""
+    X, y, edges = families
+    rng = np.random.default_rng(5)
+    with open(data / "paths.svm", "w") as f:
+        for i, (row, name) in enumerate(zip(X, y)):
+            labels = {0: [name], 1: [name, f"c{rng.integers(9)}"], 2: [f"f{int(name[1]) // 3}"], 3: []}[i % 4]
+            f.write(",".join(dict.fromkeys(labels)) + " " + " ".join(f"{j + 1}:{np.float32(v)}" for j, v in enumerate(row) if v) + "\n")
+    write_edges(data / "tree", [("r", "f0"), ("r", "f1"), *edges])
+    with pytest.warns(UserWarning):
+        run(["train", "--data", str(data / "paths.svm"), "--hierarchy", str(data / "tree"), "--method", method, "--out", str(data / "m")])
+    m = taxon.load(data / "m")
+    compare(m, X, predicted(data / "m", data / "x.svm", len(X)), m.decision_function(X))
+    said = subprocess.run([binary(), "predict", "--model", str(data / "m"), "--data", str(data / "x.svm"), "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
+    sets = m.predict_sets(X)
+    assert [",".join(row) for row in sets] == said.stdout.splitlines()
+    assert {"f0", "r"} & {name for row in sets for name in row} and len({len(row) for row in sets}) > 1
+    assert m.explain(X[:1])["label"] == m.predict(X[:1])[0]
 
 
 @pytest.mark.parametrize("goal", ["micro_f1", "macro_f1"])
@@ -140,12 +171,11 @@ def test_hierarchy(data):
     assert sp.issparse(m.weights()) and m.weights().shape == (9, 31)
 
 
-@pytest.mark.parametrize("method", ["rr-svm", "rr-lr", "mlr"])
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in FOLLOW_PATHS])
 def test_onnx(data, families, method):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
-    hierarchy = [] if method == "mlr" else ["--hierarchy", str(data / "edges")]
-    run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m")])
+    train(data, method)
     m = taxon.load(data / "m")
     m.to_onnx(data / "m.onnx")
     label, scores = runtime.InferenceSession(str(data / "m.onnx")).run(["label", "scores"], {"X": families[0].astype(np.float32)})

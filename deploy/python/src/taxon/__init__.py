@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._errors import TaxonError
-from ._model import Model, load
 
 if TYPE_CHECKING:
     from ._cluster import Cluster, Job
     from ._estimators import HierarchicalClassifier, TaxonClassifier, TaxonTextClassifier
+    from ._model import Model, load
 
 __version__ = "0.1.0"
 __all__ = ["Cluster", "HierarchicalClassifier", "Job", "Model", "TaxonClassifier", "TaxonError", "TaxonTextClassifier", "load"]
 
 _LAZY = {
     "HierarchicalClassifier": "_estimators", "TaxonClassifier": "_estimators", "TaxonTextClassifier": "_estimators",
-    "Cluster": "_cluster", "Job": "_cluster",
+    "Cluster": "_cluster", "Job": "_cluster", "Model": "_model", "load": "_model",
 }
 
 
@@ -31,3 +31,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

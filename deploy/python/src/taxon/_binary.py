@@ -53,14 +53,16 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
     # A group of its own: Ctrl-C reaches Python alone, which then ends the training.
     process = subprocess.Popen(command, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True)
+    assert process.stdout is not None and process.stderr is not None
+    answer = process.stdout
     lines: list[str] = []
     out: list[str] = []
     readers = [threading.Thread(target=_read, args=(process.stderr, lines, progress), daemon=True),
-               threading.Thread(target=lambda: out.append(process.stdout.read()), daemon=True)]
+               threading.Thread(target=lambda: out.append(answer.read()), daemon=True)]
     for r in readers:
         r.start()
     try:
-        if stdin is not None:
+        if stdin is not None and process.stdin is not None:
             process.stdin.write(stdin)
             process.stdin.close()
         while True:
@@ -101,7 +103,7 @@ def _read(stream: Any, lines: list[str], progress: Callable[[str], None] | None)
             lines.append(line)
 
 
-def _end(process: subprocess.Popen) -> None:
+def _end(process: subprocess.Popen[str]) -> None:
     """Ends a training as Ctrl-C does; one that does not end is killed."""
     for how, patience in ((signal.SIGINT, _PATIENCE), (signal.SIGKILL, None)):
         if process.poll() is not None:

@@ -29,7 +29,7 @@ class Cluster:
     Parameters
     ----------
     address : str
-        host:port of the coordinator.
+        The coordinator, as ``host:port``.
     ca, cert, key : str, optional
         PEM files: the certificate authority, and a certificate with its key.
     token : str, optional
@@ -53,8 +53,8 @@ class Cluster:
                 self._flags += [flag, value]
         self._metadata = [("authorization", "Bearer " + Path(token).read_text().strip())] if token else []
         if ca:
-            read = lambda p: Path(p).read_bytes() if p else None  # noqa: E731
-            self._channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(read(ca), read(key), read(cert)))
+            authority, own_key, own = (Path(p).read_bytes() if p else None for p in (ca, key, cert))
+            self._channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(authority, own_key, own))
         else:
             self._channel = grpc.insecure_channel(address)
         self._pool = DescriptorPool(ProtoReflectionDescriptorDatabase(self._channel))
@@ -104,6 +104,13 @@ class Cluster:
     def submit(self, estimator: _Classifier, X: Any, y: Any, sample_weight: Any = None) -> "Job":
         """Queue the training of an estimator: its data are uploaded, and the call returns.
 
+        Parameters
+        ----------
+        estimator : HierarchicalClassifier, TaxonClassifier or TaxonTextClassifier
+            Says how to train.
+        X, y, sample_weight : as for fit
+            The data.
+
         Returns
         -------
         Job
@@ -116,15 +123,38 @@ class Cluster:
         return Job(self, out["job"], estimator, targets)
 
     def jobs(self) -> list["Job"]:
-        """The jobs that the coordinator knows."""
+        """List the jobs that the coordinator knows.
+
+        Returns
+        -------
+        list of Job
+            Ended ones, too.
+        """
         return [Job(self, j.job) for j in self._call("ListJobs").jobs]
 
     def job(self, name: str) -> "Job":
-        """A job by its id."""
+        """Take up a job by its id.
+
+        Parameters
+        ----------
+        name : str
+            As :attr:`Job.id` or ``taxon submit`` gives it.
+
+        Returns
+        -------
+        Job
+            It isn't looked up before it is used.
+        """
         return Job(self, name)
 
     def workers(self) -> list[Any]:
-        """The workers, as the messages ``WorkerInfo`` of the services."""
+        """List the workers.
+
+        Returns
+        -------
+        list
+            The messages ``WorkerInfo`` of the services.
+        """
         return list(self._call("Workers").workers)
 
     def _method(self, name: str) -> Any:
@@ -145,7 +175,7 @@ class Cluster:
 
     def _state(self, status: Any) -> str:
         field = status.DESCRIPTOR.fields_by_name["state"]
-        return field.enum_type.values_by_number[status.state].name.rpartition("_")[2]
+        return str(field.enum_type.values_by_number[status.state].name).rpartition("_")[2]
 
 
 def _explained(e: Any) -> Exception:
@@ -158,9 +188,19 @@ def _explained(e: Any) -> Exception:
 class Job:
     """A training on a cluster.
 
+    Parameters
+    ----------
+    cluster : Cluster
+        Where it runs.
+    job : str
+        Its id.
+    estimator, targets : optional
+        What :meth:`Cluster.submit` sent.
+
     Attributes
     ----------
     id : str
+        Its name, as ``taxon status`` takes it.
     """
 
     def __init__(self, cluster: Cluster, job: str, estimator: _Classifier | None = None, targets: _Targets | None = None) -> None:
@@ -170,7 +210,13 @@ class Job:
         return f"<taxon.Job {self.id} on {self.cluster.address}>"
 
     def status(self) -> Any:
-        """Where the job stands: the message ``JobStatus`` of the services."""
+        """Ask where the job stands.
+
+        Returns
+        -------
+        JobStatus
+            The message of the services.
+        """
         return self.cluster._call("Status", job=self.id)
 
     @property
@@ -179,7 +225,13 @@ class Job:
         return self.cluster._state(self.status())
 
     def watch(self) -> Iterator[Any]:
-        """The job's status at each change, until it has ended."""
+        """Follow the job until it has ended.
+
+        Yields
+        ------
+        JobStatus
+            At each change.
+        """
         import grpc
 
         try:
@@ -189,6 +241,16 @@ class Job:
 
     def wait(self, callback: Callable[[Any], None] | None = None) -> "Job":
         """Follow the job to its end.
+
+        Parameters
+        ----------
+        callback : callable, optional
+            Called with each ``JobStatus``.
+
+        Returns
+        -------
+        Job
+            Itself.
 
         Raises
         ------
@@ -205,18 +267,36 @@ class Job:
         return self
 
     def cancel(self, discard: bool = False) -> None:
-        """Stop the job; it stays resumable unless ``discard``."""
+        """Stop the job.
+
+        Parameters
+        ----------
+        discard : bool
+            Drop what it has done. Without it the job stays resumable.
+        """
         self.cluster._call("Cancel", job=self.id, discard=discard)
 
     def model(self) -> Model:
-        """The model of a job that is done."""
+        """Fetch the model of a job that is done.
+
+        Returns
+        -------
+        Model
+            As :func:`taxon.load` reads it.
+        """
         with tempfile.TemporaryDirectory(prefix="taxon-") as folder:
             out = str(Path(folder) / "model")
             run(["export", "--job", self.id, "--format", "model", "--out", out, *self.cluster._flags])
             return load(out)
 
     def fetch(self) -> Any:
-        """The estimator that was submitted, fitted."""
+        """Fetch the model into the estimator that was submitted.
+
+        Returns
+        -------
+        estimator
+            Fitted.
+        """
         if self._estimator is None or self._targets is None:
             raise ValueError(f"job {self.id} was not submitted by this program: take its model()")
         model = self.model()

@@ -126,7 +126,8 @@ class _Files:
     """The files of a folder, with their checksums."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.items = path, []
+        self.path = path
+        self.items: list[dict[str, Any]] = []
 
     def add(self, name: str, *parts: bytes) -> None:
         h, size = hashlib.sha256(), 0
@@ -142,7 +143,7 @@ class _Files:
         parts: list[Any] = [head]
         for a in arrays:
             a = np.ascontiguousarray(a)
-            parts += [memoryview(a).cast("B") if a.size else b"", bytes(-a.nbytes % 8)]
+            parts += [a.data.cast("B") if a.size else b"", bytes(-a.nbytes % 8)]
         self.add(name, *parts)
 
     def manifest(self, stats: Mapping[str, Any]) -> None:

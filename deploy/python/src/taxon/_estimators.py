@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Sequence, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +32,7 @@ except ImportError:  # before scikit-learn 1.6
 
 __all__ = ["HierarchicalClassifier", "TaxonClassifier", "TaxonTextClassifier"]
 
+_C = TypeVar("_C", bound="_Classifier")
 _LEVELS, _SETS, _INDICATOR, _LABELS = "paths", "sets", "indicator", "labels"
 
 
@@ -141,6 +143,7 @@ class _Classifier(ClassifierMixin):
         Returns
         -------
         self
+            The estimator, fitted.
         """
         X, targets, weight = self._inputs(X, y, sample_weight)
         progress = self.callback
@@ -176,7 +179,7 @@ class _Classifier(ClassifierMixin):
         self.n_iter_ = int(report.get("sweeps", 1))
         self.classes_ = targets.classes
         self._targets = targets.form
-        self._paths = getattr(targets, "paths", None)
+        self._paths: list[list[str]] = getattr(targets, "paths", [])
         self._depth = getattr(targets, "levels", 0)
         position = {name: k for k, name in enumerate(targets.names)}
         self._column = np.array([position[name] for name in model.labels])
@@ -234,25 +237,48 @@ class _Classifier(ClassifierMixin):
         return out, self._column[best]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes, in the order of ``classes_``; of two classes the second's above the
-        first's. A class without a row of its own (all of weight 0) has -inf."""
+        """Score the classes, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
+            Dense, sparse or a data frame.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Of two classes the second's score less the first's. A class without a row of its own (all
+            of weight 0) has -inf.
+        """
         check_is_fitted(self)
         scores, _ = self._scores(X)
         if self._targets == _LABELS and scores.shape[1] == 2:
-            return scores[:, 1] - scores[:, 0]
+            return np.asarray(scores[:, 1] - scores[:, 0])
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Labels, in the form in which y was given to fit."""
+        """Predict labels, in the form in which y was given to fit.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
+            Dense, sparse or a data frame.
+
+        Returns
+        -------
+        ndarray or list
+            Of one label a row the best class. Sets of paths (``h-svm``, ``h-rls``, ``hm3``) may end at
+            inner nodes, which lists of labels name and an indicator has no column for.
+        """
         check_is_fitted(self)
         if self._targets in (_SETS, _INDICATOR):
             sets = self.model_.predict_sets(self._rows(X))
             number = {name: k for k, name in zip(self._column, self.model_.labels)}
-            if self._targets == _SETS:
-                return [[self.classes_[number[name]] for name in row] for row in sets]
+            if self._targets == _SETS:  # a path may end at an inner node, which is no class
+                return [[self.classes_[number[name]] if name in number else name for name in row] for row in sets]
             out = np.zeros((len(sets), len(self.classes_)), int)
             for i, row in enumerate(sets):
-                out[i, [number[name] for name in row]] = 1
+                out[i, [number[name] for name in row if name in number]] = 1
             return out
         _, best = self._scores(X)
         if self._targets == _LEVELS:
@@ -264,8 +290,19 @@ class _Classifier(ClassifierMixin):
 
     @available_if(_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes. Where each row has one label they sum to 1; binary models'
-        are divided by their sum, as `taxon eval` does."""
+        """Give the classes probabilities.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
+            Dense, sparse or a data frame.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Where each row has one label they sum to 1; binary models' are divided by their sum, as
+            ``taxon eval`` does.
+        """
         scores, _ = self._scores(X)
         p = self.model_._probabilities(scores)
         if self._targets in (_LABELS, _LEVELS):
@@ -275,15 +312,41 @@ class _Classifier(ClassifierMixin):
 
     @available_if(_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of :meth:`predict_proba`."""
+        """Take the logarithms of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
+            Dense, sparse or a data frame.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms; -inf of 0.
+        """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose label, path or set of labels is right."""
+        """Measure the share of rows whose label, path or set of labels is right.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
+            Dense, sparse or a data frame.
+        y : array-like
+            The truth, in the form in which y was given to fit.
+        sample_weight : array-like of shape (n_samples,), optional
+            What each row counts.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
         check_is_fitted(self)
         if self._targets == _LABELS:
-            return super().score(X, y, sample_weight)
+            return float(super().score(X, y, sample_weight))
         said = self.predict(X)
         if self._targets == _LEVELS:
             truth = [tuple("" if v is None or v != v else str(v) for v in row) for row in np.asarray(y).tolist()]
@@ -295,7 +358,22 @@ class _Classifier(ClassifierMixin):
         return float(np.average(right, weights=sample_weight))
 
     def explain(self, x: Any, label: Any = None, top: int = 5, words: int = 5) -> dict[str, Any]:
-        """Why one row gets its class: see :meth:`taxon.Model.explain`."""
+        """Take the score of one row's class apart.
+
+        Parameters
+        ----------
+        x : row or str
+            One instance.
+        label : optional
+            The class to explain; the predicted one if left out.
+        top, words : int
+            How many of the best classes, and of the features for and against at each level, to list.
+
+        Returns
+        -------
+        dict
+            As :meth:`taxon.Model.explain` gives it.
+        """
         check_is_fitted(self)
         row = x if self._text else self._rows(np.atleast_2d(x) if not sp.issparse(x) else x)
         return self.model_.explain(row, None if label is None else str(label), top, words)
@@ -311,43 +389,78 @@ class _Classifier(ClassifierMixin):
         return {"X_types": ["string"] if self._text else ["2darray", "sparse"]}
 
 
-class HierarchicalClassifier(_Classifier, HierarchicalParameters):
-    """Classifiers of a class hierarchy or graph, trained jointly by recursive regularisation or any
-    other method of taxon.
+_ATTRIBUTES = """Attributes
+----------
+classes_ : ndarray
+    The classes; of label paths, the paths joined by ``path_separator``.
+model_ : taxon.Model
+    The model: its scores, weights and hierarchy.
+report_ : dict
+    The figures of the training: ``objective``, ``dual``, ``gap``, ``stopped_by``, ``seconds``, ...
+n_iter_ : int
+    Sweeps."""
 
-    Attributes
-    ----------
-    classes_ : ndarray
-        The classes; of label paths, the paths joined by ``path_separator``.
-    model_ : taxon.Model
-    report_ : dict
-        The figures of the training: ``objective``, ``dual``, ``gap``, ``stopped_by``, ``seconds``, ...
-    n_iter_ : int
-        Sweeps.
+
+def _documented(cls: type[_C]) -> type[_C]:
+    """The class's text with the parameters that the binary's options give, and the attributes."""
+    about, examples = cleandoc(cls.__doc__ or "").split("\n\nExamples\n")
+    parameters = cleandoc(cls.__bases__[1].__doc__ or "").partition("\n\n")[2]
+    cls.__doc__ = f"{about}\n\n{parameters}\n\n{_ATTRIBUTES}\n\nExamples\n{examples}\n"
+    return cls
+
+
+@_documented
+class HierarchicalClassifier(_Classifier, HierarchicalParameters):
+    """Classifiers of a class hierarchy or graph, trained jointly.
+
+    By recursive regularisation, or by any other method of taxon.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from taxon import HierarchicalClassifier
     >>> clf = HierarchicalClassifier(hierarchy=[("animal", "cat"), ("animal", "dog"), ("plant", "oak")])
-    >>> clf.fit(X, y).predict(X_new)  # doctest: +SKIP
+    >>> clf.fit(np.eye(3), ["cat", "dog", "oak"]).predict(np.eye(3)).tolist()
+    ['cat', 'dog', 'oak']
     """
 
 
+@_documented
 class TaxonClassifier(_Classifier, FlatParameters):
-    """Flat classifiers: the same without a hierarchy."""
+    """Flat classifiers: the same without a hierarchy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxon import TaxonClassifier
+    >>> TaxonClassifier(method="mlr").fit(np.eye(3), [3, 1, 2]).predict(np.eye(3)).tolist()
+    [3, 1, 2]
+    """
 
 
+@_documented
 class TaxonTextClassifier(_Classifier, TextParameters):
-    """Classifiers of texts: X is a list of str. Words and their weights are the binary's."""
+    """Classifiers of texts: X is a list of str.
+
+    Words and their weights are the binary's.
+
+    Examples
+    --------
+    >>> from taxon import TaxonTextClassifier
+    >>> clf = TaxonTextClassifier(min_df=1).fit(["a small dog", "an old oak"], ["animal", "plant"])
+    >>> clf.predict(["the dog"]).tolist()
+    ['animal']
+    """
 
     _text = True
 
     def _rows(self, X: Any, reset: bool = False) -> list[str]:
         if isinstance(X, str):
             raise ValueError("X is one text: give a list of texts")
-        X = list(X)
-        if not all(isinstance(t, str) for t in X):
+        texts = list(X)
+        if not all(isinstance(t, str) for t in texts):
             raise ValueError("X must hold texts (str)")
-        return X
+        return texts
 
     def _data(self, folder: Path, X: list[str], targets: _Targets, weight: np.ndarray | None) -> list[str]:
         names = [quote(n) for n in targets.names]

@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from . import _paths
 from ._text import Vectorizer, name_of
 
 __all__ = ["Model", "load"]
@@ -39,6 +40,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> "Model":
     Returns
     -------
     Model
+        It scores with NumPy and SciPy alone.
 
     Raises
     ------
@@ -93,14 +95,16 @@ class Model:
     @property
     def report(self) -> dict[str, Any]:
         """The figures of the training, by the keys of ``taxon train --json``."""
-        return self.manifest.get("report", {})
+        return dict(self.manifest.get("report", {}))
 
     @property
     def form(self) -> dict[str, str]:
+        """How weights are stored and read: the manifest's ``form``."""
         return self.manifest.get("form", {}) or {}
 
     @property
     def is_text(self) -> bool:
+        """Whether it was trained on texts."""
         return self.words is not None
 
     @property
@@ -110,8 +114,9 @@ class Model:
 
     @property
     def labels_per_instance(self) -> float:
+        """Labels of a training instance on average."""
         data = self.manifest.get("data", {})
-        return data.get("positives", 0) / max(1, data.get("instances", 0))
+        return float(data.get("positives", 0) / max(1, data.get("instances", 0)))
 
     def __repr__(self) -> str:
         m = self.report.get("method", "model")
@@ -120,8 +125,18 @@ class Model:
     # Scores
 
     def vectors(self, X: Any) -> sp.csr_matrix:
-        """Rows in the columns of the weights, without the bias: of a matrix whose column j is
-        feature j+1 of the input, or of texts."""
+        """Bring rows into the columns of the weights, without the bias.
+
+        Parameters
+        ----------
+        X : matrix or list of str
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+
+        Returns
+        -------
+        csr_matrix
+            A column for each of :attr:`features`.
+        """
         if isinstance(X, (list, tuple)) and (not X or isinstance(X[0], str)):
             if self._vectorizer is None:
                 raise ValueError("these are texts, and the model was trained on vectors")
@@ -141,12 +156,17 @@ class Model:
         return sp.csr_matrix((X.data[keep], at[keep], indptr), shape=(X.shape[0], len(known)))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of all classes: a column for each of :attr:`labels`.
+        """Score all classes.
 
         Parameters
         ----------
         X : matrix or list of str
-            Column j of a matrix is feature j+1 of the training's input.
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+
+        Returns
+        -------
+        ndarray
+            A column for each of :attr:`labels`.
         """
         return self._score(self.vectors(X))[0]
 
@@ -155,16 +175,28 @@ class Model:
         is reached)."""
         out = np.empty((rows.shape[0], len(self.labels)))
         best = np.empty(rows.shape[0], np.int64)
+        for part, S in self._parts(rows):
+            if self.form.get("predictor") in ("descent", "greedy"):
+                out[part], best[part] = self._descend(S)
+            else:
+                out[part] = (self._along_paths(S)[0] if self.predicts_paths else S)[self.nodes].T
+                best[part] = out[part].argmax(axis=1)
+        return out, best
+
+    def _parts(self, rows: sp.csr_matrix) -> Iterator[tuple[slice, np.ndarray]]:
+        """x.w of all nodes, nodes x rows, some rows at a time."""
         step = max(1, _BATCH_BYTES // (8 * max(1, len(self.parent))))
         for first in range(0, rows.shape[0], step):
-            part = rows[first : first + step]
-            S = self._node_scores(part)
-            if self.form.get("predictor") in ("descent", "greedy"):
-                out[first : first + step], best[first : first + step] = self._descend(S)
-            else:
-                out[first : first + step] = S[self.nodes].T
-                best[first : first + step] = out[first : first + step].argmax(axis=1)
-        return out, best
+            part = slice(first, first + step)
+            yield part, self._node_scores(rows[part])
+
+    @property
+    def predicts_paths(self) -> bool:
+        """Whether predictions are sets of paths (h-svm, h-rls, hm3)."""
+        return self.form.get("predictor") in ("nested", "paths")
+
+    def _along_paths(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (_paths.nested if self.form["predictor"] == "nested" else _paths.best_union)(S, self.parent, self.kind)
 
     def _node_scores(self, rows: sp.csr_matrix) -> np.ndarray:
         """x.w of all nodes, nodes x rows."""
@@ -216,32 +248,74 @@ class Model:
         return way[self.nodes + 1].T, label[at]
 
     def probabilities(self, X: Any) -> np.ndarray:
-        """What ``taxon predict --scores`` prints of models that have probabilities: of each class
-        for itself, or (mlr) of a distribution over the classes."""
+        """Give the classes probabilities, as ``taxon predict --scores`` prints them.
+
+        Parameters
+        ----------
+        X : matrix or list of str
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+
+        Returns
+        -------
+        ndarray
+            Of each class for itself, or (mlr) a distribution over the classes.
+        """
         return self._probabilities(self.decision_function(X))
 
     def _probabilities(self, s: np.ndarray) -> np.ndarray:
         link = self.form.get("link", "")
         if link == "logistic":
-            return 1 / (1 + np.exp(-s))
+            return np.asarray(1 / (1 + np.exp(-s)))
         if link == "softmax":
             e = np.exp(s - s.max(axis=1, keepdims=True))
-            return e / e.sum(axis=1, keepdims=True)
+            return np.asarray(e / e.sum(axis=1, keepdims=True))
         raise ValueError(f"models of {self.report.get('method')} have scores, and no probabilities")
 
     def predict(self, X: Any) -> list[str]:
-        """The best class of each row."""
+        """Predict the best class of each row.
+
+        Parameters
+        ----------
+        X : matrix or list of str
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+
+        Returns
+        -------
+        list of str
+            Of models that predict sets of paths :meth:`predict_sets` is what ``taxon predict`` writes.
+        """
         return [self.labels[k] for k in self._score(self.vectors(X))[1]]
 
     def predict_sets(self, X: Any) -> list[list[str]]:
-        """The label set of each row, best first and never empty, as ``taxon predict`` writes it: by the
-        cut-offs that the training fitted, else all classes with a score above 0; of data with hardly
-        more than one label a row the best class."""
+        """Predict the label set of each row, as ``taxon predict`` writes it.
+
+        Parameters
+        ----------
+        X : matrix or list of str
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+
+        Returns
+        -------
+        list of list of str
+            Best first: by the cut-offs that the training fitted, else all classes with a score above 0;
+            of data with hardly more than one label a row the best class. A set is never empty but of
+            models that predict sets of paths: theirs are where the paths end, inner nodes among them.
+        """
+        if self.predicts_paths and self.cutoffs is None:
+            out = []
+            for _, S in self._parts(self.vectors(X)):
+                score, inside = self._along_paths(S)
+                end = _paths.lowest(inside, self.parent, self.kind)
+                for s, e in zip(score.T, end.T):
+                    ends = np.flatnonzero(e)
+                    out.append([self.name[n] for n in ends[np.argsort(-s[ends], kind="stable")]])
+            return out
         scores, best = self._score(self.vectors(X))
-        if self.labels_per_instance <= _SINGLE:
+        if self.labels_per_instance <= _SINGLE and not self.predicts_paths:
             return [[self.labels[k]] for k in best]
         order = np.argsort(-scores, axis=1, kind="stable")
-        c, out = self.cutoffs, []
+        c = self.cutoffs
+        out = []
         for s, row in zip(scores, order):
             if c is None:
                 n = max(1, int((s[row] > 0).sum()))
@@ -265,13 +339,19 @@ class Model:
         """Write the model for ONNX: input ``X`` (float32, column j is feature j+1 of the training's
         input), outputs ``label`` (string) and ``scores`` (float32, in the order of :attr:`labels`).
 
-        Weights are dense there. Needs the package ``onnx``. Models by descent (td) and of texts are
-        refused: their predictions are no function of one matrix of scores, or begin at words.
+        Weights are dense there. Needs the package ``onnx``. Refused are models whose predictions follow
+        paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3), as no product with one matrix gives them, and
+        those of texts.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write.
         """
         from onnx import TensorProto, checker, helper, numpy_helper, save
 
-        if self.form.get("predictor"):
-            raise ValueError("models by descent have no ONNX form")
+        if self.form.get("predictor", "") not in ("", "sums"):
+            raise ValueError(f"models of {self.report.get('method')} follow paths: they have no ONNX form")
         if self.is_text:
             raise ValueError("models of texts have no ONNX form: train on vectors")
         W = self.weights()
@@ -289,15 +369,29 @@ class Model:
                                   [helper.make_tensor_value_info("label", TensorProto.STRING, ["rows"]),
                                    helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["rows", len(self.labels)])],
                                   [numpy_helper.from_array(dense, "W"), numpy_helper.from_array(bias, "b"),
-                                   helper.make_tensor("names", TensorProto.STRING, [len(self.labels)], [n.encode() for n in self.labels])])
+                                   helper.make_tensor("names", TensorProto.STRING, [len(self.labels)], cast(Any, [n.encode() for n in self.labels]))])
         model = helper.make_model(graph, producer_name="taxon", opset_imports=[helper.make_opsetid("", 17)])
         model.ir_version = 8
         checker.check_model(model)
         save(model, os.fspath(path))
 
     def weights(self) -> sp.csr_matrix:
-        """Weights of the classes, classes x columns; the bias is the last column (if there is one).
-        Column j is feature ``features[j]`` of the input."""
+        """Give the weights of the classes.
+
+        Returns
+        -------
+        csr_matrix
+            Classes x columns; the bias is the last column (if there is one). Column j is feature
+            ``features[j]`` of the input. Where predictions follow paths (td, h-svm and such) they are
+            those of the classes' own nodes.
+        """
+        if self.form.get("predictor") == "sums":
+            above = sp.csr_matrix((np.ones(int((self.parent >= 0).sum())), (np.flatnonzero(self.parent >= 0), self.parent[self.parent >= 0])), shape=(len(self.parent),) * 2)
+            way = up = sp.identity(len(self.parent), format="csr")[self.nodes]
+            while way.nnz:
+                way = way @ above
+                up = up + way
+            return (up @ self._delta).astype(np.float32).tocsr()
         if self._whole:
             return self._delta[self.nodes].astype(np.float32).tocsr()
         current = np.zeros(self._delta.shape[1])
@@ -323,7 +417,13 @@ class Model:
         )
 
     def hierarchy(self) -> Any:
-        """The structure as a ``networkx.DiGraph`` (of a class graph: ``networkx.Graph``)."""
+        """Give the structure to networkx.
+
+        Returns
+        -------
+        networkx.DiGraph
+            From parents to children; of a class graph a ``networkx.Graph``.
+        """
         import networkx as nx
 
         graph = "graph" in self.manifest.get("options", {}) or (len(self.parent) and (self.parent == -1).all())
@@ -333,7 +433,18 @@ class Model:
         return g
 
     def path(self, label: str) -> list[str]:
-        """The names on the way from the root to a class."""
+        """Name the nodes on the way from the root to a class.
+
+        Parameters
+        ----------
+        label : str
+            The class.
+
+        Returns
+        -------
+        list of str
+            The class is the last.
+        """
         n, out = int(self.nodes[self.labels.index(label)]), []
         while n >= 0:
             if self.kind[n] == "node":
@@ -386,7 +497,18 @@ class Model:
                 "best": [(self.labels[j], float(scores[0, j])) for j in ranked]}
 
     def feature_name(self, column: int) -> str:
-        """The word, or the number in the input, of a column of the weights."""
+        """Name a column of the weights.
+
+        Parameters
+        ----------
+        column : int
+            From 0.
+
+        Returns
+        -------
+        str
+            The word, or the feature's number in the input, or ``bias``.
+        """
         if column >= len(self.features):
             return "bias"
         return self.words[column] if self.words is not None else str(int(self.features[column]))
@@ -426,9 +548,7 @@ class _Reader:
         m = Model()
         m.manifest = self.manifest
         form = m.form
-        if form.get("predictor") in ("nested", "paths"):
-            raise ValueError(f"{self.path}: models of {m.report.get('method')} predict sets of paths, which this package does not: use `taxon predict`")
-        for key, known in (("weights", ("", "whole")), ("predictor", ("", "descent", "greedy", "sums")), ("link", ("", "logistic", "softmax")),
+        for key, known in (("weights", ("", "whole")), ("predictor", ("", "descent", "greedy", "sums", "nested", "paths")), ("link", ("", "logistic", "softmax")),
                            ("precision", ("", "children", "feature", "own"))):
             if form.get(key, "") not in known:
                 raise ValueError(f"{self.path}: form: {key} {form[key]!r} is not known here: install a newer taxon")

@@ -171,25 +171,25 @@ class HierarchicalParameters(BaseEstimator):
         largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
-        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell..
+        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell.
     graph : Any, default None
-        Undirected class graph: pairs, or a networkx graph..
+        Undirected class graph: pairs, or a networkx graph.
     dag : str, default "graph"
-        If a class has several parents: ``graph``, ``first-parent`` or ``refuse``..
+        If a class has several parents: ``graph``, ``first-parent`` or ``refuse``.
     path_separator : str, default " > "
-        What joins the levels of a label path to a class name..
+        What joins the levels of a label path to a class name.
     random_state : int | None, default None
-        Seed of the order in which instances are visited..
+        Seed of the order in which instances are visited.
     n_jobs : int | None, default None
-        Threads; None or -1: all cores. They change no result..
+        Threads; None or -1: all cores. They change no result.
     memory : str | None, default None
-        What the training may take, as ``4GiB``; None: what is free..
+        What the training may take, as ``4GiB``; None: what is free.
     cutoff : str, default "auto"
-        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``..
+        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``.
     verbose : bool | int, default False
-        Print progress..
+        Print progress.
     callback : Callable[[str], None] | None, default None
-        Called with each line of progress..
+        Called with each line of progress.
     """
 
     def __init__(
@@ -389,33 +389,33 @@ class TextParameters(BaseEstimator):
         largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
-        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell..
+        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell.
     graph : Any, default None
-        Undirected class graph: pairs, or a networkx graph..
+        Undirected class graph: pairs, or a networkx graph.
     dag : str, default "graph"
-        If a class has several parents: ``graph``, ``first-parent`` or ``refuse``..
+        If a class has several parents: ``graph``, ``first-parent`` or ``refuse``.
     path_separator : str, default " > "
-        What joins the levels of a label path to a class name..
+        What joins the levels of a label path to a class name.
     random_state : int | None, default None
-        Seed of the order in which instances are visited..
+        Seed of the order in which instances are visited.
     n_jobs : int | None, default None
-        Threads; None or -1: all cores. They change no result..
+        Threads; None or -1: all cores. They change no result.
     memory : str | None, default None
-        What the training may take, as ``4GiB``; None: what is free..
+        What the training may take, as ``4GiB``; None: what is free.
     cutoff : str, default "auto"
-        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``..
+        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``.
     verbose : bool | int, default False
-        Print progress..
+        Print progress.
     ngrams : int, default 1
-        Up to so many words that stand side by side make a feature, too..
+        Up to so many words that stand side by side make a feature, too.
     stop_words : str | list[str] | None, default None
-        Words that make no feature: ``english``, or a list..
+        Words that make no feature: ``english``, or a list.
     min_df : int | float, default 2
-        Features stand in so many texts at least, or in such a share of them..
+        Features stand in so many texts at least, or in such a share of them.
     max_df : int | float, default 1.0
-        Features stand in so many texts at most, or in such a share of them..
+        Features stand in so many texts at most, or in such a share of them.
     callback : Callable[[str], None] | None, default None
-        Called with each line of progress..
+        Called with each line of progress.
     """
 
     def __init__(
@@ -622,17 +622,17 @@ class FlatParameters(BaseEstimator):
         Stop when all further rounds together would change no learned precision, and no mean relative to the
         largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
     random_state : int | None, default None
-        Seed of the order in which instances are visited..
+        Seed of the order in which instances are visited.
     n_jobs : int | None, default None
-        Threads; None or -1: all cores. They change no result..
+        Threads; None or -1: all cores. They change no result.
     memory : str | None, default None
-        What the training may take, as ``4GiB``; None: what is free..
+        What the training may take, as ``4GiB``; None: what is free.
     cutoff : str, default "auto"
-        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``..
+        Cut-offs for label sets: ``auto`` (of multi-label data), ``fit`` or ``none``.
     verbose : bool | int, default False
-        Print progress..
+        Print progress.
     callback : Callable[[str], None] | None, default None
-        Called with each line of progress..
+        Called with each line of progress.
     """
 
     def __init__(

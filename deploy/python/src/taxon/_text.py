@@ -31,7 +31,7 @@ def name_of(field: str) -> str:
 _WORD = re.compile(r"[^\W_]+")  # runs of letters and numbers
 
 
-class _Lower(dict):
+class _Lower(dict[int, int]):
     """Lower case, character by character: str.lower() looks at a character's neighbours."""
 
     def __missing__(self, c: int) -> int:
