@@ -28,6 +28,8 @@ type Option struct {
 	Group string   // of flags in the help
 	Help  string   // with the value's name in backquotes
 	Grid  []string // values that tune tries in a grid; none: it searches no other
+	// Start is where a search without a grid begins; "": at the default.
+	Start string
 	// Ladder lists values besides the default that a search without a grid may climb along.
 	Ladder []string
 	// Offset says how C goes along with a larger value where a search tries one: 1: it grows as much,

@@ -176,6 +176,9 @@ func (c *climb) ascend(ctx context.Context) error {
 			}
 		}
 		c.share = may.climb
+		if err := c.again(ctx); err != nil {
+			return err
+		}
 		if err := c.scales(ctx, wide); err != nil {
 			return err
 		}
@@ -310,6 +313,36 @@ func (c *climb) refine(ctx context.Context) error {
 					}
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// again goes on with trainings that their time has ended, the best first, as far as as much again
+// and more fits in what one may take by now.
+func (c *climb) again(ctx context.Context) error {
+	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return !r.stopped })
+	slices.SortStableFunc(short, c.better)
+	for _, r := range short {
+		if r.family.failed != "" || !c.affords(r.family, r.base) {
+			continue
+		}
+		next := &rung{base: r.base, family: r.family}
+		for _, p := range r.points {
+			next.points = append(next.points, &candidate{point: p.point})
+		}
+		if err := c.trials(ctx, []*rung{next}, c.stage.from, c.stage.to); err != nil {
+			return err
+		}
+		if next.lead == nil {
+			continue
+		}
+		c.stage.rungs[slices.Index(c.stage.rungs, r)] = next
+		if r.family.best == r || c.gains(next, r.family.best) {
+			r.family.best = next
+		}
+		if err := c.save(); err != nil {
+			return err
 		}
 	}
 	return nil

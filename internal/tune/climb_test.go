@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/eval"
@@ -153,6 +154,50 @@ func TestTimeIsKept(t *testing.T) {
 	}
 }
 
+// TestAgain: a training that its time has cut short goes on from there once it may take longer, and
+// counts as one.
+func TestAgain(t *testing.T) {
+	o := climbing(t, "rr-svm")
+	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}}
+	o.Train.Said = registry.Values{"gap": "1e-13", "max-sweeps": "100000"}
+	s, err := open(t.Context(), validated(t, o), tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	delete(o.rough, "gap")
+	c := newClimb(s)
+	c.line = c.ui.Start("tune", 0)
+	f := &family{start: s.starts[0]}
+	c.families, c.stage = []*family{f}, &stage{from: 0, to: 1}
+	s.clock.limit, c.share = time.Hour, leastSeconds/3600/hopeless
+	if err := c.try(t.Context(), f, f.start); err != nil || len(c.stage.rungs) != 1 || !f.best.stopped {
+		t.Fatalf("not cut short: %+v (%v)", f.best, err)
+	}
+	short := f.best.lead.results[0].outcome
+	states := func() []string {
+		out, _ := filepath.Glob(filepath.Join(o.Train.Out, "states", "*"))
+		return out
+	}
+	if len(states()) != 1 {
+		t.Errorf("it has left %v", states())
+	}
+	if err := c.again(t.Context()); err != nil || !f.best.stopped {
+		t.Errorf("it went on without more time: %+v (%v)", f.best, err)
+	}
+	c.share = 1
+	if err := c.again(t.Context()); err != nil || f.best.stopped || f.best != c.stage.rungs[0] || len(c.stage.rungs) != 1 {
+		t.Fatalf("with more time: %+v (%v)", f.best, err)
+	}
+	long := f.best.lead.results[0].outcome
+	if long.Sweeps <= short.Sweeps || long.CPUSeconds <= short.CPUSeconds || long.Gap >= short.Gap || long.From != nil {
+		t.Errorf("cut short %+v, then %+v", short, long)
+	}
+	if len(states()) != 0 {
+		t.Errorf("what is of no more use stays: %v", states())
+	}
+}
+
 func validated(t *testing.T, o *Options) *Options {
 	t.Helper()
 	if err := o.Validate(); err != nil {
@@ -230,6 +275,24 @@ func TestSample(t *testing.T) {
 		train, held := p.split(n)
 		if len(train)+len(held) != rows || p.rows(n, n+1) != len(held) || len(held)*5 < rows*9/10 || slices.ContainsFunc(held, func(r uint32) bool { return p.fold[r] != 0 || !p.in[r] }) {
 			t.Errorf("%+v: %d to train on, %d held out", c, len(train), len(held))
+		}
+	}
+}
+
+// TestStarts: a climb on a graph begins where options say, at what was given before that, and on a
+// tree at the defaults of what has no effect there.
+func TestStarts(t *testing.T) {
+	for _, c := range []struct {
+		on           method.Structure
+		given        string
+		anchor, cost string
+	}{{method.Graphs, "", "1", "degree"}, {method.Graphs, "0.1", "0.1", "degree"}, {method.Structured, "", "0.01", "class"}} {
+		g := &Grid{Methods: []string{"rr-lr"}, Values: map[string][]string{}}
+		if c.given != "" {
+			g.Values["anchor"] = []string{c.given}
+		}
+		if p := g.starts(c.on)[0]; p.Values["anchor"] != c.anchor || p.Values["cost-by"] != c.cost || p.C() != 1 {
+			t.Errorf("%+v: it begins at %s", c, p.Name())
 		}
 	}
 }

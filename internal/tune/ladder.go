@@ -10,8 +10,8 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// starts are the families' first points: each method with each of its losses, all else at its
-// default or at the value that was given.
+// starts are the families' first points: each method with each of its losses, all else where its
+// option says, or at the value that was given.
 func (g *Grid) starts(on method.Structure) (out []Point) {
 	for _, m := range g.Methods {
 		losses := []string{""}
@@ -27,6 +27,8 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 				case idle:
 				case o.Learns: // without a structure the method is what a flat one is
 					p.Values[o.Name] = ladder[len(ladder)-1]
+				case o.Start != "" && slices.Contains(ladder, o.Start):
+					p.Values[o.Name] = o.Start
 				case !slices.Contains(ladder, o.Default):
 					p.Values[o.Name] = ladder[0]
 				}

@@ -82,6 +82,8 @@ func (o *Options) climbs() bool {
 const (
 	roughGap       = 0.1
 	roughTolerance = 0.01
+	// leastSeconds is what a training may take at least.
+	leastSeconds = 0.01
 )
 
 // settle fills in what follows from whether the search climbs.
@@ -249,7 +251,7 @@ func (o *Options) trial(p Point, seconds float64) *taxonv1.Options {
 	}
 	maps.Copy(rough.Train.Said, o.rough)
 	if said, err := strconv.ParseFloat(o.Train.Said["max-time"], 64); !math.IsInf(seconds, 1) && (err != nil || said == 0 || said > seconds) {
-		rough.Train.Said["max-time"] = strconv.FormatFloat(math.Ceil(max(seconds, 1)), 'g', -1, 64)
+		rough.Train.Said["max-time"] = strconv.FormatFloat(round(max(seconds, leastSeconds)), 'g', -1, 64)
 	}
 	return rough.job(p)
 }

@@ -51,30 +51,35 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	if err != nil {
 		return nil, false, err
 	}
+	end, short := t.record.state(base, h.number), outcome{}
 	begin := "" // or the state left by the training before
-	if o.before != nil && fs.Exists(t.record.state(*o.before, h.number)) {
+	switch {
+	case results != nil && fs.Exists(end): // on from where the time had cut it short
+		begin, short = end, results[0].outcome
+	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
 		begin = t.record.state(*o.before, h.number)
 	}
-	end := t.record.state(base, h.number)
+	results = nil
 	job, st, err := t.train(ctx, training, end, begin, o.watch)
 	if err != nil {
 		return nil, false, err
 	}
 	for i, p := range points {
 		r := &result{p, outcome{Fold: h.number, Gap: st.GetCertificate().GetGap(), StoppedBy: st.GetStoppedBy()}}
-		if begin != "" {
+		if begin != "" && begin != end {
 			c := o.before.C()
 			r.From = &c
 		}
 		if i == 0 || o.alone {
-			r.Sweeps, r.CPUSeconds, r.Seconds = int(st.GetSweep()), st.GetCpuSeconds(), st.GetSeconds()
+			r.Sweeps, r.CPUSeconds, r.Seconds = short.Sweeps+int(st.GetSweep()), short.CPUSeconds+st.GetCpuSeconds(), short.Seconds+st.GetSeconds()
 		}
 		results = append(results, r)
 	}
 	if err := t.meter.measure(ctx, t.engine, training, st, h, results); err != nil {
 		return nil, false, err
 	}
-	if o.next && engine.CanBranch(base.Method) {
+	leaves := o.next || st.GetStoppedBy() == method.StoppedByMaxTime
+	if leaves = leaves && engine.CanBranch(base.Method); leaves {
 		if err := t.engine.Save(ctx, job, end); err != nil {
 			return nil, false, err
 		}
@@ -88,7 +93,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		}
 	}
 	_ = fs.RemoveAll(t.record.checkpoint(job))
-	if begin != "" {
+	if begin != "" && (begin != end || !leaves) {
 		_ = fs.RemoveAll(begin)
 	}
 	return results, false, nil
