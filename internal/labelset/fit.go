@@ -11,7 +11,17 @@ import (
 type Options struct {
 	Goal Goal // "": MeanF1
 	Tree Tree
+	// Rough fits what needs a fifth of the time and comes near the best: for those who compare scores.
+	Rough bool
 }
+
+// effort is what values are tried of what is chosen by the goal.
+type effort struct{ mixes, strengths, slopes []float64 }
+
+var (
+	thorough = effort{[]float64{0.25, 0.5, 0.75, 1}, []float64{1, 4, 16, 64, math.Inf(1)}, []float64{0, 0.05, 0.1}}
+	rough    = effort{[]float64{0.5}, []float64{16}, []float64{0, 0.05}}
+)
 
 // Fit learns all cut-offs from held-out instances.
 //
@@ -19,7 +29,7 @@ type Options struct {
 //
 //	t(s) = mix theta.phi(s) + (1 - mix) global + shift
 //
-// with mix out of 0, 1/4, ..., 1 and shift by the same goal; the regression that they are
+// with mix out of 0, 1/4, ..., 1 (or less of them) and shift by the same goal; the regression that they are
 // chosen with is cross-fitted on `folds` parts, so that a regression that learned nothing
 // but its own rows loses to the one threshold (mix = 0). The stored regression is of all rows.
 // The classes' thresholds are those of newShrinker, shifted alike. Rule is the one of both that
@@ -35,9 +45,13 @@ func Fit(p *Profiles, o Options) (*Cutoffs, error) {
 	c.HeldOut.Instances = p.Rows()
 	c.HeldOut.Zero = judge(p, func(dst []int, row int) []int { return leading(dst, Above(p.scores(row), 0)) })
 	c.Global, c.HeldOut.Global = bestShift(p, o.Goal, p.score)
-	c.fitInstance(p)
+	e := thorough
+	if o.Rough {
+		e = rough
+	}
+	c.fitInstance(p, e.mixes)
 	c.fitRank(p)
-	c.fitClasses(p, o.Tree)
+	c.fitClasses(p, o.Tree, e)
 	c.Rule = RuleInstance
 	if c.HeldOut.Scut.Of(o.Goal) > c.HeldOut.Instance.Of(o.Goal) {
 		c.Rule = RuleScut
@@ -56,7 +70,7 @@ func leading(dst []int, n int) []int {
 // folds of what is cross-fitted.
 const folds = 5
 
-func (c *Cutoffs) fitInstance(p *Profiles) {
+func (c *Cutoffs) fitInstance(p *Profiles, mixes []float64) {
 	cross := make([]float64, p.Rows())
 	for fold := range folds {
 		l := regress(p, c.Global, func(row int) bool { return row%folds != fold })
@@ -67,7 +81,7 @@ func (c *Cutoffs) fitInstance(p *Profiles) {
 	l := regress(p, c.Global, func(int) bool { return true })
 	margin := make([]float64, len(p.score))
 	c.Intercept, c.HeldOut.Instance = c.Global, c.HeldOut.Global
-	for _, mix := range []float64{0.25, 0.5, 0.75, 1} {
+	for _, mix := range mixes {
 		for i, s := range p.score {
 			margin[i] = s - (float64(mix*cross[i/p.depth]) + float64((1-mix)*c.Global))
 		}
@@ -95,7 +109,7 @@ func (c *Cutoffs) fitRank(p *Profiles) {
 	}
 }
 
-func (c *Cutoffs) fitClasses(p *Profiles, tree Tree) {
+func (c *Cutoffs) fitClasses(p *Profiles, tree Tree, e effort) {
 	var parts [folds]*shrinker
 	for fold := range parts {
 		parts[fold] = newShrinker(p, tree, c.Goal, c.Global, func(row int) bool { return row%folds != fold })
@@ -104,8 +118,8 @@ func (c *Cutoffs) fitClasses(p *Profiles, tree Tree) {
 	var strength, slope, by float64
 	own := false
 	margin := make([]float64, len(p.score))
-	for _, k := range strengths {
-		for _, steep := range slopes {
+	for _, k := range e.strengths {
+		for _, steep := range e.slopes {
 			for fold, part := range parts {
 				t := part.thresholds(k, steep)
 				for row := fold; row < p.Rows(); row += folds {
@@ -181,8 +195,8 @@ type candidate struct {
 // those that can matter. Cost: a sort of them.
 func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	s := newScorer(p)
-	var list []candidate
 	floor := p.floor(margin)
+	list := make([]candidate, 0, min(len(margin), enough*len(p.truth)+p.Rows()+len(margin)/buckets))
 	alone := make([]bool, p.Rows()) // the first place stands for an empty set
 	for row := range p.Rows() {
 		s.add(row, 0)

@@ -26,11 +26,7 @@ type Tree struct {
 // a and F linearise micro-F1 at what one threshold for all reaches: to take a label is worth
 // its while where it is right with a chance above F/2. k and slope are chosen by cross-fitting;
 // k = +Inf leaves the classes no threshold of their own.
-var (
-	strengths = []float64{1, 4, 16, 64, math.Inf(1)}
-	slopes    = []float64{0, 0.05, 0.1}
-)
-
+//
 // shrinker holds the best thresholds of classes and groups.
 type shrinker struct {
 	tree          Tree

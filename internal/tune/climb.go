@@ -14,6 +14,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/human"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -68,8 +69,9 @@ type rung struct {
 
 const (
 	// hopeless is how many times the time that it may take a training may be foretold to take
-	// and be begun all the same: estimates are rough, and the time ends it.
-	hopeless = 3
+	// and be begun all the same: estimates are rough, and the time ends it. Where it does not heed
+	// that, as within a long sweep, it is broken off at twice of it.
+	hopeless = 2
 	// noise is the share of a difference's standard error by which a step must gain.
 	noise = 0.25
 	// mostRefined, mostMoved, mostFinal are how many families are climbed along all options, how
@@ -86,11 +88,10 @@ const (
 	wide, narrow = 2, 1
 )
 
-// Shares of the time: of what is left, those that one training may take, first of what is tried
-// from nothing and of the way from there, then of both, once all that is cheaper was tried.
-var (
-	shares = [...]struct{ begin, climb float64 }{{0.04, 0.08}, {0.15, 0.2}, {0.4, 0.4}, {1, 1}}
-)
+// Shares of the time: of what is left, those that one training may take: of what is tried from
+// nothing, of the way along C from there, and of the details of what leads. Each line follows once
+// all that is cheaper was tried.
+var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4}, {1, 1, 1}}
 
 func newClimb(s *search) *climb {
 	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.threads())}
@@ -157,7 +158,7 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 			return err
 		}
 		f := c.families[0]
-		late := c.costs.seconds(c.stage.rungs[0].cpu) / (f.estimate * c.folds.work / float64(c.threads()))
+		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.estimate * c.folds.work / float64(c.threads()))
 		if late < farTimes {
 			return nil
 		}
@@ -168,7 +169,7 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 // ascend tries all families, and climbs: first with what is cheap, then with all that may take
 // more of the time.
 func (c *climb) ascend(ctx context.Context) error {
-	for i, may := range shares {
+	for _, may := range shares {
 		if c.sampled == nil { // else the sample has said which are worth it
 			c.share = may.begin
 			if err := c.begin(ctx); err != nil {
@@ -182,9 +183,7 @@ func (c *climb) ascend(ctx context.Context) error {
 		if err := c.scales(ctx, wide); err != nil {
 			return err
 		}
-		if i == 0 { // before its details, what else there is
-			continue
-		}
+		c.share = may.refine
 		if err := c.scales(ctx, narrow); err != nil {
 			return err
 		}
@@ -495,7 +494,9 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	h := c.folds.take(fold)
 	defer c.folds.release(h)
 	began := c.clock.now()
-	results, old, err := c.trainer.trial(ctx, h, r.base, points, trialOptions{seconds: may * c.clock.stretch, alone: true, watch: func(st *taxonv1.JobStatus) {
+	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
+	defer cancel()
+	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.stretch, alone: true, watch: func(st *taxonv1.JobStatus) {
 		gap := ""
 		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
 			gap = fmt.Sprintf(", gap %.2g", g.GetGap())
@@ -504,6 +505,9 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	}})
 	if err != nil {
 		if ctx.Err() == nil {
+			if errors.Is(c.clock.ended(ctx, within, err), errTimeUp) {
+				err = fmt.Errorf("nothing came of it in %s", human.Seconds(2*may))
+			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			r.family.failed = err.Error()

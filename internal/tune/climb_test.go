@@ -279,6 +279,27 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestBrokenOff: a training that does not heed its time is broken off, and its family is left out.
+func TestBrokenOff(t *testing.T) {
+	o := climbing(t, "rr-svm")
+	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}}
+	o.Train.Said = registry.Values{"gap": "1e-13", "max-sweeps": "100000"}
+	s, err := open(t.Context(), validated(t, o), tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	delete(o.rough, "gap")
+	c := newClimb(s)
+	c.line, c.families, c.stage = c.ui.Start("tune", 0), []*family{{start: s.starts[0]}}, &stage{to: 1}
+	began := time.Now()
+	s.clock.now, s.clock.stretch = func() time.Time { return began.Add(1e6 * time.Since(began)) }, 1e9
+	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
+	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 || !strings.Contains(c.families[0].failed, "nothing came of it") {
+		t.Errorf("%+v, %d rungs (%v)", c.families[0], len(c.stage.rungs), err)
+	}
+}
+
 // TestStarts: a climb on a graph begins where options say, at what was given before that, and on a
 // tree at the defaults of what has no effect there.
 func TestStarts(t *testing.T) {
@@ -294,6 +315,35 @@ func TestStarts(t *testing.T) {
 		if p := g.starts(c.on)[0]; p.Values["anchor"] != c.anchor || p.Values["cost-by"] != c.cost || p.C() != 1 {
 			t.Errorf("%+v: it begins at %s", c, p.Name())
 		}
+	}
+}
+
+// TestChosen: of points that are as good the one that trains far quicker is taken, not one that is
+// worse; by the one-standard-error rule the smallest C of the best one's path within the error.
+func TestChosen(t *testing.T) {
+	c := &climb{search: &search{o: &Options{NoTrain: true}, clock: &clock{}, goal: &eval.Measure{Key: "micro_f1"}}, stage: &stage{to: 1}}
+	table := &Table{Folds: 1}
+	add := func(cost, bias string, value, cpu float64) {
+		p := &candidate{point: Point{"bsvm", registry.Values{"C": cost, "bias": bias}}, jack: &Jackknife{}, results: []*result{{}}}
+		for i := range p.jack {
+			p.jack[i] = value + 0.02*float64(i%2)
+		}
+		p.jack[0] = value
+		c.stage.rungs = append(c.stage.rungs, &rung{base: p.point, lead: p, cpu: cpu})
+		table.Points = append(table.Points, &TablePoint{p.point, Figures{Value: value, Tried: 1}})
+	}
+	add("1", "9", 0.9, 8)
+	add("1", "3", 0.9, 3)
+	add("1", "1", 0.9, 5)
+	add("0.3", "9", 0.89, 1)
+	add("0.1", "9", 0.7, 1)
+	c.rungs = c.stage.rungs
+	if !c.choose(table) || table.Chosen != 1 || table.Best != 0 || table.Rule != "quickest" || !table.Options.Equal(c.rungs[1].base) {
+		t.Errorf("%d chosen, %d best, by %s", table.Chosen, table.Best, table.Rule)
+	}
+	c.o.OneSE = true
+	if !c.choose(table) || table.Chosen != 3 || table.Rule != "one-se" {
+		t.Errorf("%d chosen by %s", table.Chosen, table.Rule)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
 	"taxon/internal/planinfo"
@@ -130,7 +131,8 @@ func (c *climb) foretell(f *family, p Point) (seconds float64, known bool) {
 	return f.estimate * ratios[len(ratios)/2], false
 }
 
-// nearest is what the training of a family took that is nearest in C; a larger C takes longer.
+// nearest is what the training of a family took that is nearest in C; a larger C takes longer, and
+// so does a larger bias.
 func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 	far := math.Inf(1)
 	for _, r := range rungs {
@@ -139,7 +141,11 @@ func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 			d += 0.1
 		}
 		if r.family == f && d < far {
-			seconds, far, ok = r.cpu*math.Sqrt(max(p.C()/r.base.C(), 1)), d, true
+			bias := p.number(method.Bias.Name, 1) / r.base.number(method.Bias.Name, 1)
+			if !(bias > 1) {
+				bias = 1
+			}
+			seconds, far, ok = r.cpu*math.Sqrt(max(p.C()/r.base.C(), 1))*bias, d, true
 		}
 	}
 	return seconds, ok

@@ -3,6 +3,7 @@ package tune
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"taxon/internal/human"
@@ -24,7 +25,7 @@ func (c *climb) final(ctx context.Context) error {
 		next := in[:0:0]
 		for _, r := range in {
 			need := c.costs.seconds(r.cpu)
-			if len(next) < mostFinal && need < left && !Out(best.jack, r.lead.jack, limit, c.goal.Low, false) {
+			if len(next) < mostFinal && need < left && !Out(best.jack, r.lead.jack, limit, c.goal.Low, c.o.OneSE) {
 				next, left = append(next, r), left-need
 			}
 		}
@@ -81,3 +82,39 @@ func (c *climb) save() error {
 		"# %s (standard error unknown until it has ended) on %s", human.Counted(int64(len(c.sampled)+len(c.stage.rungs)), "training", "trainings"),
 		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
 }
+
+// choose takes the best point that there is time to train; of those that are as good but for
+// chance, the one that trains the quickest, if that is by far; with oneSE the smallest C, all else
+// equal, within a standard error.
+func (c *climb) choose(t *Table) bool {
+	if !t.choose(false) {
+		return false
+	}
+	front := c.front()
+	if front == nil {
+		return true
+	}
+	chosen, best := front, front.lead
+	for _, r := range c.rungs {
+		if len(r.lead.results) < t.Folds {
+			continue
+		}
+		behind := difference(best.jack, r.lead.jack)
+		switch loss := math.Abs(behind[0]); {
+		case c.o.OneSE && r.lead.point.Path() == best.point.Path() && r.lead.point.C() < chosen.lead.point.C() && loss <= best.jack.error():
+			chosen, t.Rule = r, "one-se"
+		case !c.o.OneSE && chosen.cpu > worthwhile && r.cpu*quicker < chosen.cpu && loss <= noise*behind.error():
+			chosen, t.Rule = r, "quickest"
+		}
+	}
+	at := slices.IndexFunc(t.Points, func(p *TablePoint) bool { return p.Equal(chosen.lead.point) && p.Tried == t.Folds })
+	if at < 0 {
+		return true
+	}
+	t.Chosen, t.Options = at, t.Points[at].Point
+	return true
+}
+
+// quicker is how many times as fast a training is that is preferred to one by chance better, if that
+// takes as many seconds as are worthwhile.
+const quicker, worthwhile = 2, 1

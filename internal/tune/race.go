@@ -105,6 +105,8 @@ func (r *race) left() (trainings, paths int) {
 	return trainings, paths
 }
 
+func (r *race) choose(t *Table) bool { return t.choose(r.o.OneSE) }
+
 // fewPaths: with no more of them the folds between the first and the last run side by side.
 const fewPaths = 4
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
@@ -86,6 +87,8 @@ type strategy interface {
 	run(ctx context.Context) error
 	// candidates are all points.
 	candidates() iter.Seq[*candidate]
+	// choose applies the rule to the table; false: there is no point.
+	choose(*Table) bool
 	// explain adds to the outcome what mattered.
 	explain(*Table)
 	// on says which folds those in the race are all measured on.
@@ -223,7 +226,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fit
 		Open:        s.folds.open,
 		Failed:      func(err error) { ui.Warn("%v", err) },
-		Checkpoints: s.record.checkpoint,
+		Checkpoints: s.record.checkpoint, CheckpointEvery: time.Duration(o.Train.Pause * float64(time.Second)),
 	})
 	return s, err
 }
@@ -375,7 +378,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		}
 		r.Points = append(r.Points, row)
 	}
-	if !r.choose(s.o.OneSE) {
+	if !way.choose(r) {
 		if len(s.untried) > 0 {
 			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
 		}
@@ -387,10 +390,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 			r.Untried = append(r.Untried, u)
 		}
 	}
-	chosen, rule := r.Points[r.Chosen], "the best value"
-	if s.o.OneSE {
-		rule = "the smallest C within one standard error of the best value"
-	}
+	chosen, rule := r.Points[r.Chosen], map[string]string{"best": "the best value", "one-se": "the smallest C within one standard error of the best value",
+		"quickest": "the quickest to train of those that are as good but for chance"}[r.Rule]
 	r.JobFile = s.record.join(jobFile)
 	return r, s.writeJob(chosen.Point, fmt.Sprintf("chosen by taxon tune, %s: %s (standard error %s) on %s",
 		rule, s.goal.Words(chosen.Value), chosen.Error(s.goal, "unknown: one fold has none"), s.measuredOn(from, to)))

@@ -28,7 +28,7 @@ type Table struct {
 	Gap       float64       `json:"gap"`
 	Instances int           `json:"instances"` // of the data
 	Measured  int           `json:"measured"`  // of them, those of the folds tried: each is measured once
-	Rule      string        `json:"rule"`      // best, one-se
+	Rule      string        `json:"rule"`      // best, one-se, quickest
 	Best      int           `json:"best"`      // index in points of the best value
 	Chosen    int           `json:"chosen"`
 	Options   Point         `json:"options"` // the point chosen
