@@ -63,6 +63,7 @@ func newEvalCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
 		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
 		f.BoolVar(&o.PerClass, "per-class", false, "figures of each class, those with most instances first (always with --json)")
+		f.BoolVar(&o.Coverage, "coverage", false, "how many instances predict --min-probability answers, and how many of these rightly, by probability (always with --json, where there are probabilities)")
 		f.StringVar(&o.Confusion, "confusion", "", "write which classes were taken for which, as CSV, into `FILE`")
 		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with probabilities, as SVG into `FILE`")
 	})
@@ -105,6 +106,9 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 	}
 	if o.PerClass {
 		printClasses(a.stdout, a.style, r)
+	}
+	if o.Coverage {
+		printCoverage(a.stdout, a.style, r)
 	}
 	if len(r.Others) == 0 {
 		printTests(a.stdout, o.Compare, r)
@@ -164,6 +168,16 @@ func printSizes(w io.Writer, s console.Style, r *eval.Result) {
 			fmt.Fprintf(t, "%s\t%+.2f\t", eval.Percent(r.Other.BySize[i].MacroF1), 100*(b.MacroF1-r.Other.BySize[i].MacroF1))
 		}
 		fmt.Fprintln(t)
+	}
+	t.Flush()
+}
+
+func printCoverage(w io.Writer, s console.Style, r *eval.Result) {
+	fmt.Fprintf(w, "\n%s\n", s.Bold("by least probability, in percent"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "least\tanswered\tright\tby a class itself\tright\t")
+	for _, c := range r.Coverage {
+		fmt.Fprintf(t, "%g\t%s\t%s\t%s\t%s\t\n", 100*c.MinProbability, eval.Percent(c.Answered), eval.Percent(c.Correct), eval.Percent(c.Classes), eval.Percent(c.ClassCorrect))
 	}
 	t.Flush()
 }

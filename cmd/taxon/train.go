@@ -100,6 +100,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep the trained weights", atLeast0)
 		optionFlags(f, &o.Said, method.GroupOutput)
 		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of further trainings; auto: for multi-label data")
+		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. Labels stay as they are")
 		floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "bound on these trainings: about `S` seconds of one core, by an estimate; within it every instance is held out once, else a part of them is; 0: a minute, or a fifth of the training", atLeast0)
 	})
 }

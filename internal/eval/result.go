@@ -21,6 +21,8 @@ type Result struct {
 
 	Reliability []Bin `json:"reliability,omitempty"` // what ece is made of; nil without probabilities
 
+	Coverage []Covered `json:"coverage,omitempty"` // of predictions that back off; nil: not measured
+
 	ByLevel  []Level    `json:"by_level,omitempty"`
 	BySize   []Size     `json:"by_size,omitempty"`
 	PerClass []Class    `json:"per_class,omitempty"` // in the order of the training data's labels, then of first appearance
@@ -38,6 +40,15 @@ type Against struct {
 	SignTest *SignTest `json:"sign_test"`
 	Wilcoxon *Wilcoxon `json:"wilcoxon"`
 	Other    *Result   `json:"other"`
+}
+
+// Covered tells of predictions that back off in the hierarchy until their probability is high enough.
+type Covered struct {
+	MinProbability float64 `json:"min_probability"`
+	Answered       float64 `json:"answered"`       // share of rows that get any answer
+	Correct        float64 `json:"correct"`        // of these: the share whose answer is their class, or above it
+	Classes        float64 `json:"classes"`        // share of rows that get a class as deep as it was trained, as without a hierarchy
+	ClassCorrect   float64 `json:"class_accuracy"` // of these: the share whose class it is
 }
 
 // Class holds the measures of one class.

@@ -36,6 +36,7 @@ type Options struct {
 	BySize      bool           // an error without a model
 	Everything  bool           // by level and by size where there are such figures
 	PerClass    bool           // figures of each class
+	Coverage    bool           // of predictions that back off; an error without probabilities
 	Confusion   string         // where what was taken for what is written; "": nowhere
 	Reliability string         // where the reliability diagram is written; "": nowhere
 }
@@ -49,6 +50,8 @@ func (o *Options) Check() error {
 		return exit.Usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
 	case !o.Cutoff.IsDefault() && o.Model == "" && !IsModel(o.Compare):
 		return exit.Usagef("eval: --cutoff is for models: a --pred file has its label sets already")
+	case o.Coverage && o.Model == "":
+		return exit.Usagef("eval: --coverage needs --model: a --pred file has no probabilities")
 	case o.Rankings != "" && o.Predictions == "":
 		return exit.Usagef("eval: --rank goes with --pred: a model makes its own ranking")
 	case o.Confusion == fs.Stdin:
@@ -76,7 +79,9 @@ type evaluation struct {
 	truth  map[string]bool     // labels of the data
 	given  *taxonomy.Structure // of a file; nil: the model's, if any
 	warned map[string]bool
-	files  []predicted
+
+	covered []eval.Covered // of the first model
+	files   []predicted
 }
 
 // predicted are the labels of a file of predictions.
@@ -128,6 +133,13 @@ func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 			return nil, err
 		}
 	}
+	if o.Coverage {
+		if c, err := newCoverage(e.first); err != nil {
+			return nil, err
+		} else if c == nil {
+			return nil, exit.Usagef("eval: --coverage is for data with one label an instance, and %s has several", o.Model)
+		}
+	}
 	if o.Compare != "" && IsModel(o.Compare) {
 		if e.second, err = model.Open(o.Compare); err != nil {
 			return nil, err
@@ -145,6 +157,7 @@ func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Coverage = e.covered
 	if r.Instances == 0 {
 		return nil, fs.Inputf(o.Data.Path, 0, "no instance to measure")
 	}
@@ -168,7 +181,7 @@ func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 // checkReliability refuses a diagram that can't be drawn, before the work.
 func (e *evaluation) checkReliability() error {
 	if !e.first.HasProbabilities() {
-		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for --reliability: one of a method with a logistic loss does", e.first.Options.Method)}
+		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for --reliability: train with --calibrate, or by a method with a logistic loss", e.first.Options.Method)}
 	}
 	if err := predict.SpareInput("eval", "--reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
 		return err

@@ -83,6 +83,12 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	var truth, classes []int32
 	var p []float64
 	var out eval.Output
+	var covered *coverage
+	if probable != nil && (e.o.Coverage || e.o.Everything) && m == e.first {
+		if covered, err = newCoverage(m); err != nil {
+			return err
+		}
+	}
 	err = predict.Score(ctx, what, predictor, rows, o.Threads, e.ui, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
 			labels := b.RowLabels(i)
@@ -103,9 +109,15 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 				}
 				probable(truth, classes, p)
 			}
+			if covered != nil {
+				covered.add(r, i, labels)
+			}
 		}
 		return nil
 	})
+	if err == nil && covered != nil {
+		e.covered = covered.table()
+	}
 	if err == nil {
 		e.warn(rows.Warnings())
 	}

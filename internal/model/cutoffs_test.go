@@ -79,7 +79,7 @@ func TestCutoffsRefused(t *testing.T) {
 }
 
 func FuzzCutoffs(f *testing.F) {
-	b, err := encodeCutoffs(tinyCutoffs())
+	b, err := encodeFitted(tinyCutoffs())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -87,15 +87,15 @@ func FuzzCutoffs(f *testing.F) {
 	f.Add([]byte(`{"depth":1}{}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := parseCutoffs("cutoffs.json", b)
+		c, err := parsedCutoffs(b)
 		if err != nil || c.Check(4, 4) != nil {
 			return
 		}
-		again, err := encodeCutoffs(c)
+		again, err := encodeFitted(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, err := parseCutoffs("cutoffs.json", again); err != nil || !reflect.DeepEqual(c, d) {
+		if d, err := parsedCutoffs(again); err != nil || !reflect.DeepEqual(c, d) {
 			t.Errorf("%v, then %v (%v)", c, d, err)
 		}
 	})
@@ -130,4 +130,9 @@ func TestPublish(t *testing.T) {
 	if err := Publish(from, dir); err == nil || !strings.Contains(err.Error(), "diary") {
 		t.Errorf("over what is no model: %v", err)
 	}
+}
+
+func parsedCutoffs(b []byte) (*labelset.Cutoffs, error) {
+	c := new(labelset.Cutoffs)
+	return c, parseFitted("cutoffs.json", b, c)
 }

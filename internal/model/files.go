@@ -23,6 +23,8 @@ const (
 	fileVocabulary = "vocabulary"
 	fileTrace      = "trace.jsonl"
 	fileCutoffs    = "cutoffs.json" // multi-label models only
+
+	fileCalibration = "calibration.json" // calibrated models only
 )
 
 const (

@@ -129,8 +129,8 @@ func (m *Manifest) check() error {
 	if m.Data.Text {
 		need[fileVocabulary] = true
 	}
-	optional := true  // the cut-offs, once
-	at, shard := 0, 0 // nodes, or columns, of the shards so far
+	optional := map[string]bool{fileCutoffs: true, fileCalibration: true} // each once
+	at, shard := 0, 0                                                     // nodes, or columns, of the shards so far
 	for _, f := range m.Files {
 		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
 			return fmt.Errorf("file %q: no size or SHA-256", f.Name)
@@ -139,8 +139,8 @@ func (m *Manifest) check() error {
 			delete(need, f.Name)
 			continue
 		}
-		if f.Name == fileCutoffs && optional {
-			optional = false
+		if optional[f.Name] {
+			delete(optional, f.Name)
 			continue
 		}
 		name, first, size := shardName(shard), f.FirstNode, f.Nodes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"taxon/internal/calibration"
 	"taxon/internal/labelset"
 	"taxon/internal/modelform"
 	"taxon/internal/table"
@@ -71,6 +72,8 @@ type Report struct {
 	CutoffRule    string            `json:"cutoff_rule,omitempty"` // the one that reached most of it
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`    // what the cut-offs reached there
 
+	Calibration *Calibrated `json:"calibration,omitempty"`
+
 	// Own are options that the method reports, and its own figures. They stand beside the others.
 	Own map[string]json.RawMessage `json:"-"`
 }
@@ -121,6 +124,8 @@ type Meta struct {
 	Feature     []uint32            // column -> index in the input, 1-based; its length is the number of columns
 	Text        *Text               // nil unless the data were text
 	Cutoffs     *labelset.Cutoffs   // nil unless fitted: multi-label data
+
+	Calibration *calibration.Calibration // nil unless fitted
 }
 
 // columns is the width of a weight vector: the features and the bias, if any.
@@ -167,6 +172,11 @@ func (m *Meta) validate() error {
 		errs = append(errs, err)
 	} else if m.Cutoffs != nil {
 		if err := m.Cutoffs.Check(len(m.Labels), len(m.Tree.Terminals())); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if m.Calibration != nil {
+		if err := m.Calibration.Check(); err != nil {
 			errs = append(errs, err)
 		}
 	}

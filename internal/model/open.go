@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/internal/calibration"
 	"taxon/internal/fs"
+	"taxon/internal/labelset"
 	textlines "taxon/internal/lines"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
@@ -181,7 +183,11 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 	case fileTrace:
 		m.Trace, err = parseTrace(name, b)
 	case fileCutoffs:
-		m.Cutoffs, err = parseCutoffs(name, b)
+		m.Cutoffs = new(labelset.Cutoffs)
+		err = parseFitted(name, b, m.Cutoffs)
+	case fileCalibration:
+		m.Calibration = new(calibration.Calibration)
+		err = parseFitted(name, b, m.Calibration)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package model
 import (
 	"math"
 
-	"taxon/internal/modelform"
 	"taxon/internal/table"
 )
 
@@ -163,8 +162,8 @@ func (s *Scorer) offerRow(row int) {
 		if l.parent >= 0 {
 			score += sums[l.parent]
 		}
-		if s.p.m.Form.Link == modelform.Softmax {
-			s.mass[row].add(score)
+		if s.p.scale > 0 {
+			s.mass[row].add(s.p.scale * score)
 		}
 		if score > floor {
 			h.offer(Scored{l.node, score})

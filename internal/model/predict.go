@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/internal/calibration"
 	"taxon/internal/modelform"
 )
 
@@ -86,6 +87,11 @@ type Predictor struct {
 	rank   ranker      // nil: by the terminals' own scores
 
 	predictive modelform.Predictive // nil: scores are x.w
+
+	link        string                   // "": calibration decides, if there is one
+	calibration *calibration.Calibration // nil: none
+	scale       float64                  // of scores in the norm of a row; 0: rows have none
+	keep        int                      // terminals in a row's list: Top, or all where their sum is needed
 }
 
 // NewPredictor prepares scoring; that costs next to nothing. A Predictor is safe for concurrent use.
@@ -109,6 +115,19 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
 		p.packed = newPackedPlan(m, p.bias)
 	}
+	p.link, p.keep = m.Form.Link, p.o.Top
+	switch c := m.Calibration; {
+	case c != nil && !o.Predictive:
+		p.link, p.calibration = "", c
+		if c.Joint {
+			p.scale = c.Slope
+		}
+		if c.Sums() {
+			p.keep = m.Terminals()
+		}
+	case p.link == modelform.Softmax:
+		p.scale = 1
+	}
 	var err error
 	if o.Predictive {
 		if p.predictive, err = m.predictive(); err != nil {
@@ -122,7 +141,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 // batchRows is how many rows a batch of Stream should have: fewer than BatchRows where
 // so many terminals are asked for that their lists would take more than resultBytes.
 func (p *Predictor) batchRows() int {
-	return max(1, min(BatchRows, resultBytes/bytesPerScored/p.o.Top))
+	return max(1, min(BatchRows, resultBytes/bytesPerScored/p.keep))
 }
 
 // Result holds the predictions of a batch's rows.
@@ -132,7 +151,10 @@ type Result struct {
 	set     []Scored
 	setEnds []int
 	link    string
-	norm    []float64 // softmax: row -> log sum over all terminals of exp(score)
+	norm    []float64 // of rows with one: log sum over all terminals of exp(scale score)
+	total   []float64 // of calibrations with one: the sum of all terminals' raw probabilities
+
+	calibration *calibration.Calibration
 }
 
 // Best are the k best terminals of row i, best first.
@@ -187,7 +209,7 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	}
 	r.top = s.p.o.Top
 	r.best, r.set, r.setEnds = r.best[:0], r.set[:0], r.setEnds[:0]
-	r.link, r.norm = s.p.m.Form.Link, r.norm[:0]
+	r.link, r.calibration, r.norm, r.total = s.p.link, s.p.calibration, r.norm[:0], r.total[:0]
 	if s.p.packed != nil {
 		s.scorePacked(b)
 		s.collect(b.Rows(), r)
@@ -278,9 +300,9 @@ func (s *Scorer) add(rec record, scores []float64) {
 
 // offer hands terminal n to every row's list.
 func (s *Scorer) offer(n int32, scores []float64) {
-	if s.p.m.Form.Link == modelform.Softmax {
+	if s.p.scale > 0 {
 		for row, score := range scores {
-			s.mass[row].add(score)
+			s.mass[row].add(s.p.scale * score)
 		}
 	}
 	floor := s.floor[:len(scores)]
@@ -315,7 +337,7 @@ func (s *Scorer) level(k, rows int) []float64 {
 }
 
 func (s *Scorer) reset(rows int) {
-	top := s.p.o.Top
+	top := s.p.keep
 	if len(s.heaps) < rows {
 		heap := make([]Scored, rows*top)
 		s.heaps = make([]topK, rows)
@@ -343,8 +365,19 @@ func (s *Scorer) collect(rows int, r *Result) {
 		sortScored(best)
 		sortScored(s.positive[i])
 		if s.p.rank != nil { // the first of a ranking is kept whatever the cutoff
-			best = lead(s.lead[i], best)[:s.p.o.Top]
+			s.mass[i].add(s.p.scale * s.lead[i].Score)
+			best = lead(s.lead[i], best)[:s.p.keep]
 			s.positive[i] = lead(s.lead[i], s.positive[i])
+		}
+		if s.p.scale > 0 {
+			r.norm = append(r.norm, s.mass[i].log())
+		}
+		if c := s.p.calibration; c != nil && c.Sums() {
+			total := 0.0
+			for _, t := range best {
+				total += c.Raw(t.Score, r.norm[i])
+			}
+			r.total, best = append(r.total, total), best[:s.p.o.Top]
 		}
 		r.best = append(r.best, best...)
 		switch {
@@ -356,9 +389,6 @@ func (s *Scorer) collect(rows int, r *Result) {
 			r.set = append(r.set, s.positive[i]...)
 		default:
 			r.set = append(r.set, best[0])
-		}
-		if r.link == modelform.Softmax {
-			r.norm = append(r.norm, s.mass[i].log())
 		}
 		r.setEnds = append(r.setEnds, len(r.set))
 	}

@@ -313,7 +313,7 @@ func TestStream(t *testing.T) {
 func TestBatchRows(t *testing.T) {
 	m := tinyModel(t)
 	for top, want := range map[int]int{1: BatchRows, 5: BatchRows, 10_000: 419, 100 << 20: 1} {
-		p := &Predictor{m: m, o: PredictOptions{Top: top}}
+		p := &Predictor{m: m, o: PredictOptions{Top: top}, keep: top}
 		if got := p.batchRows(); got != want {
 			t.Errorf("top %d: %d rows a batch, want %d", top, got, want)
 		}

@@ -53,7 +53,7 @@ func Publish(from, dir string) error {
 
 func modelFile(name string) bool {
 	switch name {
-	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fs.MarkName:
+	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration, fs.MarkName:
 		return true
 	}
 	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")

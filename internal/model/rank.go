@@ -111,6 +111,9 @@ func childCounts(t *taxonomy.Tree) []int32 {
 // offerOne hands a terminal to a row's lists.
 func (s *Scorer) offerOne(row int, c Scored) {
 	s.heaps[row].offer(c)
+	if s.p.scale > 0 {
+		s.mass[row].add(s.p.scale * c.Score)
+	}
 	if s.p.o.Rule == Threshold && c.Score > s.p.o.Cutoff {
 		s.positive[row] = append(s.positive[row], c)
 	}
@@ -165,8 +168,18 @@ func (m *mass) add(x float64) {
 func (m *mass) log() float64 { return m.most + math.Log(m.sum) }
 
 // Shown is what a score of row i is shown as: the score itself, or the probability that the
-// model's link makes of it.
+// model's calibration or link makes of it.
 func (r *Result) Shown(i int, score float64) float64 {
+	if c := r.calibration; c != nil {
+		norm, total := 0.0, 1.0
+		if c.Joint {
+			norm = r.norm[i]
+		}
+		if c.Sums() {
+			total = r.total[i]
+		}
+		return c.Raw(score, norm) / total
+	}
 	switch r.link {
 	case modelform.Logistic:
 		return 1 / (1 + math.Exp(-score))
@@ -177,7 +190,9 @@ func (r *Result) Shown(i int, score float64) float64 {
 }
 
 // HasProbabilities says whether scores can be shown as probabilities.
-func (m *Model) HasProbabilities() bool { return m.Form.Link != modelform.Identity }
+func (m *Model) HasProbabilities() bool {
+	return m.Form.Link != modelform.Identity || m.Calibration != nil
+}
 
 // Scored is a terminal with its score x.w.
 type Scored struct {

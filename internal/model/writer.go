@@ -178,15 +178,22 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 			data []byte
 		}{fileVocabulary, encodeVocabulary(w.meta.Text)})
 	}
-	if w.meta.Cutoffs != nil {
-		b, err := encodeCutoffs(w.meta.Cutoffs)
+	for _, fitted := range []struct {
+		name  string
+		there bool
+		what  any
+	}{{fileCutoffs, w.meta.Cutoffs != nil, w.meta.Cutoffs}, {fileCalibration, w.meta.Calibration != nil, w.meta.Calibration}} {
+		if !fitted.there {
+			continue
+		}
+		b, err := encodeFitted(fitted.what)
 		if err != nil {
 			return err
 		}
 		tables = append(tables, struct {
 			name string
 			data []byte
-		}{fileCutoffs, b})
+		}{fitted.name, b})
 	}
 	for _, t := range tables {
 		if err := w.writeFile(t.name, t.data); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	textlines "taxon/internal/lines"
 	"taxon/internal/model"
 	"taxon/internal/tell"
 )
@@ -34,13 +35,17 @@ type Options struct {
 	Format string    // one of Formats; "": lines
 
 	Predictive bool // scores are those of the predictive distribution
+
+	// MinProbability backs off to the deepest classes of the hierarchy that have it; 0: no.
+	MinProbability float64
 }
 
 // Report is what a prediction came to, `taxon predict --json`.
 type Report struct {
 	Out       string  `json:"out"`
 	Instances int64   `json:"instances"`
-	Labels    int64   `json:"labels"` // written
+	Labels    int64   `json:"labels"`              // written
+	Abstained *int64  `json:"abstained,omitempty"` // instances without a label, with MinProbability
 	Seconds   float64 `json:"seconds"`
 }
 
@@ -61,13 +66,26 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 			o.Cutoff = Best(o.Top)
 		}
 	}
-	if l.rule, err = o.Cutoff.Rule(m, 1); err != nil {
+	ranked := 1
+	if o.MinProbability > 0 {
+		if o.Top == 0 && !o.Cutoff.IsDefault() {
+			return nil, exit.Usagef("predict: --min-probability and --cutoff exclude each other: both say which classes an instance gets")
+		}
+		if l.sure, err = NewSure(m); err != nil {
+			return nil, err
+		}
+		l.least, ranked, o.Cutoff = o.MinProbability, m.Terminals(), Best(1)
+	}
+	if l.rule, err = o.Cutoff.Rule(m, ranked); err != nil {
 		return nil, err
 	}
 	if l.lines = o.Format == "" || o.Format == "lines"; !l.lines {
 		l.places = o.Top
 		switch {
 		case o.Top > 0:
+		case l.sure != nil && l.sure.joint:
+			l.places = 1
+		case l.sure != nil && o.Format == "jsonl":
 		case l.rule.kind == cutArgmax:
 			l.places = 1
 		case l.rule.kind == cutRank:
@@ -78,6 +96,15 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 		l.names, l.paths = make([]string, m.Tree.Len()), Paths(m)
 		for n := range l.names {
 			l.names[n] = m.NodeName(n)
+		}
+	}
+	if l.sure != nil {
+		l.names, l.paths = l.sure.Names, l.sure.Paths
+		if l.lines {
+			l.names = make([]string, len(l.sure.Names))
+			for n, name := range l.sure.Names {
+				l.names[n] = string(textlines.AppendName(nil, name))
+			}
 		}
 	}
 	if o.Predictive && l.rule.fitted() {
@@ -122,7 +149,11 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	for _, w := range rows.Warnings() {
 		ui.Warn("%s", w)
 	}
-	return &Report{Out: o.Out, Instances: l.rows, Labels: l.written, Seconds: time.Since(began).Seconds()}, nil
+	r := &Report{Out: o.Out, Instances: l.rows, Labels: l.written, Seconds: time.Since(began).Seconds()}
+	if l.sure != nil {
+		r.Abstained = &l.abstained
+	}
+	return r, nil
 }
 
 // SpareInput refuses an output of verb, named by a flag, that would overwrite what the verb
@@ -162,6 +193,18 @@ type labels struct {
 	places int      // labels that a row has room for
 	paths  []string // node -> path
 	answer answer
+
+	sure      *Sure // nil: the rule decides; else nodes of sets are its places
+	least     float64
+	abstained int64
+}
+
+// shown is the number that is written of a label.
+func (l *labels) shown(r *model.Result, i int, score float64) float64 {
+	if l.sure != nil {
+		return score
+	}
+	return r.Shown(i, score)
 }
 
 func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
@@ -170,6 +213,11 @@ func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
 		var set []model.Scored
 		if len(broken) > 0 && broken[0] == i {
 			broken = broken[1:]
+		} else if l.sure != nil {
+			l.sure.Take(r, i)
+			if set = l.sure.Of(l.least); len(set) == 0 {
+				l.abstained++
+			}
 		} else {
 			set = l.rule.Of(r, i)
 		}
@@ -191,7 +239,7 @@ func (l *labels) one(w io.Writer, b *model.Batch, r *model.Result, i int, set []
 			l.answer.ID = &b.IDs[i]
 		}
 		for _, s := range set {
-			l.answer.Labels = append(l.answer.Labels, named{l.names[s.Node], r.Shown(i, s.Score), l.paths[s.Node]})
+			l.answer.Labels = append(l.answer.Labels, named{l.names[s.Node], l.shown(r, i, s.Score), l.paths[s.Node]})
 		}
 		return l.to.write(&l.answer)
 	}
@@ -202,7 +250,7 @@ func (l *labels) one(w io.Writer, b *model.Batch, r *model.Result, i int, set []
 		}
 		l.line = append(l.line, l.names[s.Node]...)
 		if l.scores {
-			l.line = strconv.AppendFloat(append(l.line, ':'), r.Shown(i, s.Score), 'g', -1, 64)
+			l.line = strconv.AppendFloat(append(l.line, ':'), l.shown(r, i, s.Score), 'g', -1, 64)
 		}
 	}
 	_, err := w.Write(append(l.line, '\n'))

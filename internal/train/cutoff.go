@@ -52,11 +52,11 @@ func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
 	return t.wantsCutoffs() && (have == nil || cmp.Or(have.Goal, labelset.MeanF1) != t.goal())
 }
 
-// complete gives a model that lies in the working folder its cut-offs, and publishes both in
+// complete gives a model that lies in the working folder what it lacks, and publishes all in
 // one step. What comes to nothing here is done again by the same command, without training.
-func (t *Training) complete(ctx context.Context, report *model.Report) (*model.Report, error) {
+func (t *Training) complete(ctx context.Context, report *model.Report, have model.Meta) (*model.Report, error) {
 	whole := t.work.finished()
-	report, err := t.fitCutoffs(ctx, whole, report)
+	report, err := t.fitRest(ctx, whole, report, have)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +66,6 @@ func (t *Training) complete(ctx context.Context, report *model.Report) (*model.R
 // fitCutoffs fits the cut-offs of the model in dir on a hold-out of its training data, and
 // adds them to it. Its weights do not depend on them.
 func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
-	if !t.wantsCutoffs() {
-		return report, nil
-	}
 	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{Training: t, trained: report.Sweeps}
 	if !h.plan() {

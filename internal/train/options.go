@@ -58,6 +58,7 @@ type Options struct {
 	// CutoffTime bounds the trainings that cut-offs are fitted on, in seconds of one core as
 	// estimated; 0: a minute, or a fifth of the training.
 	CutoffTime float64
+	Calibrate  string // makes probabilities of scores: none or "", or one of calibration.Kinds
 	Test       string // instances, checked before the training; ""
 	TestLabels string // of a Test that is a matrix: a file, or ""
 	EarlyStop  string // held-out instances: the training ends when Goal on them stands still; ""

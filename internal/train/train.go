@@ -177,8 +177,8 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		}
 	}
 	report, err := t.train(ctx, checkpoint)
-	if err == nil && t.wantsCutoffs() {
-		report, err = t.complete(ctx, report)
+	if err == nil && t.wantsMore() {
+		report, err = t.complete(ctx, report, model.Meta{})
 	}
 	if err == nil {
 		work.Remove() // only now: the engine's shards may have lain in it
@@ -383,11 +383,11 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 		return nil, exit.Usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
 	}
 	r := &m.Report
-	switch missing := t.lacksCutoffs(full.Cutoffs); {
+	switch missing := t.lacksCutoffs(full.Cutoffs) || t.lacksCalibration(full.Calibration); {
 	case missing && dir == t.o.Out:
-		r, err = t.fitCutoffs(ctx, dir, r)
+		r, err = t.fitRest(ctx, dir, r, full.Meta)
 	case missing:
-		r, err = t.complete(ctx, r)
+		r, err = t.complete(ctx, r, full.Meta)
 	case dir != t.o.Out:
 		err = model.Publish(dir, t.o.Out)
 	default:
@@ -517,10 +517,10 @@ func (t *Training) engineConfig() engine.Config {
 }
 
 // publish writes the model that is kept, whole, or pruned with --threshold: to its place, or to
-// the working folder while it lacks its cut-offs.
+// the working folder while it lacks what is fitted on a hold-out.
 func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
 	to := t.o.Out
-	if t.wantsCutoffs() {
+	if t.wantsMore() {
 		to = t.work.finished()
 	}
 	if t.o.Threshold == 0 {

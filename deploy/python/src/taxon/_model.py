@@ -85,6 +85,7 @@ class Model:
         self.words: list[str] | None = None
         self.edges: list[tuple[str, str]] = []
         self.cutoffs: dict[str, Any] | None = None
+        self.calibration: dict[str, Any] | None = None
         self._delta = sp.csr_matrix((0, 0))  # what a node adds to its parent's vector, float64
         self._whole = False
         self._vectorizer: Vectorizer | None = None
@@ -109,8 +110,8 @@ class Model:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether scores can be read as probabilities (rr-lr, blr, mlr, hblr-*)."""
-        return self.form.get("link", "") in ("logistic", "softmax")
+        """Whether scores can be read as probabilities (rr-lr, blr, mlr, hblr-*, and calibrated models)."""
+        return self.calibration is not None or self.form.get("link", "") in ("logistic", "softmax")
 
     @property
     def labels_per_instance(self) -> float:
@@ -263,6 +264,8 @@ class Model:
         return self._probabilities(self.decision_function(X))
 
     def _probabilities(self, s: np.ndarray) -> np.ndarray:
+        if self.calibration is not None:
+            return self._calibrated(s, self.calibration)
         link = self.form.get("link", "")
         if link == "logistic":
             return np.asarray(1 / (1 + np.exp(-s)))
@@ -270,6 +273,20 @@ class Model:
             e = np.exp(s - s.max(axis=1, keepdims=True))
             return np.asarray(e / e.sum(axis=1, keepdims=True))
         raise ValueError(f"models of {self.report.get('method')} have scores, and no probabilities")
+
+    @staticmethod
+    def _calibrated(s: np.ndarray, c: dict[str, Any]) -> np.ndarray:
+        z = c["slope"] * s
+        if c["joint"]:
+            e = np.exp(z - z.max(axis=1, keepdims=True))
+            q = e / e.sum(axis=1, keepdims=True)
+        else:
+            q = 1 / (1 + np.exp(-z - c["offset"]))
+        if c["kind"] == "isotonic":
+            q = np.interp(q, c["x"], c["y"])
+            if c["joint"]:
+                q = q / q.sum(axis=1, keepdims=True)
+        return np.asarray(q)
 
     def predict(self, X: Any) -> list[str]:
         """Predict the best class of each row.
@@ -571,6 +588,9 @@ class _Reader:
         cutoffs = self.file("cutoffs.json")
         if cutoffs is not None:
             m.cutoffs = json.loads(cutoffs)
+        calibration = self.file("calibration.json")
+        if calibration is not None:
+            m.calibration = json.loads(calibration)
         return m
 
     def _structure(self, m: Model) -> None:

@@ -1,0 +1,123 @@
+// Package calibration makes probabilities of scores: by a temperature or by isotonic regression,
+// fitted to the scores of instances that no training has seen. Maths on slices.
+//
+// The order of an instance's classes never changes, so labels do not either.
+package calibration
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Kinds of calibration.
+const (
+	Temperature = "temperature" // scores times a number, shifted where classes are judged one by one
+	Isotonic    = "isotonic"    // a monotone function of what the temperature gives
+)
+
+// Kinds are all of them.
+var Kinds = []string{Temperature, Isotonic}
+
+// Calibration is calibration.json. Of an instance with scores s, where each has one label (Joint),
+//
+//	q_k = exp(Slope s_k) / sum_j exp(Slope s_j)
+//
+// else q_k = 1 / (1 + exp(-Slope s_k - Offset)). A temperature's probabilities are q; isotonic ones
+// are g(q_k), divided by their sum over the classes if Joint. g goes through the knots (X, Y) in straight
+// lines, and is constant outside of them.
+type Calibration struct {
+	Kind   string    `json:"kind"`
+	Joint  bool      `json:"joint"` // the probabilities of an instance's classes sum to 1
+	Slope  float64   `json:"slope"`
+	Offset float64   `json:"offset"`
+	X      []float64 `json:"x,omitempty"` // ascending
+	Y      []float64 `json:"y,omitempty"` // never falling, in (0, 1)
+
+	HeldOut HeldOut `json:"held_out"`
+}
+
+// HeldOut is what it was fitted on, and how good it is there.
+type HeldOut struct {
+	Instances int     `json:"instances"`
+	LogLoss   float64 `json:"log_loss"` // a row, or if not Joint a row and class
+}
+
+// Check refuses what no Fit gives.
+func (c *Calibration) Check() error {
+	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+	switch {
+	case !slices.Contains(Kinds, c.Kind):
+		return fmt.Errorf("calibration: kind %q: not known: it was written by a newer version of taxon", c.Kind)
+	case !finite(c.Slope) || c.Slope <= 0 || !finite(c.Offset):
+		return fmt.Errorf("calibration: slope %g, offset %g: the slope must be above 0", c.Slope, c.Offset)
+	case len(c.X) != len(c.Y) || (c.Kind == Isotonic) != (len(c.X) > 0):
+		return fmt.Errorf("calibration: %s with %d and %d knots", c.Kind, len(c.X), len(c.Y))
+	}
+	for k, x := range c.X {
+		if y := c.Y[k]; !finite(x) || !(y > 0 && y < 1) || k > 0 && (x <= c.X[k-1] || y < c.Y[k-1]) {
+			return fmt.Errorf("calibration: knot %d (%g, %g): knots ascend, between 0 and 1", k, x, y)
+		}
+	}
+	return nil
+}
+
+// Sums says whether probabilities need the sum of all classes' Raw.
+func (c *Calibration) Sums() bool { return c.Joint && c.Kind == Isotonic }
+
+// Raw is the probability of a class with score s before it is divided by the sum of all classes';
+// norm is log sum_j exp(Slope s_j) if Joint.
+func (c *Calibration) Raw(s, norm float64) float64 {
+	q := math.Exp(float64(c.Slope*s) - norm)
+	if !c.Joint {
+		q = 1 / (1 + math.Exp(float64(-c.Slope*s)-c.Offset))
+	}
+	if c.Kind == Isotonic {
+		return c.line(q)
+	}
+	return q
+}
+
+// line is g.
+func (c *Calibration) line(q float64) float64 {
+	k := sort.SearchFloat64s(c.X, q)
+	switch {
+	case k == 0:
+		return c.Y[0]
+	case k == len(c.X):
+		return c.Y[k-1]
+	}
+	t := (q - c.X[k-1]) / (c.X[k] - c.X[k-1])
+	return c.Y[k-1] + float64(t*(c.Y[k]-c.Y[k-1]))
+}
+
+// Row makes the probabilities of all classes of an instance of their scores, in place.
+func (c *Calibration) Row(s []float64) {
+	norm := 0.0
+	if c.Joint {
+		norm = logSum(c.Slope, s)
+	}
+	total := 0.0
+	for k, x := range s {
+		s[k] = c.Raw(x, norm)
+		total += s[k]
+	}
+	if c.Sums() {
+		for k := range s {
+			s[k] /= total
+		}
+	}
+}
+
+// logSum is log sum_j exp(a s_j).
+func logSum(a float64, s []float64) float64 {
+	most, sum := math.Inf(-1), 0.0
+	for _, x := range s {
+		most = max(most, a*x)
+	}
+	for _, x := range s {
+		sum += math.Exp(float64(a*x) - most)
+	}
+	return most + math.Log(sum)
+}

@@ -1,0 +1,51 @@
+package train
+
+import (
+	"testing"
+
+	"taxon/internal/model"
+)
+
+// A calibration changes no weight; a finished model gets one, and another kind, without training again; the bytes are
+// the same for any number of threads. A margin has no probability without.
+func TestCalibrate(t *testing.T) {
+	o := noisy(t, "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n")
+	plain, err := Run(t.Context(), o, &heard{})
+	if err != nil || plain.Calibration != nil {
+		t.Fatal(plain, err)
+	}
+	sums := map[string]string{}
+	for _, kind := range []string{"temperature", "isotonic"} {
+		o.Calibrate = kind
+		for _, threads := range []int{1, 3} {
+			if o.Threads = threads; threads == 3 {
+				o.Force = true
+			}
+			r, err := Run(t.Context(), o, &heard{})
+			if err != nil || r.WeightsSHA256 != plain.WeightsSHA256 || r.Calibration == nil || r.Calibration.Kind != kind || (threads == 1 && r.Seconds != plain.Seconds && kind == "temperature") {
+				t.Fatalf("%s: %+v, %v; without: %+v", kind, r, err, plain)
+			}
+			m, err := model.Open(o.Out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !m.HasProbabilities() || m.Calibration.HeldOut.Instances != 300 || !m.Calibration.Joint || m.Calibration.HeldOut.LogLoss > 1.8 { // ln 6 = 1.79
+				t.Errorf("%s: %+v", kind, m.Calibration)
+			}
+			for _, f := range m.Manifest.Files {
+				if f.Name != "calibration.json" {
+					continue
+				}
+				if want := sums[kind]; want != "" && want != f.SHA256 {
+					t.Errorf("%s: other bytes with %d threads", kind, threads)
+				}
+				sums[kind] = f.SHA256
+			}
+			m.Close()
+			o.Force = false
+		}
+	}
+	if len(sums) != 2 {
+		t.Error(sums)
+	}
+}
