@@ -175,7 +175,7 @@ func printSizes(w io.Writer, s console.Style, r *eval.Result) {
 func printCoverage(w io.Writer, s console.Style, r *eval.Result) {
 	fmt.Fprintf(w, "\n%s\n", s.Bold("by least probability, in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "least\tanswered\tright\tby a class itself\tright\t")
+	fmt.Fprintln(t, "least\tanswered\tright\twithout hierarchy\tright\t")
 	for _, c := range r.Coverage {
 		fmt.Fprintf(t, "%g\t%s\t%s\t%s\t%s\t\n", 100*c.MinProbability, eval.Percent(c.Answered), eval.Percent(c.Correct), eval.Percent(c.Classes), eval.Percent(c.ClassCorrect))
 	}

@@ -47,7 +47,7 @@ type Covered struct {
 	MinProbability float64 `json:"min_probability"`
 	Answered       float64 `json:"answered"`       // share of rows that get any answer
 	Correct        float64 `json:"correct"`        // of these: the share whose answer is their class, or above it
-	Classes        float64 `json:"classes"`        // share of rows that get a class as deep as it was trained, as without a hierarchy
+	Classes        float64 `json:"classes"`        // share of rows whose best class has the probability by itself: the answers without a hierarchy
 	ClassCorrect   float64 `json:"class_accuracy"` // of these: the share whose class it is
 }
 

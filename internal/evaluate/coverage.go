@@ -40,13 +40,12 @@ func (c *coverage) add(r *model.Result, i int, labels []string) {
 		}
 		n, at := set[0].Node, &c.at[k]
 		at.answered++
-		holds := slices.ContainsFunc(labels, func(name string) bool { return c.sure.Holds(n, name) })
-		if holds {
+		if slices.ContainsFunc(labels, func(name string) bool { return c.sure.Holds(n, name) }) {
 			at.correct++
 		}
-		if c.sure.IsClass(n) {
+		if best := c.sure.Class(); best.Score >= least {
 			at.classes++
-			if slices.Contains(labels, c.sure.Names[n]) {
+			if slices.Contains(labels, c.sure.Names[best.Node]) {
 				at.right++
 			}
 		}

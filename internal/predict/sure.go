@@ -22,10 +22,10 @@ type Sure struct {
 
 	above []int32   // place -> the place above it, which comes before it; -1: none
 	below [][]int32 // place+1 -> those below it; 0: those at the top
-	class []bool    // place -> whether it is a class of its own
 	of    []int32   // node of the model's tree -> place
 	joint bool
 	p     []float64
+	top   model.Scored // the most probable class: its place, and its own probability
 	inner []bool
 	set   []model.Scored
 	place map[string]int32
@@ -76,7 +76,7 @@ func NewSure(m *model.Model) (*Sure, error) {
 		}
 		s.of[n] = at
 	}
-	s.p, s.inner, s.class = make([]float64, len(s.Names)), make([]bool, len(s.Names)), make([]bool, len(s.Names))
+	s.p, s.inner = make([]float64, len(s.Names)), make([]bool, len(s.Names))
 	s.below = make([][]int32, len(s.Names)+1)
 	for at, above := range s.above {
 		s.below[above+1] = append(s.below[above+1], int32(at))
@@ -91,7 +91,7 @@ func NewSure(m *model.Model) (*Sure, error) {
 	}
 	for n, at := range s.of {
 		if at >= 0 && m.Tree.Leaf[n] {
-			s.class[at], s.Paths[at] = true, paths[n]
+			s.Paths[at] = paths[n]
 		}
 	}
 	return s, nil
@@ -117,6 +117,7 @@ func childrenOf(t *taxonomy.Structure) (children map[string][]placed, top []plac
 // Take takes row i of a result, whose predictor keeps all classes.
 func (s *Sure) Take(r *model.Result, i int) {
 	clear(s.p)
+	s.top = model.Scored{Node: -1}
 	total := 0.0
 	for _, c := range r.Best(i) {
 		total += r.Shown(i, c.Score)
@@ -133,7 +134,9 @@ func (s *Sure) Take(r *model.Result, i int) {
 		if s.joint && total > 0 {
 			p /= total
 		}
-		join(s.of[c.Node], p)
+		if join(s.of[c.Node], p); s.top.Node < 0 || p > s.top.Score {
+			s.top = model.Scored{Node: s.of[c.Node], Score: p}
+		}
 	}
 	for at := len(s.p) - 1; at >= 0; at-- {
 		if up := s.above[at]; up >= 0 {
@@ -180,8 +183,8 @@ func (s *Sure) Of(least float64) []model.Scored {
 	return s.set
 }
 
-// IsClass says whether a place is a class that instances are given, not only one above such.
-func (s *Sure) IsClass(place int32) bool { return s.class[place] }
+// Class is the place of the most probable class and its own probability, without what is below it.
+func (s *Sure) Class() model.Scored { return s.top }
 
 // Joint says whether each instance has one label.
 func (s *Sure) Joint() bool { return s.joint }

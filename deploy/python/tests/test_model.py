@@ -45,10 +45,10 @@ FOLLOW_PATHS = ("td", "hiermult", "transfer", "ot", "h-svm", "h-rls", "hm3")
 PATH_SETS = ("h-svm", "h-rls", "hm3")
 
 
-def train(data, method):
+def train(data, method, *flags):
     """A model of the nine classes; a flat method takes no hierarchy."""
     hierarchy = [] if method in ("bsvm", "blr", "mlr", "msvm", "flatmult") else ["--hierarchy", str(data / "edges")]
-    run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m"), "--max-sweeps", "300"])
+    run(["train", "--data", str(data / "data"), *hierarchy, "--method", method, "--out", str(data / "m"), "--max-sweeps", "300", *flags])
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in PATH_SETS])
@@ -181,3 +181,14 @@ def test_onnx(data, families, method):
     label, scores = runtime.InferenceSession(str(data / "m.onnx")).run(["label", "scores"], {"X": families[0].astype(np.float32)})
     want = m.probabilities(families[0]) if m.has_probabilities else m.decision_function(families[0])
     assert np.abs(scores - want).max() < 1e-5 and label.tolist() == m.predict(families[0])
+
+
+@pytest.mark.parametrize("kind", ("temperature", "isotonic"))
+@pytest.mark.parametrize("method", ("rr-svm", "bsvm", "td"))
+def test_calibrated(data, families, method, kind):
+    train(data, method, "--calibrate", kind)
+    m = taxon.load(data / "m")
+    assert m.has_probabilities
+    shown = m.probabilities(families[0])
+    assert shown.sum(axis=1) == pytest.approx(1)
+    compare(m, families[0], predicted(data / "m", data / "x.svm", len(shown)), shown)
