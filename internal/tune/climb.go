@@ -44,7 +44,8 @@ type family struct {
 	start    Point
 	best     *rung   // of the stage under way; nil: not tried
 	failed   string  // why it can't be trained
-	estimate float64 // CPU seconds of a training on all rows, to a factor of three
+	estimate float64 // CPU seconds of a training on all rows, to a factor of three,
+	sampled  float64 // and on the sample
 }
 
 // stage is what is measured: the folds from..to-1; a sample is one below 0.
@@ -154,11 +155,14 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 	for again := false; ; again = true {
 		number := c.folds.draw(part, c.structure() == method.Graphs, c.o.Train.Job.GetSeed())
 		c.stage = &stage{from: number, to: number + 1}
+		if err := c.sized(); err != nil {
+			return err
+		}
 		if err := c.begin(ctx); err != nil || again || c.clock.limit == 0 || len(c.stage.rungs) == 0 {
 			return err
 		}
 		f := c.families[0]
-		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.estimate * c.folds.work / float64(c.threads()))
+		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.sampled / float64(c.threads()))
 		if late < farTimes {
 			return nil
 		}

@@ -12,6 +12,8 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
 	"taxon/internal/planinfo"
+	"taxon/internal/tell"
+	"taxon/internal/train"
 )
 
 // costs turn CPU seconds of trainings, which do not depend on what else the machine does, into
@@ -80,14 +82,47 @@ func (c *climb) list() error {
 		if err != nil {
 			return err
 		}
-		j, err := registry.Prepare(t.Spec)
+		seconds, err := estimateOf(t)
 		if err != nil {
 			return err
 		}
-		c.families = append(c.families, &family{start: start, estimate: roughShare * planinfo.Seconds(j, 1)})
+		c.families = append(c.families, &family{start: start, estimate: seconds})
 	}
 	slices.SortStableFunc(c.families, func(a, b *family) int { return cmp.Compare(a.estimate, b.estimate) })
 	return nil
+}
+
+// estimateOf is how many CPU seconds a training of the search takes.
+func estimateOf(t *train.Training) (float64, error) {
+	j, err := registry.Prepare(t.Spec)
+	if err != nil {
+		return 0, err
+	}
+	return roughShare * planinfo.Seconds(j, 1), nil
+}
+
+// sized estimates the families' trainings on the sample.
+func (c *climb) sized() error {
+	h := c.folds.take(c.stage.from)
+	defer c.folds.release(h)
+	for _, f := range c.families {
+		t, err := c.whole.On(tell.Silent{}, c.o.job(f.start), h.rest, true)
+		if err != nil {
+			return err
+		}
+		if f.sampled, err = estimateOf(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// estimate is that of a family's training in the stage under way.
+func (c *climb) estimate(f *family) float64 {
+	if c.stage.from < 0 {
+		return f.sampled
+	}
+	return f.estimate
 }
 
 // plan says on which part of the rows and classes the search begins (1: on all), and on how many
@@ -112,23 +147,20 @@ func (c *climb) foretell(f *family, p Point) (seconds float64, known bool) {
 	if took, ok := nearest(c.stage.rungs, f, p); ok {
 		return took, true
 	}
-	part := 1.0
-	if c.stage.from < 0 {
-		part = c.folds.work
-	} else if took, ok := nearest(c.sampled, f, p); ok {
-		return took / c.folds.work, true
+	if took, ok := nearest(c.sampled, f, p); ok {
+		return took * f.estimate / f.sampled, true
 	}
 	var ratios []float64
 	for _, r := range c.stage.rungs {
 		if r.base.Equal(r.family.start) {
-			ratios = append(ratios, r.cpu/r.family.estimate)
+			ratios = append(ratios, r.cpu/c.estimate(r.family))
 		}
 	}
 	if len(ratios) == 0 {
-		return part * f.estimate, false
+		return c.estimate(f), false
 	}
 	slices.Sort(ratios)
-	return f.estimate * ratios[len(ratios)/2], false
+	return c.estimate(f) * ratios[len(ratios)/2], false
 }
 
 // nearest is what the training of a family took that is nearest in C; a larger C takes longer, and
@@ -158,7 +190,7 @@ func (c *climb) affords(f *family, p Point) bool {
 		return true
 	}
 	cpu, known := c.foretell(f, p)
-	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(cpu, leastTimes), c.clock.left(0)
+	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, leastTimes), c.clock.left(0)
 	if !known {
 		may, left = may*hopeless, left*hopeless
 	}
@@ -178,14 +210,15 @@ func (c *climb) affords(f *family, p Point) bool {
 func (c *climb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
 
 // last is how many seconds the training on all rows takes, and what comes with it, of a point
-// that took so many CPU seconds on a fold, to a tolerance that takes so many times as long.
-func (c *climb) last(cpu, times float64) float64 {
+// of a family that took so many CPU seconds on a fold, to a tolerance that takes so many times as long.
+func (c *climb) last(f *family, cpu, times float64) float64 {
 	if c.o.NoTrain {
 		return 0
 	}
-	cpu *= times * float64(c.o.Folds) / float64(c.o.Folds-1)
-	if c.stage.from < 0 {
-		cpu /= c.folds.work
+	if cpu *= times; c.stage.from < 0 {
+		cpu *= f.estimate / f.sampled
+	} else {
+		cpu *= float64(c.o.Folds) / float64(c.o.Folds-1)
 	}
 	if c.whole.Meta().Data.MultiLabel() {
 		cpu *= 2 // its cut-offs are fitted on a second training
@@ -194,13 +227,13 @@ func (c *climb) last(cpu, times float64) float64 {
 }
 
 // trains says whether so many seconds are enough to train a rung's model.
-func (c *climb) trains(r *rung, left float64) bool { return c.last(r.cpu, leastTimes) <= left }
+func (c *climb) trains(r *rung, left float64) bool { return c.last(r.family, r.cpu, leastTimes) <= left }
 
 // reserve is the seconds to keep for later stages and the training of the best point on all rows.
 func (c *climb) reserve() float64 {
 	total, last := c.clock.limit.Seconds(), c.reading
 	if r := c.front(); r != nil {
-		last = min(c.last(r.cpu, exactTimes), mostLast*total)
+		last = min(c.last(r.family, r.cpu, exactTimes), mostLast*total)
 	}
 	if c.stage.from < 0 { // what follows a sample is above all that training
 		return max(c.kept, last+after*total)
