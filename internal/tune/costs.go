@@ -227,7 +227,9 @@ func (c *climb) last(f *family, cpu, times float64) float64 {
 }
 
 // trains says whether so many seconds are enough to train a rung's model.
-func (c *climb) trains(r *rung, left float64) bool { return c.last(r.family, r.cpu, leastTimes) <= left }
+func (c *climb) trains(r *rung, left float64) bool {
+	return c.last(r.family, r.cpu, leastTimes) <= left
+}
 
 // reserve is the seconds to keep for later stages and the training of the best point on all rows.
 func (c *climb) reserve() float64 {
