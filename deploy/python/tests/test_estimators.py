@@ -159,7 +159,8 @@ print("go", flush=True)
 taxon.TaxonClassifier(method="mlr", gap=1e-12, C=1e6).fit(rng.normal(size=(4000, 300)), rng.integers(0, 60, 4000))
 """
     env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(HERE / "src")}
-    p = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True, start_new_session=True)
+    p = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True, start_new_session=True,
+                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
     assert p.stdout.readline() == "go\n"
     for _ in range(600):  # until the training has begun
         if list(tmp_path.glob("taxon-*/model.train")):
