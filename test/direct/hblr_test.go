@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"taxon/coordinator/method/hblr"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -116,6 +117,56 @@ func TestHBLR(t *testing.T) {
 				}
 				t.Logf("%d sweeps, the twin's %d; %s", st.GetSweep(), rounds, st.GetReport())
 			})
+		}
+	}
+}
+
+// TestHBLRNarrow: where points are stored as float32, the fixed point is the twin's to what that is
+// good for, by both schedules; the weights are the same for any number of threads.
+func TestHBLRNarrow(t *testing.T) {
+	from := hblr.NarrowFrom
+	hblr.NarrowFrom = 0
+	defer func() { hblr.NarrowFrom = from }()
+	for n, c := range awkward {
+		if n%2 != 0 && !allCases() {
+			continue
+		}
+		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
+			j := jobs.Awkward(uint64(n), c.rows, 6)
+			if j.Structure = nil; c.edges != nil {
+				j.Structure = edges(c.edges...)
+			}
+			spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
+				o.MaxSweeps = 200
+				if c.change != nil {
+					c.change(o)
+				}
+				_ = o.Set("tolerance", "1e-4")
+			}))
+			prepared, err := registry.Prepare(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan, err := hblr.Detail(prepared.Plan.Detail); err != nil || !plan.Narrow {
+				t.Fatalf("%+v, %v: not narrow", plan, err)
+			}
+			_, st, nodes := trained(t, j, spec, 2)
+			if st.GetStoppedBy() != "stationary" {
+				t.Errorf("%s %s: stopped by %s", m, c.name, st.GetStoppedBy())
+			}
+			twin := newHBLRTwin(t, j, spec)
+			twin.start(uint64(n % 4))
+			twin.solve()
+			columns := j.Set.Matrix.Cols
+			if spec.Options.Bias > 0 {
+				columns++
+			}
+			for _, err := range twin.compare(nodes, columns, 3e-4) {
+				t.Errorf("%s %s: %s", m, c.name, err)
+			}
+			if _, _, one := trained(t, j, spec, 1); one.Hash() != nodes.Hash() {
+				t.Errorf("%s %s: other weights by one thread", m, c.name)
+			}
 		}
 	}
 }

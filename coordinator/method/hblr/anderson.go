@@ -30,14 +30,15 @@ func (h *history) accept(products [Memory + 1]float64, older int, step float64) 
 
 // mix extrapolates: the next point is sum_j c_j G_j, of the c that add up to 1 those that make
 // ||sum_j c_j F_j|| least (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal. 49, 2011). Where the
-// residual has grown, or c runs away, it forgets its elders, down to the plain step c = (1).
-func (h *history) mix() []float64 {
+// residual has grown, or c runs away beyond sum_j |c_j| = far, it forgets its elders, down to the
+// plain step c = (1).
+func (h *history) mix(far float64) []float64 {
 	for ; h.Older > 0; h.Older-- {
 		if h.FF[0][0] > 4*h.FF[1][1] { // twice as long
 			h.Older = 0
 			break
 		}
-		if c := h.weights(); c != nil {
+		if c := h.weights(far); c != nil {
 			return c
 		}
 	}
@@ -47,13 +48,14 @@ func (h *history) mix() []float64 {
 const (
 	// ridge keeps the system solvable: what it changes is of the order of rounding.
 	ridge = 1e-13
-	// runaway bounds sum_j |c_j|: beyond it the differences hold no digits that count.
-	runaway = 1e5
+	// runaway bounds sum_j |c_j|: beyond it the differences hold no digits that count. Of points in
+	// float32 they have fewer.
+	runaway, narrowRunaway = 1e5, 1e3
 )
 
 // weights solves for c; nil: it can't be trusted. With D_j = F_j - F_0 it is the least-squares
 // problem  min_g ||F_0 + sum_{j>=1} g_j D_j||,  c_j = g_j, c_0 = 1 - sum g.
-func (h *history) weights() []float64 {
+func (h *history) weights(far float64) []float64 {
 	n := h.Older
 	a, b := make([][]float64, n), make([]float64, n)
 	ff := &h.FF
@@ -112,7 +114,7 @@ func (h *history) weights() []float64 {
 	for _, x := range c {
 		total += math.Abs(x)
 	}
-	if !(total <= runaway) {
+	if !(total <= far) {
 		return nil
 	}
 	return c

@@ -39,7 +39,7 @@ func TestMix(t *testing.T) {
 			products[j] = dot(f, fs[j])
 		}
 		h.accept(products, points-1, dot(s, s))
-		c := h.mix()
+		c := h.mix(runaway)
 		last, x = x, [n]float64{}
 		sum := 0.0
 		for j, w := range c {
@@ -83,7 +83,7 @@ func TestContraction(t *testing.T) {
 func TestForgets(t *testing.T) {
 	h := history{Older: 2}
 	h.FF[0][0], h.FF[1][1] = 5, 1
-	if c := h.mix(); len(c) != 1 || c[0] != 1 || h.Older != 0 {
+	if c := h.mix(runaway); len(c) != 1 || c[0] != 1 || h.Older != 0 {
 		t.Errorf("%v, %d elders", c, h.Older)
 	}
 }

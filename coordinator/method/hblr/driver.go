@@ -399,7 +399,11 @@ func (d *driver) stopOrMove() {
 
 // move sets the next point.
 func (d *driver) move() {
-	d.Mix, d.Stage = d.History.mix(), stageMove
+	far := runaway
+	if d.plan.Narrow {
+		far = narrowRunaway
+	}
+	d.Mix, d.Stage = d.History.mix(far), stageMove
 	d.Sweep++
 }
 

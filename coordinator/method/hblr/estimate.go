@@ -38,7 +38,11 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	if err == nil {
 		elders = uint64(detail.Memory)
 	}
-	above := vector * parents * point / max(internals, 1)
+	stored := vector // in the store
+	if err == nil && detail.Narrow {
+		stored /= 2
+	}
+	above := stored * parents * point / max(internals, 1)
 	visits, rounds := passes*float64(data.GetNonzeros()+rows)*float64(leaves), sweeps
 	means := leaves // vectors of leaves, of which the store holds so many
 	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
@@ -67,16 +71,17 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
 	}
-	sweep := tied + vector*(means+pull*parents+4*point) + above
+	solved, moved, round := tied+stored*(means+pull*parents), stored*point+above, 2*stored*point // values of a step each
+	sweep := solved + moved + round
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
 		WorkerSlot: max(slot+4*pull*vector*min(leaves, blockLeaves),
 			vector*point*(elders+2*pull+6)/ranges),
 		Coordinator: 64*(4*blocks+(2*elders+10)*ranges) + bytesPerNode*nodes,
 		StoreSweep:  sweep,
-		// Leaves and pull are written anew while the old ones are there.
-		StoreJob:     2*(tied+vector*(means+pull*parents)+above) + vector*point*(2*(elders+1)+6),
-		TrafficSweep: 2*sweep + vector*point*3*(elders+1),
+		// A step's values are written anew while the old ones are there.
+		StoreJob:     solved + 2*moved + (elders+1)*round + max(solved, moved, round),
+		TrafficSweep: 2*sweep + stored*point*3*(elders+1),
 		Dense:        true,
 		SlotHolds:    holds,
 		Less:         less,

@@ -202,7 +202,13 @@ const (
 	// Points of more numbers are extrapolated from fewer elders, which all lie in the store.
 	someEntries, someElders = 1 << 19, 6
 	manyEntries, fewElders  = 1 << 23, 2
+	// narrowTolerance is the least that points in float32 are good for.
+	narrowTolerance = 1e-4
 )
+
+// NarrowFrom is how many numbers the means of leaves and one point have where they are stored as
+// float32. Tests lower it.
+var NarrowFrom uint64 = 1 << 25
 
 // Plan implements method.Method.
 func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
@@ -232,6 +238,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		return nil, err
 	}
 	detail.Bounded, detail.Softmax, detail.Fitted = settings.Inference == Variational, settings.Likelihood == Softmax, settings.Prior == Fitted
+	detail.Narrow = columns*uint64(len(p.Tree.Terminals()))+entries >= NarrowFrom && settings.Tolerance >= narrowTolerance && !detail.Bounded && !detail.Softmax
 	detail.cut(p.Tree, settings.Schedule == parity)
 	blocks := len(detail.Begin) - 1
 	cost := make([]float64, blocks)

@@ -140,6 +140,7 @@ type Plan struct {
 	Nodes   []uint32 // leaves
 	Sets    []uint32 // parity: blocks of set s are [Sets[s], Sets[s+1]); else all are of set 0
 	Memory  int      // older points that the extrapolation remembers
+	Narrow  bool     `json:",omitempty"` // means, pulls and points are stored as float32
 }
 
 // Block is the leaves that block b is about.

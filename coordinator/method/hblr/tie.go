@@ -86,7 +86,7 @@ func (d *driver) untie(total method.Sums) {
 	if t.Count > 1 && d.Objective > t.Last+fall*math.Abs(t.Last) {
 		t.History.Older = 0 // the plain step lowers the objective from any point
 	}
-	t.Mix, t.Last = t.History.mix(), d.Objective
+	t.Mix, t.Last = t.History.mix(runaway), d.Objective
 	t.Past = min(len(t.Mix), TieMemory)
 	d.Objective, d.Stage = 0, stageLeaves
 }

@@ -84,7 +84,18 @@ func (k *task) alpha(ctx context.Context) (hblr.Alpha, error) {
 
 // value is one that this task writes.
 func (k *task) value(name string, v []float64) store.Value {
-	return store.Value{Key: k.Key(name), Data: codec.Vector(v)}
+	return store.Value{Key: k.Key(name), Data: k.job.encode(name, v)}
+}
+
+// exact are the values of a narrow job that stay float64: small ones.
+var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true, params.FAlpha: true}
+
+// encode writes a value.
+func (j *job) encode(name string, v []float64) []byte {
+	if j.plan.Narrow && !exact[name] {
+		return codec.Narrow(v)
+	}
+	return codec.Vector(v)
 }
 
 // above are the parts of a range's point that blocks of leaves need.

@@ -6,7 +6,6 @@ import (
 
 	params "taxon/coordinator/method/hblr"
 	"taxon/store"
-	"taxon/worker/codec"
 	"taxon/worker/program"
 )
 
@@ -28,7 +27,7 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 	}
 	put := func(task int, name string, v []float64) {
 		key := store.Key{Job: j.id, Step: program.SeedStep, Task: uint32(task), Attempt: 1, Name: name}
-		values = append(values, store.Value{Key: key, Data: codec.Vector(v)})
+		values = append(values, store.Value{Key: key, Data: j.encode(name, v)})
 	}
 	for b := range j.slots {
 		if err := ctx.Err(); err != nil {
