@@ -234,7 +234,13 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 				}
 			}
 		}
-		for i, a := range j.tree.Update(hblr.Gamma, j.variant, alpha, prior, below, j.occur, mean) {
+		var next hblr.Alpha
+		if j.bounded {
+			next = j.tree.Update(hblr.Gamma, j.variant, alpha, prior, below, j.occur, mean)
+		} else {
+			next = j.tree.Settle(j.variant, alpha, prior, below, j.occur, mean)
+		}
+		for i, a := range next {
 			if j.tree.Owns(j.variant, int32(i)) {
 				g[i] = hblr.Log(a)
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
