@@ -17,7 +17,7 @@ import (
 // have to do with each other; probabilities of predict and eval; a warm start; refusals.
 func TestHBLRVerbs(t *testing.T) {
 	dir := noisyFiles(t)
-	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y")}
+	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y"), "z": filepath.Join(dir, "z")}
 	do := func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
@@ -51,6 +51,9 @@ func TestHBLRVerbs(t *testing.T) {
 		return out
 	}
 	variance, precision, mean := lines("variance"), lines("precision"), lines("mean")
+	if out := do("tune --method hblr-m3 --data $d/train.svm --hierarchy $d/tree.txt --bias 1 --folds 2 --first-folds 1 --out $z --quiet"); !strings.Contains(out, "hblr-m3 has no C: there was nothing to search") {
+		t.Errorf("tune: %s", out)
+	}
 	least, most := math.Inf(1), 0.0
 	for name, f := range precision {
 		a, err := strconv.ParseFloat(f[0], 64)

@@ -203,6 +203,9 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	}
 	t.Flush()
 	fmt.Fprintf(w, "\n  ±: the standard error over the folds; - where there is but one, which has none\n")
+	if len(r.Points) == 1 && !registry.Has(r.Options.Method, method.Cost.Name) {
+		fmt.Fprintf(w, "  %s has no C: there was nothing to search, the point was measured\n", r.Options.Method)
+	}
 	if dropped {
 		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
 	}
