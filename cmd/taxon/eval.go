@@ -84,7 +84,7 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 	}
 	fmt.Fprint(t, head)
 	notes := printMeasures(t, r, true)
-	if r.Hierarchy != nil {
+	if r.Hierarchy != nil || r.Probability != nil {
 		fmt.Fprint(t, blank, "mean losses", blank)
 		notes = append(notes, printMeasures(t, r, false)...)
 	}

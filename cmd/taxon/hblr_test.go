@@ -17,7 +17,7 @@ import (
 // have to do with each other; probabilities of predict and eval; a warm start; refusals.
 func TestHBLRVerbs(t *testing.T) {
 	dir := noisyFiles(t)
-	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y"), "z": filepath.Join(dir, "z")}
+	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y"), "z": filepath.Join(dir, "z"), "f": filepath.Join(dir, "f")}
 	do := func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
@@ -53,6 +53,10 @@ func TestHBLRVerbs(t *testing.T) {
 	variance, precision, mean := lines("variance"), lines("precision"), lines("mean")
 	if out := do("tune --method hblr-m3 --data $d/train.svm --hierarchy $d/tree.txt --bias 1 --folds 2 --first-folds 1 --out $z --quiet"); !strings.Contains(out, "hblr-m3 has no C: there was nothing to search") {
 		t.Errorf("tune: %s", out)
+	}
+	do("train --data $d/train.svm --method blr --out $f --quiet")
+	if out := do("eval --model $f --data $d/test.svm"); !strings.Contains(out, "log-loss") || !strings.Contains(out, "calibration error") {
+		t.Errorf("without a structure: %s", out)
 	}
 	least, most := math.Inf(1), 0.0
 	for name, f := range precision {
