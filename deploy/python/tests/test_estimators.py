@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,36 @@ def test_paths(families):
     assert said.shape == levels.shape and (said == levels).all(axis=1).mean() > 0.7
     assert clf.score(X, levels) == (said == levels).all(axis=1).mean()
     assert "f1 > c3" in clf.classes_ and "f1" in clf.classes_
+
+
+def test_lists_of_lists(families):
+    """HiClass's own example, ragged paths, and when lists are sets of labels."""
+    X, Y = [[1], [2], [3], [4]], [["Animal", "Mammal", "Sheep"], ["Animal", "Mammal", "Cow"], ["Animal", "Reptile", "Snake"], ["Animal", "Reptile", "Lizard"]]
+    clf = HierarchicalClassifier(method="mlr", C=100.0).fit(X, Y)
+    assert clf.predict(X[::-1]).tolist() == Y[::-1] and clf.score(X, Y) == 1
+    assert (clf.decision_function(X) == HierarchicalClassifier(method="mlr", C=100.0).fit(X, np.array(Y)).decision_function(X)).all()
+
+    X, y, _ = families
+    ragged = [[f"f{int(name[1]) // 3}", name] if name != "c4" else ["f1"] for name in y]
+    clf = HierarchicalClassifier().fit(X, ragged)
+    assert clf.report_["nodes"] == 13 and "f1" in clf.classes_ and "f1 > c3" in clf.classes_
+    said = [[v for v in row if v] for row in clf.predict(X)]
+    assert clf.score(X, ragged) == np.mean([a == b for a, b in zip(said, ragged)]) > 0.7
+    numbers = HierarchicalClassifier().fit(X, [[int(name[1]) // 3 - 10, int(name[1])] for name in y]).predict(X)
+    assert numbers.shape == (300, 2) and numbers.dtype.kind == "i" and set(numbers[:, 0]) == {-10, -9, -8}
+
+    as_sets = HierarchicalClassifier(targets="sets").fit(X, ragged)
+    assert set(as_sets.classes_) == {"f0", "f1", "f2", *y} - {"c4"}
+    assert isinstance(as_sets.predict(X[:3]), list)
+    # Not a tree: a label that leads one row and follows in another. So are lists beside a hierarchy, and of a flat classifier.
+    for clf, sets in ((HierarchicalClassifier(), [*ragged[:-1], ["c0", "f0"]]), (HierarchicalClassifier(hierarchy=[("r", "f0"), ("r", "f1")]), ragged), (TaxonClassifier(), ragged)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert "f1" in clf.fit(X, sets).classes_ and isinstance(clf.predict(X[:3]), list)
+    with pytest.raises(ValueError, match="auto, paths or sets"):
+        HierarchicalClassifier(targets="lists").fit(X, ragged)
+    with pytest.raises(ValueError, match="several paths a row"):
+        HierarchicalClassifier().fit(X, [[path, path] for path in ragged])
 
 
 def test_label_sets(families):

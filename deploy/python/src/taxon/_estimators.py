@@ -39,13 +39,18 @@ _LEVELS, _SETS, _INDICATOR, _LABELS = "paths", "sets", "indicator", "labels"
 class _Targets:
     """y in the binary's terms: names, and for each row numbers of them."""
 
-    def __init__(self, y: Any, separator: str) -> None:
+    def __init__(self, y: Any, separator: str, read_as: str) -> None:
         self.edges: list[tuple[str, str]] = []
         self.separator = separator
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
-        if isinstance(y, (list, tuple)) and len(y) and all(isinstance(v, (list, tuple, set, frozenset)) for v in y):
-            self._sets(y)
+        if _is_lists(y):
+            if any(isinstance(v, (list, tuple, set, frozenset)) for row in y for v in row):
+                raise ValueError("y has several paths a row: make each path one name, as 'animal > cat', and give the tree as hierarchy=")
+            if read_as == "paths" or read_as == "auto" and _is_tree(y):
+                self._paths(_levels(y))
+            else:
+                self._sets(y)
             return
         y = np.asarray(y.toarray() if sp.issparse(y) else y)
         if y.ndim == 2 and y.shape[1] == 1:
@@ -92,27 +97,62 @@ class _Targets:
         """An array of levels, as HiClass has it: a class is its whole path; an empty level ends it."""
         self.form = _LEVELS
         self.levels = y.shape[1]
-        kind = y.dtype.kind
         paths, edges = [], set()
+        given: dict[tuple[str, ...], list[Any]] = {}
         for row in y.tolist():
-            path = []
+            path: list[str] = []
             for v in row:
-                if v is None or v == "" or v != v:
+                if _is_empty(v):
                     break
                 path.append(str(v))
             if not path:
                 raise ValueError("y holds a row without a label: the first level is empty")
             paths.append(tuple(path))
+            given[paths[-1]] = row[: len(path)]
             for k in range(1, len(path)):
                 edges.add((tuple(path[:k]), tuple(path[: k + 1])))
         unique = sorted(set(paths))
         number = {p: k for k, p in enumerate(unique)}
-        self.paths = [list(p) for p in unique]
-        self.number = kind not in "OUS"
+        self.paths = [given[p] for p in unique]
         self.classes = np.empty(len(unique), object)
         self.classes[:] = [self.separator.join(p) for p in unique]
         self.edges = [(self.separator.join(a), self.separator.join(b)) for a, b in sorted(edges)]
         self._take(self.classes.tolist(), np.arange(len(paths) + 1), np.array([number[p] for p in paths]))
+
+
+def _is_lists(y: Any) -> bool:
+    return isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(v, (list, tuple, set, frozenset)) for v in y)
+
+
+def _is_empty(v: Any) -> bool:
+    return v is None or v == "" or v != v
+
+
+def _is_tree(rows: Sequence[Iterable[Any]]) -> bool:
+    """Whether lists read as paths are those of a tree: some lead below the top, and each name has
+    one parent."""
+    parent: dict[Any, Any] = {}
+    for row in rows:
+        if not isinstance(row, (list, tuple)) or not row:
+            return False
+        above = None
+        for v in row:
+            if _is_empty(v):
+                break
+            if parent.setdefault(v, above) != above or v == above:
+                return False
+            above = v
+    return any(p is not None for p in parent.values())
+
+
+def _levels(y: Any) -> np.ndarray:
+    """Label paths as an array, filled up with empty levels."""
+    if not _is_lists(y):
+        return np.asarray(y)
+    out = np.full((len(y), max(len(row) for row in y)), "", dtype=object)
+    for i, row in enumerate(y):
+        out[i, : len(row)] = row
+    return out
 
 
 def _probabilities(self: "_Classifier") -> bool:
@@ -135,8 +175,8 @@ class _Classifier(ClassifierMixin):
         X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
             Dense, sparse or a data frame.
         y : array-like
-            Labels; or an array of levels (label paths: they bring their hierarchy); or a list of
-            lists of labels, or an indicator matrix (several labels a row).
+            Labels; or an array of levels (label paths: they bring their hierarchy); or an indicator
+            matrix (several labels a row); or a list of lists: sets of labels or paths, as ``targets`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the losses of the rows, 0 or more. A row of weight 0 is left out.
 
@@ -161,7 +201,12 @@ class _Classifier(ClassifierMixin):
             raise ValueError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
         X = self._rows(X, reset=True)
         n = len(X) if self._text else X.shape[0]
-        targets = _Targets(y, getattr(self, "path_separator", " > "))
+        if self.targets not in ("auto", "paths", "sets"):
+            raise ValueError(f"targets {self.targets!r}: use auto, paths or sets")
+        read_as = self.targets
+        if read_as == "auto" and any(getattr(self, name, "sets") is not None for name in ("hierarchy", "graph")):
+            read_as = "sets"
+        targets = _Targets(y, getattr(self, "path_separator", " > "), read_as)
         if len(targets.begin) - 1 != n:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(targets.begin) - 1}]")
         weight, kept = None, np.ones(n, bool)
@@ -275,7 +320,8 @@ class _Classifier(ClassifierMixin):
             sets = self.model_.predict_sets(self._rows(X))
             number = {name: k for k, name in zip(self._column, self.model_.labels)}
             if self._targets == _SETS:  # a path may end at an inner node, which is no class
-                return [[self.classes_[number[name]] if name in number else name for name in row] for row in sets]
+                classes = self.classes_.tolist()
+                return [[classes[number[name]] if name in number else name for name in row] for row in sets]
             out = np.zeros((len(sets), len(self.classes_)), int)
             for i, row in enumerate(sets):
                 out[i, [number[name] for name in row if name in number]] = 1
@@ -285,7 +331,8 @@ class _Classifier(ClassifierMixin):
             out = np.full((len(best), self._depth), "", dtype=object)
             for i, k in enumerate(best):
                 out[i, : len(self._paths[k])] = self._paths[k]
-            return out
+            whole = all(isinstance(v, (int, float)) for path in self._paths for v in path) and min(map(len, self._paths)) == self._depth
+            return np.array(out.tolist()) if whole else out
         return self.classes_[best]
 
     @available_if(_probabilities)
@@ -349,8 +396,8 @@ class _Classifier(ClassifierMixin):
             return float(super().score(X, y, sample_weight))
         said = self.predict(X)
         if self._targets == _LEVELS:
-            truth = [tuple("" if v is None or v != v else str(v) for v in row) for row in np.asarray(y).tolist()]
-            right = [tuple(map(str, a)) == b for a, b in zip(said, truth)]
+            truth, said = ([[str(v) for v in row if not _is_empty(v)] for row in part.tolist()] for part in (_levels(y), said))
+            right = [a == b for a, b in zip(said, truth)]
         elif self._targets == _SETS:
             right = [set(a) == set(b) for a, b in zip(said, y)]
         else:

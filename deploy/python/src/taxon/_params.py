@@ -178,6 +178,9 @@ class HierarchicalParameters(BaseEstimator):
         If a class has several parents: ``graph``, ``first-parent`` or ``refuse``.
     path_separator : str, default " > "
         What joins the levels of a label path to a class name.
+    targets : str, default "auto"
+        How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
+        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
     random_state : int | None, default None
         Seed of the order in which instances are visited.
     n_jobs : int | None, default None
@@ -230,6 +233,7 @@ class HierarchicalParameters(BaseEstimator):
         graph: Any = None,
         dag: str = "graph",
         path_separator: str = " > ",
+        targets: str = "auto",
         random_state: int | None = None,
         n_jobs: int | None = None,
         memory: str | None = None,
@@ -272,6 +276,7 @@ class HierarchicalParameters(BaseEstimator):
         self.graph = graph
         self.dag = dag
         self.path_separator = path_separator
+        self.targets = targets
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.memory = memory
@@ -396,6 +401,9 @@ class TextParameters(BaseEstimator):
         If a class has several parents: ``graph``, ``first-parent`` or ``refuse``.
     path_separator : str, default " > "
         What joins the levels of a label path to a class name.
+    targets : str, default "auto"
+        How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
+        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
     random_state : int | None, default None
         Seed of the order in which instances are visited.
     n_jobs : int | None, default None
@@ -456,6 +464,7 @@ class TextParameters(BaseEstimator):
         graph: Any = None,
         dag: str = "graph",
         path_separator: str = " > ",
+        targets: str = "auto",
         random_state: int | None = None,
         n_jobs: int | None = None,
         memory: str | None = None,
@@ -502,6 +511,7 @@ class TextParameters(BaseEstimator):
         self.graph = graph
         self.dag = dag
         self.path_separator = path_separator
+        self.targets = targets
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.memory = memory
@@ -621,6 +631,9 @@ class FlatParameters(BaseEstimator):
     tolerance : float, default 0.001
         Stop when all further rounds together would change no learned precision, and no mean relative to the
         largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
+    targets : str, default "auto"
+        How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
+        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
     random_state : int | None, default None
         Seed of the order in which instances are visited.
     n_jobs : int | None, default None
@@ -669,6 +682,7 @@ class FlatParameters(BaseEstimator):
         prior_inverse: str = "diagonal",
         prior_scale: str = "paper",
         tolerance: float = 0.001,
+        targets: str = "auto",
         random_state: int | None = None,
         n_jobs: int | None = None,
         memory: str | None = None,
@@ -707,6 +721,7 @@ class FlatParameters(BaseEstimator):
         self.prior_inverse = prior_inverse
         self.prior_scale = prior_scale
         self.tolerance = tolerance
+        self.targets = targets
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.memory = memory
