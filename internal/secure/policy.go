@@ -57,6 +57,11 @@ func DefaultPolicy() Policy {
 		"Report":   {Worker},
 		"Leave":    {Worker},
 	})
+	p.add("taxon.v1.Models", methods{
+		"Predict":    {Submit, ReadOnly},
+		"Explain":    {Submit, ReadOnly},
+		"ListModels": {Submit, ReadOnly},
+	})
 	p.add("taxon.v1.Store", methods{
 		// A submitter uploads instances (what is there already it need not send again) and
 		// reads the weights of its job.

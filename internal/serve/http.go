@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
-	"time"
 
 	"taxon/internal/metrics"
-	"taxon/internal/model"
 )
 
 //go:embed openapi.json
@@ -19,22 +18,10 @@ var openAPI []byte
 
 // request is the body of a call.
 type request struct {
-	Instances []json.RawMessage `json:"instances"`
-	Top       *int              `json:"top"`
-	Label     string            `json:"label"` // of :explain
-	Words     *int              `json:"words"` // of :explain
-}
-
-// refusal is an error with its HTTP status.
-type refusal struct {
-	code int
-	why  string
-}
-
-func (r refusal) Error() string { return r.why }
-
-func refuse(code int, format string, args ...any) error {
-	return refusal{code, fmt.Sprintf(format, args...)}
+	Instances jsonRows `json:"instances"`
+	Top       *int     `json:"top"`
+	Label     string   `json:"label"` // of :explain
+	Words     *int     `json:"words"` // of :explain
 }
 
 // handler routes the calls.
@@ -53,90 +40,49 @@ func (s *Server) handler(p *metrics.Process) http.Handler {
 	return mux
 }
 
-// modelInfo describes a model.
-type modelInfo struct {
-	Name     string        `json:"name"`
-	Classes  int           `json:"classes"`
-	Features int           `json:"features"`
-	Text     bool          `json:"text"`
-	Scores   string        `json:"scores"` // probabilities or margins
-	Report   *model.Report `json:"report"`
-}
-
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	out := []modelInfo{}
-	for _, name := range s.names() {
-		l := s.models[name].take()
-		info := modelInfo{Name: name, Classes: l.m.Terminals(), Features: len(l.m.Feature), Text: l.m.Text != nil, Scores: "margins", Report: &l.m.Manifest.Report}
-		if l.m.HasProbabilities() {
-			info.Scores = "probabilities"
-		}
-		out = append(out, info)
-		l.users.Done()
-	}
+	s.each(func(m modelInfo) { out = append(out, m) })
 	answer(w, http.StatusOK, map[string]any{"models": out})
 }
 
 // call is NAME:predict or NAME:explain.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
 	name, what, _ := strings.Cut(r.PathValue("call"), ":")
-	out, err := s.answerTo(r, name, what)
-	code := http.StatusOK
+	var out any
+	err := s.timed(name, what, func() (err error) {
+		out, err = s.answerTo(r, name, what)
+		return err
+	})
+	code := codeOf(err)
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
 	if err != nil {
-		code = http.StatusInternalServerError
-		var f refusal
-		if errors.As(err, &f) {
-			code = f.code
-		}
-		if code == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "1")
-		}
 		out = map[string]string{"error": err.Error()}
 	}
 	answer(w, code, out)
-	if s.models[name] == nil {
-		name = "" // no caller makes up the values of a figure's label
-	}
-	if what != "predict" && what != "explain" {
-		what = ""
-	}
-	s.figures.Took(name, what, code, time.Since(began))
 }
 
 func (s *Server) answerTo(r *http.Request, name, what string) (any, error) {
-	m := s.models[name]
-	switch {
-	case m == nil:
-		return nil, refuse(http.StatusNotFound, "no model %q: there are %s", name, strings.Join(s.names(), ", "))
-	case what != "predict" && what != "explain":
-		return nil, refuse(http.StatusNotFound, "no call %q: POST to /v1/models/%s:predict or :explain", what, name)
+	m, err := s.find(name)
+	if err == nil && what != "predict" && what != "explain" {
+		err = refuse(http.StatusNotFound, "no call %q: POST to /v1/models/%s:predict or :explain", what, name)
+	}
+	if err != nil {
+		return nil, err
 	}
 	in, err := s.read(r)
 	if err != nil {
 		return nil, err
 	}
-	leave, err := s.admit(r.Context())
-	if err != nil {
-		return nil, refusal{http.StatusTooManyRequests, err.Error()}
-	}
-	defer leave()
-	l := m.take()
-	defer l.users.Done()
-	s.figures.Answered(name, len(in.Instances))
+	q := question{rows: in.Instances, top: in.Top, words: in.Words, label: in.Label}
 	if what == "explain" {
-		out, err := l.explain(in.Instances, in.Label, or(in.Top, 5), or(in.Words, 5))
-		return map[string]any{"explanations": out}, err
+		err := s.ask(r.Context(), m, &q, (*loaded).explain)
+		return map[string]any{"explanations": q.explanations}, err
 	}
-	out, err := l.predict(in.Instances, or(in.Top, 0))
-	return map[string]any{"predictions": out}, err
-}
-
-func or(p *int, otherwise int) int {
-	if p != nil {
-		return *p
-	}
-	return otherwise
+	err = s.ask(r.Context(), m, &q, (*loaded).predict)
+	return map[string]any{"predictions": q.predictions}, err
 }
 
 // read reads and checks a body.
@@ -159,14 +105,6 @@ func (s *Server) read(r *http.Request) (*request, error) {
 	switch {
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, "the body must be {\"instances\": [...], \"top\": 5}: %v", err)
-	case len(in.Instances) == 0:
-		return nil, refuse(http.StatusBadRequest, "no instances: the body must be {\"instances\": [...]}")
-	case len(in.Instances) > s.o.MaxRows:
-		return nil, refuse(http.StatusBadRequest, "%d instances: at most %d at a time", len(in.Instances), s.o.MaxRows)
-	case in.Top != nil && *in.Top < 1:
-		return nil, refuse(http.StatusBadRequest, "top %d: must be 1 or more", *in.Top)
-	case in.Words != nil && *in.Words < 0:
-		return nil, refuse(http.StatusBadRequest, "words %d: must be 0 or more", *in.Words)
 	}
 	return in, nil
 }
@@ -177,4 +115,39 @@ func answer(w http.ResponseWriter, code int, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // a caller that is gone wants no answer
+}
+
+// jsonRows are instances as they stand in a body.
+type jsonRows []json.RawMessage
+
+func (r jsonRows) len() int { return len(r) }
+
+// instance is one of a request: a text or features.
+type instance struct {
+	Text     *string            `json:"text"`
+	Features map[string]float64 `json:"features"`
+}
+
+func (r jsonRows) vector(l *loaded, i int, v *vector) error {
+	var in instance
+	d := json.NewDecoder(strings.NewReader(string(r[i])))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return fmt.Errorf("an instance is {\"text\": ...} or {\"features\": {\"7\": 0.5}}: %w", err)
+	}
+	switch {
+	case (in.Text == nil) == (in.Features == nil):
+		return errors.New(`give either "text" or "features"`)
+	case in.Text != nil:
+		return l.text(*in.Text, v)
+	}
+	v.given = v.given[:0]
+	for name, value := range in.Features {
+		n, err := strconv.ParseUint(name, 10, 32)
+		if err != nil {
+			return fmt.Errorf("feature %q: must be a number as in the training data", name)
+		}
+		v.given = append(v.given, feature{uint32(n), float32(value)})
+	}
+	return l.features(v)
 }

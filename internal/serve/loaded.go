@@ -1,14 +1,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"taxon/internal/dataset"
@@ -44,7 +43,21 @@ type scorer struct {
 	scorer *model.Scorer
 	batch  model.Batch
 	result model.Result
-	vector dataset.Vector
+	vector vector
+	rows   []int // of the batch: their places in the request
+}
+
+// vector is an instance by the model's columns, with the memory for making it.
+type vector struct {
+	dataset.Vector
+	given []feature
+	row   dataset.Row
+}
+
+// feature is one of an instance, numbered as in the training data.
+type feature struct {
+	index uint32
+	value float32
 }
 
 // mostRules bounds the numbers of labels that are kept ready.
@@ -110,132 +123,92 @@ func (l *loaded) rule(top int) (*predict.Rule, error) {
 	return rule, err
 }
 
-// instance is one of a request: a text or features.
-type instance struct {
-	Text     *string            `json:"text"`
-	Features map[string]float64 `json:"features"`
-}
-
-// Label is a class that an instance is given.
-type Label struct {
-	Label string  `json:"label"`
-	Score float64 `json:"score"`
-	Path  string  `json:"path"`
-}
-
-// Prediction answers for one instance: labels, or what is wrong with it.
-type Prediction struct {
-	Labels []Label `json:"labels,omitempty"`
-	Error  string  `json:"error,omitempty"`
-}
-
 // predict answers for the instances of a request.
-func (l *loaded) predict(raw []json.RawMessage, top int) ([]Prediction, error) {
-	r, err := l.ready(min(top, l.m.Terminals()))
+func (l *loaded) predict(q *question) error {
+	r, err := l.ready(min(or(q.top, 0), l.m.Terminals()))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s := r.scorers.Get().(*scorer)
 	defer r.scorers.Put(s)
-	out := make([]Prediction, len(raw))
+	out := make([]Prediction, q.rows.len())
+	q.predictions = out
 	s.batch.Reset()
-	var rows []int
-	for i, text := range raw {
-		if err := l.vector(text, &s.vector); err != nil {
+	s.rows = s.rows[:0]
+	for i := range out {
+		if err := q.rows.vector(l, i, &s.vector); err != nil {
 			out[i].Error = err.Error()
 			continue
 		}
 		s.batch.Add(s.vector.Index, s.vector.Value)
-		rows = append(rows, i)
+		s.rows = append(s.rows, i)
 	}
-	if len(rows) == 0 {
-		return out, nil
+	if len(s.rows) == 0 {
+		return nil
 	}
 	if err := s.scorer.Predict(&s.batch, &s.result); err != nil {
-		return nil, err
+		return err
 	}
-	for k, i := range rows {
+	for k, i := range s.rows {
 		set := s.rule.Of(&s.result, k)
 		out[i].Labels = make([]Label, len(set))
 		for j, c := range set {
 			out[i].Labels[j] = Label{l.m.Tree.Name[c.Node], s.result.Shown(k, c.Score), l.path[c.Node]}
 		}
 	}
-	return out, nil
-}
-
-// vector maps an instance to the model's columns.
-func (l *loaded) vector(raw json.RawMessage, v *dataset.Vector) error {
-	var in instance
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return fmt.Errorf("an instance is {\"text\": ...} or {\"features\": {\"7\": 0.5}}: %w", err)
-	}
-	text := l.m.Text != nil
-	switch {
-	case (in.Text == nil) == (in.Features == nil):
-		return errors.New(`give either "text" or "features"`)
-	case text && in.Text == nil:
-		return errors.New(`the model was trained on texts: give "text"`)
-	case !text && in.Text != nil:
-		return errors.New(`the model was trained on vectors: give "features"`)
-	case text:
-		l.p.Row(&dataset.Row{Text: []byte(*in.Text)}, v)
-		return nil
-	}
-	row := &dataset.Row{}
-	shift := uint64(0)
-	if l.m.Data.ZeroBased {
-		shift = 1
-	}
-	type entry struct {
-		index uint32
-		value float32
-	}
-	entries := make([]entry, 0, len(in.Features))
-	for name, value := range in.Features {
-		n, err := strconv.ParseUint(name, 10, 32)
-		if n += shift; err != nil || n == 0 || n > math.MaxInt32 {
-			return fmt.Errorf("feature %q: must be a number as in the training data, which counts from %d", name, 1-shift)
-		}
-		x := float32(value)
-		if math.IsInf(float64(x), 0) {
-			return fmt.Errorf("feature %s: %g is not finite in float32", name, value)
-		}
-		entries = append(entries, entry{uint32(n), x})
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return int(a.index) - int(b.index) })
-	for i, e := range entries {
-		if i > 0 && e.index == entries[i-1].index {
-			return fmt.Errorf("feature %d stands twice", uint64(e.index)-shift)
-		}
-		row.Index, row.Value = append(row.Index, e.index), append(row.Value, e.value)
-	}
-	l.p.Row(row, v)
 	return nil
 }
 
-// explanation is Prediction for :explain.
-type explanation struct {
-	*explain.Explanation
-	Error string `json:"error,omitempty"`
+// text maps a text to the model's columns.
+func (l *loaded) text(text string, v *vector) error {
+	if l.m.Text == nil {
+		return errors.New(`the model was trained on vectors: give "features"`)
+	}
+	v.row.Text = append(v.row.Text[:0], text...)
+	l.p.Row(&v.row, &v.Vector)
+	return nil
 }
 
-func (l *loaded) explain(raw []json.RawMessage, label string, top, words int) ([]explanation, error) {
-	out := make([]explanation, len(raw))
-	var v dataset.Vector
-	for i, text := range raw {
-		err := l.vector(text, &v)
+// features maps v.given to the model's columns, and sorts it.
+func (l *loaded) features(v *vector) error {
+	if l.m.Text != nil {
+		return errors.New(`the model was trained on texts: give "text"`)
+	}
+	first := uint32(1)
+	if l.m.Data.ZeroBased {
+		first = 0
+	}
+	slices.SortFunc(v.given, func(a, b feature) int { return cmp.Compare(a.index, b.index) })
+	v.row.Index, v.row.Value = v.row.Index[:0], v.row.Value[:0]
+	for i, f := range v.given {
+		switch {
+		case f.index < first || f.index >= math.MaxInt32+first:
+			return fmt.Errorf("feature %d: must be a number as in the training data, which counts from %d", f.index, first)
+		case f.value-f.value != 0:
+			return fmt.Errorf("feature %d: its value is not finite in float32", f.index)
+		case i > 0 && f.index == v.given[i-1].index:
+			return fmt.Errorf("feature %d stands twice", f.index)
+		}
+		v.row.Index, v.row.Value = append(v.row.Index, f.index+1-first), append(v.row.Value, f.value)
+	}
+	l.p.Row(&v.row, &v.Vector)
+	return nil
+}
+
+func (l *loaded) explain(q *question) error {
+	q.explanations = make([]explanation, q.rows.len())
+	o := explain.Options{Label: q.label, Top: min(or(q.top, 5), l.m.Terminals()), Words: or(q.words, 5)}
+	var v vector
+	for i := range q.explanations {
+		err := q.rows.vector(l, i, &v)
 		if err == nil {
-			o := explain.Options{Label: label, Top: min(top, l.m.Terminals()), Words: words}
-			out[i].Explanation, err = o.Explain(l.m, v.Index, v.Value)
+			q.explanations[i].Explanation, err = o.Explain(l.m, v.Index, v.Value)
 		}
 		if err != nil {
-			out[i].Error = err.Error()
+			q.explanations[i].Error = err.Error()
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // stampOf is the checksum in a model's manifest; "": there is none to read.

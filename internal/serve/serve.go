@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Models   []string // folders, or NAME=FOLDER
 	Listen   string
+	GRPC     string // where the same calls are answered over gRPC; "": nowhere
 	Security secure.Options
 	Version  string
 
@@ -36,8 +37,8 @@ type Options struct {
 	Reload   time.Duration // how often folders are looked at
 	Drain    time.Duration // how long requests under way may take at the end
 
-	Log   func(error)       // told of models that could not be replaced
-	Ready func(addr string) // called once the server answers
+	Log   func(error)             // told of models that could not be replaced
+	Ready func(addr, grpc string) // called once the server answers
 }
 
 // Server answers for models.
@@ -117,38 +118,65 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	server, err := o.Security.HTTPServer(s.handler(process), policy)
+	return errors.Join(s.run(ctx, process), s.Close())
+}
+
+func (s *Server) run(ctx context.Context, process *metrics.Process) error {
+	web, err := s.o.Security.HTTPServer(s.handler(process), policy)
 	if err != nil {
-		return errors.Join(err, s.Close())
+		return err
 	}
-	server.ReadTimeout, server.WriteTimeout = time.Minute, time.Minute
-	l, err := o.Security.Listen(ctx, o.Listen)
+	web.ReadTimeout, web.WriteTimeout = time.Minute, time.Minute
+	rpc, err := s.grpcServer(process)
 	if err != nil {
-		return errors.Join(fmt.Errorf("--listen: %w", err), s.Close())
+		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- secure.ServeHTTP(server, l) }()
-	if o.Ready != nil {
-		o.Ready(l.Addr().String())
+	l, err := s.o.Security.Listen(ctx, s.o.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
 	}
-	every := time.NewTicker(o.Reload)
+	ended, servers := make(chan error, 2), 1
+	also := ""
+	if s.o.GRPC != "" {
+		second, err := s.o.Security.Listen(ctx, s.o.GRPC)
+		if err != nil {
+			return errors.Join(fmt.Errorf("--grpc: %w", err), l.Close())
+		}
+		also, servers = second.Addr().String(), 2
+		go func() { ended <- rpc.Serve(second) }()
+	}
+	go func() { ended <- secure.ServeHTTP(web, l) }()
+	if s.o.Ready != nil {
+		s.o.Ready(l.Addr().String(), also)
+	}
+	every := time.NewTicker(s.o.Reload)
 	defer every.Stop()
-	for {
+	for waiting := true; waiting; {
 		select {
 		case <-every.C:
 			s.reload(ctx)
 			continue
 		case err = <-ended:
+			servers--
 		case <-ctx.Done():
-			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Drain)
-			if server.Shutdown(bound) != nil {
-				_ = server.Close() // its error is Shutdown's
-			}
-			cancel()
-			err = <-ended
 		}
-		return errors.Join(err, s.Close())
+		waiting = false
 	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Drain)
+	defer cancel()
+	defer context.AfterFunc(bound, rpc.Stop)()
+	var both sync.WaitGroup
+	both.Go(rpc.GracefulStop)
+	both.Go(func() {
+		if web.Shutdown(bound) != nil {
+			_ = web.Close() // its error is Shutdown's
+		}
+	})
+	both.Wait()
+	for range servers {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
 // policy says who may call what.
@@ -197,14 +225,14 @@ func (s *Server) names() []string {
 	return out
 }
 
-// errBusy says that there is more work than may wait.
-var errBusy = errors.New("too many requests are waiting: try again in a second")
+// statusGone counts requests whose caller left before they were answered.
+const statusGone = 499
 
-// admit waits for a free core; call leave when done. It fails with errBusy at once if too many
-// requests wait already.
+// admit waits for a free core; call leave when done. It refuses at once if too many requests wait
+// already.
 func (s *Server) admit(ctx context.Context) (leave func(), err error) {
 	if s.limit != nil && !s.limit.Allow() {
-		return nil, fmt.Errorf("more than %g requests a second: try again in a second", s.o.Rate)
+		return nil, refuse(http.StatusTooManyRequests, "more than %g requests a second: try again in a second", s.o.Rate)
 	}
 	leave = func() { <-s.slots }
 	select {
@@ -214,13 +242,13 @@ func (s *Server) admit(ctx context.Context) (leave func(), err error) {
 	}
 	if s.waiting.Add(1) > int64(s.o.Queue) {
 		s.waiting.Add(-1)
-		return nil, errBusy
+		return nil, refuse(http.StatusTooManyRequests, "too many requests are waiting: try again in a second")
 	}
 	defer s.waiting.Add(-1)
 	select {
 	case s.slots <- struct{}{}:
 		return leave, nil
 	case <-ctx.Done():
-		return nil, http.ErrAbortHandler
+		return nil, refuse(statusGone, "the caller is gone")
 	}
 }

@@ -118,7 +118,7 @@ func TestVectors(t *testing.T) {
 		`{"features": {"1": 1}}`:             `"animal"`,
 		`{"features": {"2": 3, "99": 1}}`:    `"plant"`,
 		`{"features": {}}`:                   `"label"`,
-		`{"features": {"0": 1}}`:             `feature \"0\"`,
+		`{"features": {"0": 1}}`:             `feature 0: `,
 		`{"features": {"x": 1}}`:             `feature \"x\"`,
 		`{"features": {"1": 1e60}}`:          "float32",
 		`{"features": {"1": 1, "01": 2}}`:    "twice",
@@ -247,7 +247,7 @@ func TestRun(t *testing.T) {
 	dir := trained(t, texts, true, "bsvm")
 	go func() {
 		ended <- Run(ctx, Options{Models: []string{dir}, Listen: "127.0.0.1:0", MaxBytes: 1 << 16, MaxRows: 10, Queue: 10, Reload: time.Hour, Drain: time.Minute,
-			Log: func(error) {}, Ready: func(a string) { addr <- a }})
+			Log: func(error) {}, Ready: func(a, _ string) { addr <- a }})
 	}()
 	base := "http://" + <-addr
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/metrics": 200, "/v1/models": 200, "/other": 404, "/v1/models/m:predict": 405} {
