@@ -51,8 +51,11 @@ func TestHBLRVerbs(t *testing.T) {
 		return out
 	}
 	variance, precision, mean := lines("variance"), lines("precision"), lines("mean")
-	if out := do("tune --method hblr-m3 --data $d/train.svm --hierarchy $d/tree.txt --bias 1 --folds 2 --first-folds 1 --out $z --quiet"); !strings.Contains(out, "hblr-m3 has no C: there was nothing to search") {
+	if out := do("tune --method hblr-m3 --data $d/train.svm --hierarchy $d/tree.txt --out $z --quiet"); !strings.Contains(out, "there is nothing to search") || !strings.Contains(out, "by hblr-m3, stopped by stationary") {
 		t.Errorf("tune: %s", out)
+	}
+	if out := do("tune --method hblr-m3 --data $d/train.svm --hierarchy $d/tree.txt --bias 0,1 --folds 2 --out $z --force --no-train --quiet"); !strings.Contains(out, "< chosen") {
+		t.Errorf("tune with a list: %s", out)
 	}
 	do("train --data $d/train.svm --method blr --out $f --quiet")
 	if out := do("eval --model $f --data $d/test.svm"); !strings.Contains(out, "log-loss") || !strings.Contains(out, "calibration error") {

@@ -28,7 +28,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "find C and other options by cross-validation",
 		Long: "Finds the options that predict best, by cross-validation, and trains the model: DIR/model, and DIR/job.yaml for train and submit. " +
-			"Without lists of values it searches by itself: all methods that fit the data, the quickest first; each climbs along C and, where it leads, along its other options; the best points meet on further folds. --time bounds all of it, the last training included. " +
+			"Without lists of values it searches by itself: all methods that fit the data, the quickest first; each climbs along C and, where it leads, along its other options; the best points meet on further folds. Of one hblr method nothing is left to search: it is trained once. --time bounds all of it, the last training included. " +
 			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
 			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
@@ -168,6 +168,11 @@ func (v *namesValue) Set(s string) error {
 // printTuned shows the table, and a plot of the chosen point's path.
 func printTuned(a *app, dir string, r *tune.Table) {
 	w, goal := a.stdout, r.Measure
+	if len(r.Points) == 0 {
+		fmt.Fprintf(w, "%s: %s learns from the data what other methods search for: there is nothing to search\n\n", a.style.Bold(dir), r.Options.Method)
+		printOutcome(a, r)
+		return
+	}
 	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.Bold(dir), goal.Title(),
 		r.Folds, r.OfFolds, human.Count(int64(r.Measured)), human.Counted(int64(r.Instances), "instance", "instances"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -203,9 +208,6 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	}
 	t.Flush()
 	fmt.Fprintf(w, "\n  ±: the standard error over the folds; - where there is but one, which has none\n")
-	if len(r.Points) == 1 && !registry.Has(r.Options.Method, method.Cost.Name) {
-		fmt.Fprintf(w, "  %s has no C: there was nothing to search, the point was measured\n", r.Options.Method)
-	}
 	if dropped {
 		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
 	}
@@ -223,6 +225,12 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	for _, line := range r.Explanation() {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
+	printOutcome(a, r)
+}
+
+// printOutcome says what was trained, or how to.
+func printOutcome(a *app, r *tune.Table) {
+	w := a.stdout
 	if r.Model != "" {
 		fmt.Fprintf(w, "  model       %s, by %s, %s\n", r.Model, r.Options.Name(), modelWords(r.Report))
 		return

@@ -208,6 +208,12 @@ type Separate interface {
 	Separate() bool
 }
 
+// Populated is a Method that may train a class only on instances with it and without it. Trainings
+// on some of the rows leave out a class that these do not tell apart.
+type Populated interface {
+	Populated() bool
+}
+
 // Late says what becomes of tasks that nobody has when the time is up.
 type Late uint8
 

@@ -92,7 +92,8 @@ func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int
 		return err
 	}
 	defer m.Close()
-	s.Classes = m.Terminals()
+	terminals := h.Tree.Terminals()
+	s.Classes = len(terminals)
 	if every := (all*s.Classes + calibration.MostScores - 1) / calibration.MostScores; every > 1 {
 		var some []uint32
 		for i := 0; i < len(rows); i += every {
@@ -100,20 +101,23 @@ func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int
 		}
 		rows = some
 	}
-	place, ofLabel := make([]int32, m.Tree.Len()), map[uint32]int32{}
-	for k, n := range m.Tree.Terminals() {
-		place[n] = int32(k)
-		if l := m.Tree.Label[n]; l >= 0 {
+	place, ofLabel := map[string]int32{}, map[uint32]int32{} // this part may lack classes
+	for k, n := range terminals {
+		place[h.Tree.Name[n]] = int32(k)
+		if l := h.Tree.Label[n]; l >= 0 {
 			ofLabel[uint32(l)] = int32(k)
 		}
 	}
 	line := h.ui.Start("score the held-out instances", int64(len(rows)))
 	defer line.Done()
 	scores := make([]float64, s.Classes)
-	return Rank(ctx, m, h.Set, rows, s.Classes, h.o.slots(), func(i int, best, _ []model.Scored) error {
+	return Rank(ctx, m, h.Set, rows, m.Terminals(), h.o.slots(), func(i int, best, _ []model.Scored) error {
 		line.Set(int64(i) + 1)
+		for k := range scores {
+			scores[k] = best[len(best)-1].Score // of a class that is left out, the least
+		}
 		for _, c := range best {
-			scores[place[c.Node]] = c.Score
+			scores[place[m.Tree.Name[c.Node]]] = c.Score
 		}
 		var truth []int32
 		for _, l := range h.Set.LabelsOf(rows[i]) {

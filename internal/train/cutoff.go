@@ -160,12 +160,26 @@ func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 	return out
 }
 
-// Profiler adds rows of set to p, each with its best terminals by m, as many as p wants or more.
+// Profiler adds rows of set to p, each with its best terminals by m, as many as p wants or more. Classes
+// that m was trained without come last, with the least of the scores.
 func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []model.Scored) error {
 	scores, classes := make([]float64, p.Depth()), make([]int32, p.Depth())
+	var without []int32
+	if m.Terminals() < len(classes) {
+		for l := range set.Labels {
+			without = append(without, int32(l))
+		}
+		for _, n := range m.Tree.Terminals() {
+			without = slices.DeleteFunc(without, func(l int32) bool { return l == m.Tree.Label[n] })
+		}
+	}
 	return func(row uint32, best []model.Scored) error {
-		for k, s := range best[:len(scores)] {
-			scores[k], classes[k] = s.Score, m.Tree.Label[s.Node]
+		for k := range scores {
+			if k < len(best) {
+				scores[k], classes[k] = best[k].Score, m.Tree.Label[best[k].Node]
+			} else {
+				scores[k], classes[k] = scores[k-1], without[k-len(best)]
+			}
 		}
 		var truth []int32
 		for _, l := range set.LabelsOf(row) {

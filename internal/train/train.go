@@ -115,8 +115,8 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 }
 
 // On is a training with other options on some of the rows. Its tree is that of all the data, and a
-// class without instances among the rows stays, with negatives alone; or, alone, that of the rows. A
-// hierarchy that is learned is learned from these rows.
+// class without instances among the rows stays, with negatives alone; or, alone, that of the rows, as
+// it always is where the method is Populated. A hierarchy that is learned is learned from these rows.
 func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
@@ -124,12 +124,21 @@ func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, a
 	if err := on.learn(context.Background()); err != nil {
 		return nil, err
 	}
-	described := t.Set
-	if alone {
+	described, leaves := t.Set, rows != t.Set && registry.Populated(job.GetMethod())
+	if alone || leaves {
 		described = rows
 	}
 	on.Spec = &taxonv1.JobSpec{Options: job, Data: program.DescribeData(described)}
 	on.Spec.Data.Fingerprint = rows.Fingerprint
+	if leaves {
+		on.Spec.Options = proto.Clone(job).(*taxonv1.Options)
+		on.Spec.Options.Prune = "empty"
+		for l, n := range on.Spec.Data.LabelInstances {
+			if uint64(n) == on.Spec.Data.Instances { // the tree is without it, too
+				on.Spec.Data.LabelInstances[l] = 0
+			}
+		}
+	}
 	if err := on.specifyStructure(); err != nil {
 		return nil, err
 	}

@@ -77,6 +77,11 @@ func (o *Options) climbs() bool {
 	return !o.Exhaustive && o.FirstFolds == 0
 }
 
+// settled says whether there is nothing to search: one method, whose options have one value each.
+func (o *Options) settled() bool {
+	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(tunable(o.Grid.Methods[0]), func(p method.Option) bool { return len(o.Grid.ladder(&p)) > 1 })
+}
+
 // roughGap and roughTolerance are where the trainings of a climb end: models rank there as they
 // do at the end (docs/decisions/0025-one-search.md).
 const (
@@ -100,7 +105,7 @@ func (o *Options) settle() {
 	}
 	if o.Time == SomeTime {
 		o.Time = 0
-		if o.climbs() {
+		if o.climbs() && !o.settled() {
 			o.Time = DefaultTime
 		}
 	}

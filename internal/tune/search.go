@@ -352,6 +352,11 @@ func (s *search) close() (err error) {
 
 // run searches by a grid, or without one, and lists the points that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
+	if s.o.settled() {
+		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(), Instances: len(s.folds.fold), Rule: "only", Best: -1, Chosen: -1,
+			Options: s.starts[0], Points: []*TablePoint{}, JobFile: s.record.join(jobFile), Measure: s.goal}
+		return r, s.writeJob(r.Options, "from taxon tune, which had nothing to search")
+	}
 	var way strategy = newClimb(s)
 	if !s.o.climbs() {
 		way = newRace(s)

@@ -28,8 +28,8 @@ type Table struct {
 	Gap       float64       `json:"gap"`
 	Instances int           `json:"instances"` // of the data
 	Measured  int           `json:"measured"`  // of them, those of the folds tried: each is measured once
-	Rule      string        `json:"rule"`      // best, one-se, quickest
-	Best      int           `json:"best"`      // index in points of the best value
+	Rule      string        `json:"rule"`      // best, one-se, quickest; only: there was nothing to search, and no point is measured
+	Best      int           `json:"best"`      // index in points of the best value; -1: there is none
 	Chosen    int           `json:"chosen"`
 	Options   Point         `json:"options"` // the point chosen
 	Points    []*TablePoint `json:"points"`
@@ -186,7 +186,11 @@ func (r *Table) Sketch() string {
 
 // write puts the plots and the table into the folder.
 func (r *Table) write(folder record) error {
-	for _, format := range []string{"svg", "png"} {
+	formats := []string{"svg", "png"}
+	if len(r.Points) == 0 {
+		formats = nil
+	}
+	for _, format := range formats {
 		path := folder.join("tune." + format)
 		var b bytes.Buffer
 		if err := Draw(&b, format, r.Measure.Title(), r.lines(), r.Options); err != nil {

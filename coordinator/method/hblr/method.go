@@ -57,6 +57,9 @@ func (m Method) Rooted() bool { return true }
 
 func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
 
+// Populated implements method.Populated: a class of no instance, or of all, has no prior.
+func (Method) Populated() bool { return true }
+
 // Form implements method.Modeller.
 func (m Method) Form(o *taxonv1.Options) modelform.Form {
 	owners := map[string]string{"m1": modelform.OfChildren, "m2": modelform.ByFeature, "m3": modelform.Own}
@@ -75,7 +78,7 @@ const (
 
 // options of all variants. Those of one choice name what there is.
 var options = []method.Option{
-	method.Bias, method.Families,
+	settled(method.Bias), settled(method.Families),
 	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational}, Group: method.GroupMethod, Report: true,
 		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; variational, the normals of the greatest lower bound on the evidence"},
 	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod, With: "inference=" + Variational, Report: true,
@@ -93,6 +96,13 @@ var options = []method.Option{
 	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity}, Group: method.GroupPath, Report: true,
 		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn"},
 	method.EvalEvery, method.WarmStart,
+}
+
+// settled is an option of which a search tries the default alone, unless values are named: priors are
+// learned, so that nothing is left to search.
+func settled(o method.Option) method.Option {
+	o.Grid, o.Ladder = []string{o.Default}, nil
+	return o
 }
 
 // Values of options.

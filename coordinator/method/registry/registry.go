@@ -107,6 +107,13 @@ func Separate(name string) bool {
 	return ok && s.Separate()
 }
 
+// Populated says whether a method may train only classes that some instances have, and others not.
+func Populated(name string) bool {
+	m, _ := Lookup(name)
+	p, ok := m.(method.Populated)
+	return ok && p.Populated()
+}
+
 // unlearned refuses a job whose structure was to be learned, and is not there: the one who
 // submits it learns it.
 func unlearned(spec *taxonv1.JobSpec) error {
