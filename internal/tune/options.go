@@ -77,9 +77,11 @@ func (o *Options) climbs() bool {
 	return !o.Exhaustive && o.FirstFolds == 0
 }
 
-// settled says whether there is nothing to search: one method, whose options have one value each.
+// settled says whether there is nothing to search: one method, whose options declare one value each, and
+// no list of others is named.
 func (o *Options) settled() bool {
-	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(tunable(o.Grid.Methods[0]), func(p method.Option) bool { return len(o.Grid.ladder(&p)) > 1 })
+	more := func(p method.Option) bool { return p.Kind == method.Choice || len(p.Grid)+len(p.Ladder) > 1 }
+	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(tunable(o.Grid.Methods[0]), more)
 }
 
 // roughGap and roughTolerance are where the trainings of a climb end: models rank there as they
