@@ -82,6 +82,11 @@ test-python: build ## the Python package's tests, with its examples
 	$(PYTHON_ENV)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES) 'pytest>=8' pandas networkx grpcio grpcio-reflection onnx onnxruntime mypy numpydoc
 	cd deploy/python && TAXON_BINARY=$(CURDIR)/bin/taxon OMP_NUM_THREADS=1 $(PYTHON_ENV)/bin/python -m pytest -q -p no:cacheprovider tests
 
+# On each the versions that pip finds newest, but for the three that pyproject.toml says may be this old.
+test-python-versions: ## the same on the oldest and the newest Python and scikit-learn (Pythons that the PATH lacks come from Maven Central; needs mvn)
+	$(MAKE) test-python PYTHON="$$(deploy/python/interpreter.sh 3.10)" PYTHON_PACKAGES='scikit-learn==1.4.0 numpy==1.23.* scipy==1.9.*'
+	$(MAKE) test-python PYTHON="$$(deploy/python/interpreter.sh 3.14)"
+
 release: ## archives and wheels for each platform, licences, checksums, into dist (needs python3 with `build`)
 	deploy/release.sh dist
 
@@ -106,7 +111,7 @@ hadoop-engines: ## all that can happen to YARN placement and MapReduce against r
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
-ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python hadoop-short ## what CI runs behind the tests
+ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python-versions hadoop-short ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
 	go -C test/deploy test -count=1 .
