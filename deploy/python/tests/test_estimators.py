@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taxon import HierarchicalClassifier, TaxonClassifier, TaxonError, TaxonTextClassifier
@@ -146,6 +147,48 @@ def test_texts():
     assert clf.predict(["a dog", "the tree"]).tolist() == ["animal", "plant"]
     assert clf.explain("the dog")["label"] == "animal"
     assert (pickle.loads(pickle.dumps(clf)).decision_function(texts) == clf.decision_function(texts)).all()
+
+
+# scikit-learn's checks make arrays of numbers. Of an estimator of texts it runs what needs no data, and these:
+# the others that need none. What the rest asks for is asked in test_texts_in_sklearn.
+DATALESS = ("check_no_attributes_set_in_init", "check_parameters_default_constructible", "check_get_params_invariance", "check_set_params", "check_mixin_order",
+            "check_estimator_tags_renamed", "check_valid_tag_types", "check_do_not_raise_errors_in_init_or_set_param", "check_estimator_cloneable", "check_estimator_repr")
+
+
+@pytest.mark.parametrize("name", DATALESS)
+def test_sklearn_of_texts(name):
+    check = getattr(estimator_checks, name, None)
+    if check is None:
+        pytest.skip("not in this scikit-learn")
+    check("TaxonTextClassifier", TaxonTextClassifier())
+
+
+def test_texts_in_sklearn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it needs texts
+        estimator_checks.check_estimator(TaxonTextClassifier())
+    texts = ["the small dog barked", "a cat sleeps", "dogs and cats", "an old oak tree", "the pine tree", "oak and pine"] * 4
+    y = np.array(["animal", "animal", "animal", "plant", "plant", "plant"] * 4)
+    clf = TaxonTextClassifier(random_state=1)
+    with pytest.raises(NotFittedError):
+        clf.predict(texts)
+    scores = clf.fit(texts, y).decision_function(texts)
+    before = dict(clf.__dict__)
+    assert scores.shape == (24,) and (clf.predict(texts) == y).all() and clf.score(texts, y) == 1
+    assert before.keys() == clf.__dict__.keys()  # predict adds nothing
+    assert (clf.fit(texts, y).decision_function(texts) == scores).all()  # fit begins anew
+    order = np.random.default_rng(0).permutation(24)
+    assert (clf.decision_function([texts[i] for i in order]) == scores[order]).all()
+    assert np.concatenate([clf.decision_function(texts[i : i + 1]) for i in range(24)]) == pytest.approx(scores, abs=1e-12)
+    for kind in (np.array, lambda t: np.array(t, dtype=object), tuple, iter):
+        assert (clf.predict(kind(texts)) == y).all()
+    assert (TaxonTextClassifier().fit(texts, (y == "plant").astype(int)).predict(texts) == (y == "plant")).all()
+    search = GridSearchCV(make_pipeline(TaxonTextClassifier()), {"taxontextclassifier__C": [0.1, 1], "taxontextclassifier__ngrams": [1, 2]}, cv=2).fit(texts, y)
+    assert search.best_score_ > 0.9 and cross_val_score(TaxonTextClassifier(), texts, y, cv=2).mean() > 0.9
+    for X, labels, match in ((texts[0], y, "one text"), ([1, 2], [0, 1], "must hold texts"), (texts, y[:-1], "inconsistent numbers"), (texts, None, "y to be passed"),
+                             ([], [], "no texts|0 sample"), (None, y, "list of texts")):
+        with pytest.raises(ValueError, match=match):
+            TaxonTextClassifier().fit(X, labels)
 
 
 def test_words_side_by_side():

@@ -502,9 +502,11 @@ class TaxonTextClassifier(_Classifier, TextParameters):
     _text = True
 
     def _rows(self, X: Any, reset: bool = False) -> list[str]:
-        if isinstance(X, str):
-            raise ValueError("X is one text: give a list of texts")
+        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
+            raise ValueError(f"X is {'one text' if isinstance(X, (str, bytes)) else type(X).__name__}: give a list of texts")
         texts = list(X)
+        if not texts:
+            raise ValueError("X holds no texts: 0 samples")
         if not all(isinstance(t, str) for t in texts):
             raise ValueError("X must hold texts (str)")
         return texts
