@@ -89,11 +89,11 @@ func (s *Server) execute(e effect) bool {
 func (s *Server) run(a machine.Effect) {
 	switch a := a.(type) {
 	case machine.CommitStep:
-		s.insist(fmt.Sprintf("job %s: commit of step %d", a.Job, a.Step), func(ctx context.Context) error {
+		s.retryStore(fmt.Sprintf("job %s: commit of step %d", a.Job, a.Step), func(ctx context.Context) error {
 			return s.config.Store.Commit(ctx, a.Job, a.Step, a.Attempts)
 		})
 	case machine.DropSteps:
-		s.insist(fmt.Sprintf("job %s: drop of old steps", a.Job), func(ctx context.Context) error {
+		s.retryStore(fmt.Sprintf("job %s: drop of old steps", a.Job), func(ctx context.Context) error {
 			return s.config.Store.Drop(ctx, a.Job, a.Keep, a.Before)
 		})
 	case machine.SaveJob:
@@ -143,7 +143,7 @@ func (s *Server) digest(job string) {
 	wanted := func(err error) bool { // not if it was cancelled, say
 		return d.Passing(err) && s.step(machine.Digested{Job: job, Err: err.Error(), Later: true}).err == nil
 	}
-	err := pause.Insist(s.ctx, 0, func() (err error) {
+	err := pause.Retry(s.ctx, 0, func() (err error) {
 		if done.Digest, err = s.weights(s.ctx, job); err != nil {
 			s.warn(fmt.Errorf("job %s: digest of its weights: %w", job, err))
 		}
@@ -169,9 +169,9 @@ func (s *Server) weights(ctx context.Context, job string) (machine.Digest, error
 	return s.config.Digester.Digest(ctx, r, st)
 }
 
-// insist repeats a call to the store until it succeeds or the server closes.
-func (s *Server) insist(what string, call func(context.Context) error) {
-	_ = pause.InsistOften(s.ctx, 0, 5*time.Second, func() error { return call(s.ctx) }, func(err error) bool {
+// retryStore repeats a call to the store until it succeeds or the server closes.
+func (s *Server) retryStore(what string, call func(context.Context) error) {
+	_ = pause.RetryEvery(s.ctx, 0, 5*time.Second, func() error { return call(s.ctx) }, func(err error) bool {
 		if s.ctx.Err() != nil {
 			return false
 		}

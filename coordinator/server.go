@@ -100,7 +100,7 @@ type Server struct {
 	written uint64        // number of the last record in the journal
 	durable uint64        // and of the last one of which that is known
 
-	compacted int64 // bytes of the last snapshot; used by keepJournal alone
+	compacted int64 // bytes of the last snapshot; used by flushJournal alone
 }
 
 // NewServer rebuilds the machine from the journal's contents and starts it.
@@ -123,9 +123,9 @@ func NewServer(config Config) (*Server, error) {
 		s.cancel()
 		return nil, err
 	}
-	s.joined.Go(func() { s.repeat(s.keepTime) })
+	s.joined.Go(func() { s.repeat(s.advanceClock) })
 	if config.Journal != nil {
-		s.joined.Go(func() { s.repeat(s.keepJournal) })
+		s.joined.Go(func() { s.repeat(s.flushJournal) })
 	}
 	return s, nil
 }
@@ -384,16 +384,16 @@ func (s *Server) repeat(do func()) {
 	}
 }
 
-// keepTime lets the machine notice the passing of time. It waits for nothing: however slow
+// advanceClock lets the machine notice the passing of time. It waits for nothing: however slow
 // the journal is, who is silent is missed.
-func (s *Server) keepTime() {
+func (s *Server) advanceClock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stepLocked(machine.Time{Pending: s.written - s.durable})
 }
 
-// keepJournal makes durable what no call waits for, and keeps the journal short.
-func (s *Server) keepJournal() {
+// flushJournal makes durable what no call waits for, and keeps the journal short.
+func (s *Server) flushJournal() {
 	s.mu.Lock()
 	last := s.written
 	s.mu.Unlock()

@@ -70,7 +70,7 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 			if ctx.Err() == nil {
 				return &taxonv1.LeaseResult{Lease: first, More: more}, nil
 			}
-			s.giveBack(r.GetWorker(), a.leases) // nobody hears the answer
+			s.returnLeases(r.GetWorker(), a.leases) // nobody hears the answer
 		}
 		if a.dismissed {
 			if err := pause.For(ctx, min(max(wait, 0), drainPause)); err != nil {
@@ -90,8 +90,8 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 	}
 }
 
-// giveBack returns leases that did not reach their worker.
-func (s *taskService) giveBack(worker string, leases []*taxonv1.Lease) {
+// returnLeases returns leases that did not reach their worker.
+func (s *taskService) returnLeases(worker string, leases []*taxonv1.Lease) {
 	var events []machine.Event
 	for _, l := range leases {
 		events = append(events, machine.Report{Worker: worker, Returned: true, Lease: &taxonv1.LeaseId{
@@ -128,7 +128,7 @@ func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*ta
 		return nil, rpcError(a.err)
 	}
 	if ctx.Err() != nil { // nobody hears the answer
-		s.giveBack(r.GetWorker(), a.leases)
+		s.returnLeases(r.GetWorker(), a.leases)
 	}
 	first, more := a.granted()
 	return &taxonv1.ReportResult{Accepted: a.accepted == len(events), Lease: first, More: more}, nil

@@ -17,9 +17,9 @@ type factor struct {
 	dense  bool    // the fill is too large: conjugate gradients instead
 }
 
-// mostFill bounds the entries of L: beyond it a feature's factor costs more than some
+// maxFill bounds the entries of L: beyond it a feature's factor costs more than some
 // dozens of products with the matrix.
-const mostFill = 4_000_000
+const maxFill = 4_000_000
 
 // newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending.
 func newFactor(adjacent [][]int32) *factor {
@@ -71,7 +71,7 @@ func (d *degrees) Pop() any {
 }
 
 // minimumDegree eliminates unknowns by least degree, ties by number, joining each one's
-// neighbours; not ok when the fill passes mostFill.
+// neighbours; not ok when the fill passes maxFill.
 func minimumDegree(adjacent [][]int32) (order []int32, ok bool) {
 	n := len(adjacent)
 	near := make([]map[int32]struct{}, n)
@@ -92,7 +92,7 @@ func minimumDegree(adjacent [][]int32) (order []int32, ok bool) {
 		if gone[i] || int(top[0]) != len(near[i]) {
 			continue
 		}
-		if fill += len(near[i]); fill > mostFill {
+		if fill += len(near[i]); fill > maxFill {
 			return nil, false
 		}
 		gone[i] = true

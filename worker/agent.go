@@ -37,8 +37,8 @@ const (
 	leaseTimeout = 30 * time.Second
 	// callTimeout bounds the other calls: they answer at once.
 	callTimeout = 10 * time.Second
-	// farewell bounds giving tasks back and leaving, after which the leases run out anyway.
-	farewell = 2 * time.Second
+	// shutdownGrace bounds giving tasks back and leaving, after which the leases run out anyway.
+	shutdownGrace = 2 * time.Second
 	// firstWait and maxWait bound the pause before a call that failed is made again; it doubles.
 	firstWait = 20 * time.Millisecond
 	maxWait   = 2 * time.Second
@@ -149,8 +149,8 @@ func denied(err error) bool {
 	return code == codes.Unauthenticated || code == codes.PermissionDenied
 }
 
-// outlive is a context that ends a time after ctx does.
-func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// extendContext is a context that ends a time after ctx does.
+func extendContext(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, end) })
 	return longer, func() { stop(); end() }
@@ -365,7 +365,7 @@ func (a *Agent) renewOnce(ctx context.Context, me *identity) bool {
 	return true
 }
 
-// leave says farewell to the coordinator, which takes back at once what is still held.
+// leave tells the coordinator that the worker ends. Its leases are then given to others at once.
 func (a *Agent) leave(ctx context.Context) {
 	a.mu.Lock()
 	me := a.identity
@@ -373,7 +373,7 @@ func (a *Agent) leave(ctx context.Context) {
 	if me == nil {
 		return
 	}
-	call, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	call, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer done()
 	if _, err := a.Tasks.Leave(call, &taxonv1.LeaveRequest{Worker: me.worker}); err != nil {
 		a.tell(call, fmt.Errorf("leave: %w", err))

@@ -93,10 +93,10 @@ func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err e
 }
 
 // report delivers the reports of a batch, again and again until the coordinator answers,
-// all leases are lost, or the farewell is over.
+// all leases are lost, or shutdownGrace is over.
 func (s *slot) report(b *batch) *batch {
 	wait := firstWait
-	last, end := outlive(s.ctx, farewell)
+	last, end := extendContext(s.ctx, shutdownGrace)
 	defer end()
 	for {
 		r := together(b.held, b.reports)
@@ -221,9 +221,9 @@ func (s *slot) run() {
 			next = <-ahead
 		}
 		s.busy.Store(next != nil)
-		brought := make(chan *batch, 1)
-		deliveries.Go(func() { brought <- s.deliver(done) })
-		ahead = brought
+		delivered := make(chan *batch, 1)
+		deliveries.Go(func() { delivered <- s.deliver(done) })
+		ahead = delivered
 	}
 }
 

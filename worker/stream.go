@@ -163,7 +163,7 @@ func (s *weightSpool) close() error {
 func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, columns []uint32, values []float32) error) error {
 	slices.SortFunc(s.values, func(a, b *spooledValue) int { return int(a.task) - int(b.task) })
 	first, next := make([]int32, nodes), make([]int32, len(s.values)+1) // numbers of values, from 1; 0: none
-	enlist := func(i int32) error {
+	prepend := func(i int32) error {
 		v := s.values[i-1]
 		if int(v.node) >= nodes {
 			return fmt.Errorf("weights of task %d: node %d, there are %d: %w", v.task, v.node, nodes, codec.ErrBroken)
@@ -172,7 +172,7 @@ func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, 
 		return nil
 	}
 	for i := range s.values {
-		if err := enlist(int32(i + 1)); err != nil {
+		if err := prepend(int32(i + 1)); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, 
 		for _, i := range here {
 			more, err := s.values[i-1].read(s, &l)
 			if err == nil && more {
-				err = enlist(i)
+				err = prepend(i)
 			}
 			if err != nil {
 				return err

@@ -146,7 +146,7 @@ func newClusterStatus(a *app) *cobra.Command {
 			if err := a.printCluster(s); err != nil {
 				return err
 			}
-			for _, p := range s.Gone() {
+			for _, p := range s.Exited() {
 				a.ui.Warn("%s, process %d, has ended since, and the supervisor could not write that down: is the disk full that %s is on? %s says more", p.ID, p.PID, s.Dir, supervise.LogDir(s.Dir))
 			}
 			return nil

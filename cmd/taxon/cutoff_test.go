@@ -71,7 +71,7 @@ func TestPredictCutoffs(t *testing.T) {
 }
 
 // leastHeld is how many instances a cut-off is fitted on, at least.
-const leastHeld = train.LeastHeld
+const leastHeld = train.MinHeld
 
 // multiLabel makes data whose classes are words, two or three an instance, with noise words.
 func multiLabel(rows int, seed uint64) string {

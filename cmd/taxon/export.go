@@ -160,7 +160,7 @@ func (o *exportOptions) fetch(ctx context.Context, a *app) (done func(), err err
 	path := filepath.Join(temp, "model")
 	if _, err = c.FetchModel(ctx, o.job, path); err == nil {
 		shards, e := c.Shards.Known(ctx)
-		o.Model, o.LeastParts, err = path, len(shards), e
+		o.Model, o.MinParts, err = path, len(shards), e
 	}
 	if err != nil {
 		done()

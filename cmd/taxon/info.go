@@ -104,8 +104,8 @@ func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 	return inspect.Shape(s, o.Options)
 }
 
-// mostPlanCores bounds --cores: a plan's model walks through as many.
-const mostPlanCores = 1 << 24
+// maxPlanCores bounds --cores: a plan's model walks through as many.
+const maxPlanCores = 1 << 24
 
 func (o *infoOptions) planFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.plan, "plan", false, "tell what a training would take on a cluster")
@@ -140,8 +140,8 @@ func (v *coresValue) Set(s string) error {
 	var list coresValue
 	for word := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 || n > mostPlanCores || len(list) > 0 && n <= list[len(list)-1] {
-			return valuef("must be rising numbers from 1 to %d, such as 1,8,64", mostPlanCores)
+		if err != nil || n < 1 || n > maxPlanCores || len(list) > 0 && n <= list[len(list)-1] {
+			return valuef("must be rising numbers from 1 to %d, such as 1,8,64", maxPlanCores)
 		}
 		list = append(list, n)
 	}

@@ -35,7 +35,7 @@ func needCoordinator(verb, addr string) error {
 		return exit.Usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
 	}
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return exit.Usagef("%s: --coordinator %s: must be HOST:PORT", verb, human.QuoteIfOdd(addr))
+		return exit.Usagef("%s: --coordinator %s: must be HOST:PORT", verb, human.QuoteIfNeeded(addr))
 	}
 	return nil
 }

@@ -345,7 +345,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &noValue):
 		return exit.Usagef("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
 	case errors.As(err, &bad):
-		return exit.Usagef("%s--%s %s: %s", at, bad.GetFlag().Name, human.QuoteIfOdd(bad.GetValue()), valueProblem(bad))
+		return exit.Usagef("%s--%s %s: %s", at, bad.GetFlag().Name, human.QuoteIfNeeded(bad.GetValue()), valueProblem(bad))
 	case errors.As(err, &syntax):
 		return exit.Usagef("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
 	}

@@ -93,7 +93,7 @@ func (o *submitOptions) check() error {
 	case len(t.Data) == 0:
 		return exit.Usagef("submit: flag --data is required: see `taxon help submit`")
 	case o.id != "" && client.CheckID(o.id) != nil:
-		return exit.Usagef("submit: --id %s: %w", human.QuoteIfOdd(o.id), client.CheckID(o.id))
+		return exit.Usagef("submit: --id %s: %w", human.QuoteIfNeeded(o.id), client.CheckID(o.id))
 	case t.Out != "" && !o.wait:
 		return exit.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
 	case t.Test != "" && t.Out == "":

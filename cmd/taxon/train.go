@@ -87,7 +87,7 @@ func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 // textFlags are the flags on text of all verbs that ingest training data.
 func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
-	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MostNgrams, "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams. Predicting needs none of these flags: the model's vocabulary tells")
+	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams. Predicting needs none of these flags: the model's vocabulary tells")
 	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, or those in a `FILE`")
 	f.Var(&w.MinDF, "min-df", "text: features stand in so many instances at least: a number `N`, or a share with a point in it (default 2)")
 	f.Var(&w.MaxDF, "max-df", "text: features stand in so many instances at most: a number `N`, or a share with a point in it (default 1.0, but one in all tells nothing and is left out)")

@@ -231,7 +231,7 @@ func newYarnRun(a *app) *cobra.Command {
 				return exit.Usagef("yarn run: %w", err)
 			}
 			err = runContainer(cmd, a, r, args[0], instance)
-			tellFailure(cmd.Context(), r.Dir, instance, err)
+			leaveFailure(cmd.Context(), r.Dir, instance, err)
 			return err
 		},
 	}
@@ -253,9 +253,9 @@ func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string
 	return runRole(cmd, a, role, words)
 }
 
-// tellFailure leaves an error where `yarn up` and `scale` find it: the container's log is
+// leaveFailure leaves an error where `yarn up` and `scale` find it: the container's log is
 // on a host that the user may not see.
-func tellFailure(ctx context.Context, dir, instance string, err error) {
+func leaveFailure(ctx context.Context, dir, instance string, err error) {
 	if err == nil || jobs.IsCancelled(err) || ctx.Err() != nil || dir == "" {
 		return
 	}

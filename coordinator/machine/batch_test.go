@@ -74,7 +74,7 @@ func TestBatchSizes(t *testing.T) {
 	}
 }
 
-// Towards a step's end batches become smaller, but not less than leastSeconds, and not more
+// Towards a step's end batches become smaller, but not less than minSeconds, and not more
 // than a slot's share; a step begins with what tasks took the last time.
 func TestLastBatches(t *testing.T) {
 	for _, c := range []struct {

@@ -92,8 +92,8 @@ func (m *Machine) unfit(l *lease, e Report) {
 
 // anyFit says whether some worker may do a job's tasks.
 func (m *Machine) anyFit(j *job) bool {
-	return slices.ContainsFunc(m.workers, func(w *workerState) bool { return !w.draining && m.suits(j, w) })
+	return slices.ContainsFunc(m.workers, func(w *workerState) bool { return !w.draining && m.mayRun(j, w) })
 }
 
-// suits says whether a worker may get tasks of a job.
-func (m *Machine) suits(j *job, w *workerState) bool { return !j.unfit[w.id] && m.fits(j, w) }
+// mayRun says whether a worker may get tasks of a job.
+func (m *Machine) mayRun(j *job, w *workerState) bool { return !j.unfit[w.id] && m.fits(j, w) }

@@ -44,7 +44,7 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	var few [8]*job
 	candidates := few[:0]
 	for _, j := range m.jobs {
-		if j.running() && (len(j.recomputes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.suits(j, w) && m.blocked(j) == nil {
+		if j.running() && (len(j.recomputes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.mayRun(j, w) && m.blocked(j) == nil {
 			candidates = append(candidates, j)
 		}
 	}
@@ -165,7 +165,7 @@ func (m *Machine) checkLosses(j *job) {
 // writes to the store) cost some milliseconds of CPU; a batch makes them once.
 const (
 	batchSeconds = 0.1  // at most: a worker that is killed loses so much, and other slots may wait so long
-	leastSeconds = 0.01 // at least, near the end of a step: slots may end so far apart
+	minSeconds   = 0.01 // at least, near the end of a step: slots may end so far apart
 )
 
 // handOutMore gives a worker more tasks with the first one, while tasks are short and enough
@@ -188,7 +188,7 @@ func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) 
 }
 
 // batch is how many tasks like the first one a slot should take together: half a slot's share of
-// those that wait, so batches become smaller towards the step's end. It is at least leastSeconds
+// those that wait, so batches become smaller towards the step's end. It is at least minSeconds
 // of work, if a slot's share is so much, and at most batchSeconds. It is 1 while no times are
 // known.
 func (s *step) batch(first uint32, slots int) uint32 {
@@ -199,7 +199,7 @@ func (s *step) batch(first uint32, slots int) uint32 {
 	share := float64(len(s.tasks)-s.done-s.live) / float64(max(slots, 1))
 	n := share / 2
 	if each > 0 {
-		n = min(max(n, min(share, leastSeconds/each)), batchSeconds/each)
+		n = min(max(n, min(share, minSeconds/each)), batchSeconds/each)
 	}
 	return uint32(max(n, 1))
 }
@@ -260,9 +260,9 @@ func (s *step) finished(n uint32, seconds, cpu float64) {
 	p.times = append(p.times, seconds/s.unit(n))
 }
 
-// patience is how long an attempt may run before a second one is worth a slot; ok is false
+// speculateAfter is how long an attempt may run before a second one is worth a slot; ok is false
 // while no task of its part has finished.
-func (s *step) patience(n uint32, floor Tick) (limit Tick, ok bool) {
+func (s *step) speculateAfter(n uint32, floor Tick) (limit Tick, ok bool) {
 	part, _ := s.part(n)
 	p := &part.pace
 	if len(p.times) == 0 {
@@ -282,7 +282,7 @@ func (m *Machine) straggles(l *lease) bool {
 	if s == nil || !l.job.running() || l.step != s.number || s.tasks[l.task].live != 1 {
 		return false
 	}
-	limit, ok := s.patience(l.task, m.limits.Straggler)
+	limit, ok := s.speculateAfter(l.task, m.limits.Straggler)
 	// A second attempt would wait for a shard that is away just as long.
 	return ok && m.now-l.granted > limit && len(m.away(l.job)) == 0
 }
@@ -296,7 +296,7 @@ func (m *Machine) speculate(worker string) {
 			best = l
 		}
 	}
-	if best != nil && m.suits(best.job, m.worker(worker)) {
+	if best != nil && m.mayRun(best.job, m.worker(worker)) {
 		m.handOut(best.job, best.step, best.task, worker, 0)
 	}
 }

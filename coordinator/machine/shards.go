@@ -29,7 +29,7 @@ type shardState struct {
 	seen      Tick
 	contact   contact
 	up, empty bool
-	rival     string // address at which another process wants to be the shard; "": none
+	claimant  string // address at which another process wants to be the shard; "": none
 	twin      bool   // the shard was heard after its rival: both live
 }
 
@@ -51,7 +51,7 @@ func (m *Machine) joinShard(e JoinShard) error {
 	case m.shard(e.ID) == nil && len(m.shards) >= maxShards:
 		return fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards)
 	}
-	if err := m.checkRival(e); err != nil {
+	if err := m.checkClaimant(e); err != nil {
 		return err
 	}
 	if s := m.shard(e.ID); s == nil || s.addr != e.Addr {
@@ -62,26 +62,26 @@ func (m *Machine) joinShard(e JoinShard) error {
 		m.shardsChanged()
 		m.out = append(m.out, Wake{}) // jobs may have waited for it
 	}
-	s.twin = s.rival != ""
+	s.twin = s.claimant != ""
 	s.up, s.empty, s.seen, s.contact, s.heard = true, e.Empty, m.now, m.contactNow(), e
 	return nil
 }
 
-// checkRival says why a process may not be a shard that is up at another address. A shard that
+// checkClaimant says why a process may not be a shard that is up at another address. A shard that
 // has moved is accepted when its old process was silent for longer than a heartbeat. If that is
 // heard again, one folder is a copy of the other, and the process that came later must end.
-func (m *Machine) checkRival(e JoinShard) error {
+func (m *Machine) checkClaimant(e JoinShard) error {
 	s := m.shard(e.ID)
 	if s == nil || s.addr == e.Addr {
 		return nil
 	}
 	beat := m.limits.Lease / 3
 	if !s.up || m.listening()-s.contact.at > beat+beat/4 {
-		s.rival, s.twin = "", false
+		s.claimant, s.twin = "", false
 		return nil
 	}
-	if s.rival != e.Addr {
-		s.rival, s.twin = e.Addr, false
+	if s.claimant != e.Addr {
+		s.claimant, s.twin = e.Addr, false
 	}
 	if s.twin {
 		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrDuplicateShard, s.addr)

@@ -170,8 +170,8 @@ type queue struct {
 }
 
 const (
-	longShare = 4 // a task of more than this part of a slot's share of a step is long
-	fillers   = 4 // tasks a slot that fill the step's end
+	longShare      = 4 // a task of more than this part of a slot's share of a step is long
+	fillersPerSlot = 4 // tasks a slot that fill the step's end
 )
 
 // newQueue orders the tasks so that all slots finish a step at about the same time. Tasks that
@@ -187,7 +187,7 @@ func newQueue(cost []float64, home []string, slots int) queue {
 	}
 	long := total / float64(longShare*max(slots, 1))
 	short := -1.0
-	if last := fillers * slots; slots > 1 && last < len(cost) {
+	if last := fillersPerSlot * slots; slots > 1 && last < len(cost) {
 		short = slices.Sorted(slices.Values(cost))[last]
 	}
 	level := func(t uint32) float64 {

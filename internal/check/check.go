@@ -279,7 +279,7 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 		} else {
 			twin[*c] = label
 		}
-		if other := nearby(near, label); other != "" {
+		if other := nearDuplicate(near, label); other != "" {
 			close = append(close, other+" ~ "+label)
 		}
 	}
@@ -288,9 +288,9 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 	add("alike", int64(len(close)), "labels that differ from another by a letter, case, blanks or marks: the same class twice?", close)
 }
 
-// nearby is a label met before that differs by a letter or less, blanks, case and marks apart.
+// nearDuplicate is a label met before that differs by a letter or less, blanks, case and marks apart.
 // Labels with digits, and short ones, differ so on purpose.
-func nearby(near map[string]string, label string) string {
+func nearDuplicate(near map[string]string, label string) string {
 	folded := []rune(strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {
 			return unicode.ToLower(c)

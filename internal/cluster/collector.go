@@ -43,13 +43,13 @@ type DataKeeper interface {
 
 // Bounds of the time between two looks at the store, which list all its values.
 const (
-	collectOften  = 50 * time.Millisecond
-	collectSeldom = 3 * time.Hour
+	minCollectPause = 50 * time.Millisecond
+	maxCollectPause = 3 * time.Hour
 )
 
 // Run looks after the store's data sets until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
-	every := min(max(c.Keep/8, collectOften), collectSeldom)
+	every := min(max(c.Keep/8, minCollectPause), maxCollectPause)
 	for pause.For(ctx, every) == nil {
 		if err := c.collect(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			c.Failed(fmt.Errorf("collect data sets: %w", err))

@@ -117,7 +117,7 @@ func (d *Dialer) Close() error {
 // our calls may be made twice: those that change something are told apart by ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		return pause.InsistOften(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
+		return pause.RetryEvery(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
 			func(err error) bool { return status.Code(err) == codes.Unavailable })
 	}
 }

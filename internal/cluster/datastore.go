@@ -91,7 +91,7 @@ func (d *DataStore) Put(ctx context.Context, values []store.Value) error {
 	g.SetLimit(batchParts)
 	for _, v := range values {
 		g.Go(func() error {
-			return pause.Insist(ctx, d.Patience, func() error { return d.put(ctx, v) }, store.Passing)
+			return pause.Retry(ctx, d.Patience, func() error { return d.put(ctx, v) }, store.Passing)
 		})
 	}
 	return g.Wait()
@@ -134,7 +134,7 @@ func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 	g.SetLimit(batchParts)
 	for i, k := range keys {
 		g.Go(func() error {
-			return pause.Insist(ctx, d.Patience, func() (err error) {
+			return pause.Retry(ctx, d.Patience, func() (err error) {
 				out[i], err = d.get(ctx, k)
 				return err
 			}, Away)
@@ -191,7 +191,7 @@ func (d *DataStore) Drop(ctx context.Context, job string) error {
 // List calls yield for the values of a job that shards hold that answer; one that lies
 // on several shards comes several times.
 func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {
-	return pause.Insist(ctx, d.Patience, func() error {
+	return pause.Retry(ctx, d.Patience, func() error {
 		shards, err := d.heard(ctx)
 		if err != nil {
 			return err

@@ -20,18 +20,18 @@ type Holding struct {
 
 // What shards tell beside store.Shard, each as far as it can.
 type (
-	roomy interface { // bytes that are free, and how many must be for it to take writes
+	roomReporter interface { // bytes that are free, and how many must be for it to take writes
 		Room() (free, reserve uint64, err error)
 	}
-	weighed interface{ Bytes() uint64 } // of its values
-	asked   interface {                 // whether it holds any value; an error: it can't be read
+	sizeReporter interface{ Bytes() uint64 } // of its values
+	valueChecker interface {                 // whether it holds any value; an error: it can't be read
 		Any(ctx context.Context) (bool, error)
 	}
 )
 
 // Any says whether the shard holds a value; an error: it can't be read.
 func (h *Holding) Any(ctx context.Context) (bool, error) {
-	if s, ok := h.Shard.(asked); ok {
+	if s, ok := h.Shard.(valueChecker); ok {
 		return s.Any(ctx)
 	}
 	found := errors.New("found")
@@ -45,7 +45,7 @@ func (h *Holding) Any(ctx context.Context) (bool, error) {
 // Room is the number of bytes that are free, and how many must be for the shard to take
 // writes; zeros: not known.
 func (h *Holding) Room() (free, reserve uint64) {
-	s, ok := h.Shard.(roomy)
+	s, ok := h.Shard.(roomReporter)
 	if !ok {
 		return 0, 0
 	}
@@ -62,15 +62,15 @@ func (h *Holding) Tell(ctx context.Context, r *taxonv1.JoinStoreRequest) {
 	r.Empty = err == nil && !has
 	r.Free, r.Reserve = h.Room()
 	r.Values, r.Bytes = h.values.Load(), h.bytes.Load()
-	if s, ok := h.Shard.(weighed); ok {
+	if s, ok := h.Shard.(sizeReporter); ok {
 		r.Bytes = s.Bytes()
 	}
 }
 
-// countSeldom and countShare bound what counting takes of a shard's time.
+// maxCountPause and countShare bound what counting takes of a shard's time.
 const (
-	countSeldom = 5 * time.Second
-	countShare  = 200
+	maxCountPause = 5 * time.Second
+	countShare    = 200
 )
 
 // Run counts the values again and again until ctx ends: a shard keeps no number of them.
@@ -78,7 +78,7 @@ func (h *Holding) Run(ctx context.Context) {
 	for {
 		began := time.Now()
 		h.count(ctx)
-		if pause.For(ctx, max(countSeldom, countShare*time.Since(began))) != nil {
+		if pause.For(ctx, max(maxCountPause, countShare*time.Since(began))) != nil {
 			return
 		}
 	}

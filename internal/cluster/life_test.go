@@ -4,9 +4,9 @@ import "testing"
 
 func TestLife(t *testing.T) {
 	dir := t.TempDir()
-	take := func(name string) *Life {
+	take := func(name string) *WorkerName {
 		t.Helper()
-		l, err := TakeLife(dir, name)
+		l, err := ReserveName(dir, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -16,10 +16,10 @@ func TestLife(t *testing.T) {
 	if first.Previous != "" {
 		t.Errorf("a new name has the past %q", first.Previous)
 	}
-	if err := first.Note("w1"); err != nil {
+	if err := first.SaveID("w1"); err != nil {
 		t.Fatal(err)
 	}
-	if twin := take("host/a"); twin.Previous != "" || twin.Note("w2") != nil {
+	if twin := take("host/a"); twin.Previous != "" || twin.SaveID("w2") != nil {
 		t.Errorf("a second process of the name took up %q", twin.Previous)
 	}
 	first.lock.Close() // it is killed

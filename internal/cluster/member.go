@@ -40,10 +40,10 @@ const callTimeout = 5 * time.Second
 // access before it has joined; later its files, or the coordinator's, may be being changed.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
-	asked := time.Now()
+	valueChecker := time.Now()
 	for wait := pause.First; ; {
-		missed = missed || time.Since(asked) > 2*wait+pause.First
-		asked = time.Now()
+		missed = missed || time.Since(valueChecker) > 2*wait+pause.First
+		valueChecker = time.Now()
 		r, err := m.join(ctx)
 		if err == nil {
 			if missed {

@@ -163,7 +163,7 @@ func TestSteadily(t *testing.T) {
 	}
 	take("1")
 	var read []string
-	err := Steadily(ctx, dir, "nightly", func(s *Saved) error {
+	err := WithSnapshot(ctx, dir, "nightly", func(s *Saved) error {
 		read = append(read, string(s.State))
 		if len(read) < 3 {
 			take("1" + strings.Repeat("x", len(read)))
@@ -175,7 +175,7 @@ func TestSteadily(t *testing.T) {
 		t.Errorf("read %v, %v", read, err)
 	}
 	tries := 0
-	err = Steadily(ctx, dir, "nightly", func(*Saved) error { tries++; return store.ErrSnapshot })
+	err = WithSnapshot(ctx, dir, "nightly", func(*Saved) error { tries++; return store.ErrSnapshot })
 	if !errors.Is(err, store.ErrSnapshot) || tries != 2 {
 		t.Errorf("a damaged one: %v after %d tries", err, tries)
 	}

@@ -25,11 +25,11 @@ type Shards struct {
 	// List asks who is there: Jobs.Stores of the coordinator.
 	List func(ctx context.Context) (*taxonv1.StoresResult, error)
 
-	mu     sync.Mutex
-	known  []*taxonv1.Shard // in order of joining
-	silent map[string]bool  // ids of shards that the last call did not get through to
-	asked  time.Time
-	asking sync.Mutex
+	mu           sync.Mutex
+	known        []*taxonv1.Shard // in order of joining
+	silent       map[string]bool  // ids of shards that the last call did not get through to
+	valueChecker time.Time
+	asking       sync.Mutex
 }
 
 // askEvery is the least time between two questions that failed calls cause.
@@ -55,14 +55,14 @@ func (s *Shards) Learn(shards []*taxonv1.Shard) {
 func (s *Shards) Refresh(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	if time.Since(s.asked) < askEvery {
+	if time.Since(s.valueChecker) < askEvery {
 		return nil
 	}
 	r, err := s.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list of store shards: %w", err)
 	}
-	s.asked = time.Now()
+	s.valueChecker = time.Now()
 	s.Replace(r.GetShards())
 	return nil
 }

@@ -101,7 +101,7 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return saved.State, pause.Insist(ctx, restorePatience, func() error {
+	return saved.State, pause.Retry(ctx, restorePatience, func() error {
 		if err := saved.PutData(ctx, s.Data, d, nil); err != nil {
 			return err
 		}
@@ -271,28 +271,28 @@ func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 	return openSaved(ctx, dir, jobs[0])
 }
 
-// steadyTries bounds how often a snapshot is read that is replaced again and again, and
-// steadyPause is what its replacement may take.
+// A snapshot that is replaced while it is read is read again, at most snapshotTries times, after
+// snapshotPause.
 const (
-	steadyTries = 8
-	steadyPause = 100 * time.Millisecond
+	snapshotTries = 8
+	snapshotPause = 100 * time.Millisecond
 )
 
-// Steadily calls use with the snapshot that OpenSaved opens. One that is replaced by the next
-// one while it is read is read anew, from the beginning.
-func Steadily(ctx context.Context, dir, job string, use func(*Saved) error) error {
+// WithSnapshot calls use with the snapshot that OpenSaved opens. If the next snapshot replaces it
+// while it is read, use is called again with that one.
+func WithSnapshot(ctx context.Context, dir, job string, use func(*Saved) error) error {
 	var before []byte
 	for try := 1; ; try++ {
 		saved, err := OpenSaved(ctx, dir, job)
 		if err == nil {
 			if try > 1 && bytes.Equal(saved.State, before) { // it is the same, and damaged
-				try = steadyTries
+				try = snapshotTries
 			}
 			before = saved.State
 			err = use(saved)
 		}
 		torn := errors.Is(err, store.ErrSnapshot) || before != nil && errors.Is(err, os.ErrNotExist)
-		if !torn || try >= steadyTries || pause.For(ctx, steadyPause) != nil {
+		if !torn || try >= snapshotTries || pause.For(ctx, snapshotPause) != nil {
 			return err
 		}
 	}

@@ -32,8 +32,8 @@ var (
 	Alphabets = []string{"letters", "printable", "bytes"}
 )
 
-// mostGapped bounds the occurrences that begin at one symbol.
-const mostGapped = 10000
+// maxGapped bounds the occurrences that begin at one symbol.
+const maxGapped = 10000
 
 // symbols is how many symbols there are, from which byte on.
 func (o *Strings) symbols() (n, first int) {
@@ -75,8 +75,8 @@ func (o *Strings) Check() error {
 		ways = ways * float64(o.Length-1+k) / float64(k)
 	}
 	switch {
-	case o.Gaps < 0 || ways > mostGapped:
-		return fmt.Errorf("--gaps %d: from each symbol of a sequence %.0f strings of length %d would begin: must be 0 or more, and at most %d strings", o.Gaps, ways, o.Length, mostGapped)
+	case o.Gaps < 0 || ways > maxGapped:
+		return fmt.Errorf("--gaps %d: from each symbol of a sequence %.0f strings of length %d would begin: must be 0 or more, and at most %d strings", o.Gaps, ways, o.Length, maxGapped)
 	case !(o.Decay > 0 && o.Decay <= 1):
 		return fmt.Errorf("--decay %g: must be above 0 and at most 1", o.Decay)
 	}

@@ -140,7 +140,7 @@ func twinTerms(text string, n int, stop map[string]bool) (out []string) {
 func TestTerms(t *testing.T) {
 	stop := map[string]bool{"of": true, "the": true}
 	for _, text := range []string{"", "of", "State of the art, state. ART of it", "a b c d e f g", "the a of b b b the", "x of the of y z"} {
-		for n := 1; n <= MostNgrams; n++ {
+		for n := 1; n <= MaxNgrams; n++ {
 			for _, s := range []map[string]bool{nil, stop} {
 				var got []string
 				find := terms{ngrams: n, stop: s}

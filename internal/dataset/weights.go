@@ -18,8 +18,8 @@ import (
 
 // Weights above 0 lie within these bounds: products with C then stay within float32.
 const (
-	leastWeight    = 1e-15
-	greatestWeight = 1e15
+	minWeight = 1e-15
+	maxWeight = 1e15
 )
 
 // WeightReader reads a file of instances' weights, a line each.
@@ -124,8 +124,8 @@ func (w *WeightReader) take(text string) (float64, error) {
 		return 0, fmt.Errorf("%s is not a number: want one weight an instance, 0 or more", strconv.Quote(text))
 	case x < 0:
 		return 0, fmt.Errorf("weight %s is below 0: want a number of 0 or more", text)
-	case x > 0 && (x < leastWeight || x > greatestWeight):
-		return 0, fmt.Errorf("weight %s: want 0, or a number from %g to %g", text, leastWeight, greatestWeight)
+	case x > 0 && (x < minWeight || x > maxWeight):
+		return 0, fmt.Errorf("weight %s: want 0, or a number from %g to %g", text, minWeight, maxWeight)
 	case x > 0:
 		w.kept++
 		w.sum += x
@@ -191,7 +191,7 @@ func (o *opener) readWeights() error {
 	}
 	o.set.Weight = sparse.View[float64](part[0])
 	for _, x := range o.set.Weight {
-		if !(x >= leastWeight && x <= greatestWeight) {
+		if !(x >= minWeight && x <= maxWeight) {
 			return o.damaged(weightsFile, errors.New("an entry is out of range"))
 		}
 	}

@@ -30,8 +30,8 @@ const (
 	English = "english"
 )
 
-// MostNgrams bounds Words.Ngrams.
-const MostNgrams = 5
+// MaxNgrams bounds Words.Ngrams.
+const MaxNgrams = 5
 
 //go:embed english.txt
 var english []byte
@@ -148,8 +148,8 @@ const maxStopWords = 16 << 20
 func (w *Words) Check(text bool) error {
 	flags := w.Flags()
 	switch {
-	case w.Ngrams < 0 || w.Ngrams > MostNgrams:
-		return fmt.Errorf("--ngrams %d: must be from 1 to %d", w.Ngrams, MostNgrams)
+	case w.Ngrams < 0 || w.Ngrams > MaxNgrams:
+		return fmt.Errorf("--ngrams %d: must be from 1 to %d", w.Ngrams, MaxNgrams)
 	case w.StopWords == fs.Stdin:
 		return fmt.Errorf("--stop-words %s: give a file, %s or %s", fs.Stdin, English, None)
 	case len(flags) > 0 && !text:

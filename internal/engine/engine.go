@@ -213,8 +213,8 @@ func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint
 	return err
 }
 
-// Plain takes the transport's wording off an error of a service.
-func Plain(err error) error {
+// StripStatus takes the transport's wording off an error of a service.
+func StripStatus(err error) error {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return errors.New(s.Message())
 	}

@@ -11,8 +11,8 @@ type Probability struct {
 }
 
 const (
-	calibrationBins  = 15
-	leastProbability = 1e-15
+	calibrationBins = 15
+	minProbability  = 1e-15
 )
 
 // bins are those of a calibration error: how many probabilities fell into each, their sum, and
@@ -67,7 +67,7 @@ func (s *probabilitySums) add(p []float64, right []bool, absent int) {
 		if right[k] {
 			y, of, own = 1, x, q
 		}
-		s.many.loss -= math.Log(max(of, leastProbability))
+		s.many.loss -= math.Log(max(of, minProbability))
 		s.many.square += float64((x - y) * (x - y))
 		s.one.square += float64((q - y) * (q - y))
 		s.allBins.add(x, right[k])
@@ -75,8 +75,8 @@ func (s *probabilitySums) add(p []float64, right []bool, absent int) {
 			best, top = k, q
 		}
 	}
-	s.one.loss -= math.Log(max(own, leastProbability))
-	s.many.loss -= float64(float64(absent) * math.Log(leastProbability))
+	s.one.loss -= math.Log(max(own, minProbability))
+	s.many.loss -= float64(float64(absent) * math.Log(minProbability))
 	s.many.square += float64(absent)
 	s.one.square += float64(absent)
 	if best >= 0 {

@@ -218,7 +218,7 @@ func terminalOf(m *model.Model, label string) (int32, error) {
 			return int32(n), nil
 		}
 	}
-	return 0, exit.Usagef("explain: --label %s: the model has no such class", human.QuoteIfOdd(label))
+	return 0, exit.Usagef("explain: --label %s: the model has no such class", human.QuoteIfNeeded(label))
 }
 
 // precisions adds what the model has learned about node n, of an instance with these columns.

@@ -24,14 +24,14 @@ var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parq
 // Options say what is exported, how and to where. Messages name them as `taxon export`'s
 // flags.
 type Options struct {
-	Model      string // a folder
-	Format     string // one of Formats
-	What       string // model.Mean, model.Variance or model.Precision
-	Out        string // a file, - for Stdout, or a folder that exists or ends in /
-	Stdout     io.Writer
-	LeastParts int  // of a folder: at least so many, where the format can be cut
-	Threads    int  // 0: all cores
-	ForceSize  bool // format liblinear: however large
+	Model     string // a folder
+	Format    string // one of Formats
+	What      string // model.Mean, model.Variance or model.Precision
+	Out       string // a file, - for Stdout, or a folder that exists or ends in /
+	Stdout    io.Writer
+	MinParts  int  // of a folder: at least so many, where the format can be cut
+	Threads   int  // 0: all cores
+	ForceSize bool // format liblinear: however large
 
 	Threshold float64 // weights below it are left out, or become the parent's (format model)
 	// The rest is for format model.
@@ -271,7 +271,7 @@ func isFolder(path string) bool {
 // nodes of a model's parts, and the number of nodes.
 func (o *Options) cut(parts []int) []int {
 	nodes := parts[len(parts)-1]
-	n := min(o.LeastParts, nodes)
+	n := min(o.MinParts, nodes)
 	if n < len(parts) {
 		return parts
 	}

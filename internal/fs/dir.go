@@ -11,14 +11,14 @@ import (
 // at Path (the name with .part at its end) under a lock, then renamed by Commit. One of a
 // Hadoop file system is filled in a temporary folder of this machine and copied by Commit.
 type OutDir struct {
-	name    string // what the user named
-	target  string
-	work    string
-	lock    *os.File
-	replace bool
-	remote  bool // target lies on a Hadoop file system, work on this machine
-	done    bool
-	unmake  func() // removes the parents that were made for it
+	name          string // what the user named
+	target        string
+	work          string
+	lock          *os.File
+	replace       bool
+	remote        bool // target lies on a Hadoop file system, work on this machine
+	done          bool
+	removeParents func() // removes the parents that were made for it
 }
 
 // CreateDir begins the folder. What a killed process left at the working path is
@@ -46,11 +46,11 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 		return nil, err
 	}
 	var err error
-	if d.unmake, err = MakeParents(d.target); err != nil {
+	if d.removeParents, err = MakeParents(d.target); err != nil {
 		return nil, Explain(path, err)
 	}
 	if err := d.claim(); err != nil {
-		d.unmake()
+		d.removeParents()
 		return nil, err
 	}
 	return d, nil
@@ -223,7 +223,7 @@ func (d *OutDir) Abort() {
 	if d.lock != nil {
 		d.lock.Close()
 	}
-	d.unmake()
+	d.removeParents()
 }
 
 // Fill puts the files of a folder of this machine into the working folder: as links where

@@ -19,13 +19,13 @@ import (
 // make is to be published.
 const publishPatience = 5 * time.Minute
 
-// litter is the age from which a temporary folder is taken for that of a killed process.
-const litter = 7 * 24 * time.Hour
+// staleAge is the age from which a temporary folder is taken for that of a killed process.
+const staleAge = 7 * 24 * time.Hour
 
 // createRemoteDir begins a folder of a Hadoop file system: it is filled on this machine
 // (TMPDIR), and Commit copies it beside its place and renames it.
 func createRemoteDir(name string, replace bool) (*OutDir, error) {
-	d := &OutDir{name: name, target: Clean(name), replace: replace, remote: true, unmake: func() {}}
+	d := &OutDir{name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
 	if err := remotely(context.Background(), name, d.checkRemote); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 		return nil // its parents are not there yet
 	}
 	for _, e := range list {
-		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), ".part") && time.Since(e.ModTime()) > litter {
+		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), ".part") && time.Since(e.ModTime()) > staleAge {
 			if err := f.RemoveAll(dir + e.Name()); err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (d *OutDir) publishRemote() error {
 	temp := d.tempName(name)
 	made, err := d.makeParents(f, path.Dir(name))
 	if err == nil {
-		err = d.bring(f, temp, name)
+		err = d.uploadMarked(f, temp, name)
 	}
 	if err != nil {
 		_ = f.RemoveAll(temp)
@@ -146,7 +146,7 @@ func (d *OutDir) publishRemote() error {
 	return err
 }
 
-func (d *OutDir) bring(f *hdfs.FS, temp, name string) error {
+func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 	if err := upload(f, d.work, temp); err != nil {
 		return err
 	}

@@ -188,9 +188,9 @@ func (m *maker) weigh() {
 	slices.SortFunc(m.pairs, func(a, b pair) int { return int(a.index) - int(b.index) })
 }
 
-// law is the relative size of the class of rank r, from 0: (r+11)^-3/4. Square roots are
+// classShare is the relative size of the class of rank r, from 0: (r+11)^-3/4. Square roots are
 // the same on every CPU, powers are not.
-func law(r int) float64 {
+func classShare(r int) float64 {
 	root := math.Sqrt(float64(r + 11))
 	return 1 / float64(root*math.Sqrt(root))
 }

@@ -54,7 +54,7 @@ func NewTree(s Shape, seed uint64) *Tree {
 		t.Parent[i], depth[i] = p, depth[p]+1
 		children[p]++
 	}
-	t.hang(s.Classes, children, pick)
+	t.assignParents(s.Classes, children, pick)
 	if s.DAG && s.Internals > 0 {
 		t.addParents(s.MoreParent, rng)
 	}
@@ -62,8 +62,8 @@ func NewTree(s Shape, seed uint64) *Tree {
 	return t
 }
 
-// hang gives the classes their parents: first one to each inner node without a child.
-func (t *Tree) hang(classes int, children []int32, pick func(int) int32) {
+// assignParents gives the classes their parents: first one to each inner node without a child.
+func (t *Tree) assignParents(classes int, children []int32, pick func(int) int32) {
 	c := 0
 	for i := range children {
 		if children[i] == 0 {
@@ -149,11 +149,11 @@ func Sizes(s Shape, seed uint64) []int32 {
 	// The largest k for which floor(k * law) and the ones add up to at most instances.
 	sum := func(k float64) (n int) {
 		for r := range sizes {
-			n += max(1, int(float64(k*law(r))))
+			n += max(1, int(float64(k*classShare(r))))
 		}
 		return n
 	}
-	lo, hi := 0.0, 2*float64(s.Instances)/law(0)
+	lo, hi := 0.0, 2*float64(s.Instances)/classShare(0)
 	for range 60 {
 		if mid := (lo + hi) / 2; sum(mid) <= s.Instances {
 			lo = mid
@@ -163,7 +163,7 @@ func Sizes(s Shape, seed uint64) []int32 {
 	}
 	left := s.Instances
 	for r := range sizes {
-		sizes[r] = int32(max(1, int(float64(lo*law(r)))))
+		sizes[r] = int32(max(1, int(float64(lo*classShare(r)))))
 		left -= int(sizes[r])
 	}
 	for r := 0; left > 0; r = (r + 1) % len(sizes) { // what rounding down lost

@@ -57,14 +57,14 @@ func Seconds(s float64) string {
 	return fmt.Sprintf("%.0f s", s)
 }
 
-// mostLeft bounds the times to go that are worth a word, in seconds: a guess of more than a
+// maxLeft bounds the times to go that are worth a word, in seconds: a guess of more than a
 // week is made of too little to plan by.
-const mostLeft = 7 * 24 * 3600
+const maxLeft = 7 * 24 * 3600
 
 // Left writes a time to go as people read it: 42 s, 2 m 10 s, 10 h 32 m, 3 d 4 h.
 // It is empty where there is none (0 or less, not a number) or no guess worth telling.
 func Left(seconds float64) string {
-	if !(seconds > 0 && seconds <= mostLeft) {
+	if !(seconds > 0 && seconds <= maxLeft) {
 		return ""
 	}
 	s := max(1, int64(math.Round(seconds)))
@@ -124,8 +124,8 @@ func BytesRounded(n uint64, round func(float64) float64) string {
 	return strconv.FormatFloat(round(x*scale)/scale, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
 }
 
-// QuoteIfOdd quotes a value that could not be told from the text around it.
-func QuoteIfOdd(s string) string {
+// QuoteIfNeeded quotes a value that could not be told from the text around it.
+func QuoteIfNeeded(s string) string {
 	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
 		return strconv.Quote(s)
 	}

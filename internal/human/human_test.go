@@ -42,9 +42,9 @@ func TestFormats(t *testing.T) {
 		{Gap(99.96), "100"},
 		{Gap(12345.6), "12,346"},
 		{Gap(1e300), "1.00e+300"},
-		{QuoteIfOdd("a"), "a"},
-		{QuoteIfOdd(""), `""`},
-		{QuoteIfOdd("a b"), `"a b"`},
+		{QuoteIfNeeded("a"), "a"},
+		{QuoteIfNeeded(""), `""`},
+		{QuoteIfNeeded("a b"), `"a b"`},
 		{OneLine("a\n b\tc\x1b"), "a; b c?"},
 	} {
 		if c.got != c.want {

@@ -54,7 +54,7 @@ func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience ti
 		away := func(err error) bool {
 			return patience > 0 && shown == nil && status.Code(err) == codes.Unavailable
 		}
-		err := pause.Insist(ctx, patience, once, func(err error) bool { return away(err) && last == before })
+		err := pause.Retry(ctx, patience, once, func(err error) bool { return away(err) && last == before })
 		if err == nil {
 			last.Trace = trace
 			return last, nil

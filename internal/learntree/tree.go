@@ -51,7 +51,7 @@ func Learn(ctx context.Context, d *Data, o Options) (*Tree, error) {
 // classes that follow from the seed and from its place in the tree. Sums are added in the
 // order of classes: the tree is the same for any number of threads.
 func Grow(ctx context.Context, v *Vectors, o Options) (*Tree, error) {
-	g := &grower{ctx: ctx, v: v, o: o, scratch: make(chan *scratch, max(1, o.Threads))}
+	g := &builder{ctx: ctx, v: v, o: o, scratch: make(chan *scratch, max(1, o.Threads))}
 	for range cap(g.scratch) {
 		g.scratch <- &scratch{}
 	}
@@ -121,7 +121,7 @@ func (t *Tree) add(b *branch, node int32, depth int) {
 	}
 }
 
-type grower struct {
+type builder struct {
 	ctx     context.Context
 	v       *Vectors
 	o       Options
@@ -138,7 +138,7 @@ type scratch struct {
 
 // grow splits classes, ascending, into families. place is 1 for all of them, and 2p and 2p+1
 // for the halves of place p.
-func (g *grower) grow(classes []int32, families int, place uint64) *branch {
+func (g *builder) grow(classes []int32, families int, place uint64) *branch {
 	b := &branch{classes: classes}
 	if families <= 1 || g.ctx.Err() != nil {
 		return b
@@ -154,7 +154,7 @@ func (g *grower) grow(classes []int32, families int, place uint64) *branch {
 }
 
 // split puts n of the classes, at least two, on one side, and the others on the other.
-func (g *grower) split(classes []int32, n int, place uint64) (one, other []int32) {
+func (g *builder) split(classes []int32, n int, place uint64) (one, other []int32) {
 	s := <-g.scratch
 	defer func() { g.scratch <- s }()
 	if s.difference == nil {
@@ -191,7 +191,7 @@ func (g *grower) split(classes []int32, n int, place uint64) (one, other []int32
 }
 
 // add adds the vectors of classes to a sum, each times a weight.
-func (g *grower) add(sum []float64, classes []int32, weight float64) {
+func (g *builder) add(sum []float64, classes []int32, weight float64) {
 	for _, c := range classes {
 		index, value := g.v.of(c)
 		for k, f := range index {
@@ -200,7 +200,7 @@ func (g *grower) add(sum []float64, classes []int32, weight float64) {
 	}
 }
 
-func (g *grower) clear(sum []float64, classes []int32) {
+func (g *builder) clear(sum []float64, classes []int32) {
 	for _, c := range classes {
 		index, _ := g.v.of(c)
 		for _, f := range index {
@@ -213,7 +213,7 @@ func (g *grower) clear(sum []float64, classes []int32) {
 const chunk = 1024
 
 // scores are the classes' products with the difference.
-func (g *grower) scores(s *scratch, classes []int32) {
+func (g *builder) scores(s *scratch, classes []int32) {
 	share(g.o.Threads, (len(classes)+chunk-1)/chunk, func() func(int) {
 		return func(i int) {
 			for _, c := range classes[i*chunk : min((i+1)*chunk, len(classes))] {

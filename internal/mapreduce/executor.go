@@ -201,7 +201,7 @@ func (e *executor) run(batch []*waiter) {
 	results, err := e.insist(ctx, batch)
 	for _, w := range batch {
 		if err != nil {
-			w.err = program.Deterministic(&toldError{err})
+			w.err = program.Deterministic(&reportedError{err})
 		} else if w.result = results[taskID{w.lease.GetStep(), w.lease.GetTask()}]; w.result == nil {
 			w.err = fmt.Errorf("the job ended without a result of task %d", w.lease.GetTask())
 		}
@@ -236,14 +236,14 @@ func (e *executor) insist(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	}
 }
 
-// toldError is an error that Config.Note was told of, or that ends the training.
-type toldError struct{ error }
+// reportedError is an error that Config.Note was told of, or that ends the training.
+type reportedError struct{ error }
 
-func (e *toldError) Unwrap() error { return e.error }
+func (e *reportedError) Unwrap() error { return e.error }
 
-// WasTold says of an error of a task that it is one of its whole job, which was told already.
-func WasTold(err error) bool {
-	var t *toldError
+// WasReported says of an error of a task that it is one of its whole job, which was told already.
+func WasReported(err error) bool {
+	var t *reportedError
 	return errors.As(err, &t)
 }
 

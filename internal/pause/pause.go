@@ -25,14 +25,14 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Insist makes an attempt again, after a pause that grows, while its error is one that
+// Retry makes an attempt again, after a pause that grows, while its error is one that
 // again accepts, for as long as limit (0: until ctx ends). The last error is returned.
-func Insist(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
-	return InsistOften(ctx, limit, Longest, attempt, again)
+func Retry(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
+	return RetryEvery(ctx, limit, Longest, attempt, again)
 }
 
-// InsistOften is Insist with a bound of its own on the pause.
-func InsistOften(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
+// RetryEvery is Retry with a bound of its own on the pause.
+func RetryEvery(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
 	began := time.Now()
 	for wait := First; ; wait = min(2*wait, longest) {
 		err := attempt()

@@ -41,8 +41,8 @@ type mistake struct {
 	values  []float32
 }
 
-// mostWorst is how many mistakes are shown.
-const mostWorst = 20
+// maxWorst is how many mistakes are shown.
+const maxWorst = 20
 
 // observe predicts all rows.
 func observe(ctx context.Context, m *model.Model, in predict.Input, ui tell.Teller) (*observed, error) {
@@ -148,10 +148,10 @@ func (o *observed) keep(k mistake, b *model.Batch, i int) {
 		return cmp.Or(cmp.Compare(b.steps, a.steps), cmp.Compare(b.score, a.score), cmp.Compare(a.row, b.row))
 	}
 	at, _ := slices.BinarySearchFunc(o.worst, k, order)
-	if at == mostWorst {
+	if at == maxWorst {
 		return
 	}
 	k.columns, k.values = slices.Clone(b.Column[b.Begin[i]:b.Begin[i+1]]), slices.Clone(b.Value[b.Begin[i]:b.Begin[i+1]])
 	o.worst = slices.Insert(o.worst, at, k)
-	o.worst = o.worst[:min(len(o.worst), mostWorst)]
+	o.worst = o.worst[:min(len(o.worst), maxWorst)]
 }

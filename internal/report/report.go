@@ -316,8 +316,8 @@ func (o *observed) classViews() []classView {
 	return out
 }
 
-// mostPlaces bounds the nodes that are shown.
-const mostPlaces = 2000
+// maxPlaces bounds the nodes that are shown.
+const maxPlaces = 2000
 
 // confusion is the hierarchy with the mistakes in it, the parts with most first.
 func (o *observed) confusion() []*place {
@@ -349,7 +349,7 @@ func (o *observed) confusion() []*place {
 	if root.Inside == 0 {
 		return nil
 	}
-	left := mostPlaces
+	left := maxPlaces
 	root.sort(&left)
 	if root.Parts == 0 && len(root.Below) == 1 {
 		return root.Below

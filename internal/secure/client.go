@@ -79,7 +79,7 @@ func (c *plainCreds) ClientHandshake(ctx context.Context, authority string, conn
 	if err != nil {
 		return nil, nil, err
 	}
-	return greet(plain, func(err error) error { return explainPlain(err, conn.RemoteAddr()) }), info, nil
+	return explainHandshake(plain, func(err error) error { return explainPlain(err, conn.RemoteAddr()) }), info, nil
 }
 
 func (c *plainCreds) Clone() credentials.TransportCredentials {

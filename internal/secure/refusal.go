@@ -61,9 +61,9 @@ func denials() []grpc.DialOption {
 	}
 }
 
-// greeted is a connection whose first read may end in a refusal: with TLS 1.3 a server
+// handshakeConn is a connection whose first read may end in a refusal: with TLS 1.3 a server
 // judges the client's certificate after the client's handshake.
-type greeted struct {
+type handshakeConn struct {
 	net.Conn
 	explain func(error) error
 	first   sync.Once
@@ -71,11 +71,11 @@ type greeted struct {
 	refused error         // what that failed with; nil: it did not
 }
 
-func greet(conn net.Conn, explain func(error) error) *greeted {
-	return &greeted{Conn: conn, explain: explain, heard: make(chan struct{})}
+func explainHandshake(conn net.Conn, explain func(error) error) *handshakeConn {
+	return &handshakeConn{Conn: conn, explain: explain, heard: make(chan struct{})}
 }
 
-func (c *greeted) Read(b []byte) (int, error) {
+func (c *handshakeConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.first.Do(func() {
 		if n == 0 && err != nil {
@@ -88,7 +88,7 @@ func (c *greeted) Read(b []byte) (int, error) {
 }
 
 // Write may find the connection closed before the reader has found out why.
-func (c *greeted) Write(b []byte) (int, error) {
+func (c *handshakeConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		select {

@@ -42,7 +42,7 @@ func ParseRoles(names []string) (out []Role, err error) {
 		r, err := ParseRole(name)
 		if err != nil {
 			if near := human.Nearest(name, Roles()); near != "" {
-				return nil, fmt.Errorf("--role %s: did you mean %s?", human.QuoteIfOdd(name), near)
+				return nil, fmt.Errorf("--role %s: did you mean %s?", human.QuoteIfNeeded(name), near)
 			}
 			return nil, fmt.Errorf("--role: %w", err)
 		}

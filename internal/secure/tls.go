@@ -111,7 +111,7 @@ func (c *clientCreds) ClientHandshake(ctx context.Context, authority string, con
 	if err != nil {
 		return nil, nil, explain(err)
 	}
-	return greet(safe, explain), info, nil
+	return explainHandshake(safe, explain), info, nil
 }
 
 func (c *clientCreds) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {

@@ -22,14 +22,14 @@ import (
 // frequent classes, few enough to be scored in a small part of that time.
 const (
 	heldShare = 0.2
-	mostHeld  = 2000
-	LeastHeld = 20
+	maxHeld   = 2000
+	MinHeld   = 20
 )
 
 // Bounds of the profiles: twice as many scores as an instance has labels at most.
 const (
-	leastDepth = 16
-	mostDepth  = 256
+	minDepth = 16
+	maxDepth = 256
 )
 
 // wantsCutoffs says whether the model is to have cut-offs of its own.
@@ -130,7 +130,7 @@ func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *label
 
 // ProfileDepth is how many scores of an instance its cut-off is fitted on.
 func ProfileDepth(m *model.Model, set *dataset.Set) int {
-	return min(m.Terminals(), max(leastDepth, min(mostDepth, 2*int(set.Stats.MaxLabels))))
+	return min(m.Terminals(), max(minDepth, min(maxDepth, 2*int(set.Stats.MaxLabels))))
 }
 
 // GroupsOf are the groups of so many classes by a tree: its internal nodes below the root. Graphs have none.

@@ -31,12 +31,12 @@ type sweepScore struct {
 }
 
 // A training with Options.EarlyStop is evaluated every earlyEvery sweeps unless told otherwise. It
-// ends when patience evaluations in a row were not better than the best before them by leastGain,
+// ends when patience evaluations in a row were not better than the best before them by minGain,
 // as a share; scores go up and down by less.
 const (
 	earlyEvery = 2
 	patience   = 3
-	leastGain  = 1e-3
+	minGain    = 1e-3
 )
 
 // stands says whether the goal has stood still for a while at the end of a sweep.
@@ -46,7 +46,7 @@ func (s *sweepScores) stands(sweep int) bool {
 		if k > sweep {
 			break
 		}
-		if v := s.bySweep[k].Value; v > best+leastGain*math.Abs(best) || math.IsInf(best, -1) {
+		if v := s.bySweep[k].Value; v > best+minGain*math.Abs(best) || math.IsInf(best, -1) {
 			best, since = v, 0
 		} else {
 			since++

@@ -39,7 +39,7 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 	})
 	switch {
 	case err != nil:
-		return nil, engine.Plain(err)
+		return nil, engine.StripStatus(err)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
 		return st, nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:

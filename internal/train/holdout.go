@@ -33,7 +33,7 @@ type holdOut struct {
 type part struct{ rest, held []uint32 }
 
 // The rows are dealt out to crossParts folds, and each is scored by a training on the others,
-// where all of that fits the time allowed; else into leastParts; else a fifth of the rows is
+// where all of that fits the time allowed; else into minParts; else a fifth of the rows is
 // scored by one training on the others; else that training is cut short. The time is an
 // estimate from data, options and sweeps, not a clock's: equal trainings have equal hold-outs.
 //
@@ -42,16 +42,16 @@ type part struct{ rest, held []uint32 }
 // by 1/sqrt(rho): fewer losses pull at a class, so its scores are lower, and so would the
 // cut-off be. (1/rho, which keeps the losses' whole weight, overshoots.)
 const (
-	crossParts  = 5
-	leastParts  = 3
-	freeSeconds = 60  // of one core: --cutoff-time unless said,
-	freeShare   = 0.2 // or this share of the training, if that is more
-	mostScored  = 100000
-	restLeast   = 4 // rows that a class keeps when there are too many to train on
-	treeShare   = 4 // one of so many of the training's sweeps
-	leastTree   = 2
-	mostTree    = 4
-	mostShort   = 1000 // rows to score after a training that is cut short
+	crossParts   = 5
+	minParts     = 3
+	freeSeconds  = 60  // of one core: --cutoff-time unless said,
+	freeShare    = 0.2 // or this share of the training, if that is more
+	maxScored    = 100000
+	minTrainRows = 4 // rows that a class keeps when there are too many to train on
+	treeShare    = 4 // one of so many of the training's sweeps
+	minTree      = 2
+	maxTree      = 4
+	maxShort     = 1000 // rows to score after a training that is cut short
 )
 
 // seconds that the training takes on one core, about.
@@ -70,11 +70,11 @@ func (h *holdOut) plan() bool {
 	if allowed == 0 {
 		allowed = max(freeSeconds, freeShare*whole)
 	}
-	if rows < 2*LeastHeld {
+	if rows < 2*MinHeld {
 		return false
 	}
-	for _, parts := range []int{crossParts, leastParts} {
-		if rows <= mostScored && whole*float64(parts-1) <= allowed {
+	for _, parts := range []int{crossParts, minParts} {
+		if rows <= maxScored && whole*float64(parts-1) <= allowed {
 			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, h.o.Job.Seed)
 			for f := range parts {
 				rest, held := labelset.Split(fold, f)
@@ -93,18 +93,18 @@ func (h *holdOut) one(share float64) bool {
 	for l, n := range h.Spec.GetData().GetLabelInstances() {
 		count[l] = int(n)
 	}
-	most, part := mostScored, 1.0
+	most, part := maxScored, 1.0
 	if share < 1-heldShare {
 		h.sweeps = 1
 		if !registry.Separate(h.o.Job.Method) {
-			h.sweeps = min(max(h.trained/treeShare, leastTree), mostTree, max(h.trained, 1))
+			h.sweeps = min(max(h.trained/treeShare, minTree), maxTree, max(h.trained, 1))
 		}
 		part = min(share*float64(max(h.trained, 1))/float64(h.sweeps), 1)
-		most = max(mostShort, int(part*float64(rows)/4))
+		most = max(maxShort, int(part*float64(rows)/4))
 	}
 	labels := func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }
 	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, h.o.Job.Seed)
-	if len(held) < LeastHeld {
+	if len(held) < MinHeld {
 		return false
 	}
 	out := make([]bool, rows)
@@ -121,7 +121,7 @@ func (h *holdOut) one(share float64) bool {
 		return labels(row)
 	}
 	if part < 1 {
-		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, restLeast, h.o.Job.Seed+1) {
+		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, minTrainRows, h.o.Job.Seed+1) {
 			out[r] = true
 		}
 	}
@@ -174,7 +174,7 @@ func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.Job
 	p := h.ui.Start("train without the held-out instances: sweep", 0)
 	defer p.Done()
 	if _, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: spec, Job: job}); err != nil {
-		return nil, engine.Plain(err)
+		return nil, engine.StripStatus(err)
 	}
 	st, err := jobs.Watch(ctx, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
 		h.show(p, st)
@@ -183,5 +183,5 @@ func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.Job
 	if err == nil && st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		err = Failed(st)
 	}
-	return st, engine.Plain(err)
+	return st, engine.StripStatus(err)
 }

@@ -44,7 +44,7 @@ func TestHoldOutWithinItsTime(t *testing.T) {
 	for _, times := range []float64{0.12, 0.08, 0.04} {
 		h := plan(times)
 		rest := len(h.parts[0].rest)
-		if spent := float64(rest) / 300 * float64(h.sweeps) / 20; h.sweeps != mostTree || rest >= last || spent > times {
+		if spent := float64(rest) / 300 * float64(h.sweeps) / 20; h.sweeps != maxTree || rest >= last || spent > times {
 			t.Errorf("%g times the training: %g are spent by %d sweeps over %d rows", times, spent, h.sweeps, rest)
 		}
 		last = rest

@@ -162,9 +162,9 @@ func KnownGoal(name string) error {
 		return nil
 	}
 	if near := human.Nearest(name, keys); near != "" {
-		return fmt.Errorf("goal %s: did you mean %s?", human.QuoteIfOdd(name), near)
+		return fmt.Errorf("goal %s: did you mean %s?", human.QuoteIfNeeded(name), near)
 	}
-	return fmt.Errorf("goal %s: must be one of %s", human.QuoteIfOdd(name), strings.Join(keys, ", "))
+	return fmt.Errorf("goal %s: must be one of %s", human.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
 // slots is the number of tasks at a time.

@@ -20,7 +20,7 @@ func (t *Training) readWarm() error {
 		return nil
 	}
 	if !model.IsModel(t.o.Warm) && !model.IsUnfinished(t.o.Warm) {
-		return exit.Usagef("train: --warm-start %s: is no model", human.QuoteIfOdd(t.o.Warm))
+		return exit.Usagef("train: --warm-start %s: is no model", human.QuoteIfNeeded(t.o.Warm))
 	}
 	m, err := model.ReadManifest(t.o.Warm)
 	if err != nil {
@@ -34,14 +34,14 @@ func (t *Training) readWarm() error {
 func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) error {
 	if t.o.Warm == "" {
 		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
-		return engine.Plain(err)
+		return engine.StripStatus(err)
 	}
 	m, err := model.Open(t.o.Warm)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	c, err := newCarryOver(m, t)
+	c, err := newWarmMapping(m, t)
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func lostClasses(m *model.Model, t *Training) (lost []string) {
 	return lost
 }
 
-// carryOver maps a model's weights to the nodes and columns of a training that begins at
+// warmMapping maps a model's weights to the nodes and columns of a training that begins at
 // them: nodes by kind and name, columns by index in the input, or by word.
-type carryOver struct {
+type warmMapping struct {
 	m      *model.Model
 	tree   *taxonomy.Tree
 	old    []int    // node -> the model's; -1: new
@@ -81,8 +81,8 @@ type carryOver struct {
 
 const dropped = ^uint32(0)
 
-// newCarryOver opens nothing: the caller closes m once the job has begun.
-func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
+// newWarmMapping opens nothing: the caller closes m once the job has begun.
+func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
 		return nil, exit.Usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
 	}
@@ -92,7 +92,7 @@ func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
 	if m.Form.Predictor != modelform.Linear {
 		return nil, exit.Usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
-	c := &carryOver{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
+	c := &warmMapping{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
 	c.mapColumns(t)
 	c.mapNodes()
 	if c.known == 0 {
@@ -103,7 +103,7 @@ func newCarryOver(m *model.Model, t *Training) (*carryOver, error) {
 
 // mapColumns matches columns. The bias feature's weight is carried over if its value is
 // the same.
-func (c *carryOver) mapColumns(t *Training) {
+func (c *warmMapping) mapColumns(t *Training) {
 	c.column = make([]uint32, c.m.Columns())
 	words, index := map[string]uint32{}, map[uint32]uint32{}
 	for k, w := range t.Set.Vocabulary {
@@ -139,7 +139,7 @@ type nodeKey struct {
 	name string
 }
 
-func (c *carryOver) mapNodes() {
+func (c *warmMapping) mapNodes() {
 	of := map[nodeKey]int{}
 	for n := range c.m.Tree.Len() {
 		of[nodeKey{c.m.Tree.Kind[n], c.m.Tree.Name[n]}] = n
@@ -158,7 +158,7 @@ func (c *carryOver) mapNodes() {
 }
 
 // sameParent says whether a known node hangs where it did.
-func (c *carryOver) sameParent(n int) bool {
+func (c *warmMapping) sameParent(n int) bool {
 	p, q := c.tree.Parent[n], c.m.Tree.Parent[c.old[n]]
 	if p < 0 || q < 0 {
 		return p < 0 && q < 0
@@ -167,7 +167,7 @@ func (c *carryOver) sameParent(n int) bool {
 }
 
 // weights are what node n begins with, as program.InitialWeights has them.
-func (c *carryOver) weights(n int) (columns []uint32, values []float32) {
+func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 	switch {
 	case c.old[n] < 0:
 		return nil, nil // begins at its parent
@@ -184,7 +184,7 @@ func (c *carryOver) weights(n int) (columns []uint32, values []float32) {
 }
 
 // mapped renumbers columns.
-func (c *carryOver) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
+func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
 	all := make([]uint64, 0, len(columns)) // column, then the value's bits: sorted as numbers
 	for i, k := range columns {
 		if to := c.column[k]; to != dropped {
@@ -201,7 +201,7 @@ func (c *carryOver) mapped(columns []uint32, values []float32) ([]uint32, []floa
 
 // effective is the vector that node n begins with: its own in the model, or what its
 // parent begins with. nil: zero, above the roots.
-func (c *carryOver) effective(n int) []float32 {
+func (c *warmMapping) effective(n int) []float32 {
 	for ; n >= 0; n = int(c.tree.Parent[n]) {
 		if c.old[n] < 0 {
 			continue

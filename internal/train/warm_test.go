@@ -92,7 +92,7 @@ func TestWarmStartMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	c, err := newCarryOver(m, tr)
+	c, err := newWarmMapping(m, tr)
 	if err != nil {
 		t.Fatal(err)
 	}

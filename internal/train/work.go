@@ -29,8 +29,8 @@ type Work struct {
 	lock *os.File
 	// state is the folder of a training by MapReduce, in which its checkpoint lies as well.
 	state string
-	// unmake removes the parents of the model that this run has made, where they are empty.
-	unmake func()
+	// removeParents removes the parents of the model that this run has made, where they are empty.
+	removeParents func()
 }
 
 // OpenWork makes or takes over the working folder of a model. One that holds something else
@@ -50,11 +50,11 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if err := w.keepClaimable(); err != nil {
 		return nil, err
 	}
-	if w.unmake, err = fs.MakeParents(w.Path); err != nil {
+	if w.removeParents, err = fs.MakeParents(w.Path); err != nil {
 		return nil, fs.Explain(out, err)
 	}
 	if err := os.Mkdir(w.Path, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
-		w.unmake()
+		w.removeParents()
 		return nil, fs.Explain(out, err)
 	}
 	if w.lock, err = os.Open(w.Path); err != nil {
@@ -64,7 +64,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.Close()
 		return nil, exit.Usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
 	}
-	if !w.stillThere() { // its owner ended, and removed it, between our open and our lock
+	if !w.lockIsCurrent() { // its owner ended, and removed it, between our open and our lock
 		w.Close()
 		return OpenWork(out, force)
 	}
@@ -125,8 +125,8 @@ func otherThan(dir string, names ...string) (string, error) {
 	return "", nil
 }
 
-// stillThere says whether the folder locked is the one that stands under its name.
-func (w *Work) stillThere() bool {
+// lockIsCurrent says whether the folder locked is the one that stands under its name.
+func (w *Work) lockIsCurrent() bool {
 	mine, err := w.lock.Stat()
 	if err != nil {
 		return false
@@ -232,7 +232,7 @@ func (w *Work) finished() string { return w.Join("finished") }
 func (w *Work) abandon() {
 	if !w.HasCheckpoint() && !model.IsModel(w.finished()) {
 		w.Remove()
-		w.unmake()
+		w.removeParents()
 		return
 	}
 	// The same command makes these again.

@@ -69,19 +69,19 @@ type rung struct {
 }
 
 const (
-	// hopeless is how many times the time that it may take a training may be foretold to take
-	// and be begun all the same: estimates are rough, and the time ends it. Where it does not heed
-	// that, as within a long sweep, it is broken off at twice of it.
-	hopeless = 2
+	// breakOffFactor: a training is begun if its predicted time is at most so many times the time that it
+	// may take. Predictions are rough, and a training ends when its time is over. One that does not, as
+	// within a long sweep, is broken off at so many times that time.
+	breakOffFactor = 2
 	// noise is the share of a difference's standard error by which a step must gain.
 	noise = 0.25
-	// mostRefined, mostMoved, mostFinal are how many families are climbed along all options, how
+	// maxRefined, maxMoved, maxFinal are how many families are climbed along all options, how
 	// many go on from a sample, and how many points meet on the last folds, at most.
-	mostRefined, mostMoved, mostFinal = 3, 5, 8
-	// behindOthers is how many standard errors behind the best a family is climbed no more.
-	behindOthers = 2
-	// mostFirst is the share of the time that the first training may take.
-	mostFirst = 0.3
+	maxRefined, maxMoved, maxFinal = 3, 5, 8
+	// dropStdErrs is how many standard errors behind the best a family is climbed no more.
+	dropStdErrs = 2
+	// maxFirst is the share of the time that the first training may take.
+	maxFirst = 0.3
 	// afterSample and after are the shares of the time kept for what follows a stage on a sample, and
 	// a stage on folds.
 	afterSample, after = 0.5, 0.15
@@ -163,7 +163,7 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 		}
 		f := c.families[0]
 		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.sampled / float64(c.threads()))
-		if late < farTimes {
+		if late < muchCheaper {
 			return nil
 		}
 		c.untried, f.best, part = nil, nil, part/late
@@ -203,14 +203,14 @@ func (c *climb) ascend(ctx context.Context) error {
 func (c *climb) begin(ctx context.Context) error {
 	if f := c.families[0]; len(c.stage.rungs) == 0 && f.failed == "" {
 		kept, share := c.kept, c.share
-		c.kept, c.share = 0, mostFirst
+		c.kept, c.share = 0, maxFirst
 		if err := c.try(ctx, f, f.start); err != nil {
 			return err
 		}
 		c.kept, c.share = kept, share
 	}
 	for _, f := range c.families {
-		if f.best != nil || f.failed != "" || !c.affords(f, f.start) {
+		if f.best != nil || f.failed != "" || !c.fitsTime(f, f.start) {
 			continue
 		}
 		if err := c.try(ctx, f, f.start); err != nil {
@@ -229,7 +229,7 @@ func (c *climb) seeds() (out []*rung) {
 	for _, f := range c.leading() {
 		out = append(out, f.best)
 	}
-	out = out[:min(len(out), mostMoved)]
+	out = out[:min(len(out), maxMoved)]
 	for _, f := range c.families {
 		f.best = nil
 	}
@@ -240,7 +240,7 @@ func (c *climb) seeds() (out []*rung) {
 func (c *climb) move(ctx context.Context, seeds []*rung) error {
 	c.share = 1
 	for _, r := range seeds {
-		if c.affords(r.family, r.base) {
+		if c.fitsTime(r.family, r.base) {
 			if err := c.try(ctx, r.family, r.base); err != nil {
 				return err
 			}
@@ -253,7 +253,7 @@ func (c *climb) move(ctx context.Context, seeds []*rung) error {
 func (c *climb) leading() (lead []*family) {
 	best := c.leader()
 	for _, f := range c.families {
-		if f.best != nil && !Out(best.jack, f.best.lead.jack, behindOthers, c.goal.Low, false) {
+		if f.best != nil && !Out(best.jack, f.best.lead.jack, dropStdErrs, c.goal.Low, false) {
 			lead = append(lead, f)
 		}
 	}
@@ -297,7 +297,7 @@ func (c *climb) scales(ctx context.Context, stride int) error {
 // refine climbs along the other options of the families that lead.
 func (c *climb) refine(ctx context.Context) error {
 	lead := c.leading()
-	for _, f := range lead[:min(mostRefined, len(lead))] {
+	for _, f := range lead[:min(maxRefined, len(lead))] {
 		for before := (*rung)(nil); before != f.best; {
 			before = f.best
 			for _, o := range tunable(f.start.Method) {
@@ -327,7 +327,7 @@ func (c *climb) again(ctx context.Context) error {
 	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return !r.stopped })
 	slices.SortStableFunc(short, c.better)
 	for _, r := range short {
-		if r.family.failed != "" || !c.affords(r.family, r.base) {
+		if r.family.failed != "" || !c.fitsTime(r.family, r.base) {
 			continue
 		}
 		next := &rung{base: r.base, family: r.family}
@@ -363,7 +363,7 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 		var points []Point
 		for _, d := range next {
 			for _, p := range l.step(from.base, d) {
-				if c.affords(f, p) {
+				if c.fitsTime(f, p) {
 					points = append(points, p)
 				}
 			}
@@ -462,7 +462,7 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 	b := c.costs.batch(c.clock.now())
 	// What is cut short is of little worth: a training may take as long as the roughest estimate that
 	// it was begun for.
-	may := hopeless * c.cap() * min(1, float64(c.together)/float64(to-from))
+	may := breakOffFactor * c.cap() * min(1, float64(c.together)/float64(to-from))
 	results := make([][][]*result, len(rungs)) // by rung and fold
 	for i, r := range rungs {
 		results[i] = make([][]*result, to-from)
@@ -500,7 +500,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	began := c.clock.now()
 	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
 	defer cancel()
-	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.stretch, alone: true, watch: func(st *taxonv1.JobStatus) {
+	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
 		gap := ""
 		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
 			gap = fmt.Sprintf(", gap %.2g", g.GetGap())

@@ -128,7 +128,7 @@ func TestTimeIsKept(t *testing.T) {
 		o := climbing(t, "bsvm", "rr-svm")
 		o.Time, o.NoTrain = limit, false
 		began := time.Now()
-		k := &clock{began: began, limit: limit, stretch: 1}
+		k := &clock{began: began, limit: limit, secondsRatio: 1}
 		k.now = func() time.Time {
 			return began.Add(time.Duration(record{o.Train.Out}.finished()) * 100 * time.Millisecond)
 		}
@@ -170,7 +170,7 @@ func TestAgain(t *testing.T) {
 	c.line = c.ui.Start("tune", 0)
 	f := &family{start: s.starts[0]}
 	c.families, c.stage = []*family{f}, &stage{from: 0, to: 1}
-	s.clock.limit, c.share = time.Hour, leastSeconds/3600/hopeless
+	s.clock.limit, c.share = time.Hour, leastSeconds/3600/breakOffFactor
 	if err := c.try(t.Context(), f, f.start); err != nil || len(c.stage.rungs) != 1 || !f.best.stopped {
 		t.Fatalf("not cut short: %+v (%v)", f.best, err)
 	}
@@ -293,7 +293,7 @@ func TestBrokenOff(t *testing.T) {
 	c := newClimb(s)
 	c.line, c.families, c.stage = c.ui.Start("tune", 0), []*family{{start: s.starts[0]}}, &stage{to: 1}
 	began := time.Now()
-	s.clock.now, s.clock.stretch = func() time.Time { return began.Add(1e6 * time.Since(began)) }, 1e9
+	s.clock.now, s.clock.secondsRatio = func() time.Time { return began.Add(1e6 * time.Since(began)) }, 1e9
 	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
 	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 || !strings.Contains(c.families[0].failed, "nothing came of it") {
 		t.Errorf("%+v, %d rungs (%v)", c.families[0], len(c.stage.rungs), err)

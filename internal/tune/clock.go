@@ -15,15 +15,15 @@ type clock struct {
 	now   func() time.Time
 	began time.Time
 	limit time.Duration
-	// stretch is how many seconds of the machine's pass in one of this clock's.
-	stretch float64
+	// secondsRatio is how many seconds of the machine's pass in one of this clock's.
+	secondsRatio float64
 
 	mu   sync.Mutex
 	text []string // of the last progress
 }
 
 var newClock = func(limit time.Duration) *clock {
-	return &clock{now: time.Now, began: time.Now(), limit: limit, stretch: 1}
+	return &clock{now: time.Now, began: time.Now(), limit: limit, secondsRatio: 1}
 }
 
 // errTimeUp ends a search whose time is up: what it has found counts.

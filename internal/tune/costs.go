@@ -68,8 +68,8 @@ const (
 	// roughShare is the part of a training to the default tolerance that one of the search takes.
 	roughShare = 0.4
 	// exactTimes is how much longer a training to the tolerance asked for takes than one of the
-	// search; leastTimes is what one must have for its point to be chosen.
-	exactTimes, leastTimes = 3, 1.5
+	// search; minTimes is what one must have for its point to be chosen.
+	exactTimes, minTimes = 3, 1.5
 	// trialsOf is how many trainings of middling cost a stage should have the time for, before it
 	// takes a sample; sampleTrials how many on that.
 	trialsOf, sampleTrials = 120, 240
@@ -140,10 +140,10 @@ func (c *climb) plan() (part float64, folds int) {
 	return total.Seconds() / sampleTrials / middling, 1
 }
 
-// foretell is how many CPU seconds a training on a fold of the stage under way will take: what
+// predictCost is how many CPU seconds a training on a fold of the stage under way will take: what
 // the nearest of its family took (known), or else the estimate, corrected by how others kept to
 // theirs.
-func (c *climb) foretell(f *family, p Point) (seconds float64, known bool) {
+func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 	if took, ok := nearest(c.stage.rungs, f, p); ok {
 		return took, true
 	}
@@ -183,16 +183,16 @@ func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 	return seconds, ok
 }
 
-// affords says whether a training may end in the time that it may take, and the last training
+// fitsTime says whether a training may end in the time that it may take, and the last training
 // behind it in what is left then; if not, the outcome says so.
-func (c *climb) affords(f *family, p Point) bool {
+func (c *climb) fitsTime(f *family, p Point) bool {
 	if c.clock.limit == 0 {
 		return true
 	}
-	cpu, known := c.foretell(f, p)
-	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, leastTimes), c.clock.left(0)
+	cpu, known := c.predictCost(f, p)
+	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, minTimes), c.clock.left(0)
 	if !known {
-		may, left = may*hopeless, left*hopeless
+		may, left = may*breakOffFactor, left*breakOffFactor
 	}
 	c.short = c.short || need > may || need+last > left
 	switch {
@@ -228,14 +228,14 @@ func (c *climb) last(f *family, cpu, times float64) float64 {
 
 // trains says whether so many seconds are enough to train a rung's model.
 func (c *climb) trains(r *rung, left float64) bool {
-	return c.last(r.family, r.cpu, leastTimes) <= left
+	return c.last(r.family, r.cpu, minTimes) <= left
 }
 
 // reserve is the seconds to keep for later stages and the training of the best point on all rows.
 func (c *climb) reserve() float64 {
 	total, last := c.clock.limit.Seconds(), c.reading
 	if r := c.front(); r != nil {
-		last = min(c.last(r.family, r.cpu, exactTimes), mostLast*total)
+		last = min(c.last(r.family, r.cpu, exactTimes), maxLast*total)
 	}
 	if c.stage.from < 0 { // what follows a sample is above all that training
 		return max(c.kept, last+after*total)
@@ -243,5 +243,5 @@ func (c *climb) reserve() float64 {
 	return last + c.kept
 }
 
-// mostLast is the largest share of the time that is kept for the last training.
-const mostLast = 0.5
+// maxLast is the largest share of the time that is kept for the last training.
+const maxLast = 0.5

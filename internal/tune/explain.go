@@ -85,7 +85,7 @@ func (r *Table) Explanation() (lines []string) {
 }
 
 // far cheaper or smaller is so many times.
-const farTimes = 4
+const muchCheaper = 4
 
 // explain says in the outcome what mattered.
 func (c *climb) explain(t *Table) {
@@ -122,7 +122,7 @@ func (c *climb) explain(t *Table) {
 	}
 	for _, r := range c.rungs {
 		cheaper, smaller := chosen.cpu/max(r.cpu, 1e-3), float64(chosen.bytes)/float64(max(r.bytes, 1))
-		if r == chosen || cheaper < farTimes && smaller < farTimes || Out(chosen.first, r.first, 1, t.Low, false) {
+		if r == chosen || cheaper < muchCheaper && smaller < muchCheaper || Out(chosen.first, r.first, 1, t.Low, false) {
 			continue
 		}
 		if t.Runner == nil || Better(r.first[0], t.Runner.Difference+chosen.first[0], t.Low) {

@@ -25,7 +25,7 @@ func (c *climb) final(ctx context.Context) error {
 		next := in[:0:0]
 		for _, r := range in {
 			need := c.costs.seconds(r.cpu)
-			if len(next) < mostFinal && need < left && !Out(best.jack, r.lead.jack, limit, c.goal.Low, c.o.OneSE) {
+			if len(next) < maxFinal && need < left && !Out(best.jack, r.lead.jack, limit, c.goal.Low, c.o.OneSE) {
 				next, left = append(next, r), left-need
 			}
 		}
@@ -103,7 +103,7 @@ func (c *climb) choose(t *Table) bool {
 		switch loss := math.Abs(behind[0]); {
 		case c.o.OneSE && r.lead.point.Path() == best.point.Path() && r.lead.point.C() < chosen.lead.point.C() && loss <= best.jack.error():
 			chosen, t.Rule = r, "one-se"
-		case !c.o.OneSE && chosen.cpu > worthwhile && r.cpu*quicker < chosen.cpu && loss <= noise*behind.error():
+		case !c.o.OneSE && chosen.cpu > minPreferSeconds && r.cpu*preferredSpeedup < chosen.cpu && loss <= noise*behind.error():
 			chosen, t.Rule = r, "quickest"
 		}
 	}
@@ -115,6 +115,6 @@ func (c *climb) choose(t *Table) bool {
 	return true
 }
 
-// quicker is how many times as fast a training is that is preferred to one by chance better, if that
-// takes as many seconds as are worthwhile.
-const quicker, worthwhile = 2, 1
+// A point is preferred to one that is better within chance if its training is preferredSpeedup times as
+// fast, and the other's takes at least minPreferSeconds.
+const preferredSpeedup, minPreferSeconds = 2, 1

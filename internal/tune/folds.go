@@ -12,9 +12,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Thin counts the labels with fewer rows than there are folds: some fold has none of them
+// CountRareLabels counts the labels with fewer rows than there are folds: some fold has none of them
 // to measure, and one with a single row none to train on either.
-func Thin(posBegin []uint64, k int) (fewer, single int) {
+func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
 	for l := range max(len(posBegin)-1, 0) {
 		n := posBegin[l+1] - posBegin[l]
 		if n > 0 && n < uint64(k) {
@@ -85,8 +85,8 @@ const (
 	// manyClasses is how many of them are sampled themselves, where rows have one label: a sample
 	// of the rows would leave rare classes with hardly any.
 	manyClasses = 100
-	// leastSampled is how many rows a sample has at least.
-	leastSampled = 2000
+	// minSampled is how many rows a sample has at least.
+	minSampled = 2000
 )
 
 // draw samples rows, for a training to take so small a part of the work of one on all, and gives
@@ -103,7 +103,7 @@ func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 	}
 	if graph || used < manyClasses || s.Stats.LabelEntries > int64(rows)*11/10 {
 		parts := max(int(1/work), 1)
-		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/leastSampled), 1), ^seed) { // not as the folds were
+		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1), ^seed) { // not as the folds were
 			if p.in[row] = part == 0; part == 0 {
 				count++
 			}
@@ -111,7 +111,7 @@ func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 		p.work = float64(count) / float64(rows)
 	} else {
 		for _, l := range r.Perm(len(s.Labels)) {
-			if part := float64(count) / float64(rows) * float64(classes) / float64(used); part >= work && count >= leastSampled {
+			if part := float64(count) / float64(rows) * float64(classes) / float64(used); part >= work && count >= minSampled {
 				break
 			}
 			if s.PosBegin[l] < s.PosBegin[l+1] {

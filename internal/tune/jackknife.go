@@ -14,17 +14,17 @@ import (
 // Groups is the number of parts that a Jackknife leaves out in turn.
 const Groups = 20
 
-// Far is how many standard errors behind the best one a point is dropped after one of five
+// DropStdErrs is how many standard errors behind the best one a point is dropped after one of five
 // folds. Those rows are a part of all rows: a point that would lead on all of them lies so far
 // behind on r of k folds with the chance that a Student's t of Groups-1 degrees of freedom
-// exceeds Far / sqrt(1 - r/k), which is 0.17 % after one of five. Limit keeps that chance for
+// exceeds DropStdErrs / sqrt(1 - r/k), which is 0.17 % after one of five. Limit keeps that chance for
 // any r.
-const Far = 3
+const DropStdErrs = 3
 
 // Limit is how many standard errors behind a point is dropped after so many of all folds: the
 // fewer are left that could bring it back, the less.
 func Limit(folds, all int) float64 {
-	return Far * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
+	return DropStdErrs * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
 }
 
 // Group deals n rows out to the groups, evenly and at random.
@@ -96,7 +96,7 @@ func Past(path []*Jackknife, patience int, low, oneSE bool) bool {
 		return false
 	}
 	for _, p := range path[len(path)-patience:] {
-		if !Out(path[best], p, Far, low, oneSE) {
+		if !Out(path[best], p, DropStdErrs, low, oneSE) {
 			return false
 		}
 	}

@@ -82,10 +82,10 @@ func TestOut(t *testing.T) {
 		{"itself", x, x, false, false},
 		{"better", y, x, false, false},
 	} {
-		if got := Out(k.best, k.point, Far, false, k.oneSE); got != k.want {
+		if got := Out(k.best, k.point, DropStdErrs, false, k.oneSE); got != k.want {
 			t.Errorf("%s: out %v", k.name, got)
 		}
-		if got := Out(neg(k.best), neg(k.point), Far, true, k.oneSE); got != k.want {
+		if got := Out(neg(k.best), neg(k.point), DropStdErrs, true, k.oneSE); got != k.want {
 			t.Errorf("%s, lower is better: out %v", k.name, got)
 		}
 	}
@@ -121,7 +121,7 @@ func TestPast(t *testing.T) {
 // of them is the same whatever the part: of differences that are equal in distribution from fold to
 // fold and sum to zero over all, those of r of k folds have a share (1 - r/k) of the variance.
 func TestLimit(t *testing.T) {
-	if Limit(1, 5) != Far || Limit(5, 5) != 0 || math.Abs(Limit(4, 5)-Far/2.0) > 1e-12 {
+	if Limit(1, 5) != DropStdErrs || Limit(5, 5) != 0 || math.Abs(Limit(4, 5)-DropStdErrs/2.0) > 1e-12 {
 		t.Errorf("limits %v, %v, %v", Limit(1, 5), Limit(4, 5), Limit(5, 5))
 	}
 	rng := rand.New(rand.NewPCG(3, 1))

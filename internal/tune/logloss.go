@@ -19,7 +19,7 @@ type logLoss struct{ sum, of float64 }
 func (l *logLoss) add(m logLoss) { l.sum, l.of = l.sum+m.sum, l.of+m.of }
 func (l *logLoss) mean() float64 { return l.sum / max(l.of, 1) }
 
-// leastProbability is where eval clips.
+// minProbability is where eval clips.
 const leastProbability = 1e-15
 
 // lossOf is that of a row, given its scores by all terminals.

@@ -163,7 +163,7 @@ const cutParts, roughParts = 5, 2
 // weights nor the cut-off of a row know its labels, and no second training is needed.
 func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([][]int, error) {
 	several := m.whole.Meta().Data.MultiLabel()
-	if !several || len(rows) < train.LeastHeld {
+	if !several || len(rows) < train.MinHeld {
 		places := make([][]int, len(rows))
 		for i, best := range rows {
 			for k := range best {

@@ -220,9 +220,9 @@ func goalOf(name string) (*eval.Measure, error) {
 		keys = append(keys, m.Key)
 	}
 	if near := human.Nearest(name, keys); near != "" {
-		return nil, fmt.Errorf("--goal %s: did you mean %s?", human.QuoteIfOdd(name), near)
+		return nil, fmt.Errorf("--goal %s: did you mean %s?", human.QuoteIfNeeded(name), near)
 	}
-	return nil, fmt.Errorf("--goal %s: must be one of %s", human.QuoteIfOdd(name), strings.Join(keys, ", "))
+	return nil, fmt.Errorf("--goal %s: must be one of %s", human.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
 // tried is the number of folds that a point is tried on unless it is dropped.

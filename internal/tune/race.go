@@ -18,7 +18,7 @@ import (
 // finished folds alone, so a search that is gone on with takes the same way.
 type race struct {
 	*search
-	paths   [][]*contender
+	paths   [][]*raceEntry
 	group   []int // row -> group of the jackknife
 	counter *counter
 
@@ -26,8 +26,8 @@ type race struct {
 	saving   sync.Mutex // guards jacks and the job file while paths run side by side
 }
 
-// contender is a rung in the race.
-type contender struct {
+// raceEntry is a rung in the race.
+type raceEntry struct {
 	base   Point
 	points []*candidate
 }
@@ -45,9 +45,9 @@ type candidate struct {
 func newRace(s *search) *race {
 	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed())}
 	for _, rungs := range s.paths {
-		var path []*contender
+		var path []*raceEntry
 		for _, rung := range rungs {
-			c := &contender{base: rung.Base}
+			c := &raceEntry{base: rung.Base}
 			for _, p := range rung.Points {
 				c.points = append(c.points, &candidate{point: p})
 			}
@@ -76,7 +76,7 @@ func (r *race) candidates() iter.Seq[*candidate] {
 }
 
 // in lists the points that are in the race.
-func (c *contender) in() (in []*candidate) {
+func (c *raceEntry) in() (in []*candidate) {
 	for _, p := range c.points {
 		if !p.dropped && !p.skipped {
 			in = append(in, p)
@@ -86,7 +86,7 @@ func (c *contender) in() (in []*candidate) {
 }
 
 // racing lists the rungs of a path with points in the race.
-func racing(path []*contender) (in []*contender) {
+func racing(path []*raceEntry) (in []*raceEntry) {
 	for _, c := range path {
 		if len(c.in()) > 0 {
 			in = append(in, c)
@@ -171,7 +171,7 @@ func (r *race) round(ctx context.Context, from, to int) error {
 
 // path trains a path's rungs on a fold, C ascending, each from where the one before it ended.
 // On the first fold it ends behind the path's best.
-func (r *race) path(ctx context.Context, rungs []*contender, f int) error {
+func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
 	h := r.folds.take(f)
 	defer r.folds.release(h)
 	var jacks []*Jackknife // the best point's of each rung

@@ -120,7 +120,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 		}
 		said, err := strconv.ParseFloat(o.Said["max-time"], 64)
 		if made.Capped = err != nil || said == 0 || said > left; made.Capped {
-			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.stretch, 1)), 'g', -1, 64)
+			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.secondsRatio, 1)), 'g', -1, 64)
 		}
 	}
 	old, path := madeOf(ctx, s.record), s.record.join(madeFile)
@@ -251,7 +251,7 @@ func (s *search) read(ctx context.Context) (err error) {
 	}
 	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
 	s.folds = &partition{whole: set, taken: map[int]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
-	if fewer, single := Thin(set.PosBegin, s.o.Folds); fewer > 0 {
+	if fewer, single := CountRareLabels(set.PosBegin, s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			human.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)
 	}
@@ -268,7 +268,7 @@ func (s *search) points() (err error) {
 			if err != nil {
 				return err
 			}
-			s.enlarge(t)
+			s.rememberLargest(t)
 		}
 		s.together, err = s.largest.Fit(parallelPaths)
 		return err
@@ -285,7 +285,7 @@ func (s *search) points() (err error) {
 			}
 			continue
 		}
-		s.enlarge(t)
+		s.rememberLargest(t)
 		s.starts = append(s.starts, start)
 	}
 	if s.largest == nil {
@@ -295,8 +295,8 @@ func (s *search) points() (err error) {
 	return err
 }
 
-// enlarge remembers the training that takes the most memory.
-func (s *search) enlarge(t *train.Training) {
+// rememberLargest remembers the training that takes the most memory.
+func (s *search) rememberLargest(t *train.Training) {
 	if s.largest == nil || t.Needs(1) > s.largest.Needs(1) {
 		s.largest = t
 	}

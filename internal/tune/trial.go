@@ -85,7 +85,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		}
 	}
 	if err := t.engine.Discard(ctx, job); err != nil {
-		return nil, false, engine.Plain(err)
+		return nil, false, engine.StripStatus(err)
 	}
 	for _, r := range results {
 		if err := t.record.keep(r); err != nil {
@@ -105,7 +105,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
 	if err := t.start(ctx, training.Spec, job, begin); err != nil {
-		return "", nil, engine.Plain(err)
+		return "", nil, engine.StripStatus(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_, _ = t.engine.Jobs.Cancel(context.WithoutCancel(ctx), &taxonv1.CancelRequest{Job: job}) // leaves a checkpoint
@@ -119,7 +119,7 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 	})
 	switch {
 	case err != nil:
-		return "", nil, engine.Plain(err)
+		return "", nil, engine.StripStatus(err)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE:
 		return job, st, nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:

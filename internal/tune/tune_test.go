@@ -12,7 +12,7 @@ import (
 )
 
 func TestThin(t *testing.T) {
-	if fewer, single := Thin([]uint64{0, 0, 1, 4, 9}, 4); fewer != 2 || single != 1 {
+	if fewer, single := CountRareLabels([]uint64{0, 0, 1, 4, 9}, 4); fewer != 2 || single != 1 {
 		t.Error(fewer, single)
 	}
 }

@@ -89,7 +89,7 @@ func newDeployment(o Options) (*Deployment, error) {
 		d.Dir = fs.Scheme + "/user/" + d.user + "/taxon/" + o.Name
 	}
 	if !fs.IsRemote(d.Dir) {
-		return nil, refuse("--dir %s: must be a folder in HDFS, hdfs://...: the containers run on any host", human.QuoteIfOdd(d.Dir))
+		return nil, refuse("--dir %s: must be a folder in HDFS, hdfs://...: the containers run on any host", human.QuoteIfNeeded(d.Dir))
 	}
 	d.Dir = fs.Clean(d.Dir)
 	return d, nil

@@ -89,7 +89,7 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 		return refuse("%w: is that the folder of another program?", err)
 	}
 	if before.Name != s.Name {
-		return refuse("--dir %s: is the folder of cluster %s: give --name %s, or another folder", human.QuoteIfOdd(s.dir), before.Name, before.Name)
+		return refuse("--dir %s: is the folder of cluster %s: give --name %s, or another folder", human.QuoteIfNeeded(s.dir), before.Name, before.Name)
 	}
 	if before.Stores > s.Stores {
 		return refuse("the cluster in %s had %s, and its jobs have values on each: give --stores %d or more, or begin anew after `taxon yarn down --purge`",
@@ -120,7 +120,7 @@ func (s *shipment) makeFolder(ctx context.Context) error {
 			return err
 		}
 		if other != "" {
-			return refuse("--dir %s: holds %q, and is no cluster's folder: give an empty one, or one that is not there", human.QuoteIfOdd(s.dir), other)
+			return refuse("--dir %s: holds %q, and is no cluster's folder: give an empty one, or one that is not there", human.QuoteIfNeeded(s.dir), other)
 		}
 		names, err := fs.ReadDirNames(s.dir)
 		if err != nil || len(names) > 0 {

@@ -58,9 +58,9 @@ func (o *UpOptions) Check() error {
 	want(o.Lease >= 100*time.Millisecond, "--lease %v: must be 100ms or more", o.Lease)
 	want(o.SnapshotPause >= time.Millisecond, "--snapshot-pause %v: must be 1ms or more", o.SnapshotPause)
 	want(!o.Insecure || o.Certs == "", "--insecure and --certs contradict each other")
-	want(!strings.ContainsAny(o.Local, "{},"), "--local %s: must be one folder", human.QuoteIfOdd(o.Local))
+	want(!strings.ContainsAny(o.Local, "{},"), "--local %s: must be one folder", human.QuoteIfNeeded(o.Local))
 	for _, r := range o.DataRoots {
-		want(fs.IsRemote(r) || filepath.IsAbs(r), "--data-root %s: must be hdfs://... or an absolute path", human.QuoteIfOdd(r))
+		want(fs.IsRemote(r) || filepath.IsAbs(r), "--data-root %s: must be hdfs://... or an absolute path", human.QuoteIfNeeded(r))
 	}
 	for i, size := range []int64{o.CoordinatorMemory, o.StoreMemory, o.WorkerMemory} {
 		want(size <= 0 || size >= minContainer, "--%s-memory %s: must be %s or more", Roles()[i], human.Bytes(size), human.Bytes(minContainer))
@@ -74,9 +74,9 @@ func (o *UpOptions) size(ctx context.Context) error {
 		defaultWorker = 4 << 30
 		defaultStore  = 2 << 30
 		room          = 256 << 20 // for what a process has besides its tasks
-		grain         = 256 << 20
+		memoryStep    = 256 << 20
 	)
-	up := func(n int64) int64 { return (n + grain - 1) / grain * grain }
+	up := func(n int64) int64 { return (n + memoryStep - 1) / memoryStep * memoryStep }
 	worker, store := int64(defaultWorker), int64(defaultStore)
 	if o.Data != "" && (o.WorkerMemory == 0 || o.StoreMemory == 0) {
 		i, err := inspect.Look(ctx, inspect.Options{Path: o.Data, Hierarchy: o.Hierarchy, Method: o.Method, Files: o.Files,
@@ -86,7 +86,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 		}
 		plan := i.Plan
 		if plan == nil {
-			return refuse("--data %s: is no data to train on", human.QuoteIfOdd(o.Data))
+			return refuse("--data %s: is no data to train on", human.QuoteIfNeeded(o.Data))
 		}
 		worker, store = up(int64(float64(plan.WorkerLeast)/workerShare)+room), up(plan.StoreMemory+room)
 		o.UI.Note("by the plan: %s a worker, %s a store", human.Bytes(worker), human.Bytes(store))

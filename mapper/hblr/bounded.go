@@ -8,10 +8,10 @@ import (
 // Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16
 // numbers a column and lane, 12 a row and lane. Each leaf has a normal N(w, diag(sigma^2)).
 type Bounded struct {
-	target, score, spread         []float64 // by row: t, w.x (soft-max: less beta), sum_f sigma_f^2 x_f^2
+	target, score, variance       []float64 // by row: t, w.x (soft-max: less beta), sum_f sigma_f^2 x_f^2
 	tau, bend, coef, line         []float64 // by row: 2 lambda(xi), (2 lambda - p(1-p))/xi^2, of a gather
 	moveScore, moveCross, moveTwo []float64 // by row, of a step (p, q): p.x, sum sigma q x^2, sum q^2 x^2
-	tryScore, trySpread           []float64
+	tryScore, tryVariance         []float64
 	above, precision              []float64 // by column
 	h, hMean                      []float64 // by column: sum_x 2 lambda x^2, and the Hessian's diagonal of means
 	mean, sigma                   half      // of gradients and steps
@@ -32,7 +32,7 @@ func (v *half) all() []*[]float64 {
 func (s *Bounded) Open(r Rows, b *Block) {
 	columns, lanes := r.Columns(), len(b.Positive)
 	s.lanes, s.offset = lanes, b.Offset
-	for _, v := range []*[]float64{&s.target, &s.score, &s.spread, &s.tau, &s.bend, &s.coef, &s.line, &s.moveScore, &s.moveCross, &s.moveTwo, &s.tryScore, &s.trySpread} {
+	for _, v := range []*[]float64{&s.target, &s.score, &s.variance, &s.tau, &s.bend, &s.coef, &s.line, &s.moveScore, &s.moveCross, &s.moveTwo, &s.tryScore, &s.tryVariance} {
 		*v = sized(*v, r.X.Rows*lanes)
 	}
 	for _, v := range append(append(s.mean.all(), s.sigma.all()...), &s.above, &s.precision, &s.h, &s.hMean, &s.column) {
@@ -120,17 +120,17 @@ func (s *Bounded) Locate(r Rows, w, sigma []float64) {
 	for i, x := range sigma {
 		s.column[i] = x * x
 	}
-	r.squareScores(s.column, s.spread, s.lanes)
-	s.loss = s.weigh(r, s.score, s.spread)
+	r.squareScores(s.column, s.variance, s.lanes)
+	s.loss = s.weigh(r, s.score, s.variance)
 }
 
 // weigh sets tau, bend and coef, the slope by w.x, and gives the losses.
-func (s *Bounded) weigh(r Rows, score, spread []float64) (loss [Lanes]float64) {
+func (s *Bounded) weigh(r Rows, score, variance []float64) (loss [Lanes]float64) {
 	for i := 0; i < len(score); i += s.lanes {
 		weight := r.WeightOf(i / s.lanes)
 		for l := range s.lanes {
 			u, t := score[i+l], s.target[i+l]-0.5
-			value, tau, bend := Jaakkola(spread[i+l] + float64(u*u))
+			value, tau, bend := Jaakkola(variance[i+l] + float64(u*u))
 			loss[l] += float64(weight * (value - float64(t*u)))
 			s.tau[i+l], s.bend[i+l] = weight*tau, weight*bend
 			s.coef[i+l] = weight * (float64(tau*u) - t)
@@ -283,9 +283,9 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 		for i, u := range s.score {
 			t := length[i%s.lanes]
 			s.tryScore[i] = u + float64(t*s.moveScore[i])
-			s.trySpread[i] = max(s.spread[i]+float64(t*(2*s.moveCross[i]+float64(t*s.moveTwo[i]))), 0)
+			s.tryVariance[i] = max(s.variance[i]+float64(t*(2*s.moveCross[i]+float64(t*s.moveTwo[i]))), 0)
 		}
-		loss, again := s.weigh(r, s.tryScore, s.trySpread), false
+		loss, again := s.weigh(r, s.tryScore, s.tryVariance), false
 		var logs [Lanes]float64
 		for i, q := range s.sigma.step {
 			l := i % s.lanes

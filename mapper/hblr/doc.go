@@ -30,7 +30,7 @@
 //	mu_n        leaf: Leaf.Mean; internal: a row of a range's vector
 //	mu_parent   Block.Above
 //	A_n         Block.Precision; Tree.precision
-//	Psi_n       1/(h+A) in Solved; 1/(A_n + sum A_c) by Tree.Spread
+//	Psi_n       1/(h+A) in Solved; 1/(A_n + sum A_c) by Tree.Variance
 //	a_n, b_n    Prior
 //	E[alpha_n]  Alpha
 //

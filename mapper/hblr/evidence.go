@@ -50,11 +50,11 @@ func (t *Tree) Negative(v Variant, a Alpha, p Prior, scale []float64, d int) (su
 			prec := t.Precision(v, a, n, len(scale)).At(j)
 			if up := t.Parent[n]; up >= 0 {
 				o := t.owner(v, n)
-				sum += k / 2 * (float64(prec*t.Spread(v, a, up, len(scale), j)) - logMean(t.shape(v, p, o, k), prec))
+				sum += k / 2 * (float64(prec*t.Variance(v, a, up, len(scale), j)) - logMean(t.shape(v, p, o, k), prec))
 			}
 			if !t.Leaf[n] {
-				spread := t.Spread(v, a, n, len(scale), j)
-				sum += k / 2 * (float64(prec*spread) - math.Log(spread) - 1)
+				variance := t.Variance(v, a, n, len(scale), j)
+				sum += k / 2 * (float64(prec*variance) - math.Log(variance) - 1)
 			}
 			if t.Owns(v, n) {
 				mean := t.alpha(v, a, n, len(scale), j)

@@ -39,8 +39,8 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 		if err := ctx.Err(); err != nil {
 			return passes, err
 		}
-		change := s.setSpread(r)
-		s.loss = s.weigh(r, s.score, s.spread)
+		change := s.setVariance(r)
+		s.loss = s.weigh(r, s.score, s.variance)
 		change = max(change, s.newton(r, w))
 		passes += 4
 		if change <= tolerance || change <= settling && change > 0.9*last {
@@ -49,8 +49,8 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 		last = change
 	}
 	// Variances that go with the last means.
-	s.setSpread(r)
-	s.loss = s.weigh(r, s.score, s.spread)
+	s.setVariance(r)
+	s.loss = s.weigh(r, s.score, s.variance)
 	for f := range d { // the diagonal of Psi
 		clear(s.row)
 		s.row[f] = 1
@@ -87,18 +87,18 @@ func (s *Full) information(r Rows, c []float64) {
 	cholesky(s.factor, s.precision)
 }
 
-// setSpread sets Psi at the present xi, and spread to x' Psi x. It gives the greatest change of
+// setVariance sets Psi at the present xi, and spread to x' Psi x. It gives the greatest change of
 // an xi^2, relative.
-func (s *Full) setSpread(r Rows) (change float64) {
+func (s *Full) setVariance(r Rows) (change float64) {
 	s.information(r, s.tau)
 	for i := range r.X.Rows {
 		from := r.lay(i, s.row)
 		q := forward(s.factor, s.row, from)
 		u := s.score[i]
 		if scale := q + float64(u*u); scale > 0 {
-			change = max(change, math.Abs(q-s.spread[i])/scale)
+			change = max(change, math.Abs(q-s.variance[i])/scale)
 		}
-		s.spread[i] = q
+		s.variance[i] = q
 	}
 	return change
 }
@@ -145,7 +145,7 @@ func (s *Full) searchMean(r Rows, w []float64, decrement float64) {
 		for i, u := range s.score {
 			s.tryScore[i] = u + float64(t*s.moveScore[i])
 		}
-		s.loss = s.weigh(r, s.tryScore, s.spread)
+		s.loss = s.weigh(r, s.tryScore, s.variance)
 		change := s.loss[0] - before + float64(t*(linear+float64(t*square)))
 		if try >= halvings || change <= -sufficient*t*decrement || decrement <= unseen*math.Abs(before) {
 			break

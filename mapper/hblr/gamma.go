@@ -17,17 +17,17 @@ import (
 //	(a + gamma/2) / (b + 1/2 rest),   gamma = k - alpha spread,   0 <= gamma <= k
 //
 // as alpha Psi_c <= 1: gamma counts the terms that the data determine.
-func Gamma(a, b, k, alpha, spread, rest float64) float64 {
-	return (a + max(k-float64(alpha*spread), 0)/2) / (b + rest/2)
+func Gamma(a, b, k, alpha, variance, rest float64) float64 {
+	return (a + max(k-float64(alpha*variance), 0)/2) / (b + rest/2)
 }
 
 // GammaEM is the paper's step: no variational bound ever falls by it.
-func GammaEM(a, b, k, _, spread, rest float64) float64 {
-	return (a + k/2) / (b + (spread+rest)/2)
+func GammaEM(a, b, k, _, variance, rest float64) float64 {
+	return (a + k/2) / (b + (variance+rest)/2)
 }
 
 // Rule is Gamma or GammaEM.
-type Rule func(a, b, k, alpha, spread, rest float64) float64
+type Rule func(a, b, k, alpha, variance, rest float64) float64
 
 // Prior are the Gammas' priors ([TKDD] 3.4): of node n and feature i, shape Shape[n] and rate
 // Weight[n] Scale[i]. With p_n the share of instances that have class n,
@@ -95,7 +95,7 @@ func (p Prior) Start(n int32, scale float64) float64 {
 
 // Below is what the Gamma step of M1 and M3 needs to know of each node: sums over the features.
 type Below struct {
-	Spread   []float64 // sum_i Psi_n,i of a leaf
+	Variance []float64 // sum_i Psi_n,i of a leaf
 	Distance []float64 // ||mu_n - mu_parent||^2
 }
 
@@ -103,11 +103,11 @@ type Below struct {
 // have a mean scale.
 func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
 	out, k := make(Alpha, len(a)), float64(d)
-	spread := func(n int32) float64 {
+	variance := func(n int32) float64 {
 		if t.Leaf[n] {
-			return b.Spread[n]
+			return b.Variance[n]
 		}
-		return k * t.Spread(v, a, n, 0, 0)
+		return k * t.Variance(v, a, n, 0, 0)
 	}
 	for n := range a {
 		n := int32(n)
@@ -116,16 +116,16 @@ func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, sc
 		}
 		rate := p.Weight[n] * scale
 		if v == M3 {
-			out[n] = rule(p.Shape[n], rate, k, a[n], spread(n), spread(t.Parent[n])+b.Distance[n])
+			out[n] = rule(p.Shape[n], rate, k, a[n], variance(n), variance(t.Parent[n])+b.Distance[n])
 			continue
 		}
 		sum, rest := 0.0, 0.0
 		for _, c := range t.Children[n] {
-			sum += spread(c)
+			sum += variance(c)
 			rest += b.Distance[c]
 		}
 		terms := float64(len(t.Children[n]))
-		out[n] = rule(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*spread(n))+rest)
+		out[n] = rule(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*variance(n))+rest)
 	}
 	return out
 }
@@ -137,8 +137,8 @@ func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, sc
 // many: this one goes to that of the paper's updates. d/4 steps are enough, as the step's rate is 1 - gamma/d
 // or so.
 func (t *Tree) Settle(v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
-	start, at := a, Below{slices.Clone(b.Spread), b.Distance}
-	for range leastSteps + d/4 {
+	start, at := a, Below{slices.Clone(b.Variance), b.Distance}
+	for range minSteps + d/4 {
 		next, change := t.Update(GammaEM, v, a, p, at, d, scale), 0.0
 		for n, x := range next {
 			if t.Owns(v, int32(n)) {
@@ -150,14 +150,14 @@ func (t *Tree) Settle(v Variant, a Alpha, p Prior, b Below, d int, scale float64
 		}
 		for n, leaf := range t.Leaf {
 			if o := t.owner(v, int32(n)); leaf && o >= 0 {
-				at.Spread[n] = b.Spread[n] * (start[o] / a[o])
+				at.Variance[n] = b.Variance[n] * (start[o] / a[o])
 			}
 		}
 	}
 	return a
 }
 
-const leastSteps, settled = 100, 1e-14
+const minSteps, settled = 100, 1e-14
 
 // UpdateByFeature is the Gamma step of M2 at the columns of a range: scale are those of its
 // columns. A feature that does not occur keeps alpha 1.
@@ -170,15 +170,15 @@ func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, pull *
 				out[row+j] = 1
 				continue
 			}
-			sum, square := pull.Spread[row+j], pull.Square[row+j]
+			sum, square := pull.Variance[row+j], pull.Square[row+j]
 			for _, c := range t.Children[n] {
 				if k := t.Internal[c]; k >= 0 {
-					sum += t.Spread(M2, a, c, columns, j)
+					sum += t.Variance(M2, a, c, columns, j)
 					diff := mu[row+j] - mu[int(k)*columns+j]
 					square += float64(diff * diff)
 				}
 			}
-			rest := square + float64(terms*t.Spread(M2, a, n, columns, j))
+			rest := square + float64(terms*t.Variance(M2, a, n, columns, j))
 			out[row+j] = rule(p.Shape[n], t.rate(p, n, scale, j), terms, a[row+j], sum, rest)
 		}
 	}

@@ -274,8 +274,8 @@ func (s *Scratch) Curvature(r Rows, out []float64) {
 	s.take(s.step, out)
 }
 
-// Spread is Psi of lane l at column f, behind Solve: 1/(h_f + A_f).
-func (s *Scratch) Spread(f, l int) float64 {
+// Variance is Psi of lane l at column f, behind Solve: 1/(h_f + A_f).
+func (s *Scratch) Variance(f, l int) float64 {
 	at := f*s.line + l
 	return 1 / (s.h[at] + s.precision[at])
 }

@@ -131,7 +131,7 @@ func TestPaperEq7(t *testing.T) {
 				if slope := (up - down) / (2 * h); math.Abs(slope) > 1e-6*(1+math.Abs(best)) {
 					t.Errorf("seed %d lane %d column %d: slope %g", seed, l, f, slope)
 				}
-				if got := 1 / s.Spread(f, l); math.Abs(got-curvature) > 1e-3*(1+got) {
+				if got := 1 / s.Variance(f, l); math.Abs(got-curvature) > 1e-3*(1+got) {
 					t.Errorf("seed %d lane %d column %d: 1/variance %g, by differences %g", seed, l, f, got, curvature)
 				}
 			}
@@ -233,8 +233,8 @@ func TestPaperEq5(t *testing.T) {
 				if want := sum / prec; math.Abs(got[i*columns+j]-want) > 1e-12 {
 					t.Errorf("M%d node %d column %d: mean %g, want %g", v, n, j, got[i*columns+j], want)
 				}
-				if spread := tree.Spread(v, a, n, columns, j); math.Abs(spread-1/prec) > 1e-12 {
-					t.Errorf("M%d node %d: Psi %g, want %g", v, n, spread, 1/prec)
+				if variance := tree.Variance(v, a, n, columns, j); math.Abs(variance-1/prec) > 1e-12 {
+					t.Errorf("M%d node %d: Psi %g, want %g", v, n, variance, 1/prec)
 				}
 			}
 		}
@@ -263,7 +263,7 @@ func TestPaperEq5(t *testing.T) {
 // the 1/2 that it lacks, and so is the step by feature.
 func TestPaperEq6(t *testing.T) {
 	const a, b, k, rest = 2, 0.3, 5.0, 1.7
-	spread := func(alpha float64) float64 { // children whose losses have such curvatures
+	variance := func(alpha float64) float64 { // children whose losses have such curvatures
 		sum := 0.0
 		for _, h := range []float64{0, 0.1, 1, 10, 100} {
 			sum += 1 / (h + alpha)
@@ -272,9 +272,9 @@ func TestPaperEq6(t *testing.T) {
 	}
 	alpha := 1.0
 	for range 1000 {
-		alpha = Gamma(a, b, k, alpha, spread(alpha), rest)
+		alpha = Gamma(a, b, k, alpha, variance(alpha), rest)
 	}
-	if em := (a + k/2) / (b + (spread(alpha)+rest)/2); math.Abs(em/alpha-1) > 1e-12 {
+	if em := (a + k/2) / (b + (variance(alpha)+rest)/2); math.Abs(em/alpha-1) > 1e-12 {
 		t.Errorf("%g is moved to %g by the paper's step", alpha, em)
 	}
 }

@@ -16,7 +16,7 @@ func TestSettle(t *testing.T) {
 			b := Below{make([]float64, len(a)), []float64{0, 3, 1, 0.5, 90, 80, 20}}
 			for n, leaf := range tree.Leaf {
 				if leaf {
-					b.Spread[n] = (d - gamma) / a[tree.owner(v, int32(n))]
+					b.Variance[n] = (d - gamma) / a[tree.owner(v, int32(n))]
 				}
 			}
 			return b

@@ -94,7 +94,7 @@ func (s *Bounded) Share(tau, pull []float64) {
 	for i := range tau {
 		for l := range s.lanes {
 			u := s.score[i*s.lanes+l]
-			_, t, _ := Jaakkola(s.spread[i*s.lanes+l] + float64(u*u))
+			_, t, _ := Jaakkola(s.variance[i*s.lanes+l] + float64(u*u))
 			tau[i] += t
 			pull[i] += float64(t * u)
 		}

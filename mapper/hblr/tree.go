@@ -89,8 +89,8 @@ func (t *Tree) Precision(v Variant, a Alpha, n int32, columns int) Precision {
 	return Precision{Value: a[o : o+1]}
 }
 
-// Spread is Psi_n of an internal node at column j: 1/(A_n + sum over children of A_c).
-func (t *Tree) Spread(v Variant, a Alpha, n int32, columns, j int) float64 {
+// Variance is Psi_n of an internal node at column j: 1/(A_n + sum over children of A_c).
+func (t *Tree) Variance(v Variant, a Alpha, n int32, columns, j int) float64 {
 	sum := t.Precision(v, a, n, columns).At(j)
 	if v == M3 {
 		for _, c := range t.Children[n] {
@@ -113,7 +113,7 @@ func (t *Tree) Spread(v Variant, a Alpha, n int32, columns, j int) float64 {
 type Pull struct {
 	Slope     []float64 // sum over leaf children of A_c (mu_c - mu_n), at the mu_n that the leaves were solved with
 	Curvature []float64 // and of A_c h_c/(A_c + h_c), h_c a bound of the loss's Hessian
-	Spread    []float64 // M2: of Psi_c
+	Variance  []float64 // M2: of Psi_c
 	Square    []float64 // M2: of (mu_c - mu_n)^2
 }
 
@@ -121,28 +121,28 @@ type Pull struct {
 func NewPull(v Variant, n int) *Pull {
 	p := &Pull{Slope: make([]float64, n), Curvature: make([]float64, n)}
 	if v == M2 {
-		p.Spread, p.Square = make([]float64, n), make([]float64, n)
+		p.Variance, p.Square = make([]float64, n), make([]float64, n)
 	}
 	return p
 }
 
 // Add adds a leaf at an entry: its precision a, its distance mu_c - mu_n, a bound h of its loss's
 // curvature, and its Psi.
-func (p *Pull) Add(at int, a, distance, h, spread float64) {
+func (p *Pull) Add(at int, a, distance, h, variance float64) {
 	p.Slope[at] += float64(a * distance)
 	p.Curvature[at] += float64(a * (h / (a + h)))
-	if p.Spread != nil {
-		p.Spread[at] += spread
+	if p.Variance != nil {
+		p.Variance[at] += variance
 		p.Square[at] += float64(distance * distance)
 	}
 }
 
 // Fields are the pull's parts, in the order in which they travel.
 func (p *Pull) Fields() [][]float64 {
-	if p.Spread == nil {
+	if p.Variance == nil {
 		return [][]float64{p.Slope, p.Curvature}
 	}
-	return [][]float64{p.Slope, p.Curvature, p.Spread, p.Square}
+	return [][]float64{p.Slope, p.Curvature, p.Variance, p.Square}
 }
 
 // Solve minimises over the internals' means at the columns of a range
@@ -211,7 +211,7 @@ func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Pull, columns int, h
 					sum += float64(t.Precision(v, a, c, columns).At(j) * (mu[int(k)*columns+j] - own[j]))
 				}
 			}
-			own[j] += float64(sum * t.Spread(v, a, n, columns, j))
+			own[j] += float64(sum * t.Variance(v, a, n, columns, j))
 		}
 	}
 }

@@ -24,8 +24,8 @@ type Sums struct {
 const (
 	// A solve ends at a share of the gap that it began with, or at the one that is wanted.
 	aimShare, aimOfGap = 0.1, 0.3
-	// mostVisits bounds the time of a solve, to about half a minute.
-	mostVisits = 1 << 32
+	// maxVisits bounds the time of a solve, to about half a minute.
+	maxVisits = 1 << 32
 	// An instance has so many passes over the edges at a visit ([JMLR] Figure 3: few are best).
 	passes = 3
 	// everyPass visits all instances, other passes those whose gap matters.
@@ -394,7 +394,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		for _, g := range gaps {
 			left += g
 		}
-		if sums.Epochs++; left <= aim || sums.Visits >= mostVisits {
+		if sums.Epochs++; left <= aim || sums.Visits >= maxVisits {
 			break
 		}
 	}

@@ -15,8 +15,8 @@ const (
 	aimShare   = 0.1
 	aimOfGap   = 0.3
 	firstShare = 0.05 // of P at zero
-	// mostVisits bounds the time of a solve, to about half a minute.
-	mostVisits = 1 << 33
+	// maxVisits bounds the time of a solve, to about half a minute.
+	maxVisits = 1 << 33
 )
 
 // Solve improves the duals by passes over the working sets and prices what it got. warm nil:
@@ -45,7 +45,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 			estimate += s.turn(signShare*aim, &sums)
 		}
 		sums.Epochs++
-		if estimate <= aim || sums.Visits >= mostVisits {
+		if estimate <= aim || sums.Visits >= maxVisits {
 			break
 		}
 	}

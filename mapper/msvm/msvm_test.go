@@ -256,7 +256,7 @@ func TestOptimum(t *testing.T) {
 func TestLayouts(t *testing.T) {
 	p := small(6, 100, 20, 9, 1, 1)
 	a, b := p.NewSolver(), p.NewSolver()
-	b.step, b.leap = 1, b.width
+	b.step, b.classStride = 1, b.width
 	var st [2]*State
 	for k, s := range []*Solver{a, b} {
 		for sweep := range 20 {
@@ -275,7 +275,7 @@ func TestLayouts(t *testing.T) {
 	if math.Abs(st[0].Dual-st[1].Dual) > 1e-6*st[0].Dual || math.Abs(st[0].Primal-st[1].Primal) > 1e-5*st[0].Primal {
 		t.Errorf("P %.12g and %.12g, D %.12g and %.12g", st[0].Primal, st[1].Primal, st[0].Dual, st[1].Dual)
 	}
-	if big := small(6, 10, 5, interleaved+1, 1, 1).NewSolver(); big.leap != big.width || a.leap != 1 {
+	if big := small(6, 10, 5, interleaved+1, 1, 1).NewSolver(); big.classStride != big.width || a.classStride != 1 {
 		t.Error("the layouts are not those of few classes and of many")
 	}
 }

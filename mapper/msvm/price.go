@@ -88,7 +88,7 @@ func (s *Solver) tile(n int, weight func(f, l int) float32) (norm float64) {
 
 // priceClasses scores all instances at up to sixteen classes.
 func (s *Solver) priceClasses(first, n int, rows []priced) {
-	norm := s.tile(n, func(f, l int) float32 { return float32(s.w[f*s.step+(first+l)*s.leap]) })
+	norm := s.tile(n, func(f, l int) float32 { return float32(s.w[f*s.step+(first+l)*s.classStride]) })
 	lanes := uint16(1)<<n - 1
 	for from := 0; from < len(rows); from += mapper.ScoreRows {
 		chunk := rows[from:min(from+mapper.ScoreRows, len(rows))]

@@ -147,7 +147,7 @@ func (s *Solver) Weights(st *State) []mapper.Override {
 	out := make([]mapper.Override, s.p.Classes)
 	for m := range out {
 		for f := range s.width {
-			if v := float32(s.w[f*s.step+m*s.leap]); v != 0 {
+			if v := float32(s.w[f*s.step+m*s.classStride]); v != 0 {
 				out[m].Feature, out[m].Value = append(out[m].Feature, uint32(f)), append(out[m].Value, v)
 			}
 		}

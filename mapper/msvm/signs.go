@@ -68,9 +68,9 @@ type pair struct{ n, a, at int }
 
 // Steps of the signs of a part of the tree.
 const (
-	mostTurns  = 60
-	mostHalves = 40
-	armijo     = 1e-4
+	maxSignPasses = 60
+	maxHalvings   = 40
+	armijo        = 1e-4
 )
 
 // raise takes projected Newton steps in the signs below node k until they leave less than aim.
@@ -100,7 +100,7 @@ func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64
 	d := value()
 	gradient, step, before := make([]float64, len(pairs)), make([]float64, len(pairs)), make([]float64, len(pairs))
 	free := make([]bool, len(pairs))
-	for range mostTurns {
+	for range maxSignPasses {
 		multiply(half, t.g[k], gram, size)
 		multiply(w, half, t.g[k], size)
 		left = 0
@@ -116,13 +116,13 @@ func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64
 		}
 		t.newton(k, pairs, w, gradient, step, free)
 		accepted := false
-		for length := 1.0; length > 1.0/(1<<mostHalves); length /= 2 {
-			promise := 0.0
+		for length := 1.0; length > 1.0/(1<<maxHalvings); length /= 2 {
+			predictedGain := 0.0
 			for j, p := range pairs {
 				signs[p.at] = max(-1, min(1, before[j]+float64(length*step[j])))
-				promise += float64(gradient[j] * (signs[p.at] - before[j]))
+				predictedGain += float64(gradient[j] * (signs[p.at] - before[j]))
 			}
-			if now := value(); promise > 0 && now >= d+float64(armijo*promise) {
+			if now := value(); predictedGain > 0 && now >= d+float64(armijo*predictedGain) {
 				accepted = now > d
 				d = now
 				break

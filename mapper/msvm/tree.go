@@ -320,7 +320,7 @@ func (t *nodes) cross(p, q int32) float64 {
 // Steps of an instance's problem end at a share of the violation that it began with.
 const (
 	stepShare = 0.01
-	mostSteps = 8 // times choices
+	maxSteps  = 8 // times choices
 )
 
 // improveTree takes steps of the two choices that promise most, one gaining what the other
@@ -336,7 +336,7 @@ func (s *Solver) improveTree(i int, g []float64, class []uint32, b []float64, c 
 	}
 	row := t.h[n:] // of the gainer
 	rest, first := c-s.total[i], 0.0
-	for step := 0; step <= mostSteps*n; step++ {
+	for step := 0; step <= maxSteps*n; step++ {
 		gain, best := -1, 0.0 // -1: what is not used
 		for k, x := range g {
 			if x > best {
@@ -516,19 +516,19 @@ func (s *Solver) solveAll() {
 func (s *Solver) eachNode(f int, visit func(v []float64), write bool) {
 	n := s.p.Classes
 	v := s.t.column[:n]
-	if s.leap == 1 {
+	if s.classStride == 1 {
 		v = s.w[f*s.step:][:n]
 	} else {
 		for k := range v {
-			v[k] = s.w[f*s.step+k*s.leap]
+			v[k] = s.w[f*s.step+k*s.classStride]
 		}
 	}
 	if !slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
 		return
 	}
-	if visit(v); write && s.leap != 1 {
+	if visit(v); write && s.classStride != 1 {
 		for k, x := range v {
-			s.w[f*s.step+k*s.leap] = x
+			s.w[f*s.step+k*s.classStride] = x
 		}
 	}
 }

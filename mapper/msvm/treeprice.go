@@ -94,11 +94,11 @@ func (s *Solver) priceTargets(targets []int32, rows []priced, z [][]float64) {
 	norm := s.tile(len(targets), func(f, l int) float32 {
 		n := targets[l]
 		if t.form != Paths {
-			return float32(s.w[f*s.step+int(n)*s.leap])
+			return float32(s.w[f*s.step+int(n)*s.classStride])
 		}
 		sum := 0.0
 		for ; n > 0; n = t.Parent[n] {
-			sum += float64(float32(s.w[f*s.step+int(n)*s.leap]))
+			sum += float64(float32(s.w[f*s.step+int(n)*s.classStride]))
 		}
 		return float32(sum)
 	})

@@ -9,18 +9,18 @@ const interleaved = 128
 
 // vectors are those of all classes.
 type vectors struct {
-	rows  *mapper.Problem
-	width int       // of a vector: the features and the bias
-	w     []float64 // feature f of class m stands at f*step + m*leap
-	step  int
-	leap  int
+	rows        *mapper.Problem
+	width       int       // of a vector: the features and the bias
+	w           []float64 // feature f of class m stands at f*step + m*leap
+	step        int
+	classStride int
 }
 
 func newVectors(rows *mapper.Problem, classes int) vectors {
 	width := rows.X.Cols + 1
-	v := vectors{rows: rows, width: width, w: make([]float64, width*classes), step: 1, leap: width}
+	v := vectors{rows: rows, width: width, w: make([]float64, width*classes), step: 1, classStride: width}
 	if classes <= interleaved {
-		v.step, v.leap = classes, 1
+		v.step, v.classStride = classes, 1
 	}
 	return v
 }
@@ -37,7 +37,7 @@ func (s *vectors) add(i int, moves []move) {
 	val = val[:len(idx)]
 	bias := float64(s.rows.Bias)
 	last := s.w[(s.width-1)*s.step:]
-	if s.leap == 1 {
+	if s.classStride == 1 {
 		for k, f := range idx {
 			v := float64(val[k])
 			w := s.w[int(f)*s.step:][:s.step]
@@ -47,14 +47,14 @@ func (s *vectors) add(i int, moves []move) {
 		}
 	} else {
 		for _, m := range moves {
-			w := s.w[int(m.class)*s.leap:][:s.leap]
+			w := s.w[int(m.class)*s.classStride:][:s.classStride]
 			for k, f := range idx {
 				w[f] += float64(m.by * float64(val[k]))
 			}
 		}
 	}
 	for _, m := range moves {
-		last[int(m.class)*s.leap] += float64(m.by * bias)
+		last[int(m.class)*s.classStride] += float64(m.by * bias)
 	}
 }
 
@@ -65,11 +65,11 @@ func (s *vectors) scores(i, y int, classes []uint32, g []float64) (own float64) 
 	bias := float64(s.rows.Bias)
 	g = g[:len(classes)]
 	last := s.w[(s.width-1)*s.step:]
-	own = float64(last[y*s.leap] * bias)
+	own = float64(last[y*s.classStride] * bias)
 	for k, m := range classes {
-		g[k] = float64(last[int(m)*s.leap] * bias)
+		g[k] = float64(last[int(m)*s.classStride] * bias)
 	}
-	if s.leap == 1 {
+	if s.classStride == 1 {
 		for k, f := range idx {
 			v := float64(val[k])
 			w := s.w[int(f)*s.step:][:s.step]
@@ -89,7 +89,7 @@ func (s *vectors) scores(i, y int, classes []uint32, g []float64) (own float64) 
 
 // product is x.w of one class whose vector stands by itself, without the bias, as four sums.
 func (s *vectors) product(m int, idx []uint32, val []float32) float64 {
-	w := s.w[m*s.leap:][:s.leap]
+	w := s.w[m*s.classStride:][:s.classStride]
 	var a, b, c, d float64
 	for len(idx) >= 4 && len(val) >= 4 {
 		a += float64(w[idx[0]] * float64(val[0]))
@@ -108,7 +108,7 @@ func (s *vectors) product(m int, idx []uint32, val []float32) float64 {
 func (s *vectors) rounded(i int, m int32) (sum float64) {
 	idx, val := s.rows.X.Row(i)
 	val = val[:len(idx)]
-	w := s.w[int(m)*s.leap:]
+	w := s.w[int(m)*s.classStride:]
 	for k, f := range idx {
 		sum += float64(float64(float32(w[int(f)*s.step])) * float64(val[k]))
 	}

@@ -19,7 +19,7 @@ type tie struct {
 }
 
 const (
-	mostTies = 300   // solves of a round; the next round goes on from where they end
+	maxTies  = 300   // solves of a round; the next round goes on from where they end
 	tieNoise = 1e-13 // ties are right to it at best
 	// boundTie is the loosest of a variational job: the bound is flat at the best tie, so what it
 	// loses is a square. A bound that falls by it is caught (goBack).
@@ -76,7 +76,7 @@ func (d *driver) untie(total method.Sums) {
 			enough = max(min(leafShare*d.Means, boundTie), tieNoise)
 		}
 	}
-	if t.Count++; total[SumChange] <= enough || t.Count >= mostTies || d.state.TimeUp {
+	if t.Count++; total[SumChange] <= enough || t.Count >= maxTies || d.state.TimeUp {
 		d.Stage = stageTell
 		return
 	}

@@ -267,7 +267,7 @@ func (d *driver) tasks(op string, set int, params any) method.Tasks {
 
 // mapTasks solve the blocks of a set, and price them.
 func (d *driver) mapTasks(set int, price bool) method.Tasks {
-	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.LeastMaxEpochs, d.p.Epochs), InnerGap: d.innerGap(), Price: price,
+	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.MinMaxEpochs, d.p.Epochs), InnerGap: d.innerGap(), Price: price,
 		Precise: d.Precise, Band: d.band(), Beta: d.Beta}
 	switch {
 	case !d.Certified && d.p.FirstInnerShare:

@@ -25,7 +25,7 @@ type Policy struct {
 	RoughSweeps     uint32  // so many do RoughEpochs and no more: the internals are still far off
 	FirstEpochs     uint32  // bound on those before any gap is known; 0: MaxEpochs
 	MaxEpochs       uint32  // bound on the others at first; the next sweep goes on where one ends
-	LeastMaxEpochs  uint32  // and at least this one behind the first certificate
+	MinMaxEpochs    uint32  // and at least this one behind the first certificate
 	EpochLimit      uint32  // MaxEpochs doubles up to this where the inner gaps stay above
 	SlowShare       float64 // this share of the whole one,
 	SlowFrom        uint32  // behind this sweep
@@ -91,7 +91,7 @@ var joint = Policy{
 // flat is joint's where there are no internals: terminals are problems of their own.
 var flat = joint.with(func(p *Policy) {
 	p.FirstBand, p.Band, p.WarmBand = 0, 0, 0 // every sweep is priced, and nothing moves but a block's own duals
-	p.RoughSweeps, p.WarmEpochs, p.FirstEpochs, p.LeastMaxEpochs = 0, 0, 6, 400
+	p.RoughSweeps, p.WarmEpochs, p.FirstEpochs, p.MinMaxEpochs = 0, 0, 6, 400
 	p.ToleranceShare = 0.9
 	p.PreciseSweep, p.DriftBelow, p.StandRise = 2, 0, 1e-3
 })
@@ -110,7 +110,7 @@ var policies = map[string]struct{ joint, flat Policy }{
 	"logistic": {
 		joint.with(func(p *Policy) { p.DriftBelow = 0 }),
 		flat.with(func(p *Policy) {
-			p.FirstInnerShare, p.FirstEpochs, p.LeastMaxEpochs = true, 0, 0 // Newton's steps are few
+			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
 			p.StandRise = 0
 		}),
 	},

@@ -72,7 +72,7 @@ func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 // goes away is called again.
 func (c *Client) Logs(ctx context.Context, job string, follow bool, show func(*taxonv1.LogLine) error) error {
 	after := uint64(0)
-	return pause.Insist(ctx, c.Patience, func() error {
+	return pause.Retry(ctx, c.Patience, func() error {
 		stream, err := c.Jobs.Logs(ctx, &taxonv1.LogsRequest{Job: job, Follow: follow, After: after})
 		if err != nil {
 			return err

@@ -31,13 +31,13 @@ type Restored struct {
 // Restore uploads the data and the values of a job (empty: the only one) in a folder of
 // snapshots, and then hands its state over. replicas is of each value; 0: as many as it had.
 func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r *Restored, err error) {
-	err = cluster.Steadily(ctx, from, job, func(saved *cluster.Saved) (err error) {
+	err = cluster.WithSnapshot(ctx, from, job, func(saved *cluster.Saved) (err error) {
 		r, err = c.restoreSaved(ctx, from, replicas, saved)
 		return err
 	})
 	switch {
 	case errors.Is(err, os.ErrNotExist) && job != "":
-		return nil, exit.Usagef("restore: %s holds no snapshot of job %s", human.QuoteIfOdd(from), job)
+		return nil, exit.Usagef("restore: %s holds no snapshot of job %s", human.QuoteIfNeeded(from), job)
 	case errors.Is(err, store.ErrSnapshot), errors.Is(err, store.ErrCorrupt):
 		return nil, exit.Usagef("restore: %w", err)
 	}
@@ -48,7 +48,7 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, saved *cluster.Saved) (*Restored, error) {
 	state, err := machine.ReadState(saved.State)
 	if err != nil {
-		return nil, exit.Usagef("restore: %s: %w", human.QuoteIfOdd(from), err)
+		return nil, exit.Usagef("restore: %s: %w", human.QuoteIfNeeded(from), err)
 	}
 	if err := c.wantRestored(ctx, saved.Job); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func (c *Client) uploadAndSubmit(ctx context.Context, s *Submission, id string) 
 	if err := c.upload(ctx, s); err != nil {
 		return nil, err
 	}
-	err = pause.Insist(ctx, c.Patience, func() (err error) {
+	err = pause.Retry(ctx, c.Patience, func() (err error) {
 		r, err = c.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: s.Spec, Job: id, Name: s.Name, Replicas: uint32(s.Replicas)})
 		return err
 	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet

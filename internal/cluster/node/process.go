@@ -151,8 +151,8 @@ func (p *process) ready(extra string) {
 	p.log.Info("ready", slog.String("addr", p.addr), slog.Int("pid", os.Getpid()))
 }
 
-// farewell bounds how long calls under way may hold up the end of a process.
-const farewell = 2 * time.Second
+// shutdownGrace bounds how long calls under way may hold up the end of a process.
+const shutdownGrace = 2 * time.Second
 
 // stop ends the serving: calls under way may finish for a little while.
 func (p *process) stop(ended <-chan error) error {
@@ -165,7 +165,7 @@ func (p *process) stop(ended <-chan error) error {
 		}()
 		select {
 		case <-done:
-		case <-time.After(farewell):
+		case <-time.After(shutdownGrace):
 			p.server.Stop()
 			<-done
 		}

@@ -145,7 +145,7 @@ func (o *Store) open(ctx context.Context) (s store.Shard, err error) {
 	if err := storerpc.ClearInbox(folder); err != nil { // before the room to open it is judged
 		return nil, fs.Explain(folder, err)
 	}
-	err = pause.Insist(ctx, openWait, func() error {
+	err = pause.Retry(ctx, openWait, func() error {
 		var b *badger.Store
 		b, err := badger.Open(badger.Options{Dir: folder, ID: o.Name})
 		s = b

@@ -86,16 +86,16 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 		Name: o.Name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
 		Executor: p.figure.Executor(trainer, slots), Failed: explained(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
 	}
-	life, err := cluster.TakeLife(o.Dir, o.Name)
+	workerName, err := cluster.ReserveName(o.Dir, o.Name)
 	if err != nil {
 		return err
 	}
-	defer life.Close()
-	agent.Previous = life.Previous
+	defer workerName.Close()
+	agent.Previous = workerName.Previous
 	var once sync.Once
 	var registered atomic.Bool
 	agent.Registered = func(id string) {
-		if err := life.Note(id); err != nil {
+		if err := workerName.SaveID(id); err != nil {
 			p.log.Warn("note the registration", "error", err.Error())
 		}
 		p.log.Info("registered", "worker", id)

@@ -32,8 +32,8 @@ var static embed.FS
 // every is how often watchers hear of changes.
 const every = time.Second
 
-// mostLines is how many lines of a log are shown.
-const mostLines = 200
+// maxLines is how many lines of a log are shown.
+const maxLines = 200
 
 // Page answers browsers.
 type Page struct {
@@ -168,7 +168,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) {
 			for _, l := range lines.GetLines() {
 				out.Log = append(out.Log, jobs.LogLineOf(l))
 			}
-			out.Log = out.Log[max(0, len(out.Log)-mostLines):]
+			out.Log = out.Log[max(0, len(out.Log)-maxLines):]
 		}
 	}
 	if !errors.Is(err, io.EOF) {

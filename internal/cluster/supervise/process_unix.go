@@ -108,9 +108,9 @@ func startOf(pid int) int64 {
 	return n
 }
 
-// Gone lists the processes that have ended without a word in the state: where that stays so
-// the supervisor can't write it.
-func (s *State) Gone() []Process {
+// Exited lists the processes that have ended while the state still lists them as running. Where that
+// stays so, the supervisor can't write the state.
+func (s *State) Exited() []Process {
 	var gone []Process
 	for _, p := range s.Processes {
 		if p.PID > 0 && p.Started != 0 && !same(p.PID, p.Started) {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// quick is a life so short that the next start waits, a little longer each time, at
-	// most maxPause: what dies is back within half a second.
-	quick      = 5 * time.Second
+	// quickExit: a process that ended sooner after its start than this is started again after a pause.
+	// The pause grows each time, to maxPause at most, so a killed process is back within half a second.
+	quickExit  = 5 * time.Second
 	firstPause = 50 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
 	// maxRefused bounds the pause behind a process that ended with an error of its own, as on
@@ -282,7 +282,7 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 		c.view.Restarts++
 		s.mu.Unlock()
 		s.publish()
-		if time.Since(began) > quick {
+		if time.Since(began) > quickExit {
 			pause = firstPause
 		}
 		select {

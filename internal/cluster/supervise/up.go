@@ -86,7 +86,7 @@ func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui 
 // stateWait is how long the supervisor may take to write what has happened.
 const stateWait = time.Second
 
-// Status is what runs of the cluster in dir; see Gone for what has ended without a word.
+// Status is what runs of the cluster in dir; see Exited for what has ended without a word.
 func Status(ctx context.Context, dir string) (*State, error) {
 	dir, err := running(dir, "status")
 	if err != nil {
@@ -97,7 +97,7 @@ func Status(ctx context.Context, dir string) (*State, error) {
 		if err != nil {
 			return nil, fs.Explain(dir, err)
 		}
-		if len(s.Gone()) == 0 || time.Since(began) >= stateWait {
+		if len(s.Exited()) == 0 || time.Since(began) >= stateWait {
 			return s, nil
 		}
 		if err := pause.For(ctx, stateWait/10); err != nil {
@@ -175,7 +175,7 @@ const lockWait = 300 * time.Millisecond
 // takeFolder refuses a folder where a cluster runs, and ends what a killed one has left.
 func takeFolder(ctx context.Context, dir string, ui tell.Teller) error {
 	var lock *os.File
-	err := pause.Insist(ctx, lockWait, func() (err error) {
+	err := pause.Retry(ctx, lockWait, func() (err error) {
 		lock, err = Lock(dir)
 		return err
 	}, func(err error) bool { return errors.Is(err, ErrRunning) })

@@ -23,9 +23,9 @@ const (
 	// patience is how long a name node that was there may be away, and a block without
 	// a data node: a restart with its safe mode, or a data node's death, fits.
 	patience = time.Minute
-	// crowded is how long the name node may find no data node for a block before that
+	// noNodesWait is how long the name node may find no data node for a block before that
 	// is believed.
-	crowded = 5 * time.Second
+	noNodesWait = 5 * time.Second
 	// stall is how long a connection may move no byte while an answer is due.
 	stall       = time.Minute
 	dialTimeout = 10 * time.Second
@@ -38,15 +38,15 @@ const (
 
 // FS is a connection to one file system under one user. It is for one goroutine.
 type FS struct {
-	ctx     context.Context // of all calls: when it ends, connections are closed
-	loc     Location
-	opts    hdfs.ClientOptions
-	client  *hdfs.Client
-	release func() bool
-	outage  bool        // a name node that was there went away: its safe mode is waited for
-	answers atomic.Bool // it has answered once
-	wait    time.Duration
-	steady  bool // the caller can't do without: safe mode is waited for in any case
+	ctx          context.Context // of all calls: when it ends, connections are closed
+	loc          Location
+	opts         hdfs.ClientOptions
+	client       *hdfs.Client
+	release      func() bool
+	outage       bool        // a name node that was there went away: its safe mode is waited for
+	answers      atomic.Bool // it has answered once
+	wait         time.Duration
+	waitSafeMode bool // the caller can't do without: safe mode is waited for in any case
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -60,7 +60,7 @@ func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &FS{ctx: ctx, loc: l, opts: o, wait: max(patience, wait), steady: wait > 0, conns: map[net.Conn]struct{}{}}
+	f := &FS{ctx: ctx, loc: l, opts: o, wait: max(patience, wait), waitSafeMode: wait > 0, conns: map[net.Conn]struct{}{}}
 	f.opts.NamenodeDialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return f.dial(ctx, network, addr, true)
 	}
@@ -115,8 +115,8 @@ func (f *FS) Close() error {
 	return nil
 }
 
-// patiently makes a call until it succeeds or fails for good.
-func (f *FS) patiently(call func(c *hdfs.Client) error) error {
+// retry makes a call until it succeeds or fails for good.
+func (f *FS) retry(call func(c *hdfs.Client) error) error {
 	began := time.Now()
 	for wait := firstPause; ; wait = min(2*wait, longPause) {
 		var err error
@@ -154,16 +154,16 @@ func (f *FS) lastTry(err error, since time.Duration) bool {
 	case f.outage:
 		return since > f.wait
 	case isSafeMode(err):
-		return !f.steady || since > f.wait
+		return !f.waitSafeMode || since > f.wait
 	case noNodes(message):
-		return since > min(crowded, f.wait)
+		return since > min(noNodesWait, f.wait)
 	}
 	return since > f.wait
 }
 
 // Stat describes a file or folder.
 func (f *FS) Stat(name string) (info os.FileInfo, err error) {
-	err = f.patiently(func(c *hdfs.Client) error {
+	err = f.retry(func(c *hdfs.Client) error {
 		info, err = c.Stat(name)
 		return err
 	})
@@ -172,7 +172,7 @@ func (f *FS) Stat(name string) (info os.FileInfo, err error) {
 
 // ReadDir lists a folder by name.
 func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
-	err = f.patiently(func(c *hdfs.Client) error {
+	err = f.retry(func(c *hdfs.Client) error {
 		info, err := c.Stat(name)
 		if err == nil && !info.IsDir() {
 			err = &os.PathError{Op: "readdir", Path: name, Err: syscall.ENOTDIR}
@@ -241,12 +241,12 @@ func Hidden(name string) bool { return name != "" && (name[0] == '_' || name[0] 
 
 // MkdirAll makes a folder and those above it.
 func (f *FS) MkdirAll(name string) error {
-	return f.patiently(func(c *hdfs.Client) error { return c.MkdirAll(name, 0o755) })
+	return f.retry(func(c *hdfs.Client) error { return c.MkdirAll(name, 0o755) })
 }
 
 // RemoveAll removes a file or folder; one that is not there is no error.
 func (f *FS) RemoveAll(name string) error {
-	return f.patiently(func(c *hdfs.Client) error {
+	return f.retry(func(c *hdfs.Client) error {
 		if err := c.RemoveAll(name); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -256,14 +256,14 @@ func (f *FS) RemoveAll(name string) error {
 
 // Chmod sets the rights to a file or folder.
 func (f *FS) Chmod(name string, mode os.FileMode) error {
-	return f.patiently(func(c *hdfs.Client) error { return c.Chmod(name, mode) })
+	return f.retry(func(c *hdfs.Client) error { return c.Chmod(name, mode) })
 }
 
 // Rename renames, over an existing file. An answer that was lost with a name node is
 // made up for: the old name gone and the new one there is success.
 func (f *FS) Rename(from, to string) error {
 	tried := false
-	return f.patiently(func(c *hdfs.Client) error {
+	return f.retry(func(c *hdfs.Client) error {
 		err := c.Rename(from, to)
 		if tried && errors.Is(err, os.ErrNotExist) {
 			if _, e := c.Stat(to); e == nil {

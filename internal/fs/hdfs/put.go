@@ -98,7 +98,7 @@ var errTaken = errors.New("temporary name taken")
 func (w *Writer) begin() error {
 	w.drop()
 	w.tries++
-	return w.fs.patiently(func(c *hdfs.Client) error {
+	return w.fs.retry(func(c *hdfs.Client) error {
 		file, err := w.create(c)
 		if errors.Is(err, os.ErrExist) { // of a call whose answer was lost, or of an open file
 			if w.fixed {

@@ -172,7 +172,7 @@ func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {
 		w.fs = fs
 	}
 	got := 0
-	return w.fs.patiently(func(c *hdfs.Client) (err error) {
+	return w.fs.retry(func(c *hdfs.Client) (err error) {
 		if ctx.Err() != nil {
 			return os.ErrClosed
 		}

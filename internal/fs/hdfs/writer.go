@@ -77,11 +77,11 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, &UsageError{Msg: "no room to keep what is written until it is committed: set TMPDIR to a larger disk than " + os.TempDir(), Err: err}
 	}
 	_, err := w.file.Write(p)
-	return w.mend(len(p), err)
+	return w.rewrite(len(p), err)
 }
 
-// mend writes the file anew if err says that it is lost.
-func (w *Writer) mend(n int, err error) (int, error) {
+// rewrite writes the file anew if err says that it is lost.
+func (w *Writer) rewrite(n int, err error) (int, error) {
 	began := time.Now()
 	for wait := firstPause; err != nil; wait = min(2*wait, longPause) {
 		if w.fs.ctx.Err() != nil {
@@ -109,7 +109,7 @@ func (w *Writer) Commit() error {
 		if err == nil {
 			break
 		}
-		if _, err = w.mend(0, err); err != nil {
+		if _, err = w.rewrite(0, err); err != nil {
 			return err
 		}
 	}

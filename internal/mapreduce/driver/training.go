@@ -66,7 +66,7 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	}
 	c.Backend, c.Slots = m.backend, slotsFor(plan)
 	c.Failed = func(err error) { // but for what was said of a whole job
-		if !mapreduce.WasTold(err) {
+		if !mapreduce.WasReported(err) {
 			m.UI.Warn("%v", err)
 		}
 	}

@@ -32,8 +32,8 @@ type sigmas struct {
 	lanes int
 }
 
-// Spread implements spreader.
-func (s sigmas) Spread(f, l int) float64 {
+// Variance implements varianceSource.
+func (s sigmas) Variance(f, l int) float64 {
 	x := s.v[f*s.lanes+l]
 	return x * x
 }

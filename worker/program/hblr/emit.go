@@ -54,7 +54,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 			return nil, err
 		}
 	}
-	var variances spreader
+	var variances varianceSource
 	if j.bounded {
 		if variances, err = k.sigma(ctx, b); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 			}
 			for f, scale := range j.scale {
 				if scale > 0 {
-					r.add(modelform.VarianceColumn(j.columns, f), float32(variances.Spread(f, l)))
+					r.add(modelform.VarianceColumn(j.columns, f), float32(variances.Variance(f, l)))
 				}
 			}
 			if j.variant == hblr.M3 && j.tree.Owns(j.variant, int32(n)) {

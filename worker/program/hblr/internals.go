@@ -262,7 +262,7 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 func (k *task) traces(ctx context.Context) (below hblr.Below, change float64, err error) {
 	j := k.job
 	n := len(j.tree.Parent)
-	below = hblr.Below{Spread: make([]float64, n), Distance: make([]float64, n)}
+	below = hblr.Below{Variance: make([]float64, n), Distance: make([]float64, n)}
 	norm, moved := make([]float64, n), make([]float64, n)
 	for b, at := range k.All(params.Trace, 0) {
 		nodes := j.plan.Block(b)
@@ -272,7 +272,7 @@ func (k *task) traces(ctx context.Context) (below hblr.Below, change float64, er
 		}
 		for l, leaf := range nodes {
 			sums := trace[l*traceLength:]
-			below.Spread[leaf], below.Distance[leaf] = sums[traceSpread], sums[traceDistance]
+			below.Variance[leaf], below.Distance[leaf] = sums[traceVariance], sums[traceDistance]
 			norm[leaf], moved[leaf] = sums[traceNorm], sums[traceMoved]
 		}
 	}

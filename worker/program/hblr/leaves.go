@@ -13,7 +13,7 @@ import (
 
 // What a leaf's trace holds: sums over the features that occur.
 const (
-	traceSpread   = iota // sum_i Psi_i
+	traceVariance = iota // sum_i Psi_i
 	traceDistance        // ||mu - mu_parent||^2
 	traceNorm            // ||mu||^2
 	traceMoved           // ||mu - the mean before||^2
@@ -131,12 +131,12 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// spreader knows the variance of lane l at column f.
-type spreader interface{ Spread(f, l int) float64 }
+// varianceSource knows the variance of lane l at column f.
+type varianceSource interface{ Variance(f, l int) float64 }
 
 // told is what a block's solved leaves say to their parents, by slot, and their traces.
 // bound is of the curvature of their losses.
-func (j *job) told(s spreader, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
+func (j *job) told(s varianceSource, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]
 	pull := hblr.NewPull(j.variant, len(slots)*j.columns)
 	trace := make([]float64, lanes*traceLength)
@@ -150,14 +150,14 @@ func (j *job) told(s spreader, b *hblr.Block, block int, w, before, bound []floa
 		}
 		for l, to := range slot {
 			at := f*lanes + l
-			x, a, spread := w[at], b.Precision[l].At(f), s.Spread(f, l)
+			x, a, spread := w[at], b.Precision[l].At(f), s.Variance(f, l)
 			distance, moved := x, x-before[at]
 			if to >= 0 {
 				distance -= b.Above[l][f]
 				pull.Add(to*j.columns+f, a, distance, bound[at], spread)
 			}
 			sums := trace[l*traceLength:][:traceLength]
-			sums[traceSpread] += spread
+			sums[traceVariance] += spread
 			sums[traceDistance] += float64(distance * distance)
 			sums[traceNorm] += float64(x * x)
 			sums[traceMoved] += float64(moved * moved)

@@ -8,41 +8,42 @@ import (
 	"taxon/internal/fs"
 )
 
-// Life is a worker's name in its folder. While it is held no other process of the same
-// folder takes up that name's past: so the process that noted Previous is dead.
-type Life struct {
-	Previous string // the worker's id that was noted last; "": none is known
+// WorkerName is a worker's name in its folder, reserved by a file lock. While it is held no other process
+// of the folder can reserve it, so the process that saved Previous is dead.
+type WorkerName struct {
+	Previous string // the worker's id that was saved last; "": none is known
 	path     string
 	lock     *os.File // nil: another living process has the name
 }
 
-// TakeLife takes up a name's past, if no living process holds it.
-func TakeLife(dir, name string) (*Life, error) {
+// ReserveName reserves a name and reads the id saved under it. If a living process holds the name, what it
+// returns saves nothing.
+func ReserveName(dir, name string) (*WorkerName, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
 	}
 	path := filepath.Join(dir, "worker-"+plain(name))
 	lock, err := tryLockFile(path + ".lock")
 	if err != nil || lock == nil {
-		return &Life{}, err
+		return &WorkerName{}, err
 	}
-	l := &Life{path: path + ".id", lock: lock}
+	l := &WorkerName{path: path + ".id", lock: lock}
 	if data, err := os.ReadFile(l.path); err == nil { // without it the leases run out
 		l.Previous = strings.TrimSpace(string(data))
 	}
 	return l, nil
 }
 
-// Note keeps the id under which the worker is registered, for the next life.
-func (l *Life) Note(id string) error {
+// SaveID keeps the id under which the worker is registered, for the next process of that name.
+func (l *WorkerName) SaveID(id string) error {
 	if l.lock == nil {
 		return nil
 	}
 	return fs.WriteFile(l.path, []byte(id+"\n"))
 }
 
-// Close lets go of the name. A worker that ends in good order has left nothing behind.
-func (l *Life) Close() {
+// Close releases the name and removes the id: a worker that ends in good order leaves nothing behind.
+func (l *WorkerName) Close() {
 	if l.lock != nil {
 		_ = os.Remove(l.path)
 		l.lock.Close()
