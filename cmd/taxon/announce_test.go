@@ -116,7 +116,7 @@ func TestYarnRunFails(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &f)
 	}
-	if err != nil || f.Instance != "worker-0" || f.Host != "node-7" || f.Times != 2 || !f.Lasting || !strings.Contains(f.Error, "/proc/nope") {
+	if err != nil || f.Instance != "worker-0" || f.Host != "node-7" || f.Times != 2 || !f.Permanent || !strings.Contains(f.Error, "/proc/nope") {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

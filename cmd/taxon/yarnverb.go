@@ -260,7 +260,7 @@ func leaveFailure(ctx context.Context, dir, instance string, err error) {
 		return
 	}
 	code, line := describe(ctx, err)
-	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Lasting: code == exit.Usage}
+	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Permanent: code == exit.Usage}
 	_ = f.Leave(ctx, dir) // else the container's log has it
 }
 

@@ -57,19 +57,19 @@ const FirstSweeps = 2
 const (
 	programBytes = 64 << 20
 	outboxBytes  = 8 << 20
-	mostWriting  = 256 << 20
-	slotOnItsWay = 4 * outboxBytes
-	strayed      = 1.25 // a worker's share of what is kept: blocks that went to others are, too
+	maxWriting   = 256 << 20
+	slotOutbox   = 4 * outboxBytes
+	movedShare   = 1.25 // a worker's share of what is kept: blocks that went to others are, too
 )
 
 // live is what a worker's process of so many slots holds where the cluster has `all` slots
 // (0: ever so many): blocks, and what is kept of them, are shared out by slots.
 func (e Estimate) live(slots, all uint32) uint64 {
 	slots = max(slots, 1)
-	live := e.Worker(slots) + uint64(slots)*min(slotOnItsWay, 2*FirstSweeps*e.StoreSweep)
+	live := e.Worker(slots) + uint64(slots)*min(slotOutbox, 2*FirstSweeps*e.StoreSweep)
 	if all > 0 {
 		share := float64(slots) / float64(max(slots, all))
-		live += uint64(min(strayed*share, 1) * float64(e.WorkerKept))
+		live += uint64(min(movedShare*share, 1) * float64(e.WorkerKept))
 	}
 	return live
 }
@@ -132,7 +132,7 @@ func HeapLimit(bytes int64) int64 { return max(bytes-beyondHeap, bytes/2) }
 // Store is the resident memory of one of so many stores that keep a job's values in memory,
 // while so many slots write to them.
 func (e Estimate) Store(stores, slots uint32) uint64 {
-	return programBytes + e.StoreJob/uint64(max(stores, 1)) + min(uint64(slots)*outboxBytes, FirstSweeps*e.StoreSweep, mostWriting)
+	return programBytes + e.StoreJob/uint64(max(stores, 1)) + min(uint64(slots)*outboxBytes, FirstSweeps*e.StoreSweep, maxWriting)
 }
 
 // Fitting says how to start workers that have so much memory, or more, for the job on a

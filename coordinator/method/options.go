@@ -256,8 +256,8 @@ func (p *Option) Of(o *taxonv1.Options) string {
 	return p.Unset()
 }
 
-// Matters says whether another value would change anything in a job.
-func (p *Option) Matters(spec *taxonv1.JobSpec) bool {
+// HasEffect says whether another value would change anything in a job.
+func (p *Option) HasEffect(spec *taxonv1.JobSpec) bool {
 	if name, value, ok := strings.Cut(p.With, "="); ok && (&Option{Name: name}).Of(spec.GetOptions()) != value {
 		return false
 	}

@@ -249,15 +249,15 @@ func (s *side) add(row *dataset.Row, text bool, at string) key {
 		s.rows[k] = id
 	} else if before == id {
 		s.again++
-		s.againAt = keepFew(s.againAt, at)
+		s.againAt = appendExample(s.againAt, at)
 	} else {
 		s.contradict++
-		s.otherAt = keepFew(s.otherAt, at)
+		s.otherAt = appendExample(s.otherAt, at)
 	}
 	return k
 }
 
-func keepFew(list []string, one string) []string {
+func appendExample(list []string, one string) []string {
 	if len(list) < examples {
 		list = append(list, one)
 	}

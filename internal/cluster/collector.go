@@ -22,7 +22,7 @@ import (
 // a while. Whether they are there is judged again under a lock before a job is taken
 // (Submitting), so that a set which goes just then is uploaded again, not missed later.
 type Collector struct {
-	Data DataKeeper
+	Data DataSets
 	// Jobs lists the jobs.
 	Jobs taxonv1.JobsClient
 	Keep time.Duration // how long a set stays that no job refers to
@@ -34,8 +34,8 @@ type Collector struct {
 	idle map[string]time.Time // by set: since when no job refers to it
 }
 
-// DataKeeper holds data sets: see DataStore.
-type DataKeeper interface {
+// DataSets holds data sets: see DataStore.
+type DataSets interface {
 	Reader
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 	Drop(ctx context.Context, job string) error
@@ -173,7 +173,7 @@ func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func()
 
 // complete says what of a data set is not in the store. A list leaves out shards that are
 // away, so what it lacks is asked for once more: that tells missing from away.
-func complete(ctx context.Context, st DataKeeper, d *taxonv1.Data, namesOnly bool) error {
+func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool) error {
 	l, err := listing(ctx, st, d)
 	if err != nil {
 		return err

@@ -66,10 +66,10 @@ func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*s
 	return c, nil
 }
 
-// Keeper carries a coordinator's orders to the shards of each job. Orders only free
+// StoreCleaner carries a coordinator's orders to the shards of each job. Orders only free
 // space, so a shard that is away is not waited for longer than Patience: what it keeps
 // too long goes with the job.
-type Keeper struct {
+type StoreCleaner struct {
 	// Of gives the store of a job; nil: nothing of it is left anywhere.
 	Of func(job string) (store.Store, error)
 	// Forget is told of jobs that are dropped whole; nil: nobody.
@@ -77,7 +77,7 @@ type Keeper struct {
 }
 
 // Commit implements coordinator.Store.
-func (k *Keeper) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
+func (k *StoreCleaner) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
 	st, err := k.Of(job)
 	if err != nil || st == nil {
 		return err
@@ -86,7 +86,7 @@ func (k *Keeper) Commit(ctx context.Context, job string, step uint32, attempts [
 }
 
 // Drop implements coordinator.Store.
-func (k *Keeper) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
+func (k *StoreCleaner) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
 	st, err := k.Of(job)
 	if err != nil {
 		return err

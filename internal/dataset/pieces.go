@@ -39,10 +39,10 @@ type piece struct {
 // startPieces starts reading f with parsers goroutines beside one that reads.
 func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size int) *pieces {
 	o.Name = f.Name()
-	flight := parsers + 2 // one being cut, one being handed out
-	s := &pieces{ctx: ctx, o: o, size: size, work: make(chan *piece, flight), order: make(chan *piece, flight),
-		free: make(chan *piece, flight), stop: make(chan struct{}), headed: make(chan struct{})}
-	for range flight {
+	inFlight := parsers + 2 // one being cut, one being handed out
+	s := &pieces{ctx: ctx, o: o, size: size, work: make(chan *piece, inFlight), order: make(chan *piece, inFlight),
+		free: make(chan *piece, inFlight), stop: make(chan struct{}), headed: make(chan struct{})}
+	for range inFlight {
 		s.free <- &piece{parsed: make(chan struct{}, 1)}
 	}
 	for range parsers {

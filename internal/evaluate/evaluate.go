@@ -121,7 +121,7 @@ func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 		}
 	}
 	if o.Confusion != "" {
-		if err := predict.SpareInput("eval", "--confusion", o.Confusion, o.Data.Path, o.Model); err != nil {
+		if err := predict.RefuseOverwrite("eval", "--confusion", o.Confusion, o.Data.Path, o.Model); err != nil {
 			return nil, err
 		}
 		if err := fs.CheckWritable(o.Confusion); err != nil {
@@ -183,7 +183,7 @@ func (e *evaluation) checkReliability() error {
 	if !e.first.HasProbabilities() {
 		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for --reliability: train with --calibrate, or by a method with a logistic loss", e.first.Options.Method)}
 	}
-	if err := predict.SpareInput("eval", "--reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
+	if err := predict.RefuseOverwrite("eval", "--reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
 		return err
 	}
 	return fs.CheckWritable(e.o.Reliability)

@@ -98,7 +98,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 		return nil, err
 	}
 	defer m.Close()
-	if err := predict.SpareInput("export", "--out", o.Out, o.Data.Path, o.Model); err != nil {
+	if err := predict.RefuseOverwrite("export", "--out", o.Out, o.Data.Path, o.Model); err != nil {
 		return nil, err
 	}
 	began := time.Now()

@@ -95,9 +95,9 @@ func (c *CancelReader) Within(d time.Duration) bool {
 	}
 }
 
-// Settle calls then once no read of the input underneath is under way: at once, or by a
+// WhenIdle calls then once no read of the input underneath is under way: at once, or by a
 // goroutine that waits for it. then may close what a read must not meet closed.
-func (c *CancelReader) Settle(then func() error) error {
+func (c *CancelReader) WhenIdle(then func() error) error {
 	if c.pending == nil {
 		return then()
 	}

@@ -14,12 +14,12 @@ type Source struct {
 	Tree  *Tree
 	Sizes []int32 // class -> documents with it for their first label
 
-	seed     uint64
-	words    *vocabulary
-	topics   *topics
-	before   []int64 // place in depth-first order -> documents of the classes before it
-	deal     shuffle // document -> place among all, by class
-	renumber shuffle // word's rank -> feature
+	seed       uint64
+	words      *vocabulary
+	topics     *topics
+	before     []int64 // place in depth-first order -> documents of the classes before it
+	classOrder shuffle // document -> place among all, by class
+	renumber   shuffle // word's rank -> feature
 }
 
 // New prepares the documents of a shape; the seed changes all of them.
@@ -34,7 +34,7 @@ func New(s Shape, seed uint64) (*Source, error) {
 	for place, class := range g.Tree.order {
 		g.before[place+1] = g.before[place] + int64(g.Sizes[class])
 	}
-	g.deal = newShuffle(s.Instances, mix(seed, 4))
+	g.classOrder = newShuffle(s.Instances, mix(seed, 4))
 	g.renumber = newShuffle(s.Features, mix(seed, 5))
 	return g, nil
 }
@@ -75,7 +75,7 @@ func (m *maker) row(out []byte, i int, test bool) []byte {
 	if test {
 		place = int64(below(m.next(), g.Shape.Instances))
 	} else {
-		place = int64(g.deal.at(i))
+		place = int64(g.classOrder.at(i))
 	}
 	m.label(g.at(place))
 	m.fill()

@@ -16,7 +16,7 @@ import (
 // Row i has labels index[begin[i]:begin[i+1]], below `labels`. The result has a fold per
 // row. O(entries (k + log labels)).
 func Folds(begin []uint64, index []uint32, labels, k int, seed uint64) []int {
-	d := newDealer(begin, index, labels, k, seed)
+	d := newFoldAssigner(begin, index, labels, k, seed)
 	for d.rare.Len() > 0 {
 		l := heap.Pop(&d.rare).(rareLabel)
 		if l.left != d.left[l.label] {
@@ -24,20 +24,20 @@ func Folds(begin []uint64, index []uint32, labels, k int, seed uint64) []int {
 		}
 		for _, r := range d.rows[l.label] {
 			if d.fold[r] < 0 {
-				d.deal(r, int(l.label))
+				d.assign(r, int(l.label))
 			}
 		}
 	}
 	for _, r := range d.order { // rows without labels
 		if d.fold[r] < 0 {
-			d.deal(r, -1)
+			d.assign(r, -1)
 		}
 	}
 	return d.fold
 }
 
-// dealer is the state of Folds.
-type dealer struct {
+// foldAssigner is the state of Folds.
+type foldAssigner struct {
 	begin []uint64
 	index []uint32
 	k     int
@@ -50,9 +50,9 @@ type dealer struct {
 	rare  rareLabels
 }
 
-func newDealer(begin []uint64, index []uint32, labels, k int, seed uint64) *dealer {
+func newFoldAssigner(begin []uint64, index []uint32, labels, k int, seed uint64) *foldAssigner {
 	n := max(len(begin)-1, 0)
-	d := &dealer{begin: begin, index: index, k: k, rows: make([][]int, labels), left: make([]int, labels),
+	d := &foldAssigner{begin: begin, index: index, k: k, rows: make([][]int, labels), left: make([]int, labels),
 		lack: make([][]float64, labels), room: make([]float64, k), fold: make([]int, n)}
 	d.order = rand.New(rand.NewPCG(seed, 0x666f6c64)).Perm(n)
 	for _, r := range d.order {
@@ -78,10 +78,10 @@ func newDealer(begin []uint64, index []uint32, labels, k int, seed uint64) *deal
 	return d
 }
 
-func (d *dealer) labels(r int) []uint32 { return d.index[d.begin[r]:d.begin[r+1]] }
+func (d *foldAssigner) labels(r int) []uint32 { return d.index[d.begin[r]:d.begin[r+1]] }
 
-// deal puts row r into the fold that lacks most of a label; -1: most rows.
-func (d *dealer) deal(r, label int) {
+// assign puts row r into the fold that lacks most of a label; -1: most rows.
+func (d *foldAssigner) assign(r, label int) {
 	best := 0
 	for f := 1; f < d.k; f++ {
 		c := 0

@@ -164,14 +164,14 @@ func (m *Model) Expected(n int, columns []int) (list []Moment) {
 		square[i] = k / (prior + k*at(own, c))
 	}
 	for _, child := range below {
-		spread, count := []Moment(nil), float64(len(children.Of(child)))
+		variance, count := []Moment(nil), float64(len(children.Of(child)))
 		if tree.Leaf[child] {
-			spread = m.leafVariances(int(child))
+			variance = m.leafVariances(int(child))
 		} else {
-			spread = m.Precisions(int(child))
+			variance = m.Precisions(int(child))
 		}
 		for i, c := range columns {
-			x := at(spread, c)
+			x := at(variance, c)
 			if count > 0 {
 				x = 1 / (at(own, c) + count*x)
 			}

@@ -184,7 +184,7 @@ type Scorer struct {
 	sums     []float64 // node -> score of one row; pruned models and rankers only
 	mass     []mass    // by row, softmax only
 	joint    []terminalScores
-	spread   []float64 // by row, predictive only: x' Psi_n x of the terminal under way
+	variance []float64 // by row, predictive only: x' Psi_n x of the terminal under way
 
 	table  []float64 // of a ranker: scores of all rows, node by node
 	lead   []Scored  // row -> the first of its ranking, which no list holds

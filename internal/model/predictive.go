@@ -28,16 +28,16 @@ func (m *Model) predictive() (modelform.Predictive, error) {
 
 // widen makes scores of terminal n those of its predictive distribution.
 func (s *Scorer) widen(n int32, scores []float64) {
-	s.setSpread(n, scores)
-	for row, spread := range s.spread {
-		scores[row] = s.p.predictive(scores[row], spread)
+	s.setVariance(n, scores)
+	for row, variance := range s.variance {
+		scores[row] = s.p.predictive(scores[row], variance)
 	}
 }
 
-// setSpread sets the spread of terminal n in as many rows as there are scores: sum_c x_c^2 Psi_c over the
+// setVariance sets the variance of terminal n in as many rows as there are scores: sum_c x_c^2 Psi_c over the
 // diagonal that the model holds.
-func (s *Scorer) setSpread(n int32, scores []float64) {
-	s.spread = append(s.spread[:0], make([]float64, len(scores))...)
+func (s *Scorer) setVariance(n int32, scores []float64) {
+	s.variance = append(s.variance[:0], make([]float64, len(scores))...)
 	width := len(s.cols.begin) - 1
 	r, first := s.p.m.moments[n], modelform.VarianceColumn(s.p.m.columns(), 0)
 	for i, c := range r.columns {
@@ -47,12 +47,12 @@ func (s *Scorer) setSpread(n int32, scores []float64) {
 		}
 		if c >= width { // the bias
 			for row := range scores {
-				s.spread[row] += float64(variance * float64(s.p.bias*s.p.bias))
+				s.variance[row] += float64(variance * float64(s.p.bias*s.p.bias))
 			}
 			break
 		}
 		for _, x := range s.cols.entries[s.cols.begin[c]:s.cols.begin[c+1]] {
-			s.spread[x.row] += float64(variance * (float64(x.value) * float64(x.value)))
+			s.variance[x.row] += float64(variance * (float64(x.value) * float64(x.value)))
 		}
 	}
 }
@@ -62,27 +62,27 @@ func (p *Predictor) jointly() bool {
 	return p.predictive != nil && p.m.Form.Link == modelform.Softmax
 }
 
-// keepJoint keeps scores and spreads of terminal n.
-func (s *Scorer) keepJoint(n int32, scores []float64) {
-	s.setSpread(n, scores)
-	s.joint = append(s.joint, terminalScores{n, slices.Clone(scores), slices.Clone(s.spread)})
+// keepTerminal keeps scores and spreads of terminal n.
+func (s *Scorer) keepTerminal(n int32, scores []float64) {
+	s.setVariance(n, scores)
+	s.joint = append(s.joint, terminalScores{n, slices.Clone(scores), slices.Clone(s.variance)})
 }
 
 // terminalScores are those of a terminal, by row.
 type terminalScores struct {
-	node           int32
-	scores, spread []float64
+	node             int32
+	scores, variance []float64
 }
 
 // offerJoint offers the terminals that were kept.
 func (s *Scorer) offerJoint(rows int) {
 	n := len(s.joint)
-	score, spread := make([]float64, n), make([]float64, n)
+	score, variance := make([]float64, n), make([]float64, n)
 	for row := range rows {
 		for k, t := range s.joint {
-			score[k], spread[k] = t.scores[row], t.spread[row]
+			score[k], variance[k] = t.scores[row], t.variance[row]
 		}
-		modelform.Joint(score, spread)
+		modelform.Joint(score, variance)
 		for k := range s.joint {
 			s.joint[k].scores[row] = score[k]
 		}

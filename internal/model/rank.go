@@ -125,7 +125,7 @@ func (s *Scorer) scored(n int32, scores []float64) {
 	case s.p.rank != nil:
 		copy(s.table[int(n)*len(scores):], scores)
 	case s.p.m.Tree.Leaf[n] && s.p.jointly():
-		s.keepJoint(n, scores)
+		s.keepTerminal(n, scores)
 	case s.p.m.Tree.Leaf[n]:
 		if s.p.predictive != nil {
 			s.widen(n, scores)

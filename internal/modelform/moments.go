@@ -23,8 +23,8 @@ func VarianceColumn(w, f int) int { return w + f }
 // PrecisionColumn is that of the upper half of the precision of column f; the lower one follows.
 func PrecisionColumn(w, f int) int { return 2*w + 2*f }
 
-// Halves splits a number: it is the sum of both, to 49 bits.
-func Halves(x float64) (high, low float32) {
+// SplitFloat64 splits a number: it is the sum of both, to 49 bits.
+func SplitFloat64(x float64) (high, low float32) {
 	high = float32(x)
 	return high, float32(x - float64(high))
 }

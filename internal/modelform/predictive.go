@@ -9,7 +9,7 @@ import (
 // x' Psi x, the score of its predictive distribution: w integrated out, approximately.
 type Predictive func(score, spread float64) float64
 
-// Laplace is that of a model by partial MAP (MacKay 1992): sigma(score / sqrt(1 + pi spread / 8)).
+// Laplace is that of a model by partial MAP (MacKay 1992): sigma(score / sqrt(1 + pi variance / 8)).
 func Laplace(score, spread float64) float64 { return score / math.Sqrt(1+float64(math.Pi*spread)/8) }
 
 // Variational is that of a model by variational inference ([NIPS] eq. 5, binary likelihood): the
@@ -21,7 +21,7 @@ func Laplace(score, spread float64) float64 { return score / math.Sqrt(1+float64
 //
 //	x' Psi~ x = s / (1 + 2 lambda s),   mu~.x = (mu.x + (p~ - 1/2) s) / (1 + 2 lambda s),   s = x' Psi x.
 //
-// Where the spread is large the label confirms itself, and scores grow; signs never change.
+// Where the variance is large the label confirms itself, and scores grow; signs never change.
 func Variational(score, spread float64) float64 {
 	z, rest := score, spread
 	for range predictiveRounds {

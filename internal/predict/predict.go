@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 		return nil, err
 	}
 	defer m.Close()
-	if err := SpareInput("predict", "--out", o.Out, o.Input.Path, o.Model); err != nil {
+	if err := RefuseOverwrite("predict", "--out", o.Out, o.Input.Path, o.Model); err != nil {
 		return nil, err
 	}
 	l := &labels{names: lineNames(m), scores: o.Scores, most: math.MaxInt}
@@ -156,9 +156,9 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	return r, nil
 }
 
-// SpareInput refuses an output of verb, named by a flag, that would overwrite what the verb
+// RefuseOverwrite refuses an output of verb, named by a flag, that would overwrite what the verb
 // reads: the data file (empty: none) or anything in the model's folder.
-func SpareInput(verb, flag, out, data, modelDir string) error {
+func RefuseOverwrite(verb, flag, out, data, modelDir string) error {
 	switch {
 	case out == fs.Stdin:
 		return nil

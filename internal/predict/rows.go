@@ -216,7 +216,7 @@ func (f *fileRows) Close() error {
 	if f.waits == nil {
 		return f.file.Close()
 	}
-	return f.waits.Settle(f.file.Close) // no read may meet a decoder that is closed
+	return f.waits.WhenIdle(f.file.Close) // no read may meet a decoder that is closed
 }
 
 // setRows reads an ingested data set.

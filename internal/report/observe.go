@@ -18,7 +18,7 @@ type observed struct {
 	below   []int64          // node -> instances whose true class lies below it or is it
 	parted  []int64          // node+1 -> mistakes whose paths part below this node; 0: above the roots
 	pairs   []map[[2]int32]int64
-	worst   []mistake
+	worst   []misclassified
 	rows    int64
 }
 
@@ -30,8 +30,8 @@ type class struct {
 	instead              map[string]int64 // the best class, where it was another
 }
 
-// mistake is an instance whose best class is not among its own.
-type mistake struct {
+// misclassified is an instance whose best class is not among its own.
+type misclassified struct {
 	row     int64 // from 1
 	truth   int32
 	said    int32
@@ -117,7 +117,7 @@ func (o *observed) row(b *model.Batch, r *model.Result, rule *predict.Rule, i in
 		return
 	}
 	steps := o.part(leaf, best.Node)
-	o.keep(mistake{row: o.rows, truth: leaf, said: best.Node, steps: steps, score: best.Score}, b, i)
+	o.keep(misclassified{row: o.rows, truth: leaf, said: best.Node, steps: steps, score: best.Score}, b, i)
 }
 
 // part counts a mistake where the two paths part, and returns how many edges lie between.
@@ -143,8 +143,8 @@ func (o *observed) part(truth, said int32) (steps int) {
 }
 
 // keep keeps the worst mistakes: those furthest away in the hierarchy, of the surest first.
-func (o *observed) keep(k mistake, b *model.Batch, i int) {
-	order := func(a, b mistake) int {
+func (o *observed) keep(k misclassified, b *model.Batch, i int) {
+	order := func(a, b misclassified) int {
 		return cmp.Or(cmp.Compare(b.steps, a.steps), cmp.Compare(b.score, a.score), cmp.Compare(a.row, b.row))
 	}
 	at, _ := slices.BinarySearchFunc(o.worst, k, order)

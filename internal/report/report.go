@@ -127,7 +127,7 @@ func Write(ctx context.Context, o Options, ui tell.Teller) (*Summary, error) {
 		return nil, err
 	}
 	defer m.Close()
-	if err := predict.SpareInput("report", "--out", o.Out, o.Data.Path, o.Model); err != nil {
+	if err := predict.RefuseOverwrite("report", "--out", o.Out, o.Data.Path, o.Model); err != nil {
 		return nil, err
 	}
 	o.Data.Text = m.Data.Text

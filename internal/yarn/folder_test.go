@@ -208,7 +208,7 @@ func TestYarnOtherCluster(t *testing.T) {
 // the waiting when it lasts.
 func TestYarnFailures(t *testing.T) {
 	d := &Deployment{Options: Options{Dir: fill(t, runName)}}
-	f := ContainerFailure{Instance: "worker-0", Host: "node-7", Error: "/nosuch: no\nroom", Lasting: true}
+	f := ContainerFailure{Instance: "worker-0", Host: "node-7", Error: "/nosuch: no\nroom", Permanent: true}
 	fail := func() {
 		t.Helper()
 		if err := f.Leave(t.Context(), d.Dir); err != nil {
@@ -220,7 +220,7 @@ func TestYarnFailures(t *testing.T) {
 	if why, err := failed(t.Context()); why != "" || err != nil {
 		t.Errorf("before: %q, %v", why, err)
 	}
-	for range lastingFailures - 1 {
+	for range permanentFailures - 1 {
 		fail()
 	}
 	if why, err := failed(t.Context()); err != nil || why != "worker-0 failed 2 times on host node-7, the last time with: /nosuch: no; room" {

@@ -121,8 +121,8 @@ type ContainerFailure struct {
 	Host     string `json:"host"`
 	Error    string `json:"error"` // one line
 	Times    int    `json:"times"` // that it failed since the cluster was started
-	// Lasting says that the cause is an option or a path, which trying again does not mend.
-	Lasting bool `json:"lasting"`
+	// Permanent says that the cause is an option or a path, which trying again does not mend.
+	Permanent bool `json:"lasting"`
 }
 
 // failuresDir is where processes of the cluster in a folder leave why they failed.
@@ -167,9 +167,9 @@ func readFailures(ctx context.Context, dir string) (out []ContainerFailure) {
 	return out
 }
 
-// lastingFailures is how often an instance must have failed, from a cause that lasts, until
+// permanentFailures is how often an instance must have failed, from a cause that lasts, until
 // no more is hoped for.
-const lastingFailures = 3
+const permanentFailures = 3
 
 // failures watches the cluster's processes: what it returns says which one has failed since,
 // and why, and is an error of the user's when trying again won't help.
@@ -188,7 +188,7 @@ func (d *Deployment) failures(ctx context.Context) func(context.Context) (string
 			if f.Host != "" {
 				at = " on host " + f.Host
 			}
-			if f.Lasting && times >= lastingFailures {
+			if f.Permanent && times >= permanentFailures {
 				return "", refuse("%s does not start%s: %s", f.Instance, at, human.OneLine(f.Error))
 			}
 			if why == "" {

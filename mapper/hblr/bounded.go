@@ -107,7 +107,7 @@ func (s *Bounded) Solve(ctx context.Context, r Rows, w, sigma []float64, toleran
 	}
 }
 
-// Locate sets score and spread, and what follows from them. A soft-max's score is w.x - beta:
+// Locate sets score and variance, and what follows from them. A soft-max's score is w.x - beta:
 // with it, the loss of its bound is the binary one's (the betas themselves cancel, as each row
 // has one label).
 func (s *Bounded) Locate(r Rows, w, sigma []float64) {

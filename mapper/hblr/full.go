@@ -87,7 +87,7 @@ func (s *Full) information(r Rows, c []float64) {
 	cholesky(s.factor, s.precision)
 }
 
-// setVariance sets Psi at the present xi, and spread to x' Psi x. It gives the greatest change of
+// setVariance sets Psi at the present xi, and variance to x' Psi x. It gives the greatest change of
 // an xi^2, relative.
 func (s *Full) setVariance(r Rows) (change float64) {
 	s.information(r, s.tau)

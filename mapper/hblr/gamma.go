@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Gamma is E[alpha] anew, from its value alpha and the k terms of its sum: spread is the sum of
+// Gamma is E[alpha] anew, from its value alpha and the k terms of its sum: variance is the sum of
 // the children's Psi_c, rest that of Psi_n + (mu_n - mu_c)^2. The paper's step (eq. 6, with the
 // 1/2 that it lacks) is
 //
-//	(a + k/2) / (b + 1/2 (spread + rest))
+//	(a + k/2) / (b + 1/2 (variance + rest))
 //
-// Psi_c is about 1/alpha where the data say little: then spread cancels k, and the step moves
+// Psi_c is about 1/alpha where the data say little: then variance cancels k, and the step moves
 // alpha by next to nothing. The same fixed point has (MacKay 1992)
 //
-//	(a + gamma/2) / (b + 1/2 rest),   gamma = k - alpha spread,   0 <= gamma <= k
+//	(a + gamma/2) / (b + 1/2 rest),   gamma = k - alpha variance,   0 <= gamma <= k
 //
 // as alpha Psi_c <= 1: gamma counts the terms that the data determine.
 func Gamma(a, b, k, alpha, variance, rest float64) float64 {

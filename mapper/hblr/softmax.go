@@ -3,7 +3,7 @@ package hblr
 import "math"
 
 // The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), ties all leaves together. Two
-// bounds untie them, each by one number a row, which a task of its own makes anew from what the
+// bounds separate them, each by one number a row, which a task of its own makes anew from what the
 // blocks of leaves tell (their shares); the leaves are then solved once more, up to where both
 // stand still:
 //

@@ -130,8 +130,8 @@ func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
 	return best, mean
 }
 
-// lift adds what edge j has to give to its parent's values: [JMLR] 3.4, and the same for the mean.
-func (s *Solver) lift(truth []uint64, mu []float64, j int32) {
+// passUp adds what edge j has to give to its parent's values: [JMLR] 3.4, and the same for the mean.
+func (s *Solver) passUp(truth []uint64, mu []float64, j int32) {
 	up := s.p.Parent[j]
 	for a := range 2 {
 		best, mean := s.value(truth, j, a)
@@ -150,7 +150,7 @@ func (s *Solver) below(truth []uint64, mu []float64, j int32) {
 	clear(s.best[j:s.end[j]])
 	clear(s.mean[j:s.end[j]])
 	for k := s.end[j] - 1; k > j; k-- {
-		s.lift(truth, mu, k)
+		s.passUp(truth, mu, k)
 	}
 }
 
@@ -245,7 +245,7 @@ func (s *Solver) visit(i int, enough float64) (gap float64) {
 				}
 			}
 			if j > 0 {
-				s.lift(truth, mu, j)
+				s.passUp(truth, mu, j)
 			}
 		}
 	}

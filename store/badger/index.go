@@ -17,16 +17,16 @@ const (
 	defaultWaitingBytes = 256 << 20
 )
 
-// relieve moves heads to Badger, the oldest steps' first, until half as many wait as may.
+// flushHeads moves heads to Badger, the oldest steps' first, until half as many wait as may.
 // The values are durable already. The caller has entered.
-func (s *Store) relieve(ctx context.Context) error {
+func (s *Store) flushHeads(ctx context.Context) error {
 	over := func(share int64) bool {
 		return s.table.waiting.Load() > s.waiting/share || s.table.bytes.Load() > s.waitingBytes/share
 	}
-	if !over(1) || !s.relieving.TryLock() {
+	if !over(1) || !s.flushing.TryLock() {
 		return nil
 	}
-	defer s.relieving.Unlock()
+	defer s.flushing.Unlock()
 	for over(2) {
 		if err := ctx.Err(); err != nil {
 			return nil // the next one goes on with it

@@ -59,7 +59,7 @@ type Store struct {
 
 	table        *table
 	spares       spares
-	relieving    sync.Mutex // held by the one that moves heads to Badger
+	flushing     sync.Mutex // held by the one that moves heads to Badger
 	waiting      int64      // heads that may wait in memory
 	waitingBytes int64      // and the bytes of their values
 }
@@ -269,7 +269,7 @@ func (s *Store) replay() error {
 			return err
 		}
 	}
-	if err := s.relieve(context.Background()); !errors.Is(err, store.ErrFull) { // else they go on waiting
+	if err := s.flushHeads(context.Background()); !errors.Is(err, store.ErrFull) { // else they go on waiting
 		return err
 	}
 	return nil

@@ -52,7 +52,7 @@ func (s *Store) put(ctx context.Context, values []store.Summed) error {
 	if err := wanted.sync(); err != nil {
 		return s.explain(err)
 	}
-	return s.relieve(ctx)
+	return s.flushHeads(ctx)
 }
 
 // explain says which store an error is of, but one that tells a key.

@@ -133,7 +133,7 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 		case err == nil:
 			files = append(files, f)
 		case errors.Is(err, store.ErrCorrupt), errors.Is(err, io.EOF):
-			if err := putAside(path); err != nil {
+			if err := renameAside(path); err != nil {
 				return files, 0, err
 			}
 		default:
@@ -143,7 +143,7 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 	return files, highest, nil
 }
 
-func putAside(path string) error {
+func renameAside(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	if err := call.lost(); err != nil {
 		return nil, err
 	}
-	call.heal(ctx)
+	call.readRepair(ctx)
 	if err := call.former(ctx); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 // damage of all that it left open.
 func (c *getCall) note(res getResult, part []int32, copy int) {
 	for _, b := range res.bad {
-		c.spoil(b.position, copy, b.err)
+		c.markBad(b.position, copy, b.err)
 	}
 	switch {
 	case res.err == nil:
@@ -178,13 +178,13 @@ func (c *getCall) note(res getResult, part []int32, copy int) {
 		}
 		for _, p := range part {
 			if c.out[p] == nil && c.bad[p]&(1<<copy) == 0 {
-				c.spoil(p, copy, res.err)
+				c.markBad(p, copy, res.err)
 			}
 		}
 	}
 }
 
-func (c *getCall) spoil(p int32, copy int, err error) {
+func (c *getCall) markBad(p int32, copy int, err error) {
 	c.bad[p] |= 1 << copy
 	if errors.Is(err, store.ErrCorrupt) {
 		if c.damaged == nil {
@@ -213,9 +213,9 @@ func (c *getCall) lost() error {
 	return &lost
 }
 
-// heal writes values to where a copy was missing or damaged. It is done as far as it
+// readRepair writes values to where a copy was missing or damaged. It is done as far as it
 // goes: the reader has what it wants.
-func (c *getCall) heal(ctx context.Context) {
+func (c *getCall) readRepair(ctx context.Context) {
 	if c.copies == 1 {
 		return
 	}

@@ -65,7 +65,7 @@ func (c *putCall) run(ctx context.Context) error {
 		if len(c.left) == 0 {
 			return nil
 		}
-		if c.covered() && (c.hopeless() || p.spent(shortPatience)) {
+		if c.covered() && (c.allFailing() || p.spent(shortPatience)) {
 			for _, s := range c.left {
 				c.shards[s].failing.Store(true)
 				c.missed(c.shards[s].name)
@@ -125,7 +125,7 @@ func (c *putCall) covered() bool {
 	return true
 }
 
-// hopeless tells whether all shards that are left are not worth waiting for.
-func (c *putCall) hopeless() bool {
+// allFailing tells whether all shards that are left are not worth waiting for.
+func (c *putCall) allFailing() bool {
 	return !slices.ContainsFunc(c.left, func(s int) bool { return !c.shards[s].failing.Load() })
 }

@@ -128,7 +128,7 @@ func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32
 		}
 		for _, c := range message.Chunks {
 			if err := in.add(c); err != nil {
-				in.distrust()
+				in.discardAnswer()
 				return err
 			}
 		}
@@ -163,8 +163,8 @@ func (g *getStream) forget() {
 	g.pending = 0
 }
 
-// distrust takes back what came in an answer that breaks the protocol.
-func (g *getStream) distrust() {
+// discardAnswer takes back what came in an answer that breaks the protocol.
+func (g *getStream) discardAnswer() {
 	for _, p := range g.positions {
 		g.size.Add(-uint64(len(g.out[p])))
 		g.out[p] = nil

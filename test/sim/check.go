@@ -100,14 +100,14 @@ func (c *checker) replays(k *coord) {
 		return
 	}
 	c.replayed++
-	if a, b := essence(m.Snapshot()), essence(k.machine.Snapshot()); !bytes.Equal(a, b) {
+	if a, b := comparable(m.Snapshot()), comparable(k.machine.Snapshot()); !bytes.Equal(a, b) {
 		c.w.fail("replayed, the machine is\n%s\nnot\n%s", a, b)
 	}
 }
 
-// essence strips a snapshot of what replaying does not restore: the time of the last event,
+// comparable strips a snapshot of what replaying does not restore: the time of the last event,
 // and tasks that are still listed as returned after they went out again.
-func essence(snapshot []byte) []byte {
+func comparable(snapshot []byte) []byte {
 	var s map[string]any
 	if err := json.Unmarshal(snapshot, &s); err != nil {
 		return []byte(err.Error())

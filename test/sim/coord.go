@@ -80,7 +80,7 @@ func (c *coord) start() {
 		c.file = journal.Encode(nil)
 		c.synced = len(c.file)
 	}
-	c.carryOut(m.Recover(c.clock()))
+	c.execute(m.Recover(c.clock()))
 	c.tick()
 }
 
@@ -121,7 +121,7 @@ func (c *coord) crash() {
 // tick lets the machine see the time, and shortens a long journal.
 func (c *coord) tick() {
 	c.w.after(&c.process, 50*ms, func() {
-		c.carryOut(c.machine.Step(c.clock(), machine.Time{Pending: c.records - c.durable}))
+		c.execute(c.machine.Step(c.clock(), machine.Time{Pending: c.records - c.durable}))
 		c.sync()
 		if len(c.file) > 24<<10 && c.synced == len(c.file) && len(c.held) == 0 && c.w.chance(0.2) {
 			c.check.replays(c)
@@ -137,7 +137,7 @@ func (c *coord) tick() {
 
 // step gives the machine an event; then is called when the records behind the answer are durable.
 func (c *coord) step(e machine.Event, then func(answer)) {
-	a := c.carryOut(c.machine.Step(c.clock(), e))
+	a := c.execute(c.machine.Step(c.clock(), e))
 	c.check.hears(e)
 	if _, ok := e.(machine.Renew); ok { // its answer tells nothing that has to be durable
 		then(a)
@@ -160,8 +160,8 @@ func (c *coord) step(e machine.Event, then func(answer)) {
 	})
 }
 
-// carryOut does what the shell would.
-func (c *coord) carryOut(actions []machine.Action) (a answer) {
+// execute does what the shell would.
+func (c *coord) execute(actions []machine.Action) (a answer) {
 	for _, action := range actions {
 		switch x := action.(type) {
 		case machine.Persist:
@@ -237,16 +237,16 @@ func (c *coord) effect(job string, do func(next func())) {
 	c.hold(func() {
 		c.effects[job] = append(c.effects[job], do)
 		if len(c.effects[job]) == 1 {
-			c.nextErrand(job)
+			c.nextEffect(job)
 		}
 	})
 }
 
-func (c *coord) nextErrand(job string) {
+func (c *coord) nextEffect(job string) {
 	c.effects[job][0](func() {
 		c.effects[job] = c.effects[job][1:]
 		if len(c.effects[job]) > 0 {
-			c.nextErrand(job)
+			c.nextEffect(job)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (h *history) accept(products [Memory + 1]float64, older int, step float64) 
 
 // mix extrapolates: the next point is sum_j c_j G_j, of the c that add up to 1 those that make
 // ||sum_j c_j F_j|| least (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal. 49, 2011). Where the
-// residual has grown, or c runs away beyond sum_j |c_j| = far, it forgets its elders, down to the
+// residual has grown, or c runs away beyond sum_j |c_j| = far, it forgets past rounds, down to the
 // plain step c = (1).
 func (h *history) mix(far float64) []float64 {
 	for ; h.Older > 0; h.Older-- {

@@ -84,6 +84,6 @@ func TestForgets(t *testing.T) {
 	h := history{Older: 2}
 	h.FF[0][0], h.FF[1][1] = 5, 1
 	if c := h.mix(runaway); len(c) != 1 || c[0] != 1 || h.Older != 0 {
-		t.Errorf("%v, %d elders", c, h.Older)
+		t.Errorf("%v, %d past rounds", c, h.Older)
 	}
 }

@@ -24,7 +24,7 @@ const (
 	stageSummary                 // figures of the precisions, for the report
 	stageEmit                    // the final weights are written
 	stageEnd                     // nothing is left to do
-	stagePartition               // soft-max: what ties the leaves, which then are solved once more
+	stagePartition               // soft-max: the rows' offsets anew; then the leaves are solved once more
 	stageTell                    // soft-max: what the leaves say to their parents
 	stageFit                     // once: the priors' rates, from logistic regressions
 	stages
@@ -35,11 +35,11 @@ var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", 
 
 const (
 	// leafShare of the means' last change is the accuracy of the leaves' solves, within bounds.
-	leafShare           = 1e-2
-	loosest, tightest   = 5e-2, 1e-14
-	boundLoosest        = 1e-7  // variational: what inexact leaves take from the bound is far below fall
-	fall                = 1e-12 // relative: the bound has fallen, by more than rounding
-	restChange, restFor = 1e-13, 20
+	leafShare                          = 1e-2
+	loosest, tightest                  = 5e-2, 1e-14
+	boundLeafTolerance                 = 1e-7  // variational: what inexact leaves take from the bound is far below minFall
+	minFall                            = 1e-12 // relative: the bound has fallen, by more than rounding
+	stationaryChange, stationaryRounds = 1e-13, 20
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
@@ -67,7 +67,7 @@ type state struct {
 	Low, Mid, High float64 // of the precisions
 	Summed         bool
 	StoppedBy      string
-	Tie            *tie `json:",omitempty"` // soft-max
+	Partition      *partition `json:"Tie,omitempty"` // soft-max
 }
 
 // driver is the scalar part of the iteration.
@@ -87,7 +87,7 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
 	if detail.Softmax {
-		d.Tie = &tie{Look: true}
+		d.Partition = &partition{Look: true}
 	}
 	if d.enter(stageLeaves); detail.Fitted {
 		d.Stage = stageFit
@@ -173,8 +173,8 @@ func (d *driver) Step() (method.Step, bool) {
 			set := int(d.Stage) / 2
 			blocks.First, blocks.Count = d.plan.Sets[set], d.plan.Sets[set+1]-d.plan.Sets[set]
 		}
-		if d.Tie != nil {
-			d.tied(&blocks)
+		if d.Partition != nil {
+			d.softmax(&blocks)
 		}
 		s.Tasks = []method.Tasks{blocks}
 	case stageFit:
@@ -263,8 +263,8 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	if d.plan.Bounded {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
 	}
-	if d.Tie != nil {
-		blocks.Reads = append(blocks.Reads, method.Read{Value: Tie, All: true})
+	if d.Partition != nil {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Offset, All: true})
 	}
 	ranges.Op, ranges.Params, ranges.Reads = OpEmitMean, none, []method.Read{{Value: X}}
 	last := whole
@@ -281,7 +281,7 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 func (d *driver) leafTolerance() float64 {
 	most := loosest
 	if d.plan.Bounded {
-		most = boundLoosest
+		most = boundLeafTolerance
 	}
 	if d.Means == 0 {
 		return most
@@ -306,14 +306,14 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	switch d.Stage {
 	case stageLeaves, stageLeaves2:
 		d.Objective += total[SumObjective]
-		if d.Stage++; d.Tie != nil {
+		if d.Stage++; d.Partition != nil {
 			d.Stage = stagePartition
 		}
 	case stageFit:
 		d.enter(stageLeaves)
 	case stagePartition:
 		d.Objective += total[SumObjective]
-		d.untie(total)
+		d.endSolve(total)
 	case stageTell:
 		d.Stage = stageInternals
 	case stageInternals, stageInternals2:
@@ -347,7 +347,7 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 		return method.Outcome{}, errNotFinite
 	}
 	d.Objective += total[SumObjective]
-	if d.plan.Bounded && d.Certified && d.Back == 0 && d.Objective > d.Last+fall*math.Abs(d.Last) {
+	if d.plan.Bounded && d.Certified && d.Back == 0 && d.Objective > d.Last+minFall*math.Abs(d.Last) {
 		d.goBack()
 		return method.Outcome{}, nil
 	}
@@ -365,7 +365,7 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	} else if c := d.History.contraction(); c > 0 {
 		d.Reached = d.Change / c
 	}
-	if d.Change <= restChange {
+	if d.Change <= stationaryChange {
 		d.Rest++
 	} else {
 		d.Rest = 0
@@ -414,8 +414,8 @@ func (d *driver) open() {
 		d.Points = 1
 	}
 	d.Mix = nil
-	if d.Tie != nil {
-		d.Tie = &tie{Mix: []float64{1}}
+	if d.Partition != nil {
+		d.Partition = &partition{Mix: []float64{1}}
 	}
 	d.enter(stageLeaves)
 }
@@ -424,7 +424,7 @@ func (d *driver) open() {
 func (d *driver) stop() bool {
 	within := func(reached float64) bool { return reached > 0 && reached <= d.tolerance }
 	switch {
-	case within(d.Before) && within(d.Reached) || d.Rest >= restFor:
+	case within(d.Before) && within(d.Reached) || d.Rest >= stationaryRounds:
 		d.StoppedBy = method.StoppedByStationary
 	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
 		d.StoppedBy = method.StoppedByMaxSweeps
@@ -471,7 +471,7 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	if err := json.Unmarshal(s, &d.state); err != nil {
 		return nil, err
 	}
-	if d.Stage >= stages || (d.Tie != nil) != detail.Softmax {
+	if d.Stage >= stages || (d.Partition != nil) != detail.Softmax {
 		return nil, fmt.Errorf("it stands at stage %d, which this version does not know of such a job", d.Stage)
 	}
 	return d, nil

@@ -17,7 +17,7 @@ const (
 	vectorsPerRow    = 6
 	boundPerColumn   = 20 // variational: mapper/hblr.Bounded, means, variances and curvature
 	boundPerRow      = 12
-	tiedSolves       = 4  // soft-max: of the leaves, in a sweep
+	softmaxSolves    = 4  // soft-max: of the leaves, in a sweep
 	fullRounds       = 10 // of a solve with whole covariances, a cube of the columns each
 )
 
@@ -34,9 +34,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		point, pull = 2*internals, 4
 	}
 	detail, err := Detail(plan.Detail)
-	elders := uint64(Memory)
+	pastRounds := uint64(Memory)
 	if err == nil {
-		elders = uint64(detail.Memory)
+		pastRounds = uint64(detail.Memory)
 	}
 	stored := vector // in the store
 	if err == nil && detail.Narrow {
@@ -59,34 +59,34 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
 		}
 	}
-	tied := uint64(0) // soft-max: shares of blocks, what they told, and ties
+	softmax := uint64(0) // soft-max: shares of blocks, what they told, and offsets
 	if err == nil && detail.Fitted && m.variant() == "m2" {
 		pull++
 	}
 	if err == nil && detail.Softmax {
-		visits *= tiedSolves
-		tied = vector*leaves + 8*rows*(2*blocks+2*(TieMemory+1))
-		slot += 8 * rows * (TieMemory + blocks)
+		visits *= softmaxSolves
+		softmax = vector*leaves + 8*rows*(2*blocks+2*(OffsetMemory+1))
+		slot += 8 * rows * (OffsetMemory + blocks)
 	}
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
 	}
-	solved, moved, round := tied+stored*(means+pull*parents), stored*point+above, 2*stored*point // values of a step each
+	solved, moved, round := softmax+stored*(means+pull*parents), stored*point+above, 2*stored*point // values of a step each
 	sweep := solved + moved + round
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
 		WorkerSlot: max(slot+4*pull*vector*min(leaves, blockLeaves),
-			vector*point*(elders+2*pull+6)/ranges),
-		Coordinator: 64*(4*blocks+(2*elders+10)*ranges) + bytesPerNode*nodes,
+			vector*point*(pastRounds+2*pull+6)/ranges),
+		Coordinator: 64*(4*blocks+(2*pastRounds+10)*ranges) + bytesPerNode*nodes,
 		StoreSweep:  sweep,
 		// A step's values are written anew while the old ones are there.
-		StoreJob:     solved + 2*moved + (elders+1)*round + max(solved, moved, round),
-		TrafficSweep: 2*sweep + stored*point*3*(elders+1),
+		StoreJob:     solved + 2*moved + (pastRounds+1)*round + max(solved, moved, round),
+		TrafficSweep: 2*sweep + stored*point*3*(pastRounds+1),
 		Dense:        true,
 		SlotHolds:    holds,
 		Less:         less,
 		Sweeps:       rounds,
-		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*elders))},
+		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*pastRounds))},
 	}
 	e.StoreLocal = e.StoreJob
 	return e

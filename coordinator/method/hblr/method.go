@@ -11,7 +11,7 @@
 //	move       ranges  the next point, extrapolated from the last G(x) (anderson.go)
 //
 // With the soft-max likelihood, leaves are followed by partition (whole) over and over, up to their
-// joint maximum, and only then tell their parents (tie.go).
+// joint maximum, and only then tell their parents (partition.go).
 //
 // By parity the first two run twice: leaves of even depth, internals of odd depth, then the
 // others. Partial MAP minimises no single function, so there is no bound: the job ends where a
@@ -20,7 +20,7 @@
 //
 //   - method.go: what is refused, the plan; estimate.go: memory and time
 //   - params.go: what coordinator and worker tell each other
-//   - driver.go: the steps, stopping; tie.go: those of the soft-max; anderson.go: extrapolation, and the rate
+//   - driver.go: the steps, stopping; partition.go: those of the soft-max; anderson.go: extrapolation, and the rate
 package hblr
 
 import (
@@ -209,9 +209,9 @@ const (
 	// minRanges share the work on internals, where they have rangeColumns columns each.
 	minRanges, rangeColumns = 8, 64
 	maxRanges               = 1 << 12
-	// Points of more numbers are extrapolated from fewer elders, which all lie in the store.
-	someEntries, someElders = 1 << 19, 6
-	manyEntries, fewElders  = 1 << 23, 2
+	// Points of more numbers are extrapolated from fewer past rounds, which all lie in the store.
+	someEntries, somePastRounds = 1 << 19, 6
+	manyEntries, fewPastRounds  = 1 << 23, 2
 	// narrowTolerance is the least that points in float32 are good for.
 	narrowTolerance = 1e-4
 )
@@ -239,9 +239,9 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	detail := Plan{Variant: m.variant(), Width: uint32((columns + ranges - 1) / ranges), Memory: Memory}
 	switch {
 	case entries > manyEntries:
-		detail.Memory = fewElders
+		detail.Memory = fewPastRounds
 	case entries > someEntries:
-		detail.Memory = someElders
+		detail.Memory = somePastRounds
 	}
 	settings, err := SettingsOf(p.Spec.GetOptions())
 	if err != nil {
@@ -284,8 +284,8 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		plan.Values = append(plan.Values,
 			method.Value{Name: Share, Items: Blocks, Versions: 1},
 			method.Value{Name: Told, Items: Blocks, Versions: 1},
-			method.Value{Name: Tie, Items: Whole, Versions: TieMemory + 1},
-			method.Value{Name: TieF, Items: Whole, Versions: TieMemory + 1})
+			method.Value{Name: Offset, Items: Whole, Versions: OffsetMemory + 1},
+			method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
 	}
 	if detail.Fitted {
 		rate := method.Value{Name: Rate, Items: Blocks, Versions: 1}

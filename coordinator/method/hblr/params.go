@@ -13,7 +13,7 @@ const (
 	Whole  = 2 // one item
 
 	OpLeaves    = "leaves"    // of a block: its leaves' means: params Leaves
-	OpPartition = "partition" // soft-max, of the whole: what ties the leaves of each row: params Partition
+	OpPartition = "partition" // soft-max, of the whole: the offset of each row: params Partition
 	OpTell      = "tell"      // soft-max, of a block: what solved leaves say to their parents; no parameters
 	OpInternals = "internals" // of a range: the internals' means, and M2's precisions: params Internals
 	OpGamma     = "gamma"     // of the whole: precisions of M1 and M3, and how far all has moved: params Gamma
@@ -40,9 +40,9 @@ const (
 	Part  = "part"  // of a range: sums over its features, internal by internal
 	Rate  = "rate"  // of a block: its leaves' fitted rates; of M2 cut by ranges, their sums by parent
 
-	// Tie is, soft-max, of the whole: by row, what ties its leaves (mapper/hblr.Block.Offset) as the
-	// last solve leaves it; TieF how far that is from what the solve was given.
-	Tie, TieF = "tie", "tief"
+	// Offset is, soft-max, of the whole: by row, the number that stands for the other leaves (mapper/hblr.Block.Offset) as the
+	// last solve leaves it; OffsetF how far that is from what the solve was given.
+	Offset, OffsetF = "tie", "tief"
 
 	X, G, F                = "x", "g", "f"                // of a range
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
@@ -50,17 +50,17 @@ const (
 	EM, EMAlpha = "em", "emalpha"
 )
 
-// TieMemory is how many older ties their extrapolation remembers.
-const TieMemory = 8
+// OffsetMemory is how many older offsets their extrapolation remembers.
+const OffsetMemory = 8
 
 // Memory is how many older points the extrapolation remembers, where they are small.
 const Memory = 20
 
 // Figures of a task, as they stand in method.Sums. Behind them stand the inner products F_0.F_j
-// of the point with its elders, j = 0..Memory.
+// of the point with those of past rounds, j = 0..Memory.
 const (
 	SumObjective = iota // leaves, partition, internals: their shares of the negative log posterior
-	SumChange           // partition: the greatest change of a tie; gamma: relative, the greatest of any mean or precision; internals: of any precision
+	SumChange           // partition: the greatest change of an offset; gamma: relative, the greatest of any mean or precision; internals: of any precision
 	SumMeans            // gamma: relative, the greatest change of any mean
 	SumStep             // internals, gamma: ||x - the point before||^2
 	SumNorm             // internals: ||means||^2
@@ -88,12 +88,12 @@ func Product(j int) int { return sumProducts + j }
 // Leaves are the parameters of OpLeaves.
 type Leaves struct {
 	Tolerance float64   // of the leaves' gradients, relative
-	Mix       []float64 `json:",omitempty"` // soft-max: they are solved with the tie sum_j Mix[j] Tie_j, Tie_0 the last one
+	Mix       []float64 `json:",omitempty"` // soft-max: they are solved with the offsets sum_j Mix[j] Offset_j, Offset_0 the last ones
 	Look      bool      `json:",omitempty"` // soft-max: nothing is solved, the leaves only tell their shares
 }
 
-// Partition are the parameters of OpPartition: the tie that the leaves were solved with, and with how
-// many elders products are made.
+// Partition are the parameters of OpPartition: the offsets that the leaves were solved with, and with how
+// many past ones products are made.
 type Partition struct {
 	Mix  []float64 `json:",omitempty"`
 	Past int
@@ -103,7 +103,7 @@ type Partition struct {
 type Internals struct {
 	Set  int  // -1: all internals at once; else those whose depth is odd (1) or even (0)
 	Half bool `json:",omitempty"` // begin where the other set's update ended
-	End  bool // the round ends: make G and F, with the products of so many elders
+	End  bool // the round ends: make G and F, with the products of so many past rounds
 	Past int
 }
 

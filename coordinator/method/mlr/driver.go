@@ -30,9 +30,9 @@ const (
 	rounding = 1e-14
 	// maxTries bounds the steps that a line search tries before it gives up its direction.
 	maxTries = 30
-	// restSweeps is how many sweeps in a row may change neither the gap by a tenth nor P by
+	// stationarySweeps is how many sweeps in a row may change neither the gap by a tenth nor P by
 	// more than its rounding.
-	restSweeps = 20
+	stationarySweeps = 20
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
@@ -267,7 +267,7 @@ func (d *driver) stop() bool {
 		d.StoppedBy = method.StoppedByMaxSweeps
 	case d.state.TimeUp:
 		d.StoppedBy = method.StoppedByMaxTime
-	case d.Rest >= restSweeps:
+	case d.Rest >= stationarySweeps:
 		d.StoppedBy = method.StoppedByStationary
 	default:
 		return false

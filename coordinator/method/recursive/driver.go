@@ -460,7 +460,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		d.Stage = stageEmit
 		return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 	}
-	rose := d.judge()
+	rose := d.objectiveRose()
 	d.Family = d.Family || d.stalled()
 	if support && rose {
 		d.Stage = stageSafeguard
@@ -486,10 +486,10 @@ func (d *driver) commitSet() method.Outcome {
 	return method.Outcome{SweepDone: true}
 }
 
-// judge says whether P rose against the best accepted one. Unfinished inner solves raise
+// objectiveRose says whether P rose against the best accepted one. Unfinished inner solves raise
 // P as well, by at most their gap (rows that the working sets missed, most of all): what
 // they account for is no fault of the internals' step.
-func (d *driver) judge() bool {
+func (d *driver) objectiveRose() bool {
 	low := d.Last.Objective - d.Inner
 	if d.Rises == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
 		if d.Accepted == 0 || d.Last.Objective < d.Accepted {
@@ -507,11 +507,11 @@ func (d *driver) judge() bool {
 // FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+;
 // gradient restart (O'Donoghue, Candes 2015) sets t = 1.
 func (d *driver) advance(restart bool) {
-	from, unsettled := d.p.MomentumFrom, false
+	from, warmPlain := d.p.MomentumFrom, false
 	if d.WarmStarted {
-		from, unsettled = d.p.WarmMomentumFrom, d.Last.Gap > d.p.WarmSettled
+		from, warmPlain = d.p.WarmMomentumFrom, d.Last.Gap > d.p.WarmPlainAbove
 	}
-	if restart || unsettled || !d.momentum || d.Sweep < from {
+	if restart || warmPlain || !d.momentum || d.Sweep < from {
 		d.T, d.Beta = 1, 0
 	} else {
 		next := (1 + math.Sqrt(1+4*float64(d.T*d.T))) / 2

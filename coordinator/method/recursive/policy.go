@@ -48,7 +48,7 @@ type Policy struct {
 	// Momentum.
 	MomentumFrom     uint32  // sweeps before this one take plain steps
 	WarmMomentumFrom uint32  // of a warm start,
-	WarmSettled      float64 // those above this gap, too: what is new has not settled
+	WarmPlainAbove   float64 // those above this gap, too: what is new has not settled
 	JacobiDamping    float64 // share of the way to the mean that jacobi's internals go
 
 	// Curvature of the exact solve: on the support, of whole families, full.
@@ -82,7 +82,7 @@ var joint = Policy{
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, StandSweeps: 16, CloseSweeps: 8, DriftBelow: 1e-3, DriftShare: 0.9,
-	MomentumFrom: 4, WarmMomentumFrom: 1, WarmSettled: 0.25, JacobiDamping: 0.8,
+	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
 	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
 	CycleSweeps: 40, CycleWorse: 1.5, Patience: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
 	SettleSweeps: 10, SettleShare: 0.01, RiseTolerance: 1e-12,

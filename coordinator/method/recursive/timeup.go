@@ -79,7 +79,7 @@ func (d *driver) Resume(retarget bool) {
 		return
 	}
 	// The internals' step was dropped, so it is done now.
-	if support := d.rule() == "support"; d.judge() && support {
+	if support := d.rule() == "support"; d.objectiveRose() && support {
 		d.Stage = stageSafeguard
 		return
 	}

@@ -212,7 +212,7 @@ func Report(o *taxonv1.Options) map[string]json.RawMessage {
 
 // Manifest are the options of a job that matter, by their keys.
 func Manifest(spec *taxonv1.JobSpec) map[string]json.RawMessage {
-	return stored(spec.GetOptions(), func(p *method.Option) bool { return p.Matters(spec) })
+	return stored(spec.GetOptions(), func(p *method.Option) bool { return p.HasEffect(spec) })
 }
 
 // stored are a job's options that `which` says.

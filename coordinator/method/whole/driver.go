@@ -38,10 +38,10 @@ const (
 	// sweepEpochs bounds the passes of a sweep. Dense data of few features take hundreds, and
 	// a pass over the working sets costs little beside one over all classes.
 	sweepEpochs = 300
-	// restSweeps is how many sweeps in a row may neither lower the gap by a tenth nor raise D
+	// stationarySweeps is how many sweeps in a row may neither lower the gap by a tenth nor raise D
 	// by a thousandth of it.
-	restSweeps = 10
-	restRise   = 1e-3
+	stationarySweeps = 10
+	stationaryRise   = 1e-3
 )
 
 // state is what a checkpoint holds of a driver.
@@ -244,7 +244,7 @@ func (d *driver) certify(p, dual float64) error {
 	switch {
 	case !d.Certified || gap < 0.9*d.Best:
 		d.Best, d.Rest = gap, 0
-	case dual-d.Last.Dual > float64(restRise*(p-dual)):
+	case dual-d.Last.Dual > float64(stationaryRise*(p-dual)):
 		d.Rest = 0
 	default:
 		d.Rest++
@@ -272,7 +272,7 @@ func (d *driver) stop() bool {
 		d.StoppedBy = method.StoppedByMaxSweeps
 	case d.state.TimeUp:
 		d.StoppedBy = method.StoppedByMaxTime
-	case d.Rest >= restSweeps:
+	case d.Rest >= stationarySweeps:
 		d.StoppedBy = method.StoppedByStationary
 	default:
 		return false

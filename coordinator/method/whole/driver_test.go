@@ -80,7 +80,7 @@ func TestStops(t *testing.T) {
 		t.Errorf("with another cap: %+v", d.state)
 	}
 	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
-	for range 1 + restSweeps {
+	for range 1 + stationarySweeps {
 		commit(t, d, 0.1)
 	}
 	if d.StoppedBy != "stationary" {

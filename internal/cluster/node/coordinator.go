@@ -95,7 +95,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	c.stores = &cluster.JobStores{Shards: &cluster.Shards{Dialer: c.dialer, List: c.shards}}
 	c.orders = &cluster.JobStores{Shards: c.stores.Shards}
 	warn := metrics.Warner(p.log, "failed")
-	keeper := &cluster.Keeper{Of: c.keptIn}
+	keeper := &cluster.StoreCleaner{Of: c.keptIn}
 	config := coordinator.Config{
 		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
 		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,

@@ -28,7 +28,7 @@ func (r *record) add(column int, value float32) {
 
 // precision adds a precision of column f, in two halves.
 func (r *record) precision(f int, x float64) {
-	high, low := modelform.Halves(x)
+	high, low := modelform.SplitFloat64(x)
 	at := modelform.PrecisionColumn(r.width, f)
 	r.add(at, high)
 	r.add(at+1, low)
@@ -50,7 +50,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 		return nil, err
 	}
 	if j.softmax {
-		if b.Offset, err = k.tie(ctx, []float64{1}); err != nil {
+		if b.Offset, err = k.offset(ctx, []float64{1}); err != nil {
 			return nil, err
 		}
 	}

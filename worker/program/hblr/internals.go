@@ -112,19 +112,19 @@ func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 }
 
 // residual makes the values G and F = G - x of a point x, and adds to the sums F_0.F_j with so
-// many elders and the length of the move that led to x.
+// many past rounds and the length of the move that led to x.
 func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, xName, gName, fName string, past int) ([]store.Value, error) {
 	f := subtract(g, x)
 	if past > params.Memory {
-		return nil, program.Deterministic(fmt.Errorf("%s of item %d: %d elders", k.Op, k.Item, past))
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d: %d past rounds", k.Op, k.Item, past))
 	}
 	sums[params.Product(0)] = squared(f)
 	for back := range past {
-		elder, err := k.own(ctx, fName, back, len(f), func() []float64 { return make([]float64, len(f)) })
+		past, err := k.own(ctx, fName, back, len(f), func() []float64 { return make([]float64, len(f)) })
 		if err != nil {
 			return nil, err
 		}
-		sums[params.Product(back+1)] = dot(f, elder)
+		sums[params.Product(back+1)] = dot(f, past)
 	}
 	if past > 0 {
 		last, err := k.own(ctx, xName, 1, len(x), func() []float64 {

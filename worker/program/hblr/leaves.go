@@ -103,7 +103,7 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 		return nil, err
 	}
 	if j.softmax {
-		return k.tiedLeaves(ctx, b, before, &p)
+		return k.softmaxLeaves(ctx, b, before, &p)
 	}
 	if j.bounded {
 		return k.boundedLeaves(ctx, b, before, p.Tolerance)

@@ -13,15 +13,15 @@ import (
 	"taxon/worker/program"
 )
 
-// tie reads the tie sum_j mix[j] Tie_j; without a mix it is 0.
-func (k *task) tie(ctx context.Context, mix []float64) ([]float64, error) {
+// offset reads the offsets sum_j mix[j] Offset_j; without a mix they are 0.
+func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 	out := make([]float64, k.job.rows.X.Rows)
 	for back, c := range mix {
-		at := k.All(params.Tie, uint32(back))
+		at := k.All(params.Offset, uint32(back))
 		if len(at) != 1 || at[0].Step == 0 {
-			return nil, program.Deterministic(fmt.Errorf("%s of item %d: the tie of %d solves before is not named", k.Op, k.Item, back))
+			return nil, program.Deterministic(fmt.Errorf("%s of item %d: the offset of %d solves before is not named", k.Op, k.Item, back))
 		}
-		v, err := k.read(ctx, at[0], params.Tie, len(out))
+		v, err := k.read(ctx, at[0], params.Offset, len(out))
 		if err != nil {
 			return nil, err
 		}
@@ -32,10 +32,10 @@ func (k *task) tie(ctx context.Context, mix []float64) ([]float64, error) {
 	return out, nil
 }
 
-// tiedLeaves runs OpLeaves of a soft-max.
-func (k *task) tiedLeaves(ctx context.Context, b *hblr.Block, before []float64, p *params.Leaves) (method.Sums, error) {
+// softmaxLeaves runs OpLeaves of a soft-max.
+func (k *task) softmaxLeaves(ctx context.Context, b *hblr.Block, before []float64, p *params.Leaves) (method.Sums, error) {
 	j := k.job
-	offset, err := k.tie(ctx, p.Mix)
+	offset, err := k.offset(ctx, p.Mix)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	if err := k.item(params.Whole, 1, &p); err != nil {
 		return nil, err
 	}
-	from, err := k.tie(ctx, p.Mix)
+	from, err := k.offset(ctx, p.Mix)
 	if err != nil {
 		return nil, err
 	}
@@ -139,14 +139,14 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 		sums[params.SumChange] = max(sums[params.SumChange], math.Abs(x)/max(1, math.Abs(to[i])))
 	}
 	sums[params.Product(0)] = squared(f)
-	for back := range min(p.Past, params.TieMemory) {
-		elder, err := k.own(ctx, params.TieF, back, rows, func() []float64 { return make([]float64, rows) })
+	for back := range min(p.Past, params.OffsetMemory) {
+		past, err := k.own(ctx, params.OffsetF, back, rows, func() []float64 { return make([]float64, rows) })
 		if err != nil {
 			return nil, err
 		}
-		sums[params.Product(back+1)] = dot(f, elder)
+		sums[params.Product(back+1)] = dot(f, past)
 	}
-	return sums, k.Put(ctx, []store.Value{k.value(params.Tie, to), k.value(params.TieF, f)}, nil)
+	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, to), k.value(params.OffsetF, f)}, nil)
 }
 
 // leaves is how many the tree has.
@@ -169,7 +169,7 @@ func (k *task) tell(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Offset, err = k.tie(ctx, []float64{1}); err != nil {
+	if b.Offset, err = k.offset(ctx, []float64{1}); err != nil {
 		return nil, err
 	}
 	size := j.columns * len(b.Positive)

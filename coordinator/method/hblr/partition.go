@@ -1,0 +1,92 @@
+package hblr
+
+import (
+	"math"
+
+	"taxon/coordinator/method"
+)
+
+// partition is the iteration within a round of a soft-max: leaves are solved with a number by row in
+// place of the other leaves, and make that number anew, until it stands still. Then they are at
+// their joint maximum.
+type partition struct {
+	Look    bool      `json:",omitempty"` // the job begins: no offset is known yet
+	Mix     []float64 `json:",omitempty"` // of the leaves' solve under way
+	Past    int       // past offsets in the extrapolation, in this round
+	Count   int       // solves of this round that have ended
+	Last    float64   // objective of the last one
+	History history
+}
+
+const (
+	maxSolves   = 300   // solves of a round; the next round goes on from where they end
+	offsetNoise = 1e-13 // offsets are right to it at best
+	// boundOffset is the loosest of a variational job: the bound is flat at the best offset, so what it
+	// loses is a square. A bound that falls by it is caught (goBack).
+	boundOffset = 1e-3
+)
+
+// softmax adds what leaves of a soft-max read and write.
+func (d *driver) softmax(blocks *method.Tasks) {
+	p := Leaves{Tolerance: d.leafTolerance(), Mix: d.Partition.Mix, Look: d.Partition.Look}
+	blocks.Params, blocks.Writes = method.Encode(p), []string{Leaf, Share}
+	for back := range p.Mix {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Offset, Back: back, All: true})
+	}
+	if d.plan.Bounded {
+		blocks.Writes = append(blocks.Writes, Sigma)
+	}
+}
+
+// partition is the task that makes the offsets anew.
+func (d *driver) partition(whole method.Tasks) method.Tasks {
+	whole.Op, whole.Params = OpPartition, method.Encode(Partition{d.Partition.Mix, d.Partition.Past})
+	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset, OffsetF}
+	for back := range d.Partition.Mix {
+		whole.Reads = append(whole.Reads, method.Read{Value: Offset, Back: back, All: true})
+	}
+	for back := range d.Partition.Past {
+		whole.Reads = append(whole.Reads, method.Read{Value: OffsetF, Back: back})
+	}
+	return whole
+}
+
+// tell is the task of blocks that ends the leaves' part of a round.
+func (d *driver) tell(blocks method.Tasks) method.Tasks {
+	blocks.Op, blocks.Params = OpTell, method.Encode(struct{}{})
+	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: Told}, {Value: Offset, All: true}}
+	if d.plan.Bounded {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
+	}
+	blocks.Writes = []string{Pull, Trace, Told}
+	return blocks
+}
+
+// endSolve ends a solve of the leaves: they tell, or are solved once more.
+func (d *driver) endSolve(total method.Sums) {
+	t := d.Partition
+	if t.Look {
+		*t = partition{Mix: []float64{1}}
+		d.Objective, d.Stage = 0, stageLeaves
+		return
+	}
+	enough := max(d.leafTolerance(), offsetNoise)
+	if d.plan.Bounded {
+		if enough = boundOffset; d.Means > 0 {
+			enough = max(min(leafShare*d.Means, boundOffset), offsetNoise)
+		}
+	}
+	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp {
+		d.Stage = stageTell
+		return
+	}
+	var products [Memory + 1]float64
+	copy(products[:], total[sumProducts:])
+	t.History.accept(products, t.Past, 0)
+	if t.Count > 1 && d.Objective > t.Last+minFall*math.Abs(t.Last) {
+		t.History.Older = 0 // the plain step lowers the objective from any point
+	}
+	t.Mix, t.Last = t.History.mix(runaway), d.Objective
+	t.Past = min(len(t.Mix), OffsetMemory)
+	d.Objective, d.Stage = 0, stageLeaves
+}
