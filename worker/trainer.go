@@ -193,6 +193,11 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 	if j.Set.Fingerprint != data.GetFingerprint() {
 		return nil, nil, program.Deterministic(fmt.Errorf("%s: the data has changed since the job was submitted", data.GetPath()))
 	}
+	if rows := data.GetRows(); len(rows) > 0 {
+		if j.Set, err = j.Set.Part(rows); err != nil {
+			return nil, nil, program.Deterministic(fmt.Errorf("%s: %w", data.GetPath(), err))
+		}
+	}
 	p, err := m.Open(j)
 	return j, p, program.Deterministic(err)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -232,6 +233,9 @@ func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 	}
 	if args == nil {
 		args = []string{} // nil would make cobra read os.Args
+	}
+	if at := slices.Index(args, "--"+tuneFlag); at > 0 && args[0] == "submit" { // a search, with the flags of one
+		args = append([]string{"tune", "--submit"}, slices.Delete(slices.Clone(args), at, at+1)[1:]...)
 	}
 	root.SetArgs(args)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

@@ -34,6 +34,9 @@ type submitOptions struct {
 	wait     bool
 }
 
+// tuneFlag of submit makes it tune.
+const tuneFlag = "tune"
+
 func newSubmitCmd(a *app) *cobra.Command {
 	var o submitOptions
 	validate := func() error { return o.train.Validate("submit") }
@@ -47,7 +50,8 @@ func newSubmitCmd(a *app) *cobra.Command {
 			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no cluster of taxon's: a driver stays behind on this machine, or with --wait is this command. " +
 			"The same data, options and seed give the same bytes as train.",
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
-			"taxon submit --job training.yaml --json",
+			"taxon submit --job training.yaml --json\n" +
+			"taxon submit --tune --data train.svm --hierarchy tree.txt --time 10m --coordinator 127.0.0.1:7070 --out tuned",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readJobFile(cmd, o.file, validate); err != nil {
 				return err
@@ -69,6 +73,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
 		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: upload nothing but names")
 		f.BoolVar(&o.wait, "wait", false, "follow the job to its end")
+		f.Bool(tuneFlag, false, "search for the options first, as `taxon tune --submit` does: with the flags of tune") // runRoot takes it out
 		f.StringVar(&o.train.Out, "out", "", "the `DIR` of the model; on a cluster with --wait")
 	})
 	o.train.jobFlags(cmd)

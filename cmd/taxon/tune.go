@@ -23,6 +23,8 @@ import (
 
 func newTuneCmd(a *app) *cobra.Command {
 	o, limit := tune.Defaults(), tune.DefaultTime
+	var cluster clientOptions
+	submit := false
 	cmd := &cobra.Command{
 		Use:     "tune --data FILE --out DIR",
 		GroupID: groupModel,
@@ -32,12 +34,21 @@ func newTuneCmd(a *app) *cobra.Command {
 			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
 			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
+			"With --submit the trainings are jobs of a cluster, some side by side: the data is uploaded once, models come here to be measured. " +
 			"At any moment DIR/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --time 10m --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("time") {
 				o.Time = limit
+			}
+			if submit {
+				c, err := cluster.dial(cmd.Context(), a)
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				o.Cluster = c
 			}
 			return runTune(cmd.Context(), a, &o)
 		},
@@ -84,6 +95,10 @@ func newTuneCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &t.Threads)
 		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit (default: what is free)")
+	})
+	cluster.flags(cmd)
+	flagGroup(cmd, "Cluster", func(f *pflag.FlagSet) {
+		f.BoolVar(&submit, "submit", false, "run the trainings as jobs of the cluster, as submit --tune does")
 	})
 	require(cmd, "data", "out")
 	cmd.SetFlagErrorFunc(a.flagErrors(o.Validate))

@@ -21,7 +21,8 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 	if err != nil {
 		return nil, err
 	}
-	if old.spec.GetData().GetFingerprint() != spec.GetData().GetFingerprint() || !proto.Equal(old.spec.GetStructure(), spec.GetStructure()) {
+	was, is := old.spec.GetData(), spec.GetData()
+	if was.GetFingerprint() != is.GetFingerprint() || !bytes.Equal(was.GetRows(), is.GetRows()) || !proto.Equal(old.spec.GetStructure(), spec.GetStructure()) {
 		return nil, fmt.Errorf("job %s: a job can't begin where one on other data or another structure ended", id)
 	}
 	p, err := prepare(spec)

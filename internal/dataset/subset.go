@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 
 	"taxon/internal/sparse"
 )
@@ -47,4 +48,30 @@ func (s *Set) Subset(rows []uint32) *Set {
 	t.Fingerprint = hex.EncodeToString(h.Sum(nil))
 	t.Stats.Rows, t.Stats.Nonzeros, t.Stats.LabelEntries = int64(len(rows)), t.Matrix.NNZ, int64(len(t.LabelIndex))
 	return &t
+}
+
+// Bitmap writes rows of a set of n as bits: row i is bit i%8 of byte i/8.
+func Bitmap(rows []uint32, n int) []byte {
+	bits := make([]byte, (n+7)/8)
+	for _, r := range rows {
+		bits[r/8] |= 1 << (r % 8)
+	}
+	return bits
+}
+
+// Part is the Subset of the rows in a Bitmap. To close it closes s.
+func (s *Set) Part(bits []byte) (*Set, error) {
+	n := s.Matrix.Rows
+	if len(bits) != (n+7)/8 || n%8 != 0 && bits[n/8]>>(n%8) != 0 {
+		return nil, fmt.Errorf("%d bytes of rows do not fit a set of %d", len(bits), n)
+	}
+	var rows []uint32
+	for i := range uint32(n) {
+		if bits[i/8]>>(i%8)&1 != 0 {
+			rows = append(rows, i)
+		}
+	}
+	t := s.Subset(rows)
+	t.maps = s.maps
+	return t, nil
 }

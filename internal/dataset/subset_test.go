@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"taxon/internal/fs"
+	"taxon/internal/sparse"
 )
 
 // TestSubset compares a subset with the rows it was made of.
@@ -61,5 +62,21 @@ func TestSubset(t *testing.T) {
 	}
 	if empty := s.Subset(nil); empty.Matrix.Rows != 0 || len(empty.PosBegin) != 4 {
 		t.Errorf("no rows: %+v", empty)
+	}
+}
+
+// TestPart checks that bits name rows, and that those of another set are refused.
+func TestPart(t *testing.T) {
+	s := &Set{Matrix: sparse.FromRows(1, make([][]uint32, 11), make([][]float32, 11)), LabelBegin: make([]uint64, 12), Fingerprint: "f"}
+	for _, rows := range [][]uint32{{0, 7, 8, 10}, {3}, {}} {
+		part, err := s.Part(Bitmap(rows, 11))
+		if err != nil || part.Matrix.Rows != len(rows) || part.Fingerprint != s.Subset(rows).Fingerprint {
+			t.Errorf("rows %v: %+v, %v", rows, part, err)
+		}
+	}
+	for _, bits := range [][]byte{{1}, {1, 1, 1}, {0, 8}} {
+		if _, err := s.Part(bits); err == nil {
+			t.Errorf("bits %v fit 11 rows", bits)
+		}
 	}
 }

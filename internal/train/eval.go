@@ -248,3 +248,33 @@ func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine,
 	}
 	return &report, nil
 }
+
+// Shift writes the model in the folder from, which a cluster has trained, to dir with the
+// prior shift, which a cluster does not know.
+func (t *Training) Shift(from, dir string) (*model.Report, error) {
+	m, err := model.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	trace, err := model.ReadTrace(from)
+	if err != nil {
+		return nil, err
+	}
+	w, err := model.NewWriter(dir, t.Meta())
+	if err != nil {
+		return nil, err
+	}
+	defer w.Abort()
+	write := t.shifted(w.WriteNode)
+	for n := range m.Tree.Len() {
+		if columns, values := m.Overrides(n); err == nil {
+			err = write(n, columns, values)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	report, err := w.Close(m.Manifest.Report, trace)
+	return &report, err
+}

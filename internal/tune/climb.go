@@ -95,7 +95,7 @@ const (
 var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4}, {1, 1, 1}}
 
 func newClimb(s *search) *climb {
-	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.threads())}
+	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
 }
 
 // candidates gives the best point of each training, path by path, C ascending.
@@ -162,7 +162,7 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 			return err
 		}
 		f := c.families[0]
-		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.sampled / float64(c.threads()))
+		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.sampled / float64(c.slots))
 		if late < muchCheaper {
 			return nil
 		}

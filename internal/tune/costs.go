@@ -129,7 +129,7 @@ func (c *climb) estimate(f *family) float64 {
 // folds points are tried before the best of them meet. It follows from the estimates and the
 // limit alone.
 func (c *climb) plan() (part float64, folds int) {
-	total, threads := c.o.Time, float64(c.threads())
+	total, threads := c.o.Time, float64(c.slots)
 	if total == 0 {
 		total, threads = DefaultTime, 2
 	}

@@ -43,10 +43,11 @@ type partition struct {
 // heldFold is a fold that is held out, and the other rows, which are shared by all trainings
 // without it.
 type heldFold struct {
-	number int
-	rest   *dataset.Set
-	rows   []uint32
-	users  int
+	number  int
+	rest    *dataset.Set
+	trained []uint32 // rows of rest
+	rows    []uint32 // in the fold
+	users   int
 }
 
 // split lists, ascending, the rows to train on without a fold, and those in it.
@@ -66,7 +67,7 @@ func (p *partition) take(number int) *heldFold {
 	h := p.taken[number]
 	if h == nil {
 		rest, rows := p.split(number)
-		h = &heldFold{number: number, rest: p.whole.Subset(rest), rows: rows}
+		h = &heldFold{number: number, rest: p.whole.Subset(rest), trained: rest, rows: rows}
 		p.taken[number] = h
 	}
 	h.users++

@@ -8,14 +8,12 @@ import (
 	"os"
 	"slices"
 
-	"taxon/internal/engine"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
 	"taxon/internal/train"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // meter measures trainings on the rows that they have not seen.
@@ -62,12 +60,13 @@ func newMeter(s *search) (*meter, error) {
 	return m, nil
 }
 
-// measure predicts a fold's rows with the weights of a training that st names, and puts the
-// predictions on record and the measures into the results, each by its point's shift.
-func (m *meter) measure(ctx context.Context, e *engine.Engine, t *train.Training, st *taxonv1.JobStatus, h *heldFold, results []*result) error {
+// measure predicts a fold's rows with the weights of a training, which write brings into a
+// folder, and puts the predictions on record and the measures into the results, each by its
+// point's shift.
+func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold, results []*result) error {
 	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
 	defer os.RemoveAll(dir)
-	if _, err := t.WriteModel(ctx, dir, e, st, nil); err != nil {
+	if err := write(dir); err != nil {
 		return err
 	}
 	trained, err := model.Open(dir)

@@ -7,6 +7,7 @@
 //     jackknife.go: its statistics
 //   - folds.go: which rows are held out; trial.go: the trainings without them; measure.go: what
 //     their predictions of the held-out rows are worth
+//   - cluster.go: trainings that are jobs of a cluster
 //   - record.go: the folder; table.go, sketch.go: the outcome
 //
 // Errors that the user can mend, and the clean end of a cancelled context, carry the exit
@@ -53,6 +54,7 @@ type Options struct {
 	Methods []string
 	Time    time.Duration // of the search and the last training together; 0: as long as it takes; SomeTime: follows from Grid
 	NoTrain bool          // leave the job file alone
+	Cluster Cluster       // that runs the trainings; nil: this process does
 
 	rough registry.Values // of the search's trainings, in place of what the last one has
 }

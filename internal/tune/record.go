@@ -34,6 +34,7 @@ const (
 	tableFile  = "table.json"
 	jobFile    = "job.yaml"
 	madeFile   = "made.json" // what the model is trained with
+	jobsFile   = "jobs.json" // what the ids of a cluster's jobs begin with
 	pointsDir  = "points"    // of each finished training and point a result and predictions
 	statesDir  = "states"    // where trainings ended that others begin at, and checkpoints
 )
@@ -104,7 +105,7 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	case !there && err != nil:
 		return err
 	}
-	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile} { // of the search before
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // of the search before
 		if err := fs.RemoveAll(r.join(name)); err != nil {
 			return fs.Explain(r.join(name), err)
 		}

@@ -68,12 +68,19 @@ func (o *once) Warn(format string, args ...any) {
 // search finds the options, and leaves the outcome in the folder.
 func (s *search) search(ctx context.Context) (r *Table, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
-	defer s.largest.CollectOften(s.together)()
+	if s.o.Cluster == nil {
+		defer s.largest.CollectOften(s.together)()
+	}
 	if r, err = s.run(ctx); err != nil {
 		return nil, s.interrupted(ctx, err)
 	}
 	if err := r.write(s.record); err != nil {
 		return nil, err
+	}
+	if m := s.trainer.remote; m != nil {
+		if err := m.clean(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if !r.TimeUp {
 		_ = fs.RemoveAll(s.record.join(statesDir)) // nothing is left to begin at them
@@ -136,7 +143,16 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	if err := writeJSON(path, &made); err != nil {
 		return err
 	}
-	report, err := train.Run(ctx, &o, s.ui)
+	var report *model.Report
+	var err error
+	switch m := s.trainer.remote; {
+	case m == nil:
+		report, err = train.Run(ctx, &o, s.ui)
+	case old != nil && old.Report != nil && !o.Force && model.IsModel(o.Out):
+		report = old.Report
+	default:
+		report, err = s.last(ctx, m, &o)
+	}
 	if err != nil {
 		return err
 	}
@@ -179,6 +195,7 @@ type search struct {
 	whole    *train.Training // the data, and its tree as a training on all of it would have
 	largest  *train.Training // the one that takes the most memory,
 	together int             // and how many of it fit side by side
+	slots    int             // tasks that trainings run at a time
 	folds    *partition
 	paths    [][]Rung // of a grid
 	starts   []Point  // of a climb
@@ -222,6 +239,11 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 		return nil, err
 	}
 	s.trainer = &trainer{o: o, record: s.record, whole: s.whole, meter: s.meter}
+	if o.Cluster != nil {
+		s.trainer.remote, s.slots, err = openRemote(ctx, o.Cluster, s.record)
+		return s, err
+	}
+	s.slots = s.threads()
 	s.trainer.engine, err = engine.Start(engine.Config{
 		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fit
 		Open:        s.folds.open,
@@ -270,12 +292,11 @@ func (s *search) points() (err error) {
 			}
 			s.rememberLargest(t)
 		}
-		s.together, err = s.largest.Fit(parallelPaths)
-		return err
+		return s.fit()
 	}
 	for _, start := range s.o.Grid.starts(s.structure()) {
 		t, err := s.trainable(start)
-		if err == nil {
+		if err == nil && s.o.Cluster == nil {
 			_, err = t.Fit(1)
 		}
 		if err != nil {
@@ -291,7 +312,14 @@ func (s *search) points() (err error) {
 	if s.largest == nil {
 		return exit.Usagef("tune: no method fits the data: %s", s.untried[0].Why)
 	}
-	s.together, err = s.largest.Fit(parallelPaths)
+	return s.fit()
+}
+
+// fit says how many trainings run side by side. A cluster's workers know themselves what they hold.
+func (s *search) fit() (err error) {
+	if s.together = parallelPaths; s.o.Cluster == nil {
+		s.together, err = s.largest.Fit(parallelPaths)
+	}
 	return err
 }
 
@@ -481,6 +509,9 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 	best := ""
 	if path := s.record.join(jobFile); fs.Exists(path) {
 		best = fmt.Sprintf("; the best point so far is in %s", path)
+	}
+	if s.o.Cluster != nil {
+		best += "; jobs that were under way go on in the cluster, and are found there"
 	}
 	return exit.Interruptedf("interrupted after %s%s; to go on from there: %s", human.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
 }

@@ -22,6 +22,7 @@ type trainer struct {
 	record record
 	whole  *train.Training
 	engine *engine.Engine
+	remote *remote // nil: the engine trains
 	meter  *meter
 }
 
@@ -60,7 +61,13 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		begin = t.record.state(*o.before, h.number)
 	}
 	results = nil
-	job, st, err := t.train(ctx, training, end, begin, o.watch)
+	var job string
+	var st *taxonv1.JobStatus
+	if t.remote != nil {
+		job, st, err = t.remote.train(ctx, training, t.whole, h, o.watch)
+	} else {
+		job, st, err = t.train(ctx, training, end, begin, o.watch)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,17 +82,31 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		}
 		results = append(results, r)
 	}
-	if err := t.meter.measure(ctx, t.engine, training, st, h, results); err != nil {
+	write := func(dir string) (err error) {
+		if t.remote != nil {
+			_, err = t.remote.Fetch(ctx, tell.Silent{}, job, dir)
+		} else {
+			_, err = training.WriteModel(ctx, dir, t.engine, st, nil)
+		}
+		return err
+	}
+	if err := t.meter.measure(ctx, training, write, h, results); err != nil {
 		return nil, false, err
 	}
 	leaves := o.next || st.GetStoppedBy() == method.StoppedByMaxTime
-	if leaves = leaves && engine.CanBranch(base.Method); leaves {
+	leaves = leaves && t.remote == nil && engine.CanBranch(base.Method)
+	if leaves {
 		if err := t.engine.Save(ctx, job, end); err != nil {
 			return nil, false, err
 		}
 	}
-	if err := t.engine.Discard(ctx, job); err != nil {
-		return nil, false, engine.StripStatus(err)
+	if t.remote != nil {
+		err = t.remote.Discard(ctx, job)
+	} else {
+		err = engine.StripStatus(t.engine.Discard(ctx, job))
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	for _, r := range results {
 		if err := t.record.keep(r); err != nil {

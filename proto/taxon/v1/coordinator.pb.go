@@ -408,9 +408,12 @@ type Data struct {
 	Names            string                 `protobuf:"bytes,9,opt,name=names,proto3" json:"names,omitempty"`                                                         // where the names of its labels and features lie, as path; empty: there
 	SeveralLabels    uint64                 `protobuf:"varint,10,opt,name=several_labels,json=severalLabels,proto3" json:"several_labels,omitempty"`                  // instances of more than one label
 	NoLabel          uint64                 `protobuf:"varint,11,opt,name=no_label,json=noLabel,proto3" json:"no_label,omitempty"`                                    // instances without any
-	FirstNotOne      uint64                 `protobuf:"varint,12,opt,name=first_not_one,json=firstNotOne,proto3" json:"first_not_one,omitempty"`                      // the first instance of either kind, from 1; 0: none, or of descriptions of before
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Of the set's rows those that the job is on: bit i%8 of byte i/8 is row i; empty: all. The
+	// counts above are theirs, path, fingerprint and names those of the set.
+	Rows          []byte `protobuf:"bytes,13,opt,name=rows,proto3" json:"rows,omitempty"`
+	FirstNotOne   uint64 `protobuf:"varint,12,opt,name=first_not_one,json=firstNotOne,proto3" json:"first_not_one,omitempty"` // the first instance of either kind, from 1; 0: none, or of descriptions of before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Data) Reset() {
@@ -518,6 +521,13 @@ func (x *Data) GetNoLabel() uint64 {
 		return x.NoLabel
 	}
 	return 0
+}
+
+func (x *Data) GetRows() []byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
 }
 
 func (x *Data) GetFirstNotOne() uint64 {
@@ -4535,7 +4545,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x03own\x18\x14 \x03(\v2\x15.taxon.v1.OptionValueR\x03own\"7\n" +
 	"\vOptionValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xfd\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x91\x03\n" +
 	"\x04Data\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -4548,7 +4558,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05names\x18\t \x01(\tR\x05names\x12%\n" +
 	"\x0eseveral_labels\x18\n" +
 	" \x01(\x04R\rseveralLabels\x12\x19\n" +
-	"\bno_label\x18\v \x01(\x04R\anoLabel\x12\"\n" +
+	"\bno_label\x18\v \x01(\x04R\anoLabel\x12\x12\n" +
+	"\x04rows\x18\r \x01(\fR\x04rows\x12\"\n" +
 	"\rfirst_not_one\x18\f \x01(\x04R\vfirstNotOne\"m\n" +
 	"\tStructure\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +

@@ -1,0 +1,150 @@
+package tune
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"taxon/internal/dataset"
+	"taxon/internal/exit"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Cluster runs trainings as jobs, in place of this process.
+type Cluster interface {
+	// Slots is how many tasks run at a time.
+	Slots(ctx context.Context) (int, error)
+	// Train submits a job on the data in a folder, or finds it there, and follows it to its end. If
+	// ctx ends before, the job goes on.
+	Train(ctx context.Context, ui tell.Teller, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
+	// Fetch writes the model of a job that is done into the folder dir.
+	Fetch(ctx context.Context, ui tell.Teller, job, dir string) (*model.Report, error)
+	// Held lists the jobs that have values and whose ids begin with prefix.
+	Held(ctx context.Context, prefix string) ([]string, error)
+	// Discard ends a job, if it has not ended, and drops its values.
+	Discard(ctx context.Context, job string) error
+}
+
+// remote runs a search's trainings on a cluster. The data is uploaded once: a job on a part of it
+// names the rows. A training begins at nothing, and one that its time cut short is begun anew.
+type remote struct {
+	Cluster
+	search string // what the jobs' ids begin with: another search's jobs are not ours
+}
+
+// openRemote finds the cluster's slots, and the search's name in its folder.
+func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int, err error) {
+	if slots, err = c.Slots(ctx); err != nil {
+		return nil, 0, err
+	}
+	if slots == 0 {
+		return nil, 0, exit.Usagef("tune: no worker of the cluster is up: start one, `taxon workers` shows them")
+	}
+	var name string
+	there, err := readJSON(ctx, r.join(jobsFile), &name)
+	if !there || name == "" {
+		name = "tune-" + strings.ToLower(rand.Text()[:8])
+		err = writeJSON(r.join(jobsFile), name)
+	}
+	return &remote{c, name}, slots, err
+}
+
+// id names a training's job, which is the same in every run.
+func (m *remote) id(spec *taxonv1.JobSpec) (string, error) {
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
+	return fmt.Sprintf("%s-%.12x", m.search, sha256.Sum256(text)), err
+}
+
+// train runs a training without a fold to its end.
+func (m *remote) train(ctx context.Context, t *train.Training, whole *train.Training, h *heldFold, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
+	t.GiveStructure()
+	data := t.Spec.GetData()
+	data.Fingerprint, data.Rows = whole.Set.Fingerprint, dataset.Bitmap(h.trained, whole.Set.Matrix.Rows)
+	return m.run(ctx, tell.Silent{}, t, whole.Dir, watch)
+}
+
+func (m *remote) run(ctx context.Context, ui tell.Teller, t *train.Training, dir string, watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
+	if job, err = m.id(t.Spec); err != nil {
+		return "", nil, err
+	}
+	if watch == nil {
+		watch = func(*taxonv1.JobStatus) {}
+	}
+	st, err = m.Train(ctx, ui, job, t.Spec, dir, watch)
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeUp):
+		_ = m.Discard(context.WithoutCancel(ctx), job) // what it has is of no use
+		return "", nil, context.Cause(ctx)
+	case ctx.Err() != nil:
+		return "", nil, exit.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there", job)
+	case err != nil:
+		return "", nil, err
+	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
+		return "", nil, fmt.Errorf("job %s was cancelled", job)
+	case st.GetState() != taxonv1.JobState_JOB_STATE_DONE:
+		return "", nil, fmt.Errorf("job %s: %w", job, train.Failed(st))
+	}
+	return job, st, nil
+}
+
+// last trains the model at o.Out, and fits here what a cluster does not.
+func (s *search) last(ctx context.Context, m *remote, o *train.Options) (*model.Report, error) {
+	if err := o.Validate("tune"); err != nil {
+		return nil, err
+	}
+	report, err := m.fetch(ctx, s.ui, o)
+	if err != nil || !s.whole.Meta().Data.MultiLabel() {
+		return report, err
+	}
+	o.Force = false // it finds the model there, without cut-offs
+	return train.Run(ctx, o, s.ui)
+}
+
+// fetch trains a model on all rows, and brings it here.
+func (m *remote) fetch(ctx context.Context, ui tell.Teller, o *train.Options) (*model.Report, error) {
+	temp, done, err := fs.TempDir("tune")
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	t, err := train.Open(ctx, o, ui, temp)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	t.GiveStructure()
+	job, _, err := m.run(ctx, ui, t, t.Dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(o.Out); err != nil { // of another point
+		return nil, fs.Explain(o.Out, err)
+	}
+	if o.Shift == 0 {
+		return m.Fetch(ctx, ui, job, o.Out)
+	}
+	plain := fs.Join(temp, "model")
+	if _, err := m.Fetch(ctx, ui, job, plain); err != nil {
+		return nil, err
+	}
+	return t.Shift(plain, o.Out)
+}
+
+// clean discards what trainings have left that were under way when a run was interrupted.
+func (m *remote) clean(ctx context.Context) error {
+	left, err := m.Held(ctx, m.search)
+	for _, job := range left {
+		err = errors.Join(err, m.Discard(ctx, job))
+	}
+	return err
+}
