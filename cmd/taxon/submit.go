@@ -50,8 +50,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no cluster of taxon's: a driver stays behind on this machine, or with --wait is this command. " +
 			"The same data, options and seed give the same bytes as train.",
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
-			"taxon submit --job training.yaml --json\n" +
-			"taxon submit --tune --data train.svm --hierarchy tree.txt --time 10m --coordinator 127.0.0.1:7070 --out tuned",
+			"taxon submit --job training.yaml --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readJobFile(cmd, o.file, validate); err != nil {
 				return err
