@@ -31,7 +31,7 @@ var layers = []layer{
 	{"maths", []string{"mapper", "mapper/hblr", "mapper/hm3", "mapper/msvm", "mapper/ridge", "reducer"}},
 	{"store", []string{"store", "store/memory", "store/badger", "store/segment", "store/storetest"}},
 	{"data, models", []string{"internal/dataset", "internal/taxonomy", "internal/model", "internal/model/modeltest", "internal/export", "internal/eval", "internal/calibration", "internal/labelset", "internal/learntree", "internal/generate", "internal/demo", "internal/demo/gen", "internal/evaluate", "internal/check", "internal/explain", "internal/predict"}},
-	{"leaves", []string{"proto/taxon/v1", "coordinator/journal", "internal/coupling", "internal/sparse", "internal/treematrix", "internal/fs", "internal/fs/hdfs", "internal/lines", "internal/table", "internal/modelform", "internal/human", "internal/exit", "internal/pause", "internal/tell", "internal/console"}},
+	{"leaves", []string{"proto/taxon/v1", "coordinator/journal", "internal/coupling", "internal/sparse", "internal/treematrix", "internal/fs", "internal/fs/hdfs", "internal/lines", "internal/table", "internal/modelform", "internal/human", "internal/release", "internal/exit", "internal/pause", "internal/tell", "internal/console"}},
 }
 
 // layerOf is the number of a package's layer, 0 at the top. A package that a layer names

@@ -72,6 +72,7 @@ type Agent struct {
 	// Previous is the id under which a process of this name, now dead, was registered:
 	// what it held need not be waited for. "": none.
 	Previous string
+	Version  string // of its taxon, for those who list workers
 	// Registered is told of each registration; nil: not told.
 	Registered func(worker string)
 
@@ -269,7 +270,7 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	}
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory, Previous: a.Previous})
+	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory, Previous: a.Previous, Version: a.Version})
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}

@@ -111,14 +111,14 @@ func newWorkersCmd(a *app) *cobra.Command {
 			return err
 		}
 		lines := []jobs.Worker{}
-		rows := [][]string{{"WORKER", "NAME", "STATE", "SLOTS", "RUNNING", "DONE"}}
+		rows := [][]string{{"WORKER", "NAME", "STATE", "SLOTS", "RUNNING", "DONE", "VERSION"}}
 		for _, w := range r.GetWorkers() {
 			l := jobs.WorkerOf(w)
 			if !all && l.State != "up" && l.State != "draining" {
 				continue
 			}
 			lines = append(lines, l)
-			rows = append(rows, []string{l.Worker, l.Name, l.State, fmt.Sprint(l.Slots), fmt.Sprint(l.Running), fmt.Sprint(l.TasksDone)})
+			rows = append(rows, []string{l.Worker, l.Name, l.State, fmt.Sprint(l.Slots), fmt.Sprint(l.Running), fmt.Sprint(l.TasksDone), l.Version})
 		}
 		return a.printTable(lines, rows, "no workers")
 	})

@@ -24,11 +24,12 @@ type storeLine struct {
 	Free    *uint64  `json:"free_bytes"`    // null: not told
 	Reserve *uint64  `json:"reserve_bytes"` // with less free it refuses writes
 	Refuses bool     `json:"refuses_writes"`
-	Jobs    []string `json:"jobs"` // that have values on it, at most 100
+	Version string   `json:"version"` // of its taxon, as told last; empty: not told
+	Jobs    []string `json:"jobs"`    // that have values on it, at most 100
 }
 
 func storeLineOf(s *taxonv1.Shard) storeLine {
-	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(),
+	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(), Version: s.GetVersion(),
 		Refuses: cluster.Refuses(s), Jobs: append([]string{}, s.GetJobs()...)}
 	if s.GetReserve() > 0 {
 		l.Free, l.Reserve = &s.Free, &s.Reserve
@@ -48,7 +49,7 @@ func (l storeLine) row() []string {
 	case l.Refuses:
 		writes = "refused: less than " + human.Bytes(int64(*l.Reserve)) + " free"
 	}
-	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs))}
+	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
 }
 
 func newStoresCmd(a *app) *cobra.Command {
@@ -65,7 +66,7 @@ func newStoresCmd(a *app) *cobra.Command {
 			return err
 		}
 		lines := []storeLine{}
-		rows := [][]string{{"STORE", "ADDRESS", "STATE", "VALUES", "BYTES", "FREE", "WRITES", "JOBS"}}
+		rows := [][]string{{"STORE", "ADDRESS", "STATE", "VALUES", "BYTES", "FREE", "WRITES", "JOBS", "VERSION"}}
 		for _, s := range r.GetShards() {
 			lines = append(lines, storeLineOf(s))
 			rows = append(rows, lines[len(lines)-1].row())

@@ -8,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"taxon/internal/release"
 	"taxon/mapper"
 )
 
 // versionReport is `taxon version --json`.
 type versionReport struct {
 	Version  string   `json:"version"`
+	Protocol string   `json:"protocol"`           // of a cluster's processes: those of one work together
 	Revision string   `json:"revision,omitempty"` // of the sources, where the build knows it
 	Modified bool     `json:"modified,omitempty"` // built from a tree with changes not committed
 	Time     string   `json:"time,omitempty"`     // of the revision, RFC 3339
@@ -36,7 +38,8 @@ func newVersionCmd(a *app) *cobra.Command {
 
 func readVersion() versionReport {
 	r := versionReport{
-		Version:  "(devel)",
+		Version:  release.Version(),
+		Protocol: release.Protocol(),
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
@@ -46,9 +49,6 @@ func readVersion() versionReport {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return r
-	}
-	if info.Main.Version != "" {
-		r.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -76,6 +76,7 @@ func printVersion(a *app) error {
 		}
 		fmt.Fprintf(a.stdout, "revision  %s%s\n", r.Revision, note)
 	}
+	fmt.Fprintf(a.stdout, "protocol  %s, of a cluster's processes\n", r.Protocol)
 	fmt.Fprintf(a.stdout, "built by  %s for %s\n", r.Go, r.Platform)
 	fmt.Fprintf(a.stdout, "kernels   %s\n", strings.Join(r.Kernels, ", "))
 	return nil

@@ -41,6 +41,7 @@ type (
 		Memory uint64
 		// Previous is the worker of this name whose process was killed; "": none.
 		Previous string
+		Version  string // of its taxon; "": not told
 	}
 	// Drain takes a worker, named by id or name, out after the tasks that it has.
 	Drain struct{ Worker string }
@@ -51,6 +52,7 @@ type (
 		Empty           bool // it holds no value at all
 		Values          uint64
 		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
+		Version         string // of its taxon; "": not told
 	}
 	// ForgetShard takes a shard that is down out of the list; with Force though jobs have
 	// values on it.

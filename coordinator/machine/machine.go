@@ -104,6 +104,7 @@ type workerState struct {
 	id, name string
 	slots    uint32
 	memory   uint64
+	version  string
 	draining bool
 	seen     Tick
 	contact  contact
@@ -269,7 +270,7 @@ func (m *Machine) register(e Register) error {
 		m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
 	}
 	id := fmt.Sprintf("w%d", m.lastWorker+1)
-	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory})
+	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory, Version: clip(e.Version, 64)})
 	m.warnOfMemory(m.worker(id))
 	m.out = append(m.out, Registered{Worker: id})
 	return nil

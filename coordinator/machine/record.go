@@ -21,6 +21,7 @@ type Record struct {
 	Name     string      `json:",omitempty"`
 	Slots    uint32      `json:",omitempty"`
 	Memory   uint64      `json:",omitempty"`
+	Version  string      `json:",omitempty"` // of a worker's taxon
 	Step     uint32      `json:",omitempty"`
 	Task     uint32      `json:",omitempty"`
 	Epoch    uint64      `json:",omitempty"`
@@ -110,7 +111,7 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, seen: r.At, contact: m.contactAtRecord()})
+		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, version: r.Version, seen: r.At, contact: m.contactAtRecord()})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)

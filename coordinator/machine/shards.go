@@ -231,7 +231,7 @@ func (s *shardState) message() *taxonv1.Shard {
 		state = taxonv1.MemberState_MEMBER_STATE_UP
 	}
 	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.heard.Bytes, Capacity: s.heard.Capacity,
-		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve}
+		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve, Version: clip(s.heard.Version, 64)}
 }
 
 // blocked names the shards without which a job can't continue: those that are away, if they are

@@ -281,7 +281,7 @@ func (w *workerState) info() *taxonv1.WorkerInfo {
 		state = taxonv1.MemberState_MEMBER_STATE_DRAINING
 	}
 	return &taxonv1.WorkerInfo{Worker: w.id, Name: w.name, Slots: w.slots, State: state,
-		SeenUnixMs: w.seen.Milliseconds(), MemoryBytes: w.memory, TasksDone: w.done}
+		SeenUnixMs: w.seen.Milliseconds(), MemoryBytes: w.memory, TasksDone: w.done, Version: w.version}
 }
 
 // noteGone remembers a worker that went.

@@ -18,6 +18,7 @@ import (
 type Member struct {
 	ID, Addr string
 	Capacity uint64 // bytes; 0: not told
+	Version  string // of this taxon
 	Members  taxonv1.MembersClient
 	Holding  *Holding // what it holds; nil: not told
 	Joined   func()   // called once, when the coordinator first knows the shard
@@ -94,7 +95,7 @@ func (m *Member) away() {
 func (m *Member) join(ctx context.Context) (*taxonv1.JoinStoreResult, error) {
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	r := &taxonv1.JoinStoreRequest{Id: m.ID, Addr: m.Addr, Capacity: m.Capacity}
+	r := &taxonv1.JoinStoreRequest{Id: m.ID, Addr: m.Addr, Capacity: m.Capacity, Version: m.Version}
 	if m.Holding != nil {
 		m.Holding.Tell(ctx, r)
 	}

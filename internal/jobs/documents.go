@@ -132,12 +132,13 @@ type Worker struct {
 	Running   uint32 `json:"running"`
 	TasksDone uint64 `json:"tasks_done"`
 	Memory    uint64 `json:"memory_bytes"`
+	Version   string `json:"version"` // of its taxon; empty: not told
 }
 
 // WorkerOf is a worker as a document.
 func WorkerOf(w *taxonv1.WorkerInfo) Worker {
 	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(),
-		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes()}
+		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes(), Version: w.GetVersion()}
 }
 
 // LogLine is a line of `taxon logs --json`.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"taxon/internal/release"
 )
 
 // DialOptions gives what a connection to another process is made with. Calls over a
@@ -37,6 +40,7 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 		opts = append(opts, grpc.WithTransportCredentials(&plainCreds{TransportCredentials: insecure.NewCredentials(), anywhere: o.Insecure}))
 	}
 	opts = append(opts, denials()...)
+	opts = append(opts, grpc.WithPerRPCCredentials(releaseTold{}))
 	if o.ServerName != "" {
 		opts = append(opts, grpc.WithAuthority(o.ServerName))
 	}
@@ -85,6 +89,17 @@ func (c *plainCreds) ClientHandshake(ctx context.Context, authority string, conn
 func (c *plainCreds) Clone() credentials.TransportCredentials {
 	return &plainCreds{TransportCredentials: c.TransportCredentials.Clone(), anywhere: c.anywhere}
 }
+
+// releaseTold says with each call which release makes it.
+type releaseTold struct{}
+
+func (releaseTold) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return told(), nil
+}
+
+var told = sync.OnceValue(func() map[string]string { return map[string]string{release.Key: release.Words()} })
+
+func (releaseTold) RequireTransportSecurity() bool { return false }
 
 // bearer sends the token with each call. plainCreds has seen to it that plaintext goes
 // no further than it should.

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+
+	"taxon/internal/release"
 )
 
 // Limits of every connection.
@@ -91,6 +93,9 @@ func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 
 // admit is called with each call's header, in the connection's reader: it must be quick.
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if err := sameProtocol(info); err != nil {
+		return ctx, err
+	}
 	if !g.identified {
 		return ctx, nil
 	}
@@ -106,6 +111,18 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 		g.refused(status.Code(err))
 	}
 	return ctx, err
+}
+
+// sameProtocol refuses a cluster's process or client whose release speaks another protocol.
+func sameProtocol(info *tap.Info) error {
+	words := info.Header.Get(release.Key)
+	if len(words) == 0 || strings.HasPrefix(info.FullMethodName, "/taxon.v1.Models/") || !strings.HasPrefix(info.FullMethodName, "/taxon.") {
+		return nil
+	}
+	if err := release.Check(words[0]); err != nil {
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
+	return nil
 }
 
 // open says whether a method answers everyone.

@@ -66,7 +66,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 		return exit.Usagef("store: %w", err)
 	}
 	warn := metrics.Warner(p.log, "failed")
-	m := &cluster.Member{ID: o.Name, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
+	m := &cluster.Member{ID: o.Name, Version: o.Version, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
 		Failed: explained(warn, o.Coordinator), Away: make(chan struct{}, 1)}
 	m.Holding = &cluster.Holding{Shard: shard}
 	p.figure.Room(m.Holding.Room)

@@ -83,7 +83,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	cache := &cluster.Cache{Dir: filepath.Join(o.Dir, "data"), Bytes: o.Cache, Roots: roots, Store: &cluster.DataStore{Shards: shards}}
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
-		Name: o.Name, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
+		Name: o.Name, Version: o.Version, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
 		Executor: p.figure.Executor(trainer, slots), Failed: explained(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
 	}
 	workerName, err := cluster.ReserveName(o.Dir, o.Name)

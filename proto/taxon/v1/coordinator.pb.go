@@ -1823,6 +1823,7 @@ type WorkerInfo struct {
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
 	MemoryBytes   uint64                 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // as registered; 0: not told
 	TasksDone     uint64                 `protobuf:"varint,8,opt,name=tasks_done,json=tasksDone,proto3" json:"tasks_done,omitempty"`
+	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"` // of its taxon; empty: not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1911,6 +1912,13 @@ func (x *WorkerInfo) GetTasksDone() uint64 {
 		return x.TasksDone
 	}
 	return 0
+}
+
+func (x *WorkerInfo) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 type WorkersResult struct {
@@ -2015,6 +2023,7 @@ type Shard struct {
 	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`        // bytes of its disk, or of its memory; 0 with reserve 0: not told
 	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"` // with fewer bytes free it refuses writes
 	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`        // that have values on it, at most 100; in lists for users (Stores) only
+	Version       string                 `protobuf:"bytes,12,opt,name=version,proto3" json:"version,omitempty"`  // of its taxon, as told last; empty: not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2124,6 +2133,13 @@ func (x *Shard) GetJobs() []string {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *Shard) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 type StoresRequest struct {
@@ -2277,6 +2293,7 @@ type JoinStoreRequest struct {
 	Values        uint64                 `protobuf:"varint,6,opt,name=values,proto3" json:"values,omitempty"`
 	Free          uint64                 `protobuf:"varint,7,opt,name=free,proto3" json:"free,omitempty"` // as in Shard
 	Reserve       uint64                 `protobuf:"varint,8,opt,name=reserve,proto3" json:"reserve,omitempty"`
+	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"` // of its taxon
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2365,6 +2382,13 @@ func (x *JoinStoreRequest) GetReserve() uint64 {
 		return x.Reserve
 	}
 	return 0
+}
+
+func (x *JoinStoreRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 type JoinStoreResult struct {
@@ -3286,6 +3310,7 @@ type RegisterRequest struct {
 	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
 	MemoryBytes   uint64                 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that its tasks may take; 0: not told
 	Previous      string                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`                           // id of the worker of this name whose process was killed: what it held is taken back at once
+	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`                             // of its taxon
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3344,6 +3369,13 @@ func (x *RegisterRequest) GetMemoryBytes() uint64 {
 func (x *RegisterRequest) GetPrevious() string {
 	if x != nil {
 		return x.Previous
+	}
+	return ""
+}
+
+func (x *RegisterRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
 	}
 	return ""
 }
@@ -4659,7 +4691,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06worker\x18\t \x01(\tR\x06worker\"3\n" +
 	"\bLogLines\x12'\n" +
 	"\x05lines\x18\x01 \x03(\v2\x11.taxon.v1.LogLineR\x05lines\"\x10\n" +
-	"\x0eWorkersRequest\"\xf9\x01\n" +
+	"\x0eWorkersRequest\"\x93\x02\n" +
 	"\n" +
 	"WorkerInfo\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x12\n" +
@@ -4671,11 +4703,12 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"seenUnixMs\x12!\n" +
 	"\fmemory_bytes\x18\a \x01(\x04R\vmemoryBytes\x12\x1d\n" +
 	"\n" +
-	"tasks_done\x18\b \x01(\x04R\ttasksDone\"?\n" +
+	"tasks_done\x18\b \x01(\x04R\ttasksDone\x12\x18\n" +
+	"\aversion\x18\t \x01(\tR\aversion\"?\n" +
 	"\rWorkersResult\x12.\n" +
 	"\aworkers\x18\x01 \x03(\v2\x14.taxon.v1.WorkerInfoR\aworkers\"&\n" +
 	"\fDrainRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\x9c\x02\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xb6\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12+\n" +
@@ -4689,14 +4722,15 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04free\x18\t \x01(\x04R\x04free\x12\x18\n" +
 	"\areserve\x18\n" +
 	" \x01(\x04R\areserve\x12\x12\n" +
-	"\x04jobs\x18\v \x03(\tR\x04jobs\"\x0f\n" +
+	"\x04jobs\x18\v \x03(\tR\x04jobs\x12\x18\n" +
+	"\aversion\x18\f \x01(\tR\aversion\"\x0f\n" +
 	"\rStoresRequest\":\n" +
 	"\x12ForgetStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"Q\n" +
 	"\fStoresResult\x12'\n" +
 	"\x06shards\x18\x01 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"\xc4\x01\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"\xde\x01\n" +
 	"\x10JoinStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
@@ -4705,7 +4739,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05empty\x18\x05 \x01(\bR\x05empty\x12\x16\n" +
 	"\x06values\x18\x06 \x01(\x04R\x06values\x12\x12\n" +
 	"\x04free\x18\a \x01(\x04R\x04free\x12\x18\n" +
-	"\areserve\x18\b \x01(\x04R\areserve\"w\n" +
+	"\areserve\x18\b \x01(\x04R\areserve\x12\x18\n" +
+	"\aversion\x18\t \x01(\tR\aversion\"w\n" +
 	"\x0fJoinStoreResult\x12!\n" +
 	"\fheartbeat_ms\x18\x01 \x01(\rR\vheartbeatMs\x12'\n" +
 	"\x06shards\x18\x02 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
@@ -4801,12 +4836,13 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
 	"max_sweeps\x18\x03 \x01(\rR\tmaxSweeps\x12\x1f\n" +
 	"\vmax_seconds\x18\x04 \x01(\x01R\n" +
-	"maxSeconds\"z\n" +
+	"maxSeconds\"\x94\x01\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12!\n" +
 	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\x12\x1a\n" +
-	"\bprevious\x18\x04 \x01(\tR\bprevious\"\x93\x01\n" +
+	"\bprevious\x18\x04 \x01(\tR\bprevious\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\"\x93\x01\n" +
 	"\x0eRegisterResult\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\x12'\n" +
