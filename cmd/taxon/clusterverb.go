@@ -97,6 +97,7 @@ func newClusterUp(a *app) *cobra.Command {
 		intFlag(f, &o.Slots, "slots", 1, 1, 4096, "`N` tasks at a time of each worker")
 		f.BoolVar(&o.MemoryStores, "memory-stores", false, "stores keep values in memory: faster, and lost with the process")
 		f.DurationVar(&o.Lease, "lease", 3*time.Second, "a process that is silent for `TIME` is taken for lost")
+		f.StringVar(&o.Metrics, "metrics", "", "show the cluster in a browser at http://`ADDR`/ (host:port on loopback), and the coordinator's figures below it (default none)")
 		f.StringArrayVar(&o.Roots, "data-root", nil, "`DIR` below which jobs may name data in place; repeated: several")
 		clusterWaitFlag(f, &wait)
 	})

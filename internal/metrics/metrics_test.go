@@ -197,6 +197,10 @@ func TestNoAddressNoPage(t *testing.T) {
 func TestEveryFigureIsDocumented(t *testing.T) {
 	p, _, run := full()
 	_, _, _ = run.Run(t.Context(), nil, &taxonv1.Lease{})
+	s := p.Serving()
+	s.Took("m", "predict", 200, 0)
+	s.Answered("m", 1)
+	s.Loaded("m", true)
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "observability.md"))
 	if err != nil {
 		t.Fatal(err)

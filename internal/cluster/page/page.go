@@ -37,18 +37,19 @@ const maxLines = 200
 
 // Page answers browsers.
 type Page struct {
-	jobs taxonv1.JobsClient
-
 	mu    sync.Mutex
-	shown state
+	calls taxonv1.JobsClient
+	shown *state
 	at    time.Time // of shown
 }
 
 // state is what an event carries.
 type state struct {
-	Jobs    []jobs.Line   `json:"jobs"`
-	Workers []jobs.Worker `json:"workers"`
-	Stores  []Store       `json:"stores"`
+	Jobs    []jobs.Line
+	Workers []jobs.Worker
+	Stores  []Store
+
+	texts map[string][]byte // the lists as JSON, made once for all watchers
 }
 
 // Store is a shard, as `taxon stores --json` has it in short.
@@ -61,6 +62,7 @@ type Store struct {
 	Free     uint64 `json:"free_bytes"`
 	Reserve  uint64 `json:"reserve_bytes"`
 	Capacity uint64 `json:"capacity_bytes"`
+	Version  string `json:"version"` // of its taxon
 }
 
 // Job is a job with its curves.
@@ -70,8 +72,28 @@ type Job struct {
 	Log   []jobs.LogLine `json:"log"`   // the last lines
 }
 
-// New makes the page of a coordinator.
-func New(jobs taxonv1.JobsClient) *Page { return &Page{jobs: jobs} }
+// New makes the page of a coordinator, or of one that Use names later.
+func New(jobs taxonv1.JobsClient) *Page { return &Page{calls: jobs} }
+
+// Use has the page show another coordinator's jobs; nil: none for now, so that watchers keep what
+// they have seen.
+func (p *Page) Use(jobs taxonv1.JobsClient) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls, p.at = jobs, time.Time{}
+}
+
+// jobs are the calls of the coordinator that is shown.
+func (p *Page) jobs() (taxonv1.JobsClient, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls == nil {
+		return nil, errIdle
+	}
+	return p.calls, nil
+}
+
+var errIdle = status.Error(codes.Unavailable, "nothing is trained at the moment: the training has not begun, or is over")
 
 // Extra are the page's paths and who may call them.
 func (p *Page) Extra() metrics.Extra {
@@ -83,9 +105,9 @@ func (p *Page) Extra() metrics.Extra {
 			for _, name := range []string{"/{$}", "/page.js", "/page.css"} {
 				mux.Handle("GET "+name, guarded(http.FileServerFS(files)))
 			}
-			mux.HandleFunc("GET /api/v1/jobs", p.show(func(s *state) any { return map[string]any{"jobs": s.Jobs} }))
-			mux.HandleFunc("GET /api/v1/workers", p.show(func(s *state) any { return map[string]any{"workers": s.Workers} }))
-			mux.HandleFunc("GET /api/v1/stores", p.show(func(s *state) any { return map[string]any{"stores": s.Stores} }))
+			mux.HandleFunc("GET /api/v1/jobs", p.show("jobs"))
+			mux.HandleFunc("GET /api/v1/workers", p.show("workers"))
+			mux.HandleFunc("GET /api/v1/stores", p.show("stores"))
 			mux.HandleFunc("GET /api/v1/jobs/{job}", p.job)
 			mux.HandleFunc("POST /api/v1/jobs/{call}", p.act)
 			mux.HandleFunc("GET /api/v1/events", p.events)
@@ -113,17 +135,20 @@ func (p *Page) now(ctx context.Context) (*state, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) < every/2 {
-		return &p.shown, nil
+		return p.shown, nil
 	}
-	all, err := p.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
+	if p.calls == nil {
+		return nil, errIdle
+	}
+	all, err := p.calls.ListJobs(ctx, &taxonv1.ListJobsRequest{})
 	if err != nil {
 		return nil, err
 	}
-	workers, err := p.jobs.Workers(ctx, &taxonv1.WorkersRequest{})
+	workers, err := p.calls.Workers(ctx, &taxonv1.WorkersRequest{})
 	if err != nil {
 		return nil, err
 	}
-	stores, err := p.jobs.Stores(ctx, &taxonv1.StoresRequest{})
+	stores, err := p.calls.Stores(ctx, &taxonv1.StoresRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -136,32 +161,41 @@ func (p *Page) now(ctx context.Context) (*state, error) {
 	}
 	for _, k := range stores.GetShards() {
 		s.Stores = append(s.Stores, Store{Store: k.GetId(), Addr: k.GetAddr(), State: jobs.MemberState(k.GetState()), Values: k.GetValues(), Bytes: k.GetBytes(),
-			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity()})
+			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity(), Version: k.GetVersion()})
 	}
-	p.shown, p.at = s, time.Now()
-	return &s, nil
+	s.texts = map[string][]byte{}
+	for name, part := range map[string]any{"jobs": s.Jobs, "workers": s.Workers, "stores": s.Stores} {
+		s.texts[name], _ = json.Marshal(part) // plain values
+	}
+	p.shown, p.at = &s, time.Now()
+	return p.shown, nil
 }
 
-func (p *Page) show(part func(*state) any) http.HandlerFunc {
+func (p *Page) show(part string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, err := p.now(r.Context())
 		if err != nil {
 			refuse(w, err)
 			return
 		}
-		answer(w, part(s))
+		answer(w, map[string]any{part: json.RawMessage(s.texts[part])})
 	}
 }
 
 func (p *Page) job(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
-	st, err := p.jobs.Status(r.Context(), &taxonv1.StatusRequest{Job: name})
+	calls, err := p.jobs()
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	st, err := calls.Status(r.Context(), &taxonv1.StatusRequest{Job: name})
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	out := Job{Status: jobs.StatusOf(st), Trace: jobs.TraceOf(st), Log: []jobs.LogLine{}}
-	stream, err := p.jobs.Logs(r.Context(), &taxonv1.LogsRequest{Job: name})
+	stream, err := calls.Logs(r.Context(), &taxonv1.LogsRequest{Job: name})
 	for err == nil {
 		var lines *taxonv1.LogLines
 		if lines, err = stream.Recv(); err == nil {
@@ -185,13 +219,17 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, what, _ := strings.Cut(r.PathValue("call"), ":")
+	calls, err := p.jobs()
+	if err != nil {
+		refuse(w, err)
+		return
+	}
 	var st *taxonv1.JobStatus
-	var err error
 	switch what {
 	case "cancel":
-		st, err = p.jobs.Cancel(r.Context(), &taxonv1.CancelRequest{Job: name})
+		st, err = calls.Cancel(r.Context(), &taxonv1.CancelRequest{Job: name})
 	case "resume":
-		st, err = p.jobs.Resume(r.Context(), &taxonv1.ResumeRequest{Job: name})
+		st, err = calls.Resume(r.Context(), &taxonv1.ResumeRequest{Job: name})
 	default:
 		err = status.Errorf(codes.NotFound, "no call %q: POST to /api/v1/jobs/%s:cancel or :resume", what, name)
 	}
@@ -214,8 +252,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	for quiet := 0; ; quiet++ {
 		s, err := p.now(r.Context())
 		if err == nil {
-			for name, part := range map[string]any{"jobs": s.Jobs, "workers": s.Workers, "stores": s.Stores} {
-				text, _ := json.Marshal(part) // plain values
+			for name, text := range s.texts {
 				if bytes.Equal(text, sent[name]) {
 					continue
 				}

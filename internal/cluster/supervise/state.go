@@ -155,6 +155,7 @@ type Settings struct {
 	Slots         int // tasks at a time of each worker
 	MemoryStores  bool
 	Lease         time.Duration // a process that is silent for so long is taken for lost
+	Metrics       string        // address of the coordinator's page and figures; "": none
 	Roots         []string      // below which jobs may name data in place
 	Snapshots     string        // a folder; "": none
 	SnapshotEvery int           // sweeps; 0: as each job asks for
@@ -180,6 +181,9 @@ func (o *Settings) wanted() (*Wanted, error) {
 			}
 		}
 		w.Coordinator = append(w.Coordinator, "--snapshots", at, "--snapshot-every", fmt.Sprint(o.SnapshotEvery), "--snapshot-pause", o.SnapshotPause.String())
+	}
+	if o.Metrics != "" {
+		w.Coordinator = append(w.Coordinator, "--metrics", o.Metrics)
 	}
 	if o.MemoryStores {
 		w.Store = []string{"--memory", memoryStoreSize}
@@ -224,6 +228,9 @@ func (o *Settings) keep(dir string, given func(flag string) bool) error {
 	}
 	if !given("snapshots") {
 		o.Snapshots = lastOf(w.Coordinator, "--snapshots", o.Snapshots)
+	}
+	if !given("metrics") {
+		o.Metrics = lastOf(w.Coordinator, "--metrics", o.Metrics)
 	}
 	if !given("slots") {
 		o.Slots, err = strconv.Atoi(lastOf(w.Worker, "--slots", strconv.Itoa(o.Slots)))

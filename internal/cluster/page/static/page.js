@@ -1,5 +1,6 @@
 "use strict";
 const $ = id => document.getElementById(id);
+const most = 500; // jobs in the table
 let token = "", data = { jobs: [], workers: [], stores: [] }, chosen = "", seen = "";
 
 function call(path, options = {}) {
@@ -43,10 +44,11 @@ async function act(job, what) {
 }
 function draw(part) {
   if (part === "jobs") {
-    const want = $("which").value, shown = data.jobs.filter(j => !want || j.state.startsWith(want)), count = {};
+    const want = $("which").value, open = j => j.state === "running" || j.state === "queued", count = {},
+      shown = data.jobs.filter(j => !want || j.state.startsWith(want)).reverse().sort((a, b) => open(b) - open(a)); // what goes on, then what ended, the newest first
     for (const j of data.jobs) { const s = j.state.split(" ")[0]; count[s] = (count[s] || 0) + 1; }
-    $("counts").textContent = Object.entries(count).map(([s, k]) => `${k} ${s}`).join(", ") || "none yet";
-    fill("jobs", shown.slice(0, 500).map(j => {
+    $("counts").textContent = (Object.entries(count).map(([s, k]) => `${k} ${s}`).join(", ") || "none yet") + (shown.length > most ? `; ${most} are shown` : "");
+    fill("jobs", shown.slice(0, most).map(j => {
       const does = j.state === "running" || j.state === "queued" ? button("cancel", () => act(j.job, "cancel")) : j.resumable ? button("resume", () => act(j.job, "resume")) : "";
       if (does) does.setAttribute("aria-label", `${does.textContent} ${j.job}`);
       const r = row([button(j.name ? `${j.job} (${j.name})` : j.job, () => choose(j.job), true), state(j.state), j.phase, n(j.sweep), n(gap(j.gap)), n(time(j.eta_seconds)), j.submitted.replace("T", " ").replace("Z", ""), does]);
@@ -55,8 +57,8 @@ function draw(part) {
     }));
     const line = data.jobs.find(j => j.job === chosen), now = JSON.stringify(line);
     if (line && now !== seen) { seen = now; refresh(); }
-  } else if (part === "workers") fill("workers", data.workers.map(w => row([w.name || w.worker, state(w.state), n(`${w.running} of ${w.slots}`), n(w.tasks_done), n(size(w.memory_bytes))])));
-  else fill("stores", data.stores.map(s => row([s.store, state(s.state), s.addr, n(s.values), n(size(s.bytes)), n(size(s.free_bytes))])));
+  } else if (part === "workers") fill("workers", data.workers.map(w => row([w.name || w.worker, state(w.state), n(`${w.running} of ${w.slots}`), n(w.tasks_done), n(size(w.memory_bytes)), w.version])));
+  else fill("stores", data.stores.map(s => row([s.store, state(s.state), s.addr, n(s.values), n(size(s.bytes)), n(size(s.free_bytes)), s.version])));
 }
 function choose(job) { chosen = job; seen = ""; draw("jobs"); }
 
