@@ -44,3 +44,7 @@ for space in "$@"; do
 	kubectl label namespace "$space" taxon.client=true --overwrite
 	secret "$space" client
 done
+# What Prometheus reads figures with (monitoring/).
+kubectl --namespace "$namespace" create secret generic taxon-prometheus \
+	--from-file=ca.crt="$dir/ca.crt" --from-file=token="$dir/read-only.token" \
+	--dry-run=client -o yaml | kubectl apply -f -
