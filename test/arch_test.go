@@ -25,9 +25,9 @@ const root = ".."
 // engine nor store. Everything below test may import all.
 var imports = map[string][]string{
 	"cmd/taxon": {"coordinator/method", "coordinator/method/registry", "internal/check", "internal/cluster", "internal/cluster/client", "internal/cluster/node",
-		"internal/cluster/supervise", "internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit",
+		"internal/cluster/page", "internal/cluster/supervise", "internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit",
 		"internal/explain", "internal/export", "internal/fs", "internal/generate", "internal/human", "internal/inspect", "internal/jobs", "internal/jobspec",
-		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/metrics", "internal/predict", "internal/report", "internal/runs", "internal/secure", "internal/serve", "internal/table", "internal/tell",
+		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/metrics", "internal/predict", "internal/release", "internal/report", "internal/runs", "internal/secure", "internal/serve", "internal/table", "internal/tell",
 		"internal/train", "internal/tune", "internal/yarn", "mapper", "proto/taxon/v1", "worker/program"},
 
 	"proto/taxon/v1": {},
@@ -84,7 +84,8 @@ var imports = map[string][]string{
 	"store/storerpc":  {"internal/pause", "store", "proto/taxon/v1"},
 	"store/backup":    {"internal/fs", "store"},
 
-	"internal/secure":  {"internal/human", "proto/taxon/v1"},
+	"internal/release": {},
+	"internal/secure":  {"internal/human", "internal/release", "proto/taxon/v1"},
 	"internal/metrics": {"internal/secure", "proto/taxon/v1", "store", "worker", "worker/program"},
 
 	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
@@ -157,6 +158,7 @@ var thirdParty = map[string][]string{
 	"github.com/parquet-go/parquet-go": {"internal/export", "internal/predict", "internal/table"},
 	"github.com/ulikunitz/xz":          {"internal/fs"},
 	"github.com/prometheus":            {"internal/metrics"},
+	"github.com/go-json-experiment":    {"internal/serve"},
 	"github.com/spf13/cobra":           {"cmd/taxon"},
 	"github.com/spf13/pflag":           {"internal/secure", "internal/metrics", "cmd/taxon"},
 	"golang.org/x/net":                 {"internal/secure"},

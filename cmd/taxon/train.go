@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/cluster/page"
 	"taxon/internal/dataset"
 	"taxon/internal/eval"
 	"taxon/internal/evaluate"
@@ -17,8 +19,10 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/mapreduce/driver"
+	"taxon/internal/metrics"
 	"taxon/internal/model"
 	"taxon/internal/predict"
+	"taxon/internal/secure"
 	"taxon/internal/tell"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -29,6 +33,9 @@ type trainOptions struct {
 	train.Options
 	requireGap bool
 	mr         mapReduceOptions
+
+	watch metrics.Options // where the page is shown
+	sec   secure.Options  // of the page
 }
 
 func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
@@ -61,6 +68,26 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.warmFlags(cmd)
 	o.resourceFlags(cmd)
 	o.mr.flags(cmd, engineEmbedded, engineEmbedded, engineMapReduce)
+	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
+		f.StringVar(&o.watch.Addr, "watch-address", "", "show the training in a browser while it runs, at http://`ADDR`/ (host:port; port 0: any), as a coordinator's page; beyond loopback it needs TLS and identities (see `taxon help certs`) (default nowhere)")
+		o.sec.AddFlags(f)
+	})
+}
+
+// watched shows the training on a page while it runs; call end when it is over.
+func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (end func(), err error) {
+	if o.watch.Addr == "" {
+		return func() {}, nil
+	}
+	p := page.New(nil)
+	o.watch.Flag = "watch-address"
+	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, o.sec, nil, p.Extra())
+	if err != nil {
+		return nil, exit.Usagef("train: %w", err)
+	}
+	t.Watch = p.Use
+	a.ui.Note("watch it at %s", strings.TrimSuffix(shown.URL, "metrics"))
+	return func() { _ = shown.Close() }, nil // what is trained counts, not whether somebody looked on
 }
 
 // inputFlags say what is trained on; submit has them too.
@@ -156,7 +183,13 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	report, err := train.Run(ctx, o.options(a), a.ui)
+	t := o.options(a)
+	end, err := o.watched(ctx, a, t)
+	if err != nil {
+		return err
+	}
+	report, err := train.Run(ctx, t, a.ui)
+	end()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ const closing = 2 * time.Second
 // Options says where figures are shown.
 type Options struct {
 	Addr string // host:port; "": nowhere
+	Flag string // that gave it, for errors; "": metrics
 }
 
 // AddFlags defines --metrics.
@@ -88,7 +90,7 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 	}
 	l, err := sec.Listen(ctx, o.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("--metrics: %w", err)
+		return nil, fmt.Errorf("--%s: %w", cmp.Or(o.Flag, "metrics"), err)
 	}
 	page := &Page{Addr: l.Addr().String(), server: server}
 	page.URL = "http://" + page.Addr + "/metrics"

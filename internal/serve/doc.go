@@ -11,7 +11,7 @@
 // use and takes its place whole; requests under way end with the one that they began with. What can't
 // be opened changes nothing and is logged.
 //
-// What is beyond the limits is refused at once: a body that is too large by 413 (RESOURCE_EXHAUSTED), work beyond the queue
-// or the rate by 429 with Retry-After (RetryInfo). A broken instance is an error in its place; the others of its
-// request are answered.
+// What is beyond the limits is refused at once: a body that is too large by 413 (RESOURCE_EXHAUSTED),
+// work beyond the queue or the rate by 429 with Retry-After (RetryInfo). A broken instance is an error
+// in its place; the others of its request are answered.
 package serve

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"taxon/internal/dataset"
 	"taxon/internal/explain"
@@ -52,6 +55,8 @@ type vector struct {
 	dataset.Vector
 	given []feature
 	row   dataset.Row
+	json  jsontext.Decoder
+	in    bytes.Buffer
 }
 
 // feature is one of an instance, numbered as in the training data.

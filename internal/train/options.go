@@ -74,6 +74,10 @@ type Options struct {
 	Files     fs.Local  // with standard input
 	Again     string    // the command line that goes on with this training, for hints
 	Elsewhere Elsewhere // nil: the tasks run in this process
+
+	// Watch is told of the jobs' calls while the training itself runs, and of nil when it is over;
+	// nil: not told.
+	Watch func(taxonv1.JobsClient)
 }
 
 // FromLabels as Hierarchy makes the structure of labels that are paths.

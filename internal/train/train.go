@@ -474,6 +474,10 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		t.scores.engine = nil // or what its store holds would stay while cut-offs are fitted
 		err = errors.Join(err, e.Close())
 	}()
+	if t.o.Watch != nil {
+		t.o.Watch(e.Jobs)
+		defer t.o.Watch(nil)
+	}
 	if t.o.Elsewhere != nil {
 		if err := t.o.Elsewhere.Started(e); err != nil {
 			return nil, err

@@ -1,0 +1,264 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// request is the body of a call. Reflection would cost more than the scores: it is read value by value.
+type request struct {
+	body bytes.Buffer
+	in   bytes.Buffer // over the bytes of body
+	json jsontext.Decoder
+	rows jsonRows
+	out  []byte
+	question
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// lenient leaves what jsontext is strict about to those who know what a value is for: one instance
+// whose feature stands twice is no reason to refuse the others.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+// jsonRows are instances as they stand in a body.
+type jsonRows [][]byte
+
+func (r jsonRows) len() int { return len(r) }
+
+// shape is what a body looks like.
+const shape = `the body must be {"instances": [...], "top": 5}`
+
+// read reads a body of at most so many bytes.
+func (q *request) read(body io.Reader, most int64) error {
+	q.body.Reset()
+	_, err := q.body.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(body), most))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time", most)
+	case err != nil:
+		return refuse(http.StatusBadRequest, "the body did not arrive whole")
+	}
+	q.question, q.rows = question{}, q.rows[:0]
+	d := open(&q.json, &q.in, q.body.Bytes())
+	err = members(d, func(name string) error {
+		switch name {
+		case "instances":
+			return q.instances(d)
+		case "top":
+			return integer(d, name, &q.top)
+		case "words":
+			return integer(d, name, &q.words)
+		case "label":
+			return text(d, name, &q.label)
+		}
+		return fmt.Errorf("unknown field %q", name)
+	})
+	if err == nil {
+		if _, err = d.ReadToken(); err == nil {
+			err = errors.New("there is text behind the object")
+		} else if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%s: %v", shape, err)
+	}
+	q.question.rows = q.rows
+	return nil
+}
+
+// open begins to read text.
+func open(d *jsontext.Decoder, in *bytes.Buffer, text []byte) *jsontext.Decoder {
+	*in = *bytes.NewBuffer(text)
+	d.Reset(in, lenient...)
+	return d
+}
+
+// members visits the members of an object: each visit reads a value.
+func members(d *jsontext.Decoder, visit func(name string) error) error {
+	return objects(d, func(name []byte) error { return visit(string(unquoted(name))) })
+}
+
+// objects is members with names as they stand.
+func objects(d *jsontext.Decoder, visit func(name []byte) error) error {
+	if d.PeekKind() != '{' {
+		return kindError(d, "an object")
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadValue()
+		if err == nil {
+			err = visit(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// kindError says that another kind of value stands here, or what is no JSON.
+func kindError(d *jsontext.Decoder, want string) error {
+	if err := d.SkipValue(); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return fmt.Errorf("here must stand %s", want)
+}
+
+func (q *request) instances(d *jsontext.Decoder) error {
+	q.rows = q.rows[:0]
+	if d.PeekKind() != '[' {
+		return kindError(d, "a list of instances")
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		end := int(d.InputOffset())
+		q.rows = append(q.rows, q.body.Bytes()[end-len(v):end])
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// integer reads a whole number, or null.
+func integer(d *jsontext.Decoder, name string, into **int) error {
+	v, err := d.ReadValue()
+	if err != nil || v.Kind() == 'n' {
+		return err
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil {
+		return fmt.Errorf("%s %s: must be a whole number", name, v)
+	}
+	*into = &n
+	return nil
+}
+
+// text reads a string, or null.
+func text(d *jsontext.Decoder, name string, into *string) error {
+	v, err := d.ReadValue()
+	if err != nil || v.Kind() == 'n' {
+		return err
+	}
+	if v.Kind() != '"' {
+		return fmt.Errorf("%s: must be a string", name)
+	}
+	*into = string(unquoted(v))
+	return nil
+}
+
+// unquoted is the text of a string that was read. Bytes that are no UTF-8 become U+FFFD, which is all
+// that can be wrong with it.
+func unquoted(v []byte) []byte {
+	b, _ := jsontext.AppendUnquote(nil, v)
+	return b
+}
+
+// vector reads {"text": ...} or {"features": {"7": 0.5}}.
+func (r jsonRows) vector(l *loaded, i int, v *vector) error {
+	d := open(&v.json, &v.in, r[i])
+	v.given = v.given[:0]
+	var words *string
+	features := false
+	err := members(d, func(name string) error {
+		switch {
+		case name == "text":
+			words = new(string)
+			return text(d, name, words)
+		case name != "features":
+			return fmt.Errorf("unknown field %q", name)
+		}
+		features = true
+		return objects(d, func(name []byte) error { return v.feature(d, name) })
+	})
+	switch {
+	case err != nil:
+		var wrong featureError
+		if errors.As(err, &wrong) {
+			return err
+		}
+		return fmt.Errorf("an instance is {\"text\": ...} or {\"features\": {\"7\": 0.5}}: %w", err)
+	case (words == nil) == !features:
+		return errors.New(`give either "text" or "features"`)
+	case words != nil:
+		return l.text(*words, v)
+	}
+	return l.features(v)
+}
+
+// featureError is about one feature.
+type featureError string
+
+func (e featureError) Error() string { return string(e) }
+
+// feature reads the value of one whose number is a string.
+func (v *vector) feature(d *jsontext.Decoder, name []byte) error {
+	n, err := strconv.ParseUint(string(name[1:len(name)-1]), 10, 32)
+	if err != nil {
+		return featureError(fmt.Sprintf("feature %s: must be a number as in the training data", name))
+	}
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if value.Kind() != '0' {
+		return featureError(fmt.Sprintf("feature %d: its value must be a number", n))
+	}
+	x, err := strconv.ParseFloat(string(value), 32)
+	if err != nil {
+		return featureError(fmt.Sprintf("feature %d: %s is not finite in float32", n, value))
+	}
+	v.given = append(v.given, feature{uint32(n), float32(x)})
+	return nil
+}
+
+// appendPredictions writes the answer to :predict.
+func appendPredictions(out []byte, predictions []Prediction) []byte {
+	out = append(out, `{"predictions":[`...)
+	for i, p := range predictions {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if p.Error != "" {
+			out = append(quoted(append(out, `{"error":`...), p.Error), '}')
+			continue
+		}
+		out = append(out, `{"labels":[`...)
+		for k, l := range p.Labels {
+			if k > 0 {
+				out = append(out, ',')
+			}
+			out = quoted(append(out, `{"label":`...), l.Label)
+			out = strconv.AppendFloat(append(out, `,"score":`...), l.Score, 'g', -1, 64)
+			out = append(quoted(append(out, `,"path":`...), l.Path), '}')
+		}
+		out = append(out, "]}"...)
+	}
+	return append(out, "]}\n"...)
+}
+
+// quoted appends a string; bytes that are no UTF-8 become U+FFFD.
+func quoted(out []byte, s string) []byte {
+	out, _ = jsontext.AppendQuote(out, s) // its error is about such bytes
+	return out
+}

@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What is written reads back as what encoding/json writes, whatever the names are.
+func TestPredictionsReadBack(t *testing.T) {
+	want := []Prediction{{Labels: []Label{{"a \"b\"\\\n\u2028<é", 1e-7, "x > y"}, {"b", -1e300, ""}}}, {Error: "a \"row\""}, {Labels: []Label{{"\xff", math.Pi, "c"}}}, {}}
+	out := appendPredictions(nil, want)
+	var got struct{ Predictions []Prediction }
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want[2].Labels[0].Label = "\uFFFD"
+	want[3].Labels = []Label{}
+	if !reflect.DeepEqual(got.Predictions, want) {
+		t.Errorf("%+v\nwant %+v", got.Predictions, want)
+	}
+}
+
+// FuzzRequest: a body is taken where encoding/json takes it for the same thing, and refused else.
+func FuzzRequest(f *testing.F) {
+	for _, s := range []string{`{"instances": [{"text": "a"}], "top": 2}`, `{"instances": [1, "a", {"b": [{}]}], "label": "\u00e9\n", "words": null}`, `{"instances": []} x`, `[`, `{"instances": {}}`,
+		`{"instances": [{"features": {"7": 0.5, "8": -1e9}}]}`, "{\"label\": \"\xff\", \"instances\": [[]]}", `{"top": 1.5}`, `{"top": 1e2, "instances": [0]}`, ``, `null`, `{"instances": null}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		q := requests.New().(*request)
+		err := q.read(strings.NewReader(body), 1<<20)
+		var want struct {
+			Instances []json.RawMessage
+			Top       *int
+			Label     string
+			Words     *int
+		}
+		d := json.NewDecoder(strings.NewReader(body))
+		d.DisallowUnknownFields()
+		wrong := d.Decode(&want)
+		if err != nil {
+			var r refusal
+			if !errors.As(err, &r) || r.code != http.StatusBadRequest {
+				t.Fatalf("refused by %v", err)
+			}
+			return
+		}
+		if wrong != nil || len(want.Instances) != q.rows.len() || want.Label != q.label || !reflect.DeepEqual(want.Top, q.top) || !reflect.DeepEqual(want.Words, q.words) {
+			t.Fatalf("%q is taken for %d rows, top %v, label %q; encoding/json says %v, %+v", body, q.rows.len(), q.top, q.label, wrong, want)
+		}
+		for i, raw := range want.Instances {
+			if !bytes.Equal(raw, q.rows[i]) {
+				t.Fatalf("instance %d is %q, want %q", i, q.rows[i], raw)
+			}
+		}
+	})
+}
