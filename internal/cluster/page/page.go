@@ -32,8 +32,8 @@ var static embed.FS
 // every is how often watchers hear of changes.
 const every = time.Second
 
-// maxLines is how many lines of a log are shown.
-const maxLines = 200
+// mostLines is how many lines of a log are shown.
+const mostLines = 200
 
 // Page answers browsers.
 type Page struct {
@@ -178,7 +178,9 @@ func (p *Page) show(part string) http.HandlerFunc {
 			refuse(w, err)
 			return
 		}
-		answer(w, map[string]any{part: json.RawMessage(s.texts[part])})
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = fmt.Fprintf(w, "{%q: %s}\n", part, s.texts[part]) // a browser that is gone wants no answer
 	}
 }
 
@@ -202,7 +204,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) {
 			for _, l := range lines.GetLines() {
 				out.Log = append(out.Log, jobs.LogLineOf(l))
 			}
-			out.Log = out.Log[max(0, len(out.Log)-maxLines):]
+			out.Log = out.Log[max(0, len(out.Log)-mostLines):]
 		}
 	}
 	if !errors.Is(err, io.EOF) {
