@@ -111,9 +111,9 @@ hadoop-engines: ## all that can happen to YARN placement and MapReduce against r
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
-ci-long: lint generate-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python-versions hadoop-short ## what CI runs behind the tests
+ci-long: lint generate-check deploy-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python-versions hadoop-short ## what CI runs behind the tests
 
-deploy-check: ## Kubernetes manifests and systemd units, strictly and against each other (no cluster needed)
+deploy-check: ## Kubernetes manifests, alerts, dashboard, systemd units, strictly and against each other (no cluster needed)
 	go -C test/deploy test -count=1 .
 
 bench-go: ## Go benchmarks

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,6 +29,9 @@ func (o object) String() string { return o.kind + " " + o.name }
 
 // types are the kinds that the manifests may use, by apiVersion and kind.
 var types = map[string]func() any{
+	"monitoring.coreos.com/v1 ServiceMonitor": func() any { return new(monitoringv1.ServiceMonitor) },
+	"monitoring.coreos.com/v1 PodMonitor":     func() any { return new(monitoringv1.PodMonitor) },
+	"monitoring.coreos.com/v1 PrometheusRule": func() any { return new(monitoringv1.PrometheusRule) },
 	"v1 Namespace":                           func() any { return new(corev1.Namespace) },
 	"v1 ServiceAccount":                      func() any { return new(corev1.ServiceAccount) },
 	"v1 Service":                             func() any { return new(corev1.Service) },
