@@ -87,8 +87,19 @@ test-python-versions: ## the same on the oldest and the newest Python and scikit
 	$(MAKE) test-python PYTHON="$$(deploy/python/interpreter.sh 3.10)" PYTHON_PACKAGES='scikit-learn==1.4.0 numpy==1.23.* scipy==1.9.*'
 	$(MAKE) test-python PYTHON="$$(deploy/python/interpreter.sh 3.14)"
 
-release: ## archives and wheels for each platform, licences, checksums, into dist (needs python3 with `build`)
-	deploy/release.sh dist
+RELEASE_ENV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/release
+
+release: ## archives and wheels for each platform, licences, changelog, checksums, into dist
+	@test -x $(RELEASE_ENV)/bin/python || python3 -m venv $(RELEASE_ENV)
+	$(RELEASE_ENV)/bin/pip install -q --disable-pip-version-check build==1.6.1
+	PYTHON=$(RELEASE_ENV)/bin/python deploy/release.sh dist
+
+# AGAIN: what the second build builds. Its build cache is empty, so all three take minutes.
+release-check: release ## a release holds what it should, its wheel trains, and a clone elsewhere gives the same bytes
+	$(if $(AGAIN),TARGETS=$(AGAIN)) $(RELEASE_ENV)/bin/python deploy/release_check.py dist
+
+release-check-short: ## the same, but the clone builds linux/amd64 alone
+	$(MAKE) release-check AGAIN=linux/amd64
 
 sim: ## a thousand simulated clusters with every fault; SIM_SEED=n plays one again
 	SIM_SEEDS=1000 go test -count=1 -v -run TestSimulation ./test/sim
@@ -111,7 +122,7 @@ hadoop-engines: ## all that can happen to YARN placement and MapReduce against r
 hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, scales and loses: TAXON_DATA=DIR make hadoop-long
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
-ci-long: lint generate-check deploy-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python-versions hadoop-short ## what CI runs behind the tests
+ci-long: lint generate-check deploy-check race fuzz-short test-memory-short test-exact sim sim-mutants chaos-short test-python-versions release-check-short hadoop-short ## what CI runs behind the tests
 
 deploy-check: ## Kubernetes manifests, alerts, dashboard, systemd units, strictly and against each other (no cluster needed)
 	go -C test/deploy test -count=1 .

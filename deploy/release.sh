@@ -4,7 +4,7 @@
 #
 #   deploy/release.sh [DIR]
 #
-# It needs Go, and Python 3.10 or later with `pip install build`. PYTHON names the interpreter.
+# It needs Go, and Python 3.10 or later with `pip install build`. PYTHON names the interpreter. TARGETS=linux/amd64 builds that alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(realpath -m "${1:-dist}")
@@ -15,6 +15,9 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 1577836800)
 export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# The tool that packs a wheel names its version in it.
+echo hatchling==1.33.0 >"$work/constraints"
+export PIP_CONSTRAINT=$work/constraints
 rm -rf "$out"
 mkdir -p "$out"
 
@@ -33,7 +36,7 @@ for target in $targets; do
 	CGO_ENABLED=0 GOOS=${target%/*} GOARCH=${target#*/} go build -trimpath -ldflags '-s -w -buildid=' -o "$work/$name/taxon" ./cmd/taxon
 	cp README.md NOTICE "$work/LICENSES.txt" docs/changelog.md "$work/$name"
 	tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" | gzip -n9 >"$out/$name.tar.gz"
-	TAXON_TARGET=$target TAXON_BINARY=$work/$name/taxon "$python" -m build --wheel --outdir "$out" deploy/python >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+	TAXON_TARGET=$target TAXON_BINARY=$work/$name/taxon TAXON_LICENSES=$work/LICENSES.txt "$python" -m build --wheel --outdir "$out" deploy/python >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 	echo "$target: built"
 done
 cp "$work/LICENSES.txt" "$out"

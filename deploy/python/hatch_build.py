@@ -1,7 +1,8 @@
 """Builds the Go binary into the wheel.
 
 TAXON_TARGET=GOOS/GOARCH cross-compiles (linux/amd64, linux/arm64, darwin/arm64); without it the
-binary is for this machine. TAXON_BINARY takes a binary that is there in place of a build.
+binary is for this machine. TAXON_BINARY takes a binary that is there in place of a build, and
+TAXON_LICENSES the licences of what is inside it.
 """
 
 import os
@@ -43,6 +44,8 @@ class BuildHook(BuildHookInterface):
         build_data["tag"] = f"py3-none-{TAGS[target]}"
         if version != "editable":
             build_data["force_include"][str(built)] = "taxon/_bin/taxon"
+            if os.environ.get("TAXON_LICENSES"):
+                build_data["force_include"][os.environ["TAXON_LICENSES"]] = "taxon/_bin/LICENSES.txt"
 
 
 def _here() -> str:
