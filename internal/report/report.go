@@ -5,11 +5,15 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
+	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
+	texttemplate "text/template"
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/eval"
@@ -27,7 +31,7 @@ type Options struct {
 	Model   string
 	Data    predict.Input // test data; no path: none
 	Compare []string      // models
-	Out     string        // a file
+	Out     string        // a file; ending in .md: a model card
 }
 
 // Summary is what was written, `taxon report --json`.
@@ -40,7 +44,17 @@ type Summary struct {
 //go:embed report.html
 var page string
 
-var templates = template.Must(template.New("report").Funcs(template.FuncMap{
+// card is a model card, as model hubs read them: figures in YAML, then Markdown.
+//
+//go:embed card.md
+var card string
+
+var (
+	htmlPage  = template.Must(template.New("report").Funcs(functions).Parse(page))
+	modelCard = texttemplate.Must(texttemplate.New("card").Funcs(functions).Parse(card))
+)
+
+var functions = map[string]any{
 	"percent": func(x float64) string { return fmt.Sprintf("%.1f", 100*x) },
 	"count":   func(n any) string { return human.Count(whole(n)) },
 	"p": func(x float64) string {
@@ -52,7 +66,12 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"sure": func(p float64) bool { return p < 0.05 },
 	"g":    func(x float64) string { return fmt.Sprintf("%.4g", x) },
 	"name": func(names []string, n int32) string { return names[n] },
-}).Parse(page))
+	"json": func(s string) (string, error) { // a string of YAML, too
+		b, err := json.Marshal(s)
+		return string(b), err
+	},
+	"cell": strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`").Replace,
+}
 
 func whole(n any) int64 {
 	switch n := n.(type) {
@@ -81,7 +100,13 @@ type view struct {
 	Worst                     []worst
 	Others                    []other
 	Again                     []string
+	Task                      string // of a model card, as model hubs name it
+	Hierarchical              bool
 }
+
+// Short and DataName are the last parts of paths: a card is for others, who lack the folders.
+func (v *view) Short() string    { return filepath.Base(v.Name) }
+func (v *view) DataName() string { return filepath.Base(v.Data) }
 
 type fact struct{ Name, Value string }
 
@@ -144,7 +169,11 @@ func Write(ctx context.Context, o Options, ui tell.Teller) (*Summary, error) {
 	}
 	return s, fs.WriteOut(o.Out, nil, func(w *bufio.Writer) error {
 		c := &counter{w: w}
-		err := templates.Execute(c, v)
+		var form interface{ Execute(io.Writer, any) error } = htmlPage
+		if filepath.Ext(o.Out) == ".md" {
+			form = modelCard
+		}
+		err := form.Execute(c, v)
 		s.Bytes = c.n
 		return err
 	})
@@ -164,7 +193,10 @@ func (c *counter) Write(b []byte) (int, error) {
 // describe shows what the model's own folder tells.
 func describe(m *model.Model, name string) *view {
 	r := &m.Manifest.Report
-	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own)}
+	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: "tabular-classification", Hierarchical: m.Structure != nil}
+	if m.Data.Text {
+		v.Task = "text-classification"
+	}
 	add := func(what, format string, args ...any) {
 		v.Facts = append(v.Facts, fact{what, fmt.Sprintf(format, args...)})
 	}

@@ -44,6 +44,10 @@ func written(t *testing.T) (string, []byte) {
 		_, err := train.Run(context.Background(), &o, tell.Silent{})
 		must(t, err)
 	}
+	for _, card := range []Options{{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Out: at("card.md")}, {Model: at("flat"), Out: at("bare.md")}} {
+		_, err := Write(context.Background(), card, tell.Silent{})
+		must(t, err)
+	}
 	s, err := Write(context.Background(), Options{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Compare: []string{at("flat")}, Out: at("r.html")}, tell.Silent{})
 	must(t, err)
 	page, err := os.ReadFile(at("r.html"))
@@ -72,6 +76,28 @@ func TestPage(t *testing.T) {
 	}
 	if bytes.Contains(page, []byte("<b>")) || bytes.Contains(page, []byte("%!")) {
 		t.Error("text that is not escaped, or a broken figure")
+	}
+}
+
+// A model card has its figures before the text, for machines, and no path of this machine.
+func TestModelCard(t *testing.T) {
+	page, _ := written(t)
+	for name, want := range map[string][]string{
+		"card.md": {"pipeline_tag: text-classification\n", "tags: [taxon, hierarchical-classification, linear-model, rr-lr]\n", "model-index:\n- name: \"m\"\n  results:\n",
+			`dataset: {name: "test", type: "test"}`, `    - {type: "Micro-F1", name: "Micro-F1", value: `, "# m\n", "that stand in a hierarchy", "no weights whatever reach less",
+			"taxon predict --model MODEL --data TEXTS --text", "| Instances | 8, 1.00 labels each |", "## Results on test\n", "| Macro-F1 | ", "--hierarchy HIERARCHY --text"},
+		"bare.md": {"hierarchical-classification, linear-model, bsvm]\n---\n", "# flat\n"},
+	} {
+		card, err := os.ReadFile(filepath.Join(filepath.Dir(page), name))
+		must(t, err)
+		for _, w := range want {
+			if !bytes.Contains(card, []byte(w)) {
+				t.Errorf("%s lacks %q:\n%s", name, w, card)
+			}
+		}
+		if bytes.Contains(card, []byte(filepath.Dir(page))) || bytes.Contains(card, []byte("%!")) || bytes.Contains(card, []byte("\n\n\n")) {
+			t.Errorf("%s names a path, or has a broken figure:\n%s", name, card)
+		}
 	}
 }
 
