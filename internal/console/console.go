@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,15 +19,16 @@ import (
 )
 
 // UI writes progress, notes and warnings to stderr. Progress is one live line on a
-// terminal, redrawn in place, and elsewhere a plain line every 10 s. It is a
-// tell.Teller.
+// terminal, redrawn in place, and elsewhere a plain line every 10 s, or as many as
+// TAXON_PROGRESS_EVERY says. It is a tell.Teller.
 //
 // Its methods may be called from several goroutines.
 type UI struct {
 	mu    sync.Mutex
 	w     io.Writer
 	live  bool
-	Quiet bool // no progress and no notes; warnings stay
+	Quiet bool          // no progress and no notes; warnings stay
+	plain time.Duration // between plain lines
 	width func() int
 	now   func() time.Time
 	tick  func(time.Duration) (c <-chan time.Time, stop func())
@@ -42,10 +44,13 @@ const (
 
 // New writes to w, live if w is a terminal that can redraw a line.
 func New(w io.Writer) *UI {
-	u := &UI{w: w, now: time.Now, width: func() int { return Width }}
+	u := &UI{w: w, plain: plainEvery, now: time.Now, width: func() int { return Width }}
 	u.tick = func(every time.Duration) (<-chan time.Time, func()) {
 		t := time.NewTicker(every)
 		return t.C, t.Stop
+	}
+	if s, err := strconv.ParseFloat(os.Getenv("TAXON_PROGRESS_EVERY"), 64); err == nil && s >= liveEvery.Seconds() && s < 1e6 {
+		u.plain = time.Duration(s * float64(time.Second))
 	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		u.live = true
@@ -74,7 +79,7 @@ func (u *UI) start(what string, total int64, format func(int64) string) *progres
 	if u.Quiet {
 		return p
 	}
-	every := plainEvery
+	every := u.plain
 	if u.live {
 		every = liveEvery
 	}

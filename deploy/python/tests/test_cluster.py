@@ -4,7 +4,12 @@ import pytest
 
 pytest.importorskip("grpc_reflection")
 
-from taxon import Cluster, HierarchicalClassifier  # noqa: E402
+from taxon import Cluster, HierarchicalClassifier, TaxonError  # noqa: E402
+
+
+def test_nobody_there():
+    with pytest.raises(TaxonError, match="localhost:1: .*onnect"):
+        Cluster("localhost:1").jobs()
 
 
 def test_jobs(families, tmp_path):

@@ -204,6 +204,17 @@ def test_refusals(families):
                            ({"hierarchy": [("a", "b"), ("b", "a")]}, "cycle")):
         with pytest.raises(ValueError, match=match):
             HierarchicalClassifier(**options).fit(X, y)
+    for options, match in (({"hierarchy": "tree.txt"}, "give pairs"), ({"hierarchy": 5}, "give pairs"), ({"hierarchy": ["ab"]}, "no pair"), ({"callback": 3}, "callback 3"),
+                           ({"n_jobs": 0}, "n_jobs 0"), ({"n_jobs": "x"}, "n_jobs 'x'"), ({"random_state": "x"}, "random_state|seed"), ({"hierarchy": [("a", "a")]}, "^hierarchy:1: self-loop")):
+        with pytest.raises(ValueError, match=match):
+            HierarchicalClassifier(**options).fit(X, y)
+    with pytest.raises(ValueError, match="None"):
+        TaxonClassifier().fit(X, [["a", None], ["c"]] * 150)
+    clf = TaxonClassifier().fit(X, [["a"], ["c"]] * 150)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        clf.score(X, [["a"]])
+    with pytest.raises(ValueError, match="no class 'nope'"):
+        clf.explain(X[0], label="nope")
     with pytest.raises(ValueError, match="negative"):
         TaxonClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="not finite in float32"):
@@ -218,10 +229,32 @@ def test_no_binary(families, monkeypatch):
         TaxonClassifier().fit(*families[:2])
 
 
-def test_progress(families):
+def test_columns_of_tables(families):
+    """What tables bring: NA for an empty level, whole numbers as floats, edges as a frame."""
+    pd = pytest.importorskip("pandas")
+    X, y, edges = families
+    levels = pd.DataFrame({"a": [f"f{int(name[1]) // 3}" for name in y], "b": pd.array([None if name == "c4" else name for name in y], dtype="string")})
+    clf = HierarchicalClassifier().fit(X, levels)
+    assert "f1" in clf.classes_ and clf.score(X, levels) > 0.7
+    numbers = HierarchicalClassifier(hierarchy=pd.DataFrame([(10 + k // 3, k) for k in range(9)])).fit(X, [float(name[1]) for name in y])
+    assert numbers.report_["nodes"] == 13 and numbers.predict(X).dtype.kind == "f"
+    assert numbers.explain(X[0], label=3.0)["label"] == "3"
+
+
+def test_progress():
     lines = []
-    TaxonClassifier(callback=lines.append, gap=1e-7, C=100.0).fit(*families[:2])
-    assert all(isinstance(line, str) for line in lines)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 200)), rng.integers(0, 40, 2000)
+    hard = TaxonClassifier(method="mlr", gap=1e-12, C=1e6, max_time=2.5, callback=lines.append)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        hard.fit(X, y)
+    assert [line for line in lines if "sweep" in line]  # each second
+
+    def stop(line):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        hard.set_params(callback=stop, max_time=100).fit(X, y)
 
 
 def test_interrupt_leaves_nothing(tmp_path):

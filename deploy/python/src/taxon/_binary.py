@@ -52,12 +52,14 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
     command = [binary(), *args, "--json"] + ([] if progress else ["--quiet"])
     # A group of its own: Ctrl-C reaches Python alone, which then ends the training.
     process = subprocess.Popen(command, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True)
+                               stderr=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True,
+                               env={"TAXON_PROGRESS_EVERY": "1", **os.environ})
     assert process.stdout is not None and process.stderr is not None
     answer = process.stdout
     lines: list[str] = []
     out: list[str] = []
-    readers = [threading.Thread(target=_read, args=(process.stderr, lines, progress), daemon=True),
+    failed: list[BaseException] = []  # what the callback raised
+    readers = [threading.Thread(target=_read, args=(process.stderr, lines, progress, failed), daemon=True),
                threading.Thread(target=lambda: out.append(answer.read()), daemon=True)]
     for r in readers:
         r.start()
@@ -70,7 +72,10 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
                 process.wait(0.1 if progress else None)
                 break
             except subprocess.TimeoutExpired:
-                pass
+                if failed:
+                    break
+        if failed:
+            raise failed[0]
     except BaseException:
         _end(process)
         raise
@@ -90,15 +95,18 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
     raise (ValueError if process.returncode == _USAGE else TaxonError)(problem)
 
 
-def _read(stream: Any, lines: list[str], progress: Callable[[str], None] | None) -> None:
+def _read(stream: Any, lines: list[str], progress: Callable[[str], None] | None, failed: list[BaseException]) -> None:
     for line in stream:
         line = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).rstrip()
         if not line:
             continue
         if line.startswith("taxon: "):
             lines.append(line)
-        elif progress is not None:
-            progress(line)
+        elif progress is not None and not failed:
+            try:
+                progress(line)
+            except BaseException as e:
+                failed.append(e)
         else:
             lines.append(line)
 

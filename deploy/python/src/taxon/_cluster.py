@@ -164,7 +164,10 @@ class Cluster:
         from google.protobuf.message_factory import GetMessageClass
         import grpc
 
-        method = self._method(name)
+        try:
+            method = self._method(name)
+        except grpc.RpcError as e:
+            raise TaxonError(f"{self.address}: {e.details()}") from None
         request, reply = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
         kind = self._channel.unary_stream if stream else self._channel.unary_unary
         call = kind(f"/taxon.v1.Jobs/{name}", request_serializer=request.SerializeToString, response_deserializer=reply.FromString)

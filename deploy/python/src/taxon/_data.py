@@ -201,6 +201,10 @@ def edges_of(structure: Any) -> list[tuple[str, str]]:
     if hasattr(structure, "edges") and not isinstance(structure, Mapping):
         return [(str(a), str(b)) for a, b in structure.edges()]
     out: list[tuple[str, str]] = []
+    if hasattr(structure, "to_numpy"):  # a table of two columns
+        structure = structure.to_numpy().tolist()
+    if isinstance(structure, str) or not isinstance(structure, Iterable):
+        raise ValueError(f"hierarchy: {structure!r}: give pairs of parent and child, a dict or a graph")
     if isinstance(structure, Mapping):
         def walk(parent: Any, children: Any) -> None:
             if isinstance(children, Mapping):
@@ -216,7 +220,7 @@ def edges_of(structure: Any) -> list[tuple[str, str]]:
             walk(parent, children)
         return out
     for edge in structure:
-        pair = tuple(edge)
+        pair = tuple(edge) if isinstance(edge, Iterable) and not isinstance(edge, str) else ()
         if len(pair) != 2:
             raise ValueError(f"hierarchy: {edge!r} is no pair of parent and child")
         out.append((str(pair[0]), str(pair[1])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import warnings
@@ -13,12 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._binary import run
 from ._data import edges_of, quote, write_dataset, write_edges
+from ._errors import TaxonError
 from ._model import Model, load
 from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters, TextParameters
 
@@ -64,7 +67,7 @@ class _Targets:
                 raise ValueError("y holds None or NaN")
             self.form = _LABELS
             self.classes, index = np.unique(y, return_inverse=True)
-            self._take([str(c) for c in self.classes], np.arange(len(y) + 1), index)
+            self._take([_name(c) for c in self.classes.tolist()], np.arange(len(y) + 1), index)
         elif y.ndim == 2 and y.dtype.kind in "bui" and set(np.unique(y)) <= {0, 1}:
             self.form = _INDICATOR
             self.classes = np.arange(y.shape[1])
@@ -87,10 +90,12 @@ class _Targets:
         flat = [v for row in y for v in row]
         if not flat:
             raise ValueError("y holds no label")
+        if any(_is_empty(v) for v in flat):
+            raise ValueError("y holds None, NaN or an empty name in a set of labels")
         self.classes = np.array(sorted(set(flat), key=lambda v: (str(type(v)), v)))
         number = {v: k for k, v in enumerate(self.classes.tolist())}
         rows = [sorted({number[v] for v in row}) for row in y]
-        self._take([str(c) for c in self.classes], np.concatenate(([0], np.cumsum([len(r) for r in rows]))),
+        self._take([_name(c) for c in self.classes.tolist()], np.concatenate(([0], np.cumsum([len(r) for r in rows]))),
                    np.array([k for r in rows for k in r], np.int64))
 
     def _paths(self, y: np.ndarray) -> None:
@@ -104,7 +109,7 @@ class _Targets:
             for v in row:
                 if _is_empty(v):
                     break
-                path.append(str(v))
+                path.append(_name(v))
             if not path:
                 raise ValueError("y holds a row without a label: the first level is empty")
             paths.append(tuple(path))
@@ -125,7 +130,14 @@ def _is_lists(y: Any) -> bool:
 
 
 def _is_empty(v: Any) -> bool:
-    return v is None or v == "" or v != v
+    if isinstance(v, str):
+        return v == ""
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or bool(v != v)
+
+
+def _name(c: Any) -> str:
+    """A class as text. Whole numbers that a table made floats are whole again."""
+    return str(int(c)) if isinstance(c, float) and c.is_integer() else str(c)
 
 
 def _is_tree(rows: Sequence[Iterable[Any]]) -> bool:
@@ -192,13 +204,20 @@ class _Classifier(ClassifierMixin):
         with tempfile.TemporaryDirectory(prefix="taxon-") as name:
             folder = Path(name)
             args = ["train", "--method", self.method, "--out", str(folder / "model"), *self._data(folder, X, targets, weight), *self._options(folder, targets)]
-            report = run(args, progress=progress)
+            try:
+                report = run(args, progress=progress)
+            except (ValueError, TaxonError) as e:  # the folder says nothing to who gave matrices
+                raise type(e)(str(e).replace(f"{folder}/", "")) from None
             return self._fitted(load(folder / "model", verify=False), report, targets)
 
     def _inputs(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, _Targets, np.ndarray | None]:
         """X, y and the weights, checked."""
         if self.method not in METHODS:
             raise ValueError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback {self.callback!r}: give a function that takes a line")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, (int, np.integer)) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs {self.n_jobs!r}: give a number of threads, or -1 for all cores")
         X = self._rows(X, reset=True)
         n = len(X) if self._text else X.shape[0]
         if self.targets not in ("auto", "paths", "sets"):
@@ -248,10 +267,10 @@ class _Classifier(ClassifierMixin):
                 args += [f"--{option}", str(value).lower() if isinstance(value, bool) else str(value)]
         if self.random_state is not None:
             seed = self.random_state
-            args += ["--seed", str(seed if isinstance(seed, (int, np.integer)) else seed.randint(2**31 - 1))]
+            args += ["--seed", str(seed if isinstance(seed, (int, np.integer)) else check_random_state(seed).randint(2**31 - 1))]
         if verb == "train":
-            if self.n_jobs is not None and self.n_jobs > 0:
-                args += ["--threads", str(self.n_jobs)]
+            if self.n_jobs is not None and self.n_jobs != -1:  # -2: all cores but one
+                args += ["--threads", str(self.n_jobs if self.n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + self.n_jobs))]
             for flag in ("memory", "cutoff"):
                 value = getattr(self, flag)
                 if value is not None and value != "auto":
@@ -395,8 +414,10 @@ class _Classifier(ClassifierMixin):
         if self._targets == _LABELS:
             return float(super().score(X, y, sample_weight))
         said = self.predict(X)
+        if (n := y.shape[0] if hasattr(y, "shape") else len(y)) != len(said):
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{len(said)}, {n}]")
         if self._targets == _LEVELS:
-            truth, said = ([[str(v) for v in row if not _is_empty(v)] for row in part.tolist()] for part in (_levels(y), said))
+            truth, said = ([[_name(v) for v in row if not _is_empty(v)] for row in part.tolist()] for part in (_levels(y), said))
             right = [a == b for a, b in zip(said, truth)]
         elif self._targets == _SETS:
             right = [set(a) == set(b) for a, b in zip(said, y)]
@@ -423,7 +444,7 @@ class _Classifier(ClassifierMixin):
         """
         check_is_fitted(self)
         row = x if self._text else self._rows(np.atleast_2d(x) if not sp.issparse(x) else x)
-        return self.model_.explain(row, None if label is None else str(label), top, words)
+        return self.model_.explain(row, None if label is None else _name(label), top, words)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -502,8 +523,8 @@ class TaxonTextClassifier(_Classifier, TextParameters):
     _text = True
 
     def _rows(self, X: Any, reset: bool = False) -> list[str]:
-        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
-            raise ValueError(f"X is {'one text' if isinstance(X, (str, bytes)) else type(X).__name__}: give a list of texts")
+        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
+            raise ValueError(f"X is {'one text' if isinstance(X, (str, bytes)) else type(X).__name__}: give a list of texts, or one column of a table")
         texts = list(X)
         if not texts:
             raise ValueError("X holds no texts: 0 samples")
@@ -521,6 +542,8 @@ class TaxonTextClassifier(_Classifier, TextParameters):
         if self.ngrams != 1:
             args += ["--ngrams", str(self.ngrams)]
         if isinstance(self.stop_words, str):
+            if self.stop_words != "english":
+                raise ValueError(f"stop_words {self.stop_words!r}: english, or a list of words")
             args += ["--stop-words", self.stop_words]
         elif self.stop_words is not None:
             (folder / "stop.txt").write_text("".join(w + "\n" for w in self.stop_words), encoding="utf-8")

@@ -462,7 +462,7 @@ class Model:
         list of str
             The class is the last.
         """
-        n, out = int(self.nodes[self.labels.index(label)]), []
+        n, out = int(self.nodes[self._find(label)]), []
         while n >= 0:
             if self.kind[n] == "node":
                 out.append(self.name[n])
@@ -495,7 +495,7 @@ class Model:
         if row.shape[0] != 1:
             raise ValueError(f"explain takes one instance, not {row.shape[0]}")
         scores, best = self._score(row)
-        k = int(best[0]) if label is None else self.labels.index(label)
+        k = int(best[0]) if label is None else self._find(label)
         x1 = np.zeros(self._delta.shape[1])
         x1[row.indices] = row.data
         if self._delta.shape[1] > row.shape[1]:
@@ -512,6 +512,12 @@ class Model:
         ranked = np.argsort(-scores[0], kind="stable")[:top]
         return {"label": self.labels[k], "score": float(scores[0, k]), "levels": levels[::-1],
                 "best": [(self.labels[j], float(scores[0, j])) for j in ranked]}
+
+    def _find(self, label: str) -> int:
+        try:
+            return self.labels.index(label)
+        except ValueError:
+            raise ValueError(f"the model has no class {label!r}") from None
 
     def feature_name(self, column: int) -> str:
         """Name a column of the weights.
