@@ -186,8 +186,13 @@ func TestMethods(t *testing.T) {
 		o := uneven(t, "0.3", "1")
 		o.Grid.Methods, o.Folds, o.FirstFolds = []string{name}, 2, 1
 		points := 2
-		if !registry.Has(name, "C") { // nothing to search: a point, which is measured
+		if m, err := registry.Lookup(name); err != nil {
+			t.Fatal(err)
+		} else if !registry.Has(name, "C") { // its own options' values, if there are any; else a point, which is measured
 			o.Grid, points = Grid{Methods: o.Grid.Methods}, 1
+			for _, option := range m.Options() {
+				points *= max(len(option.Grid), 1)
+			}
 		}
 		r := run(t, o, "")
 		if len(r.Points) != points {
