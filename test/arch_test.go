@@ -35,7 +35,7 @@ var imports = map[string][]string{
 	"mapper/hblr":    {"internal/sparse"},
 	"mapper/hm3":     {"mapper"},
 	"mapper/msvm":    {"internal/treematrix", "mapper"},
-	"mapper/ridge":   {"mapper"},
+	"mapper/ridge":   {"internal/sparse", "mapper"},
 	"reducer":        {"internal/coupling", "internal/sparse"},
 
 	"internal/treematrix": {},

@@ -280,6 +280,21 @@ const (
 	StoppedByCancelled  = "cancelled"
 )
 
+// StoppedBy is why a job ends behind a sweep, the tolerance first; "": it goes on. maxSweeps 0: no cap.
+func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) string {
+	switch {
+	case reached:
+		return StoppedByGap
+	case maxSweeps > 0 && sweep >= maxSweeps:
+		return StoppedByMaxSweeps
+	case timeUp:
+		return StoppedByMaxTime
+	case stationary:
+		return StoppedByStationary
+	}
+	return ""
+}
+
 // ByCriteria says of the reason why a job stopped that it might go on with other stopping criteria.
 func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime

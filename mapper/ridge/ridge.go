@@ -16,6 +16,7 @@ package ridge
 import (
 	"context"
 
+	"taxon/internal/sparse"
 	"taxon/mapper"
 )
 
@@ -95,7 +96,7 @@ func (s *Solver) add(i int, by float64, w []float64) {
 func (s *Solver) times(v, out []float64) {
 	if s.m != nil {
 		for f := range out {
-			out[f] = dot(s.m[f*s.width:][:s.width], v)
+			out[f] = sparse.Dot(s.m[f*s.width:][:s.width], v)
 		}
 		return
 	}
@@ -129,18 +130,18 @@ func (s *Solver) Solve(ctx context.Context, positive []uint32) (*Result, error) 
 	}
 	out := &Result{}
 	d, q := append([]float64(nil), r...), make([]float64, s.width)
-	rr := dot(r, r)
+	rr := sparse.Dot(r, r)
 	for goal := float64(tolerance*tolerance) * rr; rr > goal && out.Steps < 2*s.width+100; out.Steps++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		s.times(d, q)
-		step := rr / dot(d, q)
+		step := rr / sparse.Dot(d, q)
 		for f := range w {
 			w[f] += float64(step * d[f])
 			r[f] -= float64(step * q[f])
 		}
-		next := dot(r, r)
+		next := sparse.Dot(r, r)
 		by := next / rr
 		for f := range d {
 			d[f] = r[f] + float64(by*d[f])
@@ -167,23 +168,6 @@ func (s *Solver) certify(out *Result, w, y []float64) {
 		out.Dual += float64(a * (y[i] - a/(2*c)))
 		s.add(i, a, sum)
 	}
-	out.Primal += dot(rounded, rounded) / 2
-	out.Dual -= dot(sum, sum) / 2
-}
-
-// dot is x.y, as four sums.
-func dot(x, y []float64) float64 {
-	y = y[:len(x)]
-	var a, b, c, d float64
-	for len(x) >= 4 {
-		a += float64(x[0] * y[0])
-		b += float64(x[1] * y[1])
-		c += float64(x[2] * y[2])
-		d += float64(x[3] * y[3])
-		x, y = x[4:], y[4:]
-	}
-	for k := range x {
-		a += float64(x[k] * y[k])
-	}
-	return (a + b) + (c + d)
+	out.Primal += sparse.Dot(rounded, rounded) / 2
+	out.Dual -= sparse.Dot(sum, sum) / 2
 }

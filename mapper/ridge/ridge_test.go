@@ -123,7 +123,7 @@ func TestClosedForm(t *testing.T) {
 				t.Errorf("case %d, column %d: %g, want %g", n, f, got[f], want[f])
 			}
 		}
-		primal := dot(got, got) / 2
+		primal := sparse.Dot(got, got) / 2
 		k := 0
 		for i := range p.X.Rows {
 			y := -1.0
@@ -131,7 +131,7 @@ func TestClosedForm(t *testing.T) {
 				y = 1
 				k++
 			}
-			primal += p.RowC(i) * (y - dot(got, s.dense(i))) * (y - dot(got, s.dense(i))) / 2
+			primal += p.RowC(i) * (y - sparse.Dot(got, s.dense(i))) * (y - sparse.Dot(got, s.dense(i))) / 2
 		}
 		if math.Abs(r.Primal-primal) > 1e-12*primal || math.Abs(r.Primal-r.Dual) > 1e-11*primal {
 			t.Errorf("case %d: P %.15g, D %.15g; the weights' is %.15g", n, r.Primal, r.Dual, primal)
@@ -139,7 +139,7 @@ func TestClosedForm(t *testing.T) {
 		x := s.dense(3)
 		with, _ := s.matrix(positive, x)
 		m, _ = s.matrix(positive, nil)
-		if score, paper := dot(want, x)/(1+dot(solved(m, x), x)), dot(solved(with, b), x); math.Abs(score-paper) > 1e-9 {
+		if score, paper := sparse.Dot(want, x)/(1+sparse.Dot(solved(m, x), x)), sparse.Dot(solved(with, b), x); math.Abs(score-paper) > 1e-9 {
 			t.Errorf("case %d: score %g, with the instance in the matrix %g", n, score, paper)
 		}
 	}

@@ -260,19 +260,8 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
-	switch {
-	case d.Last.Gap <= d.gap:
-		d.StoppedBy = method.StoppedByGap
-	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
-		d.StoppedBy = method.StoppedByMaxSweeps
-	case d.state.TimeUp:
-		d.StoppedBy = method.StoppedByMaxTime
-	case d.Rest >= stationarySweeps:
-		d.StoppedBy = method.StoppedByStationary
-	default:
-		return false
-	}
-	return true
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.Rest >= stationarySweeps)
+	return d.StoppedBy != ""
 }
 
 // openSweep goes to the first step of the next sweep.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	params "taxon/coordinator/method/mlr"
+	"taxon/internal/sparse"
 )
 
 // history is what a range remembers, newest first: points and their gradients, len(w) == len(g).
@@ -71,22 +72,22 @@ func gather(w, g []float64, past *history, inverse []float64, classes int) (out 
 	batches(len(inverse), classes, func(a, b int) {
 		c.of(w, g, past, a*classes, b*classes)
 		at := w[a*classes : b*classes]
-		out.norm += dot(at, at)
-		out.gradient += dot(c.u[0], c.u[0])
+		out.norm += sparse.Dot(at, at)
+		out.gradient += sparse.Dot(c.u[0], c.u[0])
 		first = scale(first, c.u[0], inverse[a:b], classes)
 		if n > 0 {
 			second = scale(second, c.u[1], inverse[a:b], classes)
 		}
 		for j := range n + 1 {
-			out.E0[j] += dot(first, c.u[j])
+			out.E0[j] += sparse.Dot(first, c.u[j])
 			if j == 0 {
 				continue
 			}
-			out.SG[j] += dot(c.s[j], c.u[0])
-			out.SY[j] += dot(c.s[1], c.u[j])
-			out.E1[j] += dot(second, c.u[j])
+			out.SG[j] += sparse.Dot(c.s[j], c.u[0])
+			out.SY[j] += sparse.Dot(c.s[1], c.u[j])
+			out.E1[j] += sparse.Dot(second, c.u[j])
 			if j > 1 {
-				out.YS[j] += dot(c.s[j], c.u[1])
+				out.YS[j] += sparse.Dot(c.s[j], c.u[1])
 			}
 		}
 	})
@@ -114,7 +115,7 @@ func move(m *params.Move, h *history, inverse []float64, classes int) (trial []f
 		}
 		copy(at, h.w[0][a*classes:b*classes])
 		axpy(at, m.Step, sum)
-		norm += dot(at, at)
+		norm += sparse.Dot(at, at)
 	})
 	return trial, norm
 }
