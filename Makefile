@@ -61,8 +61,9 @@ test-memory-short: ## the same with a bound and an input ten times smaller
 test-store: ## shards at full size: 1.4 GB through one, out of one by 24 clients, and a job's weights of 1 GB, in bounded memory; 400 flipped bits
 	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits|StreamWeightsMemory' ./store/badger ./store/storerpc ./worker
 
-test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum
+test-exact: ## every awkward problem with every C, loss, bias and schedule against the true optimum, hblr against its twins
 	TAXON_TEST_EXACT=full go test -count=1 -timeout 40m ./test/exact
+	TAXON_TEST_EXACT=full go test -count=1 -timeout 40m -run 'HBLRBound$$|HBLRSoftmax' ./test/direct
 
 # The readers' Python environment stays outside the repository.
 FORMATS_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/formats

@@ -180,7 +180,7 @@ func TestTrainingWarnsThoughQuiet(t *testing.T) {
 		{"ingest --data $DATA --out $SET", []string{"1 empty line skipped", "1 instance has no label"}},
 		{"train --data $DATA --hierarchy $TREE --out $DIR/m", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
 		{"train --data $SET --hierarchy $TREE --out $DIR/n", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
-		{"tune --data $DATA --hierarchy $TREE --folds 2 --C 1 --out $DIR/t", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
+		{"tune --data $DATA --hierarchy $TREE --method rr-svm --folds 2 --C 1 --out $DIR/t", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
 	} {
 		code, _, stderr := runTaxon(t, "", c.line+" --quiet", vars)
 		rest, warnings := splitWarnings(stderr)

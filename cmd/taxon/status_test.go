@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,10 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	goleak.VerifyTestMain(m)
+}
 
 // TestLogLinesHaveTheirDate: jobs last for days.
 func TestLogLinesHaveTheirDate(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,10 @@ import (
 )
 
 // TestMain checks that Close leaves no goroutine behind, in any test.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	goleak.VerifyTestMain(m)
+}
 
 // start brings up an engine for a job's data and closes it behind the test.
 func start(t *testing.T, j *jobs.Job, c Config) *Engine {

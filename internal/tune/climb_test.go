@@ -124,7 +124,7 @@ func TestClimbGoesOn(t *testing.T) {
 func TestTimeIsKept(t *testing.T) {
 	defer func(before func(time.Duration) *clock) { newClock = before }(newClock)
 	tried := math.MaxInt
-	for _, limit := range []time.Duration{20 * time.Second, 8 * time.Second, time.Second} {
+	for _, limit := range []time.Duration{8 * time.Second, 4 * time.Second, time.Second} {
 		o := climbing(t, "bsvm", "rr-svm")
 		o.Time, o.NoTrain = limit, false
 		began := time.Now()

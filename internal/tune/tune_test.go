@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	os.Exit(m.Run())
+}
 
 func TestThin(t *testing.T) {
 	if fewer, single := CountRareLabels([]uint64{0, 0, 1, 4, 9}, 4); fewer != 2 || single != 1 {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,14 @@ import (
 type Bench struct {
 	Bin, Data, Tree string
 	Deadline        time.Duration // of any one command or job; one that hangs fails its test
+
+	embedded *embedded
+}
+
+// embedded is what Bench.Embedded has found, by its flags.
+type embedded struct {
+	sync.Mutex
+	digest map[string]string
 }
 
 // NewBench builds the command and draws the problem in a new folder. The caller removes it.
@@ -33,7 +42,7 @@ func NewBench(rows, nodes int) (*Bench, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b := &Bench{Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline}
+	b := &Bench{Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline, embedded: &embedded{digest: map[string]string{}}}
 	data, tree := problem(rows, nodes)
 	for path, text := range map[string]string{b.Data: data, b.Tree: tree} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -135,9 +144,15 @@ func (b *Bench) Job(gap string) []string {
 	return flags
 }
 
-// Embedded trains in one process and returns the digest of the weights.
+// Embedded trains in one process, once for all tests, and returns the digest of the weights.
 func (b *Bench) Embedded(t testing.TB, gap string, flags ...string) string {
 	t.Helper()
+	b.embedded.Lock()
+	defer b.embedded.Unlock()
+	key := strings.Join(append(b.Job(gap), flags...), " ")
+	if sha, ok := b.embedded.digest[key]; ok {
+		return sha
+	}
 	args := append([]string{"train", "--json", "--out", filepath.Join(t.TempDir(), "model")}, b.Job(gap)...)
 	r := b.Must(t, "", append(args, flags...)...)
 	var report struct {
@@ -147,6 +162,7 @@ func (b *Bench) Embedded(t testing.TB, gap string, flags ...string) string {
 	if len(report.SHA) != 64 {
 		t.Fatalf("train --json has no digest:\n%s", r.Stdout)
 	}
+	b.embedded.digest[key] = report.SHA
 	return report.SHA
 }
 
@@ -256,8 +272,15 @@ func (c *Cluster) Down(t testing.TB) {
 	if r.Code != 0 {
 		t.Errorf("cluster down: status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
-	if out, _ := exec.Command("pgrep", "-f", c.Dir).Output(); len(out) > 0 {
-		t.Errorf("processes are left of %s: %s", c.Dir, out)
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the system may still be clearing up
+		out, _ := exec.Command("pgrep", "-f", c.Dir).Output()
+		if len(out) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("processes are left of %s: %s", c.Dir, out)
+			return
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // Build builds cmd/taxon into the folder and returns the binary's path. The go command does
 // not know that a test depends on what it builds, and would answer with a kept result after
 // a change. So Build lists the repository's folders of code: the go command notes what a test
-// has listed, and runs it again when a file there has changed.
+// has listed, and runs it again when a file there has changed. `go run` keeps what it links,
+// so that one package links the command and the others copy it.
 func Build(dir string) (string, error) {
 	at, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
@@ -35,7 +36,10 @@ func Build(dir string) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(dir, "taxon")
-	if out, err := exec.Command("go", "build", "-o", bin, "taxon/cmd/taxon").CombinedOutput(); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("go", "run", "-exec=cp", "taxon/cmd/taxon", bin).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return bin, nil

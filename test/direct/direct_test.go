@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -16,6 +18,11 @@ import (
 	"taxon/test/jobs"
 	"taxon/worker"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	os.Exit(m.Run())
+}
 
 // TestMachineAddsNothing: an engine's training, its tasks replayed by calling mapper and
 // reducer: the same sums task by task and the same bits in every weight.

@@ -36,7 +36,10 @@ func TestHBLRBound(t *testing.T) {
 		if o.GetSchedule() == "parity" || testing.Short() && n > 2 {
 			continue
 		}
-		for m, method := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
+		for m, method := range variants {
+			if m != n%3 && !allCases() { // one of each case, in turns
+				continue
+			}
 			covariance := []string{"diagonal", "full"}[(n+m)%2]
 			t.Run(method+" "+covariance+" "+c.name, func(t *testing.T) {
 				t.Parallel()

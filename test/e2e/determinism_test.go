@@ -84,24 +84,29 @@ func TestSameWeightsAfterKills(t *testing.T) {
 // TestSameWeightsAfterKillsOfMethods: the same of plans of other kinds.
 func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range []string{
-		"--method hblr-m2 --prior blr --max-sweeps 8", "--method hblr-m3 --likelihood softmax --max-sweeps 3",
-		"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 1", "--method mlr", "--method msvm", "--method h-svm", "--method hm3 --gap 5e-2",
+		"--method hblr-m2 --prior blr --max-sweeps 8", "--method mlr", "--method msvm", "--method h-svm",
 		"--method hsvm --C 100", "--method hiermult --C 100", "--method transfer --C 100", "--method ot --C 100",
+		"small --method hblr-m3 --likelihood softmax --max-sweeps 3", "small --method hm3 --gap 5e-2",
+		"small --method hblr-m1 --inference variational --covariance diagonal --max-sweeps 2",
 	} {
 		t.Run(line, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(uint64(n), 2))
+			r, rows, structure := rand.New(rand.NewPCG(uint64(n), 2)), data, tree
+			flags, small := strings.CutPrefix(line, "small ")
+			if small {
+				rows, structure = smallData, smallTree
+			}
 			run := func(out string, more ...string) []string {
-				return slices.Concat([]string{"train", "--data", data, "--hierarchy", tree, "--out", out, "--json", "--quiet"}, strings.Fields(line), more)
+				return slices.Concat([]string{"train", "--data", rows, "--hierarchy", structure, "--out", out, "--json", "--quiet"}, strings.Fields(flags), more)
 			}
 			began := time.Now()
 			want := trained(t, taxon(t, run(filepath.Join(t.TempDir(), "model"), "--threads", "1")...))
 			whole := time.Since(began)
 			out := filepath.Join(t.TempDir(), "model")
-			flags := func() []string {
+			other := func() []string {
 				return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(3))}, often...)
 			}
 			for again := range 2 {
-				p := start(t, run(out, flags()...)...)
+				p := start(t, run(out, other()...)...)
 				after := time.Duration(r.Float64() * float64(whole) / 2)
 				if again == 0 {
 					p.appears(out + ".train/checkpoint")
@@ -111,7 +116,7 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 				p.wait()
 				timer.Stop()
 			}
-			if got := trained(t, taxon(t, run(out, flags()...)...)); got != want {
+			if got := trained(t, taxon(t, run(out, other()...)...)); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 			if n := sweeps(t, out); n != want.Sweeps {

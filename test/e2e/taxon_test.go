@@ -21,8 +21,8 @@ import (
 )
 
 // bin is the folder of the command under test, built once; data, tree, otherData and weights
-// (of data's instances) are the problem that all tests train.
-var bin, data, tree, otherData, weights string
+// (of data's instances) are the problem that all tests train, smallData and smallTree a smaller one for methods that take long.
+var bin, data, tree, otherData, weights, smallData, smallTree string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -35,8 +35,11 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	bin, data, tree, otherData = filepath.Join(dir, "bin"), filepath.Join(dir, "data.svm"), filepath.Join(dir, "tree.txt"), filepath.Join(dir, "other.svm")
 	weights = filepath.Join(dir, "weights.txt")
-	instances, structure := problem()
-	for path, text := range map[string]string{data: instances, tree: structure, otherData: instances + "n5 1:1\n", weights: strings.Repeat("0.5\n2\n1\n", 500)} {
+	smallData, smallTree = filepath.Join(dir, "few.svm"), filepath.Join(dir, "few.txt")
+	instances, structure := problem(1500, 200, 1200)
+	smaller, smallerTree := problem(400, 60, 300)
+	for path, text := range map[string]string{data: instances, tree: structure, otherData: instances + "n5 1:1\n", weights: strings.Repeat("0.5\n2\n1\n", 500),
+		smallData: smaller, smallTree: smallerTree} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			log.Print(err)
 			return 1
@@ -49,10 +52,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// problem draws 1,500 documents over a ternary tree of 200 nodes: each takes some of the
-// features of every node on its path, and noise. It trains for about a second.
-func problem() (instances, structure string) {
-	const nodes, features = 200, 1200
+// problem draws documents over a ternary tree: each takes some of the features of every node
+// on its path, and noise. 1,500 of them over 200 nodes train for about a second.
+func problem(rows, nodes, features int) (instances, structure string) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var b, s strings.Builder
 	own := make([][]int, nodes)
@@ -62,7 +64,7 @@ func problem() (instances, structure string) {
 			fmt.Fprintf(&s, "n%d n%d\n", (n-1)/3, n)
 		}
 	}
-	for range 1500 {
+	for range rows {
 		n := r.IntN(nodes)
 		row := map[int]float64{}
 		for m := n; ; m = (m - 1) / 3 {

@@ -3,6 +3,7 @@ package exact
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/export"
+	"taxon/internal/model"
+	"taxon/internal/tell"
 	"taxon/test/command"
 )
 
@@ -112,7 +116,7 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	if err := json.Unmarshal(out, &m.report); err != nil {
 		return nil, fmt.Errorf("%w in %s", err, out)
 	}
-	text, err := runTaxon("export", "--model", filepath.Join(dir, "model"), "--format", "text", "--out", "-", "--quiet")
+	text, err := exportText(filepath.Join(dir, "model"))
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +128,13 @@ func (p *Problem) lossName() string {
 		return "squared-hinge"
 	}
 	return "hinge"
+}
+
+// exportText is what `taxon export` writes of a model, without a process of its own.
+func exportText(dir string) ([]byte, error) {
+	var out bytes.Buffer
+	_, err := export.Run(context.Background(), export.Options{Model: dir, Format: "text", What: model.Mean, Values: "float32", Out: "-", Stdout: &out, Threads: 1}, tell.Silent{})
+	return out.Bytes(), err
 }
 
 // runTaxon runs taxon and returns its standard output.

@@ -124,7 +124,7 @@ func exportOf(t *testing.T, dir, line, out, data, weights string) *exported {
 	if err := json.Unmarshal(stdout, &m.report); err != nil {
 		t.Fatal(err)
 	}
-	text, err := runTaxon("export", "--model", args[8], "--format", "text", "--out", "-", "--quiet")
+	text, err := exportText(args[8])
 	if err != nil {
 		t.Fatal(err)
 	}

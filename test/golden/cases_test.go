@@ -6,6 +6,7 @@ type training struct{ name, flags string }
 
 const (
 	onTree  = "--data @tree.svm --hierarchy @tree.txt "
+	onFew   = "--data @few.svm --hierarchy @tree.txt "
 	onSpawn = "--data @inner.svm --hierarchy @tree.txt "
 	onDAG   = "--data @dag.svm --hierarchy @dag.txt "
 	onGraph = "--data @half.svm --graph @tree.txt "
@@ -122,7 +123,7 @@ var trainings = []training{
 	{"rows hsvm", "--data @rows.svm --hierarchy @rows.txt --method hsvm --C 1000"},
 	{"rows hsvm margin", "--data @rows.svm --hierarchy @rows.txt --method hsvm --rescale margin --C 1000 --bias 0 --threads 2"},
 	{"rows transfer", "--data @rows.svm --hierarchy @rows.txt --method transfer --C 1000"},
-	{"rows ot", "--data @rows.svm --hierarchy @rows.txt --method ot --C 1000 --gap 1e-4"},
+	{"rows ot", "--data @rows.svm --hierarchy @rows.txt --method ot --C 1000 --gap 1e-2"},
 	{"text", onText},
 	{"text squared", onText + "--loss squared-hinge"},
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2"},
@@ -135,11 +136,11 @@ var trainings = []training{
 	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0 --max-sweeps 5"},
 	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
 	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
-	{"hblr m3 variational", onTree + "--method hblr-m3 --inference variational --covariance diagonal --max-sweeps 3"},
+	{"hblr m3 variational", onFew + "--method hblr-m3 --inference variational --covariance diagonal --max-sweeps 3"},
 	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
 	{"hblr m1 softmax", "--data @rows.svm --hierarchy @rows.txt --method hblr-m1 --likelihood softmax --max-sweeps 3"},
 	{"hblr m2 softmax flat", "--data @rows.svm --method hblr-m2 --likelihood softmax --max-sweeps 2"},
-	{"hblr m3 softmax variational", "--data @rows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax --inference variational --covariance diagonal --max-sweeps 1"},
+	{"hblr m3 softmax variational", "--data @fewrows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax --inference variational --covariance diagonal --max-sweeps 1"},
 	{"hblr m2 fitted priors", onTree + "--method hblr-m2 --prior blr --max-sweeps 2"},
 	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --prior blr --prior-inverse full --max-sweeps 3"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},

@@ -22,7 +22,7 @@ var generated = map[string]string{
 
 // dataFiles are the data whose hashes are in the table.
 var dataFiles = []string{
-	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "half.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm", "rows.svm", "rows.txt",
+	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "half.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm", "rows.svm", "rows.txt", "fewrows.svm",
 	"web.svm", "web.txt", "dense.svm", "dense.txt", "text.txt", "demo/train.txt", "demo/hierarchy.txt",
 }
 
@@ -72,7 +72,7 @@ func makeData(t *testing.T, dir string) {
 	}
 	dense, denseTree := denseRows()
 	for name, all := range map[string][]string{
-		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "half.svm": inner[:400], "few.svm": tree[:200],
+		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "half.svm": inner[:400], "few.svm": tree[:200], "fewrows.svm": lines(t, dir, "rows.svm")[:2000],
 		"text.txt": text, "dense.svm": dense, "dense.txt": denseTree, "web.txt": web(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(all, "\n")+"\n"), 0o666); err != nil {

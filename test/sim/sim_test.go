@@ -169,7 +169,7 @@ type played struct {
 // bytes of the run in which nothing did.
 func TestSimulation(t *testing.T) {
 	var total Outcome
-	from, to := seeds(t, 120)
+	from, to := seeds(t, 100)
 	run := func(seed uint64) played {
 		out, broken := play(seed, "")
 		return played{out, broken}
