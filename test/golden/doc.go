@@ -12,7 +12,11 @@
 //
 // testdata/kept-* are folders as a version of this program left them: models, and a
 // checkpoint of an interrupted training. Later versions open them, or refuse them in one line
-// that says what to do. Journals, shards and snapshots of a cluster are kept beside the
+// that says what to do. Each release leaves one:
+//
+//	go test ./test/golden -run TestKeep -keep kept-3 && go test ./test/golden -rewrite
+//
+// Journals, shards and snapshots of a cluster are kept beside the
 // packages that read them.
 //
 // The table holds for every kernel (TAXON_KERNEL), with and without assembly (-tags purego),
