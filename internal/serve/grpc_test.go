@@ -7,6 +7,9 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,9 +17,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"taxon/internal/metrics"
+	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -198,5 +203,34 @@ func TestRunGRPC(t *testing.T) {
 	o.GRPC = "nowhere"
 	if err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "--grpc") {
 		t.Errorf("an address that can't be listened on: %v", err)
+	}
+}
+
+// Who may call is decided alike on both addresses; of what release a caller of models is does not count.
+func TestGRPCIdentities(t *testing.T) {
+	const reader, worker = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	must(t, os.WriteFile(tokens, []byte("read-only "+reader+"\nworker "+worker+"\n"), 0o600))
+	s, _ := serving(t, Options{Security: secure.Options{TokenFile: tokens, RequireToken: true}}, trained(t, texts, true, "bsvm"))
+	rpc := client(t, s)
+	web, err := s.o.Security.HTTPServer(s.handler(metrics.NewProcess("serve", "test")), policy)
+	must(t, err)
+	for token, want := range map[string]struct {
+		rpc codes.Code
+		web int
+	}{"": {codes.Unauthenticated, http.StatusUnauthorized}, reader: {codes.OK, http.StatusOK}, worker: {codes.PermissionDenied, http.StatusForbidden}} {
+		ctx := metadata.AppendToOutgoingContext(context.Background(), "taxon-release", "another v0")
+		r := httptest.NewRequest(http.MethodPost, "/v1/models/m:predict", strings.NewReader(`{"instances": [{"text": "a dog"}]}`))
+		if token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		if _, err := rpc.Predict(ctx, &taxonv1.PredictRequest{Model: "m", Instances: []*taxonv1.Instance{textOf("a dog")}}); status.Code(err) != want.rpc {
+			t.Errorf("token %q over gRPC: %v, want %v", token, err, want.rpc)
+		}
+		w := httptest.NewRecorder()
+		if web.Handler.ServeHTTP(w, r); w.Code != want.web {
+			t.Errorf("token %q over HTTP: %d, want %d", token, w.Code, want.web)
+		}
 	}
 }
