@@ -231,6 +231,9 @@ const midst = "the time was up in the midst of a later one"
 // aboveGap says why a training ended above the gap asked for, and what to do: more says how
 // to raise a flag and go on. "": it ended as it should.
 func aboveGap(r *model.Report, gap float64, more func(flag string) string) string {
+	if w := r.Own["warning"]; w != nil { // the method's own says more
+		return strings.Trim(string(w), `"`)
+	}
 	if r.StoppedBy == "gap" || r.Gap == nil && r.StoppedBy == "stationary" {
 		return ""
 	}

@@ -70,11 +70,12 @@ const (
 	Rows                  // shards of the instances
 	Ranges                // feature ranges
 	Nodes                 // nodes, or blocks of them
+	Chains                // chains of draws
 )
 
 // String is the kind in words.
 func (k Kind) String() string {
-	return [...]string{"whole problem", "block", "row shard", "feature range", "node"}[min(k, Nodes)]
+	return [...]string{"whole problem", "block", "row shard", "feature range", "node", "chain"}[min(k, Chains)]
 }
 
 // Items is a list of like items. Tasks are about one item each.

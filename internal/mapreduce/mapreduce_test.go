@@ -175,7 +175,12 @@ func TestSoftmax(t *testing.T) {
 	if tied.MaxSweeps = 2; tied.Set("likelihood", "softmax") != nil {
 		t.Fatal("no such option")
 	}
+	chains := &taxonv1.Options{Method: "corrmnl", Loss: "softmax", Bias: 1, MaxSweeps: 4, Prune: "empty"}
+	if chains.Set("iterations", "33") != nil || chains.Set("burn_in", "3") != nil || chains.Set("leapfrog", "2") != nil {
+		t.Fatal("no such option")
+	}
 	for _, o := range []*taxonv1.Options{
+		chains,
 		{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}, tied,
 		{Method: "hiermult", Loss: "crammer-singer", C: 100, Bias: 1, Gap: 1e-3, Prune: "empty"},
 		{Method: "ot", Loss: "hinge", C: 100, Bias: 1, Gap: 1e-3, Prune: "empty"},

@@ -290,3 +290,98 @@ func TestOwnKeys(t *testing.T) {
 		t.Error("a number was taken for an object")
 	}
 }
+
+// TestDraws: probabilities are the means of the draws' own, whatever else is in the batch; the
+// vectors that are exported are the means; draws that a training did not come to are not missed.
+func TestDraws(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, bias := range []float64{0, 1.5} {
+		meta, _ := randomModel(rng, shape{nodes: 12, branch: 3, features: 6, bias: bias, overrides: 4})
+		meta.Form = modelform.Form{Weights: modelform.Whole, Link: modelform.Softmax, Draws: 7}
+		w := meta.columns()
+		const draws = 5 // of the seven
+		dense := make([][]float32, 12)
+		weights := make([]nodeWeights, 12)
+		for n := range weights {
+			dense[n] = make([]float32, w*(1+draws))
+			for c := range dense[n] {
+				if rng.IntN(4) > 0 {
+					v := float32(rng.NormFloat64())
+					dense[n][c] = v
+					weights[n].columns, weights[n].values = append(weights[n].columns, uint32(c)), append(weights[n].values, v)
+				}
+			}
+		}
+		dir := filepath.Join(t.TempDir(), "m")
+		writeModel(t, dir, meta, weights, 1<<20)
+		m := openModel(t, dir)
+		if m.Draws() != draws {
+			t.Errorf("%d draws, want %d", m.Draws(), draws)
+		}
+		for n := range dense {
+			if got := m.Vector(n); !slices.Equal(got, dense[n][:w]) {
+				t.Errorf("node %d: %v, the mean is %v", n, got, dense[n][:w])
+			}
+		}
+		var b Batch
+		var rows [][]float64
+		for range 9 {
+			var columns []uint32
+			var values []float32
+			x := make([]float64, w)
+			for c := range meta.Feature {
+				if rng.IntN(2) > 0 {
+					v := float32(rng.NormFloat64())
+					columns, values, x[c] = append(columns, uint32(c)), append(values, v), float64(v)
+				}
+			}
+			if bias > 0 {
+				x[w-1] = bias
+			}
+			rows = append(rows, x)
+			b.Add(append(columns, uint32(len(meta.Feature)+3)), append(values, 2)) // and a feature that is not known
+		}
+		for _, o := range []PredictOptions{{Rule: Argmax, Top: 12}, {Rule: Argmax, Top: 12, RowByRow: true}} {
+			p, err := m.NewPredictor(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r Result
+			if err := p.NewScorer().Predict(&b, &r); err != nil {
+				t.Fatal(err)
+			}
+			for i, x := range rows {
+				sum := 0.0
+				for _, s := range r.Best(i) {
+					want := 0.0
+					for k := range draws {
+						own, total := 0.0, 0.0
+						for n, leaf := range meta.Tree.Leaf {
+							score := 0.0
+							for c, v := range x {
+								score += v * float64(dense[n][w*(1+k)+c])
+							}
+							if leaf {
+								total += math.Exp(score)
+							}
+							if int32(n) == s.Node {
+								own = math.Exp(score)
+							}
+						}
+						want += own / total / draws
+					}
+					got := r.Shown(i, s.Score)
+					if sum += got; math.Abs(got-want) > 1e-12 {
+						t.Errorf("row %d, node %d: %g, want %g", i, s.Node, got, want)
+					}
+				}
+				if math.Abs(sum-1) > 1e-12 {
+					t.Errorf("row %d: probabilities add up to %g", i, sum)
+				}
+			}
+		}
+		if _, err := m.WritePruned(context.Background(), filepath.Join(t.TempDir(), "p"), PruneOptions{Threshold: 0.1}, 1); err == nil || !strings.Contains(err.Error(), "draws") {
+			t.Errorf("pruned: %v", err)
+		}
+	}
+}

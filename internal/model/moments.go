@@ -6,15 +6,15 @@ import (
 	"taxon/internal/modelform"
 )
 
-// cutMoments parts records with precisions: their means stay in recs.
-func (m *Model) cutMoments(first int, recs []record) {
-	if m.moments == nil {
+// cutRest parts records that hold more than a mean, which stays in recs.
+func (m *Model) cutRest(first int, recs []record, rest []record) {
+	if rest == nil {
 		return
 	}
 	for i, r := range recs {
 		at, _ := slices.BinarySearch(r.columns, uint32(m.columns()))
 		recs[i] = record{r.columns[:at], r.values[:at]}
-		m.moments[first+i] = record{r.columns[at:], r.values[at:]}
+		rest[first+i] = record{r.columns[at:], r.values[at:]}
 	}
 }
 

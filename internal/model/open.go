@@ -29,8 +29,11 @@ type Model struct {
 	Meta     // options, data, tree, labels, features, text
 	Trace    []TraceRow
 
-	records  []record       // node -> overrides; of a pruned model made when first asked for
-	moments  []record       // node -> what a record with precisions holds behind the mean; nil: other forms
+	records  []record  // node -> overrides; of a pruned model made when first asked for
+	moments  []record  // node -> what a record with precisions holds behind the mean; nil: other forms
+	draws    []record  // the same of a record with draws
+	averaged sync.Once // fills average
+	average  *average
 	packed   []*packedShard // of a pruned model, by columns
 	unpack   sync.Once
 	indexed  sync.Once
@@ -198,6 +201,9 @@ func (m *Model) parseShards(data [][]byte) error {
 	if m.Form.Precision != modelform.NoPrecision {
 		m.moments = make([]record, m.Tree.Len())
 	}
+	if m.Form.Draws > 0 {
+		m.draws = make([]record, m.Tree.Len())
+	}
 	var g errgroup.Group
 	g.SetLimit(openParallel)
 	for i, f := range m.Manifest.Files {
@@ -209,7 +215,8 @@ func (m *Model) parseShards(data [][]byte) error {
 			if err != nil {
 				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
 			}
-			m.cutMoments(f.FirstNode, recs)
+			m.cutRest(f.FirstNode, recs, m.moments)
+			m.cutRest(f.FirstNode, recs, m.draws)
 			copy(m.records[f.FirstNode:], recs)
 			return nil
 		})
@@ -309,7 +316,7 @@ func (m *Model) Close() error {
 			errs = append(errs, f())
 		}
 	}
-	m.release, m.records, m.moments, m.packed = nil, nil, nil, nil
+	m.release, m.records, m.moments, m.draws, m.packed = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -87,6 +87,7 @@ type Predictor struct {
 	rank   ranker      // nil: by the terminals' own scores
 
 	predictive modelform.Predictive // nil: scores are x.w
+	average    *average             // of a model with draws, else nil
 
 	link        string                   // "": calibration decides, if there is one
 	calibration *calibration.Calibration // nil: none
@@ -112,7 +113,9 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 			p.deep = max(p.deep, int(m.Tree.Depth[n])+1)
 		}
 	}
-	if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
+	if m.Form.Draws > 0 {
+		p.average = m.averages()
+	} else if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
 		p.packed = newPackedPlan(m, p.bias)
 	}
 	p.link, p.keep = m.Form.Link, p.o.Top
@@ -210,6 +213,11 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	r.top = s.p.o.Top
 	r.best, r.set, r.setEnds = r.best[:0], r.set[:0], r.setEnds[:0]
 	r.link, r.calibration, r.norm, r.total = s.p.link, s.p.calibration, r.norm[:0], r.total[:0]
+	if s.p.average != nil {
+		s.scoreDraws(b)
+		s.collect(b.Rows(), r)
+		return nil
+	}
 	if s.p.packed != nil {
 		s.scorePacked(b)
 		s.collect(b.Rows(), r)

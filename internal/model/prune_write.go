@@ -48,6 +48,9 @@ func (m *Model) WritePruned(ctx context.Context, dir string, o PruneOptions, thr
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if m.Form.Draws > 0 {
+		return nil, &fs.InputError{Path: m.Dir, Msg: "a model that averages draws can't be pruned: its predictions need them whole"}
+	}
 	if threads < 1 {
 		return nil, fmt.Errorf("prune: %d threads: must be at least 1", threads)
 	}

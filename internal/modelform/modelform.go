@@ -15,6 +15,7 @@ type Form struct {
 	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear, Descent, Greedy, Sums, Nested or Paths
 	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
 	Precision string `json:"precision,omitempty"` // whose precisions a record holds behind its vector, which is a mean then: NoPrecision, OfChildren, ByFeature or Own
+	Draws     int    `json:"draws,omitempty"`     // draws from a posterior that records hold behind their vector, which is a mean then, at most: predictions average them
 }
 
 // Words of a Form. The empty ones are the defaults.
@@ -56,6 +57,9 @@ func (f Form) Check() error {
 	add("precision", f.Precision, NoPrecision, OfChildren, ByFeature, Own)
 	if f.Precision != NoPrecision && f.Weights != Whole {
 		errs = append(errs, fmt.Errorf("form: precision %s needs weights %s: means are vectors of their own", f.Precision, Whole))
+	}
+	if f.Draws < 0 || f.Draws > 0 && (f.Weights != Whole || f.Predictor != Linear || f.Link != Softmax || f.Precision != NoPrecision) {
+		errs = append(errs, fmt.Errorf("form: %d draws need weights %s and link %s, and nothing else", f.Draws, Whole, Softmax))
 	}
 	if f.Predictor != Linear && f.Weights != Whole {
 		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge or node has a vector of its own", f.Predictor, Whole))

@@ -14,8 +14,11 @@ func (f Form) Width(w int) int {
 	if f.Precision != NoPrecision {
 		return 4 * w
 	}
-	return w
+	return w * (1 + f.Draws)
 }
+
+// DrawColumn is that of column f in draw k, of records with draws, which lie behind the mean.
+func DrawColumn(w, k, f int) int { return w*(1+k) + f }
 
 // VarianceColumn is that of the variance of column f.
 func VarianceColumn(w, f int) int { return w + f }

@@ -304,6 +304,9 @@ func (t *Training) specify() error {
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: tree})); err != nil {
 		return exit.Usagef("%w", err)
 	}
+	if t.o.Threshold > 0 && registry.Form(t.Spec.GetOptions()).Draws > 0 {
+		return exit.Usagef("train: --threshold: a model of method %s averages draws, which have to be whole: leave it out", t.o.Job.Method)
+	}
 	for _, p := range registry.Of(t.o.Job.Method) {
 		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !tree.IsGraph() {
 			return exit.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)

@@ -85,6 +85,12 @@ func (r Rows) scores(w, out []float64, lanes int) {
 	}
 }
 
+// Scores sets out[i] = w x_i of all lanes, Gather adds sum_i coef[i] x_i of all lanes to out.
+func (r Rows) Scores(w, out []float64, lanes int) { r.scores(w, out, lanes) }
+
+// Gather is described with Scores.
+func (r Rows) Gather(coef, out []float64, lanes int) { r.gather(coef, out, lanes) }
+
 // gather adds sum_i coef[i] x_i of all lanes to out.
 func (r Rows) gather(coef, out []float64, lanes int) {
 	if kernel := r.Kernel.of(&r.Kernel.gather, lanes); kernel != nil {

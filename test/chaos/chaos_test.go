@@ -131,6 +131,7 @@ var methods = []string{
 	"--method h-svm --gap 1e-3",
 	"--method h-rls",
 	"--method hm3 --gap 2e-2",
+	"--method corrmnl --iterations 60 --burn-in 30 --leapfrog 3",
 	"--method hiermult --gap 1e-3",
 	"--method hsvm --gap 1e-3",
 	"--method ot --gap 1e-3",

@@ -88,6 +88,7 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 		"--method hsvm --C 100", "--method hiermult --C 100", "--method transfer --C 100", "--method ot --C 100",
 		"small --method hblr-m3 --likelihood softmax --max-sweeps 3", "small --method hm3 --gap 5e-2",
 		"small --method hblr-m1 --inference variational --covariance diagonal --max-sweeps 2",
+		"small --method corrmnl --iterations 24 --burn-in 8 --leapfrog 2",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r, rows, structure := rand.New(rand.NewPCG(uint64(n), 2)), data, tree

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/corrmnl"
 	"taxon/coordinator/method/hblr"
 	"taxon/coordinator/method/hm3"
 	"taxon/coordinator/method/mlr"
@@ -25,7 +26,7 @@ var methods = slices.Concat(
 	td.Methods,
 	[]method.Method{mlr.Method{}},
 	msvm.Methods,
-	[]method.Method{hm3.Method{}},
+	[]method.Method{hm3.Method{}, corrmnl.Method{}},
 	hblr.Methods,
 )
 

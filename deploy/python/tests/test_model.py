@@ -53,7 +53,7 @@ def train(data, method, *flags):
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in PATH_SETS])
 def test_scores(data, families, method):
-    train(data, method)
+    train(data, method, *(["--iterations", "40", "--burn-in", "20", "--leapfrog", "4"] if method == "corrmnl" else []))
     m = taxon.load(data / "m")
     scores = m.decision_function(families[0])
     shown = m.probabilities(families[0]) if m.has_probabilities else scores

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"taxon/worker/program"
+	"taxon/worker/program/corrmnl"
 	"taxon/worker/program/hblr"
 	"taxon/worker/program/hm3"
 	"taxon/worker/program/mlr"
@@ -30,6 +31,7 @@ var methods = []program.Method{
 	msvm.Method("transfer"),
 	msvm.Method("ot"),
 	hm3.Method{},
+	corrmnl.Method{},
 	hblr.Method("hblr-m1"),
 	hblr.Method("hblr-m2"),
 	hblr.Method("hblr-m3"),

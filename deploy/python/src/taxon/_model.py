@@ -90,6 +90,7 @@ class Model:
         self._whole = False
         self._vectorizer: Vectorizer | None = None
         self._levels: list[np.ndarray] | None = None
+        self._draws = np.zeros((0, 0, 0))  # of a model that averages draws: of each, terminals x features
 
     # What it is
 
@@ -177,7 +178,10 @@ class Model:
         out = np.empty((rows.shape[0], len(self.labels)))
         best = np.empty(rows.shape[0], np.int64)
         for part, S in self._parts(rows):
-            if self.form.get("predictor") in ("descent", "greedy"):
+            if self.form.get("draws"):
+                out[part] = self._average(rows[part])
+                best[part] = out[part].argmax(axis=1)
+            elif self.form.get("predictor") in ("descent", "greedy"):
                 out[part], best[part] = self._descend(S)
             else:
                 out[part] = (self._along_paths(S)[0] if self.predicts_paths else S)[self.nodes].T
@@ -213,6 +217,19 @@ class Model:
             for level in self._by_depth()[1:]:
                 S[level] += S[self.parent[level]]
         return S
+
+    def _average(self, rows: sp.csr_matrix) -> np.ndarray:
+        """Logarithms of the draws' mean probabilities."""
+        X = rows.toarray().astype(np.float64)
+        if self.bias > 0:
+            X = np.hstack([X, np.full((len(X), 1), self.bias)])
+        total = np.zeros((len(X), self._draws.shape[1]))
+        for w in self._draws:
+            s = X @ w.T
+            e = np.exp(s - s.max(axis=1, keepdims=True))
+            total += e / e.sum(axis=1, keepdims=True)
+        of = np.cumsum(self.terminal) - 1  # node -> place among terminals
+        return np.asarray(np.log(np.maximum(total[:, of[self.nodes]] / len(self._draws), 5e-324)))
 
     def _by_depth(self) -> list[np.ndarray]:
         if self._levels is None:
@@ -575,7 +592,7 @@ class _Reader:
                            ("precision", ("", "children", "feature", "own"))):
             if form.get(key, "") not in known:
                 raise ValueError(f"{self.path}: form: {key} {form[key]!r} is not known here: install a newer taxon")
-        unknown = set(form) - {"weights", "predictor", "link", "precision"}
+        unknown = set(form) - {"weights", "predictor", "link", "precision", "draws"}
         if unknown:
             raise ValueError(f"{self.path}: form: {', '.join(sorted(unknown))}: not known here: install a newer taxon")
         self._structure(m)
@@ -632,6 +649,7 @@ class _Reader:
         size = np.zeros(len(m.parent) + 1, np.int64)
         current = np.zeros(width)
         undo: list[tuple[int, np.ndarray, np.ndarray]] = []
+        drawn: list[tuple[int, np.ndarray, np.ndarray]] = []  # of terminals
         for f in self.manifest["files"]:
             if not f["name"].startswith("weights-"):
                 continue
@@ -642,8 +660,10 @@ class _Reader:
                 n, k = int(u[at]), int(u[at + 1])
                 columns, values = u[at + 2 : at + 2 + k], v[at + 2 + k : at + 2 + 2 * k].astype(np.float64)
                 at += 2 + 2 * k
-                if m.form.get("precision"):
+                if m.form.get("precision") or m.form.get("draws"):
                     means = columns < width
+                    if m.form.get("draws") and m.terminal[n]:
+                        drawn.append((n, columns[~means].astype(np.int64), values[~means]))
                     columns, values = columns[means], values[means]
                 columns = columns.astype(np.int32)
                 if not m._whole:
@@ -658,6 +678,11 @@ class _Reader:
                 index.append(columns)
                 data.append(values)
                 size[n + 1] = len(columns)
+        if drawn:
+            count = max((int(c[-1]) // width for _, c, _ in drawn if len(c)), default=0)
+            m._draws = np.zeros((count, len(drawn), width))
+            for t, (_, columns, values) in enumerate(drawn):
+                m._draws[columns // width - 1, t, columns % width] = values
         return sp.csr_matrix((np.concatenate(data), np.concatenate(index), np.cumsum(size)), shape=(len(m.parent), width))
 
     def _packed(self, m: Model, width: int) -> sp.csr_matrix:

@@ -31,6 +31,11 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "rescale": ("rescale", "slack"),
     "alpha": ("alpha", 1.0),
     "label-loss": ("label_loss", "delta"),
+    "iterations": ("iterations", 2500),
+    "burn-in": ("burn_in", 1000),
+    "chains": ("chains", 4),
+    "keep-draws": ("keep_draws", 200),
+    "leapfrog": ("leapfrog", 30),
     "inference": ("inference", "map"),
     "covariance": ("covariance", "full"),
     "likelihood": ("likelihood", "binary"),
@@ -56,6 +61,7 @@ METHODS: tuple[str, ...] = (
     "transfer",
     "ot",
     "hm3",
+    "corrmnl",
     "hblr-m1",
     "hblr-m2",
     "hblr-m3",
@@ -80,7 +86,8 @@ class HierarchicalParameters(BaseEstimator):
         of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
         children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
         children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
-        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``hblr-m1``: hierarchical
+        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``corrmnl``: Bayesian soft-max
+        whose classes share coefficients along their paths, by MCMC; for small problems; ``hblr-m1``: hierarchical
         Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
         the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
     loss : str | None, default None
@@ -148,6 +155,16 @@ class HierarchicalParameters(BaseEstimator):
     label_loss : str, default "delta"
         What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
         right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
+    iterations : int, default 2500
+        ``N`` iterations of each chain, with the burn-in (corrmnl).
+    burn_in : int, default 1000
+        The first ``N`` iterations, which fit the step size and are no draws (corrmnl).
+    chains : int, default 4
+        ``N`` chains from places far apart, which run side by side (corrmnl).
+    keep_draws : int, default 200
+        Predictions average ``N`` draws, which the model holds, evenly from all chains (corrmnl).
+    leapfrog : int, default 30
+        ``N`` steps of a trajectory at most, each a pass over the data (corrmnl).
     inference : str, default "map"
         What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
         variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
@@ -222,6 +239,11 @@ class HierarchicalParameters(BaseEstimator):
         rescale: str = "slack",
         alpha: float = 1.0,
         label_loss: str = "delta",
+        iterations: int = 2500,
+        burn_in: int = 1000,
+        chains: int = 4,
+        keep_draws: int = 200,
+        leapfrog: int = 30,
         inference: str = "map",
         covariance: str = "full",
         likelihood: str = "binary",
@@ -265,6 +287,11 @@ class HierarchicalParameters(BaseEstimator):
         self.rescale = rescale
         self.alpha = alpha
         self.label_loss = label_loss
+        self.iterations = iterations
+        self.burn_in = burn_in
+        self.chains = chains
+        self.keep_draws = keep_draws
+        self.leapfrog = leapfrog
         self.inference = inference
         self.covariance = covariance
         self.likelihood = likelihood
@@ -303,7 +330,8 @@ class TextParameters(BaseEstimator):
         of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
         children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
         children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
-        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``hblr-m1``: hierarchical
+        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``corrmnl``: Bayesian soft-max
+        whose classes share coefficients along their paths, by MCMC; for small problems; ``hblr-m1``: hierarchical
         Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
         the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
     loss : str | None, default None
@@ -371,6 +399,16 @@ class TextParameters(BaseEstimator):
     label_loss : str, default "delta"
         What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
         right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
+    iterations : int, default 2500
+        ``N`` iterations of each chain, with the burn-in (corrmnl).
+    burn_in : int, default 1000
+        The first ``N`` iterations, which fit the step size and are no draws (corrmnl).
+    chains : int, default 4
+        ``N`` chains from places far apart, which run side by side (corrmnl).
+    keep_draws : int, default 200
+        Predictions average ``N`` draws, which the model holds, evenly from all chains (corrmnl).
+    leapfrog : int, default 30
+        ``N`` steps of a trajectory at most, each a pass over the data (corrmnl).
     inference : str, default "map"
         What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
         variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
@@ -453,6 +491,11 @@ class TextParameters(BaseEstimator):
         rescale: str = "slack",
         alpha: float = 1.0,
         label_loss: str = "delta",
+        iterations: int = 2500,
+        burn_in: int = 1000,
+        chains: int = 4,
+        keep_draws: int = 200,
+        leapfrog: int = 30,
         inference: str = "map",
         covariance: str = "full",
         likelihood: str = "binary",
@@ -500,6 +543,11 @@ class TextParameters(BaseEstimator):
         self.rescale = rescale
         self.alpha = alpha
         self.label_loss = label_loss
+        self.iterations = iterations
+        self.burn_in = burn_in
+        self.chains = chains
+        self.keep_draws = keep_draws
+        self.leapfrog = leapfrog
         self.inference = inference
         self.covariance = covariance
         self.likelihood = likelihood
@@ -542,7 +590,8 @@ class FlatParameters(BaseEstimator):
         of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
         children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
         children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
-        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``hblr-m1``: hierarchical
+        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``corrmnl``: Bayesian soft-max
+        whose classes share coefficients along their paths, by MCMC; for small problems; ``hblr-m1``: hierarchical
         Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
         the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
     loss : str | None, default None
@@ -610,6 +659,16 @@ class FlatParameters(BaseEstimator):
     label_loss : str, default "delta"
         What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
         right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
+    iterations : int, default 2500
+        ``N`` iterations of each chain, with the burn-in (corrmnl).
+    burn_in : int, default 1000
+        The first ``N`` iterations, which fit the step size and are no draws (corrmnl).
+    chains : int, default 4
+        ``N`` chains from places far apart, which run side by side (corrmnl).
+    keep_draws : int, default 200
+        Predictions average ``N`` draws, which the model holds, evenly from all chains (corrmnl).
+    leapfrog : int, default 30
+        ``N`` steps of a trajectory at most, each a pass over the data (corrmnl).
     inference : str, default "map"
         What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
         variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
@@ -675,6 +734,11 @@ class FlatParameters(BaseEstimator):
         rescale: str = "slack",
         alpha: float = 1.0,
         label_loss: str = "delta",
+        iterations: int = 2500,
+        burn_in: int = 1000,
+        chains: int = 4,
+        keep_draws: int = 200,
+        leapfrog: int = 30,
         inference: str = "map",
         covariance: str = "full",
         likelihood: str = "binary",
@@ -714,6 +778,11 @@ class FlatParameters(BaseEstimator):
         self.rescale = rescale
         self.alpha = alpha
         self.label_loss = label_loss
+        self.iterations = iterations
+        self.burn_in = burn_in
+        self.chains = chains
+        self.keep_draws = keep_draws
+        self.leapfrog = leapfrog
         self.inference = inference
         self.covariance = covariance
         self.likelihood = likelihood

@@ -1,0 +1,86 @@
+package model
+
+import "math"
+
+// average are the draws of a model, terminal by terminal side by side. The score of class y is
+//
+//	log( 1/K sum_k softmax_y(w_1k.x, w_2k.x, ...) )
+//
+// over the K draws, so that probabilities are the mean of the draws' own.
+type average struct {
+	terminals []int32
+	draws     [][]float32 // of each draw, column by column
+}
+
+// averages gathers the draws, once. A training that was ended early has fewer than it was to have.
+func (m *Model) averages() *average {
+	m.averaged.Do(func() {
+		w, a := m.columns(), &average{}
+		for n, leaf := range m.Tree.Leaf {
+			if leaf {
+				a.terminals = append(a.terminals, int32(n))
+			}
+		}
+		for t, n := range a.terminals {
+			r := m.draws[n]
+			for i, c := range r.columns {
+				k, f := int(c)/w-1, int(c)%w
+				for len(a.draws) <= k {
+					a.draws = append(a.draws, make([]float32, w*len(a.terminals)))
+				}
+				a.draws[k][f*len(a.terminals)+t] = r.values[i]
+			}
+		}
+		m.average = a
+	})
+	return m.average
+}
+
+// Draws is how many draws of a posterior predictions average; 0: they are of one vector a class.
+func (m *Model) Draws() int {
+	if m.Form.Draws == 0 {
+		return 0
+	}
+	return len(m.averages().draws)
+}
+
+// scoreDraws scores the rows of a batch one after the other.
+func (s *Scorer) scoreDraws(b *Batch) {
+	a := s.p.average
+	classes := len(a.terminals)
+	s.reset(b.Rows())
+	score, sum := make([]float64, classes), make([]float64, classes)
+	for row := range b.Rows() {
+		clear(sum)
+		for _, draw := range a.draws {
+			clear(score)
+			for i := b.Begin[row]; i < b.Begin[row+1]; i++ {
+				if c := int(b.Column[i]); c < len(s.p.m.Feature) {
+					raise(score, float64(b.Value[i]), draw[c*classes:])
+				}
+			}
+			if s.p.m.columns() > len(s.p.m.Feature) {
+				raise(score, s.p.bias, draw[len(s.p.m.Feature)*classes:])
+			}
+			norm := mass{most: math.Inf(-1)}
+			for _, x := range score {
+				norm.add(x)
+			}
+			log := norm.log()
+			for t, x := range score {
+				sum[t] += math.Exp(x - log)
+			}
+		}
+		for t, n := range a.terminals {
+			p := max(sum[t], math.SmallestNonzeroFloat64) // ranked last, and finite
+			s.offerOne(row, Scored{n, math.Log(p) - math.Log(float64(len(a.draws)))})
+		}
+	}
+}
+
+// raise adds x times the weights of a column.
+func raise(score []float64, x float64, weights []float32) {
+	for t, w := range weights[:len(score)] {
+		score[t] += float64(x * float64(w))
+	}
+}
