@@ -20,14 +20,7 @@ import (
 func TestHBLRVariational(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "r": filepath.Join(dir, "r"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x")}
-	do := func(line string) string {
-		t.Helper()
-		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exit.Done {
-			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
-		}
-		return stdout
-	}
+	do := taxonOf(t, vars)
 	const train = "train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --json --quiet "
 	for inference, rule := range map[string]modelform.Predictive{"map": modelform.Laplace, "variational": modelform.Variational} {
 		vars["m"] = filepath.Join(dir, inference)

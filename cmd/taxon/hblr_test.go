@@ -18,14 +18,7 @@ import (
 func TestHBLRVerbs(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y"), "z": filepath.Join(dir, "z"), "f": filepath.Join(dir, "f")}
-	do := func(line string) string {
-		t.Helper()
-		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exit.Done {
-			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
-		}
-		return stdout
-	}
+	do := taxonOf(t, vars)
 	var d trainedDocument
 	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance 1e-6 --test $d/test.svm --out $m --json --quiet")), &d); err != nil {
 		t.Fatal(err)

@@ -21,14 +21,7 @@ import (
 func TestSoftmaxVerbs(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
-	do := func(line string) string {
-		t.Helper()
-		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exit.Done {
-			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
-		}
-		return stdout
-	}
+	do := taxonOf(t, vars)
 	train := func(more string) (d trainedDocument) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --method mlr --C 2 --gap 1e-8 --json --quiet "+more)), &d); err != nil {

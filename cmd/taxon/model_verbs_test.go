@@ -33,6 +33,18 @@ func runTaxon(t *testing.T, stdin, line string, vars map[string]string) (code in
 	return code, out.String(), errw.String()
 }
 
+// taxonOf runs lines that must end well, and gives what they print.
+func taxonOf(t *testing.T, vars map[string]string) func(line string) string {
+	return func(line string) string {
+		t.Helper()
+		code, stdout, stderr := runTaxon(t, "", line, vars)
+		if code != exit.Done {
+			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
+		}
+		return stdout
+	}
+}
+
 // splitWarnings takes the warnings out of what a run wrote to stderr.
 func splitWarnings(stderr string) (rest string, warnings []string) {
 	for line := range strings.Lines(stderr) {

@@ -18,14 +18,7 @@ import (
 func TestTreeMachineVerbs(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
-	do := func(line string) string {
-		t.Helper()
-		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exit.Done {
-			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
-		}
-		return stdout
-	}
+	do := taxonOf(t, vars)
 	children := map[string][]string{"r": {"a", "b"}, "a": {"c0", "c1", "c2"}, "b": {"c3", "c4", "c5"}}
 	for _, name := range []string{"hsvm", "hiermult", "transfer", "ot"} {
 		flags := "--data $d/train.svm --hierarchy $d/tree.txt --method " + name + " --C 300 "

@@ -21,14 +21,7 @@ import (
 func TestTopDownVerbs(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
-	do := func(line string) string {
-		t.Helper()
-		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exit.Done {
-			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
-		}
-		return stdout
-	}
+	do := taxonOf(t, vars)
 	var d trainedDocument
 	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method td --test $d/test.svm --out $m --json --quiet")), &d); err != nil {
 		t.Fatal(err)
@@ -115,14 +108,7 @@ func TestTopDownOnDemo(t *testing.T) {
 		}
 	}
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
-	do := func(line string) string {
-		t.Helper()
-		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exit.Done {
-			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
-		}
-		return stdout
-	}
+	do := taxonOf(t, vars)
 	var d trainedDocument
 	if err := json.Unmarshal([]byte(do("train --data $d/train.txt --text --hierarchy $d/tree.txt --method td --cutoff fit --test $d/test.txt --out $m --json --quiet")), &d); err != nil {
 		t.Fatal(err)

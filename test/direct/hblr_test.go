@@ -177,7 +177,8 @@ func TestHBLRBytes(t *testing.T) {
 	for _, schedule := range []string{"twoblock", "parity"} {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
 			t.Run(m+" "+schedule, func(t *testing.T) {
-				j := jobs.Small(5, 300, 60)
+				t.Parallel()
+				j := jobs.Small(5, 200, 40)
 				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
 					o.Schedule = schedule
 					_ = o.Set("tolerance", "1e-2")
