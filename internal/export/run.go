@@ -164,7 +164,7 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		}
 		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
 		if words := s.Words(); words != nil {
-			beside["features.txt"] = words
+			beside["features.txt"], beside["idf.txt"] = words, s.IDF()
 		}
 	}
 	line := ui.StartBytes("export", 0)
@@ -243,7 +243,7 @@ func writeBeside(out string, files map[string][]byte) error {
 	if out == fs.Stdin {
 		return nil
 	}
-	for _, name := range []string{"labels.txt", "features.txt"} {
+	for _, name := range []string{"labels.txt", "features.txt", "idf.txt"} {
 		content, ok := files[name]
 		if !ok {
 			continue

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 
 	"taxon/internal/model"
 	"taxon/internal/modelform"
@@ -89,6 +90,16 @@ func (s *Source) Labels(first, last int) []byte {
 // Words are the words of a text model, a line each: the columns of a matrix without the
 // bias; empty lines where the vocabulary has no such index. Nil if the model has none.
 func (s *Source) Words() []byte {
+	return s.byColumn(func(c uint32) string { return s.m.Text.Vocabulary[c] })
+}
+
+// IDF gives the words' inverse document frequencies, in the lines of [Source.Words].
+func (s *Source) IDF() []byte {
+	return s.byColumn(func(c uint32) string { return strconv.FormatFloat(s.m.Text.IDF[c], 'g', -1, 64) })
+}
+
+// byColumn is a line for each column of a matrix; nil if the model is not of text.
+func (s *Source) byColumn(of func(c uint32) string) []byte {
 	if s.m.Text == nil {
 		return nil
 	}
@@ -98,7 +109,7 @@ func (s *Source) Words() []byte {
 		for ; line < int(s.m.Feature[c])-1; line++ {
 			b = append(b, '\n')
 		}
-		b = append(append(b, s.m.Text.Vocabulary[c]...), '\n')
+		b = append(append(b, of(c)...), '\n')
 		line++
 	}
 	return b

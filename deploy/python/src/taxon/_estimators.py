@@ -21,7 +21,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._binary import run
 from ._data import edges_of, quote, write_dataset, write_edges
-from ._errors import TaxonError
 from ._model import Model, load
 from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters, TextParameters
 
@@ -206,8 +205,8 @@ class _Classifier(ClassifierMixin):
             args = ["train", "--method", self.method, "--out", str(folder / "model"), *self._data(folder, X, targets, weight), *self._options(folder, targets)]
             try:
                 report = run(args, progress=progress)
-            except (ValueError, TaxonError) as e:  # the folder says nothing to who gave matrices
-                raise type(e)(str(e).replace(f"{folder}/", "")) from None
+            except ValueError as e:  # the folder says nothing to who gave matrices
+                raise ValueError(str(e).replace(f"{folder}/", "")) from None
             return self._fitted(load(folder / "model", verify=False), report, targets)
 
     def _inputs(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, _Targets, np.ndarray | None]:

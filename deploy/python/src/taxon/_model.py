@@ -33,7 +33,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> "Model":
     ----------
     path : path-like
         The folder of a model, trained or pruned (``export --format model``); or the ``.npz`` or
-        ``.safetensors`` file of an export, with ``labels.txt`` beside it.
+        ``.safetensors`` file of an export, with ``labels.txt`` (of texts also ``features.txt``, ``idf.txt``) beside it.
     verify : bool, default True
         Compare every file with its SHA-256 in the manifest.
 
@@ -754,5 +754,12 @@ def _load_export(path: Path) -> Model:
     m.bias, m._whole = bias, True
     d = W.shape[1] - (bias > 0)
     m.features = np.arange(1, d + 1)
+    words, idf = path.with_name("features.txt"), path.with_name("idf.txt")
+    if words.is_file() and idf.is_file():
+        m.words = words.read_text(encoding="utf-8").split("\n")[:-1]
+        known = np.array([float(v or 0) for v in idf.read_text().split("\n")[:-1]])
+        if not len(m.words) == len(known) == d:
+            raise ValueError(f"{words}: {len(m.words)} words, idf.txt has {len(known)}, and {path.name} has {d} columns of words")
+        m._vectorizer = Vectorizer(m.words, known)
     m._delta = W.astype(np.float64).tocsr()
     return m
