@@ -65,8 +65,8 @@ def side_by_side(train: str, test: str, tree: str) -> None:
 
     print(f"{X_train.shape[0]} rows to train, {X_test.shape[0]} to test, {X_train.shape[1]} columns, {len({tuple(p) for p in Y_train})} classes, {depth} levels")
     paths = levels(Y_train)  # lists of unlike lengths HiClass refuses
-    for name, classifier in (("HiClass, per parent node", hiclass.LocalClassifierPerParentNode(local_classifier=LinearSVC(C=1.0))),
-                             ("taxon, rr-svm", HierarchicalClassifier(C=1.0))):
+    for name, classifier in (("taxon, rr-svm", HierarchicalClassifier(C=1.0)),
+                             ("HiClass, per parent node", hiclass.LocalClassifierPerParentNode(local_classifier=LinearSVC(C=1.0)))):
         before = os.times()
         classifier.fit(X_train, paths)
         fitted = os.times()
