@@ -84,6 +84,9 @@ def test_lists_of_lists(families):
     assert (clf.decision_function(X) == HierarchicalClassifier(method="mlr", C=100.0).fit(X, np.array(Y)).decision_function(X)).all()
 
     X, y, _ = families
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        HierarchicalClassifier().fit(np.eye(3), [["animal", "cat"], ["animal", "dog"], ["plant"]])
     ragged = [[f"f{int(name[1]) // 3}", name] if name != "c4" else ["f1"] for name in y]
     clf = HierarchicalClassifier().fit(X, ragged)
     assert clf.report_["nodes"] == 13 and "f1" in clf.classes_ and "f1 > c3" in clf.classes_
@@ -219,8 +222,11 @@ def test_refusals(families):
         TaxonClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="not finite in float32"):
         TaxonClassifier().fit(X * 1e39, y)
-    with pytest.warns(ConvergenceWarning, match="max_sweeps"):
+    with pytest.warns(ConvergenceWarning, match="max_sweeps") as said:
         TaxonClassifier(max_sweeps=1, gap=1e-9).fit(X, y)
+    with pytest.warns(UserWarning, match="not in the structure") as said_too:
+        HierarchicalClassifier(hierarchy=edges[:-1]).fit(X, y)
+    assert {w.filename for w in [*said, *said_too]} == {__file__}
 
 
 def test_no_binary(families, monkeypatch):

@@ -30,7 +30,7 @@ def binary() -> str:
     raise TaxonError("the taxon binary is not installed: install a wheel of taxon, or set TAXON_BINARY")
 
 
-def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, stdin: str | None = None) -> Any:
+def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, stdin: str | None = None, expected: str | None = None) -> Any:
     """Run a verb with ``--json`` and return its document.
 
     Parameters
@@ -41,6 +41,8 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
         Called with each line of progress.
     stdin : str, optional
         Text for standard input.
+    expected : str, optional
+        The beginning of a warning that the caller knows and passes over.
 
     Raises
     ------
@@ -78,15 +80,18 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
             raise failed[0]
     except BaseException:
         _end(process)
-        raise
+        with process:  # closes its pipes
+            raise
     for r in readers:
         r.join()
+    process.stderr.close()
+    answer.close()
     problem = ""
     for line in lines:
-        if line.startswith("taxon: warning: stopped by "):
+        if line.startswith("taxon: warning: stopped by ") or expected is not None and line.startswith(f"taxon: warning: {expected}"):
             continue  # the report says it, and the estimator warns
         if line.startswith("taxon: warning: "):
-            warnings.warn(line.removeprefix("taxon: warning: "), UserWarning, stacklevel=4)
+            warnings.warn(line.removeprefix("taxon: warning: "), UserWarning, stacklevel=3)
         elif line.startswith("taxon: "):
             problem = line.removeprefix("taxon: ")
     if process.returncode == 0:

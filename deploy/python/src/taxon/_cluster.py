@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from ._binary import run
-from ._errors import TaxonError
+from ._errors import TaxonError, need
 from ._estimators import _Classifier, _Targets
 from ._model import Model, load
 
@@ -42,6 +42,7 @@ class Cluster:
     """
 
     def __init__(self, address: str, *, ca: str | None = None, cert: str | None = None, key: str | None = None, token: str | None = None) -> None:
+        need("grpc_reflection", "cluster")
         import grpc
         from google.protobuf.descriptor_pool import DescriptorPool
         from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _paths
+from ._errors import need
 from ._text import Vectorizer, name_of
 
 __all__ = ["Model", "load"]
@@ -382,6 +383,7 @@ class Model:
         path : path-like
             The file to write.
         """
+        need("onnx", "onnx")
         from onnx import TensorProto, checker, helper, numpy_helper, save
 
         if self.form.get("predictor", "") not in ("", "sums"):
@@ -458,6 +460,7 @@ class Model:
         networkx.DiGraph
             From parents to children; of a class graph a ``networkx.Graph``.
         """
+        need("networkx", "networkx")
         import networkx as nx
 
         graph = "graph" in self.manifest.get("options", {}) or (len(self.parent) and (self.parent == -1).all())
