@@ -40,6 +40,8 @@ const (
 	boundLeafTolerance                 = 1e-7  // variational: what inexact leaves take from the bound is far below minFall
 	minFall                            = 1e-12 // relative: the bound has fallen, by more than rounding
 	stationaryChange, stationaryRounds = 1e-13, 20
+	// lost is after how many sweeps without half of the residual hblr-m2 goes over to the paper's own step.
+	lost = 30
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
@@ -60,6 +62,9 @@ type state struct {
 	Reached        float64 // Change / (1 - rate); 0: not known
 	Before         float64 // Reached of the sweep before
 	Rest           uint32  // sweeps in a row whose change was rounding
+	Least          float64 // squared residual: the last one that was less than half of those before,
+	LeastAt        uint32  // and its sweep
+	Paper          bool    `json:",omitempty"` // M2: precisions by the paper's own step
 	Certified      bool
 	Last           float64 // objective of the last certificate
 	Back           Back    // the last point was thrown away; which part moved from the one before
@@ -199,6 +204,8 @@ func (d *driver) Step() (method.Step, bool) {
 			if d.plan.Fitted && d.m2() {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: Rate, All: true})
 			}
+			p.Paper = d.Paper
+			ranges.Params = method.Encode(p)
 			for back := range p.Past {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: F, Back: back})
 			}
@@ -365,6 +372,7 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	} else if c := d.History.contraction(); c > 0 {
 		d.Reached = d.Change / c
 	}
+	d.follow()
 	if d.Change <= stationaryChange {
 		d.Rest++
 	} else {
@@ -376,6 +384,18 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	}
 	d.stopOrMove()
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
+}
+
+// follow sees whether the residual still falls. MacKay's step may turn about a fixed point of M2 that
+// the paper's own goes to, slowly, and the extrapolation then never catches it.
+func (d *driver) follow() {
+	if r := d.History.FF[0][0]; d.LeastAt == 0 || r < d.Least/4 {
+		d.Least, d.LeastAt = r, d.Sweep
+	}
+	if d.m2() && !d.plan.Bounded && !d.Paper && d.Sweep-d.LeastAt >= lost {
+		d.Paper, d.LeastAt, d.Reached = true, 0, 0
+		d.History = history{}
+	}
 }
 
 // goBack throws a point away where the bound has fallen. One part of the point before it moves
@@ -410,7 +430,7 @@ func (d *driver) move() {
 // open goes to the first step of the sweep, at the point that has been moved to.
 func (d *driver) open() {
 	d.Points = min(len(d.Mix), d.plan.Memory) + 1
-	if d.Back > 0 {
+	if d.Back > 0 || d.LeastAt == 0 { // residuals before are of another step
 		d.Points = 1
 	}
 	d.Mix = nil

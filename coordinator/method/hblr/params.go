@@ -105,6 +105,8 @@ type Internals struct {
 	Half bool `json:",omitempty"` // begin where the other set's update ended
 	End  bool // the round ends: make G and F, with the products of so many past rounds
 	Past int
+
+	Paper bool `json:",omitempty"` // M2: precisions by the paper's own step
 }
 
 // Gamma are the parameters of OpGamma.

@@ -83,7 +83,11 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 		}
 		told = j.shape(at, g, x, columns)
 		if j.m2() {
-			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, prior, at, pull, scale)
+			rule := hblr.Gamma
+			if p.Paper {
+				rule = hblr.GammaEM
+			}
+			next := j.tree.UpdateByFeature(rule, alpha, prior, at, pull, scale)
 			for i, a := range next {
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
 				g = append(g, hblr.Log(a))
