@@ -35,7 +35,7 @@ func TestStretch(t *testing.T) {
 			t.Errorf("seed %d: an optimum is moved", seed)
 		}
 		for l := range b.Precision {
-			b.Precision[l] = Precision{Value: []float64{1e-5}}
+			b.Precision[l] = Precision{Value: []float64{1e-2}}
 		}
 		stretch()
 		for l := range lanes {

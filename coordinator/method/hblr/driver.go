@@ -40,8 +40,9 @@ const (
 	boundLeafTolerance                 = 1e-7  // variational: what inexact leaves take from the bound is far below minFall
 	minFall                            = 1e-12 // relative: the bound has fallen, by more than rounding
 	stationaryChange, stationaryRounds = 1e-13, 20
-	// lost is after how many sweeps without half of the residual hblr-m2 goes over to the paper's own step.
-	lost = 30
+	// lost is after how many sweeps without half of the residual hblr-m2 goes over to the paper's own step,
+	// as it is for so many sweeps, then extrapolated; twice as many the next time.
+	lost, plain = 30, 50
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
@@ -65,6 +66,7 @@ type state struct {
 	Least          float64 // squared residual: the last one that was less than half of those before,
 	LeastAt        uint32  // and its sweep
 	Paper          bool    `json:",omitempty"` // M2: precisions by the paper's own step
+	Plain, Span    uint32  `json:",omitempty"` // sweeps without an extrapolation: still to go, and of the last time
 	Certified      bool
 	Last           float64 // objective of the last certificate
 	Back           Back    // the last point was thrown away; which part moved from the one before
@@ -392,9 +394,11 @@ func (d *driver) follow() {
 	if r := d.History.FF[0][0]; d.LeastAt == 0 || r < d.Least/4 {
 		d.Least, d.LeastAt = r, d.Sweep
 	}
-	if d.m2() && !d.plan.Bounded && !d.Paper && d.Sweep-d.LeastAt >= lost {
+	if d.m2() && !d.plan.Bounded && d.Plain == 0 && d.Sweep-d.LeastAt >= lost {
 		d.Paper, d.LeastAt, d.Reached = true, 0, 0
 		d.History = history{}
+		d.Span = max(plain, 2*d.Span)
+		d.Plain = d.Span
 	}
 }
 
@@ -424,6 +428,12 @@ func (d *driver) move() {
 		far = narrowRunaway
 	}
 	d.Mix, d.Stage = d.History.mix(far), stageMove
+	if d.Plain > 0 {
+		if d.Plain--; d.Plain == 0 {
+			d.LeastAt = d.Sweep
+		}
+		d.Mix = []float64{1}
+	}
 	d.Sweep++
 }
 
