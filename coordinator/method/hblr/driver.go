@@ -42,7 +42,7 @@ const (
 	stationaryChange, stationaryRounds = 1e-13, 20
 	// lost is after how many sweeps without half of the residual hblr-m2 goes over to the paper's own step,
 	// as it is for so many sweeps, then extrapolated; twice as many the next time.
-	lost, plain = 30, 50
+	lost, plain = 30, 100
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
