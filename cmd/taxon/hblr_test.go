@@ -13,6 +13,37 @@ import (
 	"taxon/internal/exit"
 )
 
+// TestHBLRTurns: random rows on which MacKay's step of hblr-m2 turns about a fixed point for thousands of
+// sweeps. The values are of the paper's own updates by another program, in NumPy, to 1e-11 a round.
+func TestHBLRTurns(t *testing.T) {
+	dir := t.TempDir()
+	tree := filepath.Join(dir, "tree.txt")
+	if err := os.WriteFile(tree, []byte("r a\nr b\na c0\na c1\nb c2\nb c3\nb c4\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"h": tree, "m": filepath.Join(dir, "m")}
+	code, out, stderr := runTaxon(t, "", "train --data testdata/turns.svm --hierarchy $h --method hblr-m2 --bias 3 --tolerance 1e-9 --max-sweeps 1000 --out $m --json --quiet", vars)
+	var d trainedDocument
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != exit.Done {
+		t.Fatal(err, stderr)
+	}
+	if d.StoppedBy != "stationary" || math.Abs(d.Objective/205.9915754150282-1) > 1e-9 {
+		t.Errorf("%+v", d)
+	}
+	_, out, _ = runTaxon(t, "", "export --model $m --what precision --out - --quiet", vars)
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); f[1] == "a" {
+			for column, want := range map[string]float64{"1": 2.5454204730230656, "4": 1.02436140092576, "bias": 5.588052506651618} {
+				if got := vectorOf(f[2:])[column]; math.Abs(got/want-1) > 1e-7 {
+					t.Errorf("precision of feature %s: %.12g, want %.12g", column, got, want)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("no precisions in %q", out)
+}
+
 // TestHBLRVerbs: the report's keys, the exports of means, variances and precisions, and what they
 // have to do with each other; probabilities of predict and eval; a warm start; refusals.
 func TestHBLRVerbs(t *testing.T) {
