@@ -35,6 +35,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value), Sign: slices.Clone(warm.Sign)}
 	s.open()
 	s.rebuild()
+	climbed := int64(0) // visits then
 	for epoch := 0; epoch < o.MaxEpochs; epoch++ {
 		if err := ctx.Err(); err != nil {
 			return nil, sums, err
@@ -47,6 +48,10 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		sums.Epochs++
 		if estimate <= aim || sums.Visits >= maxVisits {
 			break
+		}
+		if sums.Epochs >= climbFrom && sums.Epochs%climbEvery == 0 {
+			s.climb(&sums, sums.Visits-climbed)
+			climbed = sums.Visits
 		}
 	}
 	s.rebuild()

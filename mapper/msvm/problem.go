@@ -120,8 +120,18 @@ func (p *Problem) NewSolver() *Solver {
 
 // rebuild adds w up from the state's duals, instance by instance.
 func (s *Solver) rebuild() {
+	if s.t != nil && s.t.form == Orthogonal {
+		s.sign()
+	}
+	s.fill()
+}
+
+// fill is rebuild with Orthogonal's signs as they are.
+func (s *Solver) fill() {
 	if clear(s.w); s.t != nil {
-		s.rebuildTree()
+		if s.sumUp(); s.t.form != Paths {
+			s.solveAll()
+		}
 		return
 	}
 	for i := range s.p.Rows.X.Rows {
@@ -132,7 +142,7 @@ func (s *Solver) rebuild() {
 				moves = append(moves, move{int32(s.state.Class[k]), -b})
 			}
 		}
-		if sum != 0 {
+		if len(moves) > 0 {
 			s.add(i, append(moves, move{s.p.Class[i], sum}))
 		}
 		s.moves = moves

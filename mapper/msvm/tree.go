@@ -490,18 +490,13 @@ func (s *Solver) sumUp() {
 	}
 }
 
-// rebuildTree is rebuild.
-func (s *Solver) rebuildTree() {
-	if s.t.form == Orthogonal {
-		if s.state.Sign == nil {
-			s.state.Sign = make([]float64, len(s.t.m.Entry))
-		}
-		s.t.sign(s.state.Sign)
-		s.t.invert()
+// sign makes M of Orthogonal's signs.
+func (s *Solver) sign() {
+	if s.state.Sign == nil {
+		s.state.Sign = make([]float64, len(s.t.m.Entry))
 	}
-	if s.sumUp(); s.t.form != Paths {
-		s.solveAll()
-	}
+	s.t.sign(s.state.Sign)
+	s.t.invert()
 }
 
 // solveAll is w = M^-1 v.
