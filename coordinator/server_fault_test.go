@@ -54,7 +54,7 @@ func (c *checkpoints) Checkpoint(_ context.Context, job string, sweep uint32, st
 	return err
 }
 
-// A job that was cancelled goes on from its checkpoint in another process, with the same
+// A job that was cancelled continues from its checkpoint in another process, with the same
 // weights; so does one that was killed, from whatever checkpoint came last.
 func TestCheckpointAndResume(t *testing.T) {
 	for _, schedule := range schedules {

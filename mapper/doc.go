@@ -46,7 +46,7 @@
 // Between pricing passes only a working set is visited: rows that are positive, have a dual,
 // or lie within Options.Band of the margin. A pricing pass scores every row, gives the
 // exact float64 sums of the certificate and draws the next working set. What the working set
-// missed shows in the duality gap, so nothing is ever believed unproved.
+// missed shows in the duality gap, so the certificate covers it.
 //
 // The logistic loss's duals are all nonzero. Its state is v, and the certificate comes from
 // the gradient.

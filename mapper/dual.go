@@ -26,7 +26,7 @@ type dualSolver struct {
 
 	single descent[float32]
 	duals  [][Lanes]float32 // of single
-	narrow narrowTile       // where single goes on with few lanes
+	narrow narrowTile       // where single continues with few lanes
 	double descent[float64]
 	w64    [][Lanes]float64 // [d+1] weights of double, made when first needed
 
@@ -186,7 +186,7 @@ func (t *dualSolver) roundDuals() {
 }
 
 // startWeights sets the float32 tile to y + v where listed rows look: their features and
-// the bias. A descent goes on from there; what it ends at is added up anew, in float64.
+// the bias. A descent continues from there; what it ends at is added up anew, in float64.
 func (t *dualSolver) startWeights() {
 	if t.findNeeded(); t.needsMost() {
 		t.fillParents()

@@ -39,7 +39,7 @@ type laneDescent[T real] struct {
 	order []uint32
 }
 
-// run goes on from where a descent on the tile has come to in epoch, lanes in groups, and
+// run continues from where a descent on the tile has come to in epoch, lanes in groups, and
 // returns those that did not get to their aim.
 func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], dual [][Lanes]T, running uint16, epoch int, o Options, sums *Sums) (uint16, error) {
 	sums.Epochs, sums.Estimate = epoch, 0

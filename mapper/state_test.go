@@ -228,7 +228,7 @@ func TestEmptyData(t *testing.T) {
 }
 
 // TestManyRows: a fresh block of many rows starts on a sample of them and its positives;
-// unpriced solves go on from one another, and pricing finds what the sample missed.
+// unpriced solves continue from one another, and pricing finds what the sample missed.
 func TestManyRows(t *testing.T) {
 	x, class := textLike(17_000, 200, 20)
 	p := &problem{x: x, cols: x.Cols, block: textBlock(x, class)}

@@ -17,7 +17,7 @@ import (
 // describe turns the error of a verb into its exit status and its one line, or one for each
 // of several mistakes in the command line (without the leading "taxon: "). Errors that carry
 // no status of their own are failures of the run (1), but for those that only the user can
-// mend: a wrong path (2).
+// fix: a wrong path (2).
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = human.OneLine(plainPath(err))
 	var s *exit.Error

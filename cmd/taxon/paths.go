@@ -27,7 +27,7 @@ func localOnly(verb, flag string) bool {
 
 // canonicalPaths puts the paths among the flags of a verb into the spelling that fs.Canonical
 // gives, and refuses those of file systems that are none of ours, and empty ones: a script's
-// variable that is not set would else leave a file out without a word.
+// variable that is not set would else leave a file out silently.
 func canonicalPaths(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -46,12 +46,12 @@ type app struct {
 	args     []string // of the command line, without the program's name
 }
 
-// commandLine is what was typed, quoted for a shell: for hints to go on with it.
+// commandLine is what was typed, quoted for a shell: for hints to continue with it.
 func (a *app) commandLine() string {
 	words := []string{"taxon"}
 	for _, w := range a.args {
 		if w == "--force" || w == "--force=true" {
-			continue // it would throw away what there is to go on from
+			continue // it would throw away what there is to continue from
 		}
 		words = append(words, human.ShellWord(w))
 	}

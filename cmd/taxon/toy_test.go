@@ -108,7 +108,7 @@ func (r toyRun) Run(ctx context.Context, task *program.Task) (method.Sums, error
 
 // TestMethodWithItsOwnOptions: a method needs nothing but its declaration for its options to be
 // flags with help, keys of a job file, part of the job and of the model, and compared when a
-// training is gone on with.
+// training is continued.
 func TestMethodWithItsOwnOptions(t *testing.T) {
 	base, err := programs.Lookup("mlr")
 	if err != nil {

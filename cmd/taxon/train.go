@@ -260,7 +260,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }
 
-// moreOf says how to go on with a finished model: the duals that it had reached are gone.
+// moreOf says how to continue with a finished model: the duals that it had reached are gone.
 func (o *trainOptions) moreOf(flag string) string {
 	if o.Threshold > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"

@@ -12,7 +12,7 @@ import (
 )
 
 // A training that is watched is shown as a cluster's jobs are, and cancelled from there: its
-// checkpoint is kept, and the same command goes on from it.
+// checkpoint is kept, and the same command continues from it.
 func TestTrainWatchAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -33,7 +33,7 @@ func tuneIn(t *testing.T, dir, out, flags string) *tune.Table {
 	return &r
 }
 
-// TestTune searches, goes on from a part of the points to the same table, and trains by the
+// TestTune searches, continues from a part of the points to the same table, and trains by the
 // job file it wrote.
 func TestTune(t *testing.T) {
 	dir, out := noisyFiles(t), t.TempDir()+"/tuned"

@@ -20,7 +20,7 @@ type (
 	}
 	// SubmitCheckpoint asks for a job that continues from the state of a SaveJob action.
 	SubmitCheckpoint struct{ State []byte }
-	// Restore asks for a job to go on from such a state over shards that hold its values
+	// Restore asks for a job to continue from such a state over shards that hold its values
 	// already, in place of the one of its id, if that failed or was cancelled.
 	Restore struct {
 		State    []byte
@@ -28,7 +28,7 @@ type (
 		Replicas uint32
 		revived  *job
 	}
-	// Resume asks for a cancelled or failed job to go on from its last committed step.
+	// Resume asks for a cancelled or failed job to continue from its last committed step.
 	// With Criteria, one that its old ones have ended continues, too.
 	Resume struct {
 		Job      string

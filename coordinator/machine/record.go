@@ -52,7 +52,7 @@ type recordKind string
 
 const (
 	recordSubmit    recordKind = "submit"   // Job queued with the specification Payload
-	recordRestore   recordKind = "restore"  // Job queued to go on from the state Payload
+	recordRestore   recordKind = "restore"  // Job queued to continue from the state Payload
 	recordStart     recordKind = "start"    // Job runs; its next step is laid out
 	recordRegister  recordKind = "register" // Worker joined
 	recordGone      recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)

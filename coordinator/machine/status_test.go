@@ -10,7 +10,7 @@ import (
 )
 
 // The guess of the remaining time is exact for a gap that falls by a constant factor,
-// heeds the caps, and is never a NaN.
+// uses the caps, and is never a NaN.
 func TestETA(t *testing.T) {
 	newTestJob := func(gap float64, maxSweeps uint32, maxSeconds float64, gaps ...float64) *job {
 		o := &taxonv1.Options{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}

@@ -270,7 +270,7 @@ func taskSeed(job uint64, item, sweep uint32) uint64 {
 // Lookahead is how a job's step under way stands, and what follows it.
 type Lookahead struct {
 	Step    uint32 // number of the step under way; 0: none is
-	Waiting int    // its tasks that nobody has
+	Waiting int    // its tasks that no worker has
 	Running int    // its tasks that somebody has
 	// Next are the leases of the step after it, if its parameters do not depend on the step under
 	// way. They assume that each task is committed under its present attempt, and have no epoch.
@@ -312,7 +312,7 @@ func (j *job) lookahead() (next []*taxonv1.Lease, again bool) {
 	return next, again
 }
 
-// A job's time (max_seconds) is up in the midst of a step. Which tasks wait then depends on the
+// A job's time (max_seconds) is up in the middle of a step. Which tasks wait then depends on the
 // clock, so one record says when it was: a replay finds the same tasks waiting.
 
 // applyTimeUp shortens the step under way, and closes it if no task of it is left to wait for.

@@ -44,7 +44,7 @@ type Method interface {
 	Plan(*Problem) (*Plan, error)
 	// Estimate says what a plan takes.
 	Estimate(*Problem, *Plan) Estimate
-	// Driver goes on from a State that a driver of the same plan gave; nil: from the start.
+	// Driver continues from a State that a driver of the same plan gave; nil: from the start.
 	Driver(*taxonv1.JobSpec, *Plan, State) (Driver, error)
 }
 
@@ -141,7 +141,7 @@ type Tasks struct {
 	Writes []string        `json:",omitempty"` // families that the tasks write values of
 	// Timed: how long a task takes tells how long its item will take the next time.
 	Timed bool `json:",omitempty"`
-	// Late are the parameters of a task that nobody has when the time is up; see Driver.TimeUp.
+	// Late are the parameters of a task that no worker has when the time is up; see Driver.TimeUp.
 	Late json.RawMessage `json:",omitempty"`
 }
 
@@ -160,14 +160,14 @@ type State = json.RawMessage
 type Driver interface {
 	// Next decides on the step to run, with nothing under way; false: nothing is left to do.
 	Next() (Step, bool)
-	// Step is the step that Next decided on, for a driver that goes on in the midst of it.
+	// Step is the step that Next decided on, for a driver that goes on in the middle of it.
 	Step() (Step, bool)
 	// Commit folds the sums of that step's tasks, in task order, and goes to the next step.
 	// Tasks that were left out have nil sums. An error ends the job.
 	Commit([]Sums) (Outcome, error)
 	// TimeUp tells whether the job's time is over: one whose time is up ends as soon as it
 	// can, with a certificate of what it has. It returns what becomes of the tasks of the step
-	// under way that nobody has yet.
+	// under way that no worker has yet.
 	TimeUp(up bool) Late
 	// Resume has a job go on that its stopping criteria had ended, if those of the driver's
 	// options, which may be others by now, let it. retarget: the tolerance is another one.
@@ -215,7 +215,7 @@ type Populated interface {
 	Populated() bool
 }
 
-// Late says what becomes of tasks that nobody has when the time is up.
+// Late says what becomes of tasks that no worker has when the time is up.
 type Late uint8
 
 // Fates of late tasks.
@@ -296,7 +296,7 @@ func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) s
 	return ""
 }
 
-// ByCriteria says of the reason why a job stopped that it might go on with other stopping criteria.
+// ByCriteria says of the reason why a job stopped that it might continue with other stopping criteria.
 func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
 }

@@ -15,7 +15,7 @@ import (
 
 // Option declares an option of a method, or of all jobs, once. From it follow its flag and its
 // help, its key in job files, manifests and on the wire, what is refused, the comparison with
-// a training that is gone on with, and the values that tune searches.
+// a training that is continued, and the values that tune searches.
 type Option struct {
 	Name string // of the flag
 	Key  string // in manifests and, in small letters, on the wire; "": Name with underscores
@@ -68,7 +68,7 @@ type Effect uint8
 
 // Effects of options.
 const (
-	OnWeights Effect = iota // a training that is gone on with must have the same
+	OnWeights Effect = iota // a training that is continued must have the same
 	OnEnd                   // when the training ends: see coordinator.StopCriteria
 	OnNothing               // nothing in the result
 )

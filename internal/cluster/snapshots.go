@@ -27,7 +27,7 @@ const stateFile = "state"
 // restorePatience is how long a shard may be away while a job is rolled back.
 const restorePatience = 10 * time.Minute
 
-// Snapshots is where a coordinator keeps what its jobs can go on from when the store has
+// Snapshots is where a coordinator keeps what its jobs can continue from when the store has
 // lost it: the folder Dir has a snapshot for each job (package backup), the newest in
 // place of the one before, and the data sets of these jobs, each once. It implements
 // coordinator.Checkpointer and coordinator.Restorer.

@@ -42,7 +42,7 @@ func (l *WorkerName) SaveID(id string) error {
 	return fs.WriteFile(l.path, []byte(id+"\n"))
 }
 
-// Close releases the name and removes the id: a worker that ends in good order leaves nothing behind.
+// Close releases the name and removes the id: a worker that ends cleanly leaves nothing behind.
 func (l *WorkerName) Close() {
 	if l.lock != nil {
 		_ = os.Remove(l.path)

@@ -138,7 +138,7 @@ func (s *stringRow) parse(line []byte, row *Row) error {
 	return nil
 }
 
-// from adds the occurrences that go on with the symbol at `at`: left more symbols, gaps more
+// from adds the occurrences that continue with the symbol at `at`: left more symbols, gaps more
 // between them at most.
 func (s *stringRow) from(at, left, gaps int, prefix uint32, weight float64, n uint32) {
 	prefix = prefix*n + s.code[at]

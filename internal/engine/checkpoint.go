@@ -149,7 +149,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps to go on with: see machine.UpdateStopCriteria.
+// UpdateStopCriteria gives the checkpoint's job other caps to continue with: see machine.UpdateStopCriteria.
 // It returns where the job stands.
 func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
 	r, err := machine.UpdateStopCriteria(c.State, caps)

@@ -61,7 +61,7 @@ type Backend interface {
 	coordinator.Checkpointer
 	// Executor runs tasks; ahead tells what follows the step that they are of.
 	Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor
-	// Resumed tells, before a checkpoint is gone on from, which steps it refers to.
+	// Resumed tells, before a checkpoint is continued from, which steps it refers to.
 	Resumed(keep []uint32) error
 }
 
@@ -175,7 +175,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// Resume brings a checkpoint's values back into the store and goes on with its job.
+// Resume brings a checkpoint's values back into the store and continues with its job.
 func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err error) {
 	if e.backend == nil {
 		err = c.restore(ctx, e.Store)

@@ -2,7 +2,7 @@
 // or predicts what package eval takes, alone or against a second model or file, and warns of
 // labels that the measures can't do justice to.
 //
-// What the user can mend is an fs.InputError or carries the exit status of package exit; its
+// What the user can fix is an fs.InputError or carries the exit status of package exit; its
 // words are those of `taxon eval`'s flags.
 package evaluate
 

@@ -1,7 +1,7 @@
 // Package explain says why a model gives an instance its label: what each level of the path to
 // the class adds to its score, and which features speak for and against it there.
 //
-// What the user can mend is an fs.InputError or carries the exit status of package exit; its
+// What the user can fix is an fs.InputError or carries the exit status of package exit; its
 // words are those of `taxon explain`'s flags.
 package explain
 

@@ -55,7 +55,7 @@ func AtLine(err error, line int64) error {
 	return &at
 }
 
-// Explain names the path in an error of the operating system. What the user can mend
+// Explain names the path in an error of the operating system. What the user can fix
 // by another path becomes an InputError; a full disk and all else stays a failure.
 func Explain(path string, err error) error {
 	if err == nil || IsInput(err) {
@@ -88,7 +88,7 @@ func IsDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota)
 }
 
-// usage is the message for errors that another path or permission mends, else "".
+// usage is the message for errors that another path or permission fixes, else "".
 func usage(err error) string {
 	switch {
 	case errors.Is(err, iofs.ErrNotExist):

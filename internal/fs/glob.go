@@ -13,7 +13,7 @@ import (
 
 // glob lists what matches a pattern on this machine, as filepath.Glob does, but for a folder
 // that can't be listed: filepath.Glob passes over it, and a training would lack its files
-// without a word. Here it is an error that names the folder.
+// silently. Here it is an error that names the folder.
 func glob(pattern string) ([]string, error) {
 	if !hdfs.HasGlob(pattern) {
 		if _, err := os.Lstat(pattern); err != nil {

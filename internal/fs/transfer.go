@@ -23,7 +23,7 @@ const Scheme = hdfs.Scheme
 // Negotiate adds a Kerberos ticket to a request of one of Hadoop's web services.
 func Negotiate(r *http.Request) error { return hdfs.Negotiate(r) }
 
-// UsageError is what a remote file system reports for the user to mend.
+// UsageError is what a remote file system reports for the user to fix.
 type UsageError = hdfs.UsageError
 
 // successName marks a folder in a Hadoop file system as whole, for Hadoop's tools.

@@ -136,7 +136,7 @@ func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []by
 	return nil
 }
 
-// Resumed tells which steps the checkpoint that is gone on from refers to, and removes all
+// Resumed tells which steps the checkpoint that is continued from refers to, and removes all
 // others: they are made again.
 func (b *Backend) Resumed(keep []uint32) error {
 	b.mu.Lock()

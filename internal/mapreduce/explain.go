@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// complaints are what Hadoop says of mistakes that its user can mend; $1, $2 stand for what
+// complaints are what Hadoop says of mistakes that its user can fix; $1, $2 stand for what
 // the pattern found. Patterns are compiled when Hadoop has complained.
 var complaints = []struct {
 	pattern string
@@ -69,7 +69,7 @@ func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	return nil
 }
 
-// explain is the error of a job that failed: of what its user can mend an input error, else
+// explain is the error of a job that failed: of what its user can fix an input error, else
 // what a task said of its failure, else Hadoop's last words.
 func explain(s *said, failure string, err error) error {
 	s.mu.Lock()

@@ -331,7 +331,7 @@ func (r *risen) Run(ctx context.Context, j *taxonv1.JobResult, l *taxonv1.Lease)
 	return sums, stats, err
 }
 
-// TestRestart: a driver that ends in mid-training goes on from the last whole sweep, and
+// TestRestart: a driver that ends in mid-training continues from the last whole sweep, and
 // what it left half done is gone.
 func TestRestart(t *testing.T) {
 	d := data{5, 200, 40, 0}
@@ -397,7 +397,7 @@ func (s stopping) Run(ctx context.Context, j *mapreduce.Job) error {
 }
 
 // TestFailures: a job that fails is tried again, a bounded number of times; what the user
-// has to mend ends the training at once.
+// has to fix ends the training at once.
 func TestFailures(t *testing.T) {
 	d := data{6, 100, 20, 0}
 	j := d.job()

@@ -214,7 +214,7 @@ func CheckBinary(path string) error {
 // Runner runs MapReduce jobs.
 type Runner interface {
 	// Run runs a job to its end. It returns soon after ctx has ended, with nothing of the job
-	// left running. An error marked by fs.InputError is the user's to mend.
+	// left running. An error marked by fs.InputError is the user's to fix.
 	Run(ctx context.Context, j *Job) error
 	// Slots is about how many tasks run side by side.
 	Slots() int

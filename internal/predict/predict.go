@@ -3,7 +3,7 @@
 // turns scores into labels by a cut-off.
 //
 // The same model and instances give the same labels for any number of threads and however
-// the input comes. What the user can mend is an fs.InputError or carries the exit status of
+// the input comes. What the user can fix is an fs.InputError or carries the exit status of
 // package exit; its words are those of `taxon predict`'s flags.
 package predict
 

@@ -75,7 +75,7 @@ func (t *Training) goalOf(r *eval.Result) (float64, error) {
 
 // sweepScores evaluates every --eval-every-th sweep on --test. The training pauses
 // meanwhile, so neither its time nor its CPU time includes it. The scores lie beside the
-// checkpoint as well, one a line, for the run that goes on from it.
+// checkpoint as well, one a line, for the run that continues from it.
 type sweepScores struct {
 	t         *Training
 	engine    *engine.Engine

@@ -140,7 +140,7 @@ type TreeReport struct {
 }
 
 // Tree learns a hierarchy from data and writes it to the file o.Out. Of a job's options it
-// heeds families and seed.
+// uses families and seed.
 func Tree(ctx context.Context, o *Options, ui tell.Teller) (*TreeReport, error) {
 	o.Job, o.Hierarchy = &taxonv1.Options{Method: registry.Taking(method.Families.Name)[0]}, Learned
 	if err := o.Validate("tree"); err != nil {

@@ -92,7 +92,7 @@ func sameStructure(a, b *taxonomy.Structure) bool {
 	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Parents, b.Parents) && slices.Equal(a.Children, b.Children)
 }
 
-// Identity is what a checkpoint must agree with to be gone on from.
+// Identity is what a checkpoint must agree with to be continued from.
 type Identity struct {
 	Options   model.Options `json:"options"`
 	Data      string        `json:"data"`

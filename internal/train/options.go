@@ -3,7 +3,7 @@
 // of rare classes, warm starts, evaluation by sweep, and the model's description of itself.
 //
 // Equal data, options and seed give equal bytes. What is wrong is refused in the names of
-// `taxon train`'s flags. Errors that the user can mend, and the clean end of a cancelled
+// `taxon train`'s flags. Errors that the user can fix, and the clean end of a cancelled
 // context, carry the exit status of package exit, or are fs.InputErrors.
 package train
 
@@ -72,7 +72,7 @@ type Options struct {
 	Pause   float64 // least seconds between checkpoints
 
 	Files     fs.Local  // with standard input
-	Again     string    // the command line that goes on with this training, for hints
+	Again     string    // the command line that continues with this training, for hints
 	Elsewhere Elsewhere // nil: the tasks run in this process
 
 	// Watch is told of the jobs' calls while the training itself runs, and of nil when it is over;
@@ -199,7 +199,7 @@ type Elsewhere interface {
 	// folder beside the model's place.
 	State(keep string) (dir string, err error)
 	// Configure makes the engine hand its tasks out; job is the name of the training in it.
-	// from is the checkpoint that is gone on from; nil: none.
+	// from is the checkpoint that is continued from; nil: none.
 	Configure(ctx context.Context, t *Training, from *engine.Checkpoint, c *engine.Config) (job string, err error)
 	// Started is told of the engine, Resumed of the job that goes on, Saw of each state.
 	Started(e *engine.Engine) error
@@ -256,7 +256,7 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err er
 }
 
 // otherCaps refuses a finished model, in dir, of the same training with another gap, or another
-// bound on sweeps or time: the duals that it could have gone on from are gone, its weights are not.
+// bound on sweeps or time: the duals that it could have continued from are gone, its weights are not.
 func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	now := t.modelOptions()
 	diff := optionsDiffer(m.Options, now, true)

@@ -42,7 +42,7 @@ type Training struct {
 	work    *Work    // nil: it writes no model of its own
 	scratch string   // a folder
 	usage   *usage   // never nil where a model is written
-	told    string   // what a checkpoint goes on from
+	told    string   // what a checkpoint continues from
 	learned *learned // nil: none was
 	warmSum string   // of the weights of Options.Warm
 	scores  *sweepScores

@@ -161,7 +161,7 @@ func (w *Work) checkpoint() string {
 }
 func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
-// HasCheckpoint says whether there is something to go on from.
+// HasCheckpoint says whether there is something to continue from.
 func (w *Work) HasCheckpoint() bool {
 	if w.state != "" {
 		return fs.Exists(fs.Join(w.state, "state"))
@@ -189,7 +189,7 @@ func (w *Work) keepState(there Elsewhere, force bool) error {
 	return err
 }
 
-// begin notes what is trained here and returns the checkpoint to go on from, if there
+// begin notes what is trained here and returns the checkpoint to continue from, if there
 // is one; its caps may be others. A checkpoint of something else is the user's to decide about.
 func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 	if w.HasCheckpoint() {

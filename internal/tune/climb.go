@@ -76,7 +76,7 @@ const (
 	// noise is the share of a difference's standard error by which a step must gain.
 	noise = 0.25
 	// maxRefined, maxMoved, maxFinal are how many families are climbed along all options, how
-	// many go on from a sample, and how many points meet on the last folds, at most.
+	// many continue from a sample, and how many points meet on the last folds, at most.
 	maxRefined, maxMoved, maxFinal = 3, 5, 8
 	// dropStdErrs is how many standard errors behind the best a family is climbed no more.
 	dropStdErrs = 2
@@ -220,7 +220,7 @@ func (c *climb) begin(ctx context.Context) error {
 	return nil
 }
 
-// seeds are the families that go on from a sample, the best first, each with its best point
+// seeds are the families that continue from a sample, the best first, each with its best point
 // there; without a sample none.
 func (c *climb) seeds() (out []*rung) {
 	if c.stage == nil {
@@ -321,7 +321,7 @@ func (c *climb) refine(ctx context.Context) error {
 	return nil
 }
 
-// again goes on with trainings that their time has ended, the best first, as far as as much again
+// again continues with trainings that their time has ended, the best first, as far as as much again
 // and more fits in what one may take by now.
 func (c *climb) again(ctx context.Context) error {
 	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return !r.stopped })
@@ -416,7 +416,7 @@ func (c *climb) gains(a, b *rung) bool {
 }
 
 // rung is the training of a base, with a point for some values of the options that the trainer
-// alone heeds: those beside the one that its family is best with.
+// alone uses: those beside the one that its family is best with.
 func (c *climb) rung(f *family, base Point) *rung {
 	r := &rung{base: base, family: f}
 	points := []Point{base}

@@ -154,7 +154,7 @@ func TestTimeIsKept(t *testing.T) {
 	}
 }
 
-// TestAgain: a training that its time has cut short goes on from there once it may take longer, and
+// TestAgain: a training that its time has cut short continues from there once it may take longer, and
 // counts as one.
 func TestAgain(t *testing.T) {
 	o := climbing(t, "rr-svm")
@@ -279,7 +279,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: a training that does not heed its time is broken off, and its family is left out.
+// TestBrokenOff: a training that does not keep to its time is broken off, and its family is left out.
 func TestBrokenOff(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}}
@@ -383,7 +383,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestCosts: trainings that took twice their CPU time on a busy machine are foretold so, and
+// TestCosts: trainings that took twice their CPU time on a busy machine are predicted so, and
 // what comes beside a training is counted by itself.
 func TestCosts(t *testing.T) {
 	c, now := newCosts(2), time.Now()

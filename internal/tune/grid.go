@@ -134,11 +134,11 @@ func Canonical(o *method.Option, values []string) (out []string) {
 // Rung is a value of C on a path: one training, and the points that need no other.
 type Rung struct {
 	Base   Point   // what is trained
-	Points []Point // Base with each value of the options that the trainer alone heeds
+	Points []Point // Base with each value of the options that the trainer alone uses
 }
 
 // Paths lists the grid's points path by path: all options fixed but C and those that the trainer
-// alone heeds, C ascending. An option that has no effect, on such a structure or beside the others'
+// alone uses, C ascending. An option that has no effect, on such a structure or beside the others'
 // values, is at its default. The order is that of methods and options, the first the slowest.
 func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	for _, m := range g.Methods {

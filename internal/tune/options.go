@@ -1,5 +1,5 @@
 // Package tune searches for the options of a training by cross-validation. A search lies in a
-// folder, and a later run goes on with it.
+// folder, and a later run continues with it.
 //
 // Its parts know little of each other:
 //   - grid.go: the points, and the paths that they form; measure.go: which point is better
@@ -10,7 +10,7 @@
 //   - cluster.go: trainings that are jobs of a cluster
 //   - record.go: the folder; table.go, sketch.go: the outcome
 //
-// Errors that the user can mend, and the clean end of a cancelled context, carry the exit
+// Errors that the user can fix, and the clean end of a cancelled context, carry the exit
 // status of package exit, or are fs.InputErrors. They use the names of `taxon tune`'s flags.
 package tune
 

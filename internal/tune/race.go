@@ -15,7 +15,7 @@ import (
 
 // race is the strategy of a search: all points are trained on the first fold, those that are
 // not far behind on the next ones (see jackknife.go). What it does follows from the results of
-// finished folds alone, so a search that is gone on with takes the same way.
+// finished folds alone, so a search that is continued takes the same way.
 type race struct {
 	*search
 	paths   [][]*raceEntry

@@ -69,7 +69,7 @@ func (r record) free() error {
 	return nil
 }
 
-// identity is what a search must agree with to be gone on with. More points may be asked for:
+// identity is what a search must agree with to be continued. More points may be asked for:
 // finished ones count as far as they are asked for.
 type identity struct {
 	Format  string          `json:"format"`

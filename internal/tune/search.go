@@ -29,7 +29,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Run searches, or goes on with the search in o.Train.Out, and leaves the outcome there. If ctx
+// Run searches, or continues with the search in o.Train.Out, and leaves the outcome there. If ctx
 // ends, what is finished stays, and the error says how to go on.
 func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) {
 	if err := o.Validate(); err != nil {
@@ -175,7 +175,7 @@ type made struct {
 	MaxTime string        `json:"max_time"` // "": none
 }
 
-// madeOf is what was trained in the folder, or is to be gone on with; nil: nothing.
+// madeOf is what was trained in the folder, or is to be continued; nil: nothing.
 func madeOf(ctx context.Context, r record) *made {
 	var m made
 	if there, err := readJSON(ctx, r.join(madeFile), &m); !there || err != nil {
@@ -473,7 +473,7 @@ func (s *search) writeJob(p Point, origin string) error {
 	return s.record.writeJob(&s.o.Train, s.o.job(p), p.Shift(), s.structure(), origin)
 }
 
-// structure is what methods that heed a structure train on.
+// structure is what methods that use a structure train on.
 func (s *search) structure() method.Structure {
 	t, given := &s.o.Train, s.whole.Structure
 	switch {
@@ -485,7 +485,7 @@ func (s *search) structure() method.Structure {
 	return method.Anything
 }
 
-// identity is what another run must have in common to go on with this search.
+// identity is what another run must have in common to continue with this search.
 func (s *search) identity() identity {
 	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
 	o := &id.Options.Options

@@ -121,7 +121,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 }
 
 // train runs a training to its end: from nothing, or from the state in the folder begin. If
-// an earlier run of the search was stopped in it, it goes on from its checkpoint. The names of
+// an earlier run of the search was stopped in it, it continues from its checkpoint. The names of
 // the folders end and begin make the job's id, which is the same in every run.
 func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
@@ -149,7 +149,7 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 	return "", nil, fmt.Errorf("at C = %g: %w", training.Spec.GetOptions().GetC(), train.Failed(st))
 }
 
-// start submits a training, or goes on with its checkpoint.
+// start submits a training, or continues with its checkpoint.
 func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
 	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))
 	if err != nil {

@@ -31,16 +31,16 @@ type Options struct {
 // Problem is an error that names its matter but not the verb that it ends, which goes before it.
 type Problem struct {
 	error
-	Usage bool // an option, the folder or YARN's own refusal: the user can mend it
+	Usage bool // an option, the folder or YARN's own refusal: the user can fix it
 }
 
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.error }
 
-// refuse is a Problem that the user can mend.
+// refuse is a Problem that the user can fix.
 func refuse(format string, args ...any) error { return &Problem{fmt.Errorf(format, args...), true} }
 
-// refused makes an error of YARN's a Problem: what it refuses is for the user to mend.
+// refused makes an error of YARN's a Problem: what it refuses is for the user to fix.
 func refused(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

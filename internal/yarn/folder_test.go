@@ -249,7 +249,7 @@ func TestYarnDataIsThere(t *testing.T) {
 	}
 }
 
-// TestUpOptionsRefused: all that is wrong is said at once, as the user's to mend.
+// TestUpOptionsRefused: all that is wrong is said at once, as the user's to fix.
 func TestUpOptionsRefused(t *testing.T) {
 	o := UpOptions{Hierarchy: "t", Principal: "p", Lifetime: time.Second, Lease: time.Millisecond, Insecure: true, Certs: "c", Local: "a,b",
 		DataRoots: []string{"x y"}, WorkerMemory: 1, StoreMemory: 1, CoordinatorMemory: 1}

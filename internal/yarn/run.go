@@ -121,7 +121,7 @@ type ContainerFailure struct {
 	Host     string `json:"host"`
 	Error    string `json:"error"` // one line
 	Times    int    `json:"times"` // that it failed since the cluster was started
-	// Permanent says that the cause is an option or a path, which trying again does not mend.
+	// Permanent says that the cause is an option or a path, which trying again does not fix.
 	Permanent bool `json:"lasting"`
 }
 

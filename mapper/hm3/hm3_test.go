@@ -287,7 +287,7 @@ func TestOptimum(t *testing.T) {
 	}
 }
 
-// checkMarginals: they satisfy the constraints of eq. 8, mended: edges agree at the nodes that
+// checkMarginals: they satisfy the constraints of eq. 8, corrected: edges agree at the nodes that
 // they share, the root too, and each has C.
 func checkMarginals(t *testing.T, p *Problem, s *Solver, st *State) {
 	t.Helper()

@@ -12,7 +12,7 @@
 // As losses and vectors belong to edges, only the marginals mu_e(i, u) = sum of a_i(y) with y_e = u
 // count ([JMLR] eq. 5): w_e^u = sum_i x_i ([y_ie = u] C_i - mu_e(i, u)). Marginals of some a are
 // those for which all edges at a node agree on it, those that leave the root with each other too
-// (eq. 8, mended). What an instance does not use of C_i stands at its true labeling, which costs nothing, so
+// (eq. 8, corrected). What an instance does not use of C_i stands at its true labeling, which costs nothing, so
 // that every edge has C_i in all.
 //
 // Algorithm 1 goes from instance to instance; Algorithm 2 moves its marginals towards the labeling

@@ -29,7 +29,7 @@ func (s *Store) flushHeads(ctx context.Context) error {
 	defer s.flushing.Unlock()
 	for over(2) {
 		if err := ctx.Err(); err != nil {
-			return nil // the next one goes on with it
+			return nil // the next one continues with it
 		}
 		st := s.oldest()
 		if st == nil {

@@ -115,7 +115,7 @@ func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 	return e, size, nil
 }
 
-// seedOf is what the checksums of a file's record heads go on from: that of its head, so
+// seedOf is what the checksums of a file's record heads continue from: that of its head, so
 // that a record which belongs to another file is none. (It is taken without the checksum
 // in the head: the CRC of bytes with their own CRC behind them is always the same.)
 func seedOf(h Head) uint32 {

@@ -27,7 +27,7 @@ import (
 // The handler of a server's stream has a goroutine of its own and a message under way in
 // each direction. Other handlers run in the caller's goroutine, a client's stream being
 // collected first: waking a goroutine costs more than storing a task's values. Such a call
-// ends when its handler does, which should heed its context.
+// ends when its handler does, which should use its context.
 //
 // As with any gRPC stream, who begins one must read it to its end or end its context.
 type Channel struct {

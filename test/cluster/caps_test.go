@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A job that is done by a cap goes on with a higher one, also where its coordinator has been
+// A job that is done by a cap continues with a higher one, also where its coordinator has been
 // killed since, and from where it was; by one that would end it as well it stays what it is.
 func TestResumeWithOtherCaps(t *testing.T) {
 	t.Parallel()

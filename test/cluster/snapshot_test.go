@@ -42,7 +42,7 @@ func (c *Cluster) behind(t *testing.T, job, text string) (sweeps []int) {
 	return sweeps
 }
 
-// A job goes on from its snapshot on a new cluster of other shards, and again in its own
+// A job continues from its snapshot on a new cluster of other shards, and again in its own
 // place, to the same bytes.
 func TestRestoreElsewhere(t *testing.T) {
 	t.Parallel()

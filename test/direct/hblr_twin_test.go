@@ -331,7 +331,7 @@ func (w *hblrTwin) internal(n int) {
 	}
 }
 
-// gamma is eq. 6, mended, and its forms for M1 and M3.
+// gamma is eq. 6, corrected, and its forms for M1 and M3.
 func (w *hblrTwin) gamma() (change float64) {
 	d := len(w.column)
 	term := func(n, c, i int) float64 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestOtherCaps: an interrupted training goes on with other caps; where the old ones had
+// TestOtherCaps: an interrupted training continues with other caps; where the old ones had
 // changed nothing yet, to the bytes of one that never had them.
 func TestOtherCaps(t *testing.T) {
 	want, _ := undisturbed(t)

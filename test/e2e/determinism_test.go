@@ -57,7 +57,7 @@ func TestSameWeightsAfterKills(t *testing.T) {
 			after := time.Duration(r.Float64() * float64(whole))
 			instants = append(instants, after)
 			p := start(t, training(out, flags()...)...)
-			if seed == 0 { // one chain goes on from a checkpoint for certain, however slow the machine
+			if seed == 0 { // one chain continues from a checkpoint for certain, however slow the machine
 				p.appears(out + ".train/checkpoint")
 				after = 0
 			}
@@ -129,7 +129,7 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 }
 
 // TestSameWeightsAfterSignal: Ctrl-C and SIGTERM keep a checkpoint and print the command
-// that goes on from it, word for word.
+// that continues from it, word for word.
 func TestSameWeightsAfterSignal(t *testing.T) {
 	want, _ := undisturbed(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -171,7 +171,7 @@ func TestSameWeightsAfterSignal(t *testing.T) {
 }
 
 // TestSecondSignalEndsAtOnce: also while the first one's checkpoint is being written; what
-// is kept can be gone on from.
+// is kept can be continued from.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	want, _ := undisturbed(t)
 	out := filepath.Join(t.TempDir(), "model")

@@ -116,7 +116,7 @@ func TestFinishedOutput(t *testing.T) {
 	onlyModel(t, out)
 }
 
-// TestCheckpointOfSomethingElse: what was interrupted is not gone on from with other
+// TestCheckpointOfSomethingElse: what was interrupted is not continued from with other
 // options or data, and is kept.
 func TestCheckpointOfSomethingElse(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
@@ -138,7 +138,7 @@ func TestCheckpointOfSomethingElse(t *testing.T) {
 	onlyModel(t, out)
 }
 
-// TestDamage: a torn checkpoint or model is named, not gone on from, and --force mends it.
+// TestDamage: a torn checkpoint or model is named, not continued from, and --force fixes it.
 func TestDamage(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	p := start(t, training(out, often...)...)

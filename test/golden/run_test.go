@@ -168,7 +168,7 @@ const (
 )
 
 // capped is a training that asks for more than it can reach, is killed behind its
-// checkpoint, and goes on with other caps.
+// checkpoint, and continues with other caps.
 func (s *shop) capped() (report, error) {
 	flags, err := s.args(onTree)
 	if err != nil {
@@ -182,7 +182,7 @@ const tries = 50
 
 // killedBehind leaves OUT.train, a training with the flags that was killed when it had
 // written its first checkpoint, which is of the sweep given. It returns the report of one
-// that goes on from there with other caps. The next checkpoint comes as many sweeps later: where the kill was too
+// that continues from there with other caps. The next checkpoint comes as many sweeps later: where the kill was too
 // late for that, it is tried again.
 func killedBehind(sweep int, out string, flags, caps []string) (r report, err error) {
 	on := out + "-on"

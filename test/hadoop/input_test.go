@@ -12,7 +12,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// TestBadInput: what only the user can mend is one line that says so, and leaves nothing.
+// TestBadInput: what only the user can fix is one line that says so, and leaves nothing.
 func TestBadInput(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1, HDFS: map[string]string{"dfs.blocksize": "1048576"}})
 	put(t, c.URL("/file"), []byte("x"))

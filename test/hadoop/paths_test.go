@@ -54,7 +54,7 @@ func asUser(c *Cluster, name string) string {
 	return fs.Scheme + name + "@" + c.URL("")[len(fs.Scheme):]
 }
 
-// testTune: a search in HDFS finds what one here finds, goes on with what is there, and train
+// testTune: a search in HDFS finds what one here finds, continues with what is there, and train
 // reads its job file.
 func testTune(t *testing.T, c *Cluster, taxon cli) {
 	local, remote := t.TempDir(), c.URL("/tune")

@@ -122,7 +122,7 @@ func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
 	}
 }
 
-// testResume interrupts a training whose model goes to HDFS and goes on from another
+// testResume interrupts a training whose model goes to HDFS and continues from another
 // machine's view: with an empty cache.
 func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
 	args := []string{"train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out", c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}

@@ -287,7 +287,7 @@ func (y *yarnCase) everything(t *testing.T) []disturbance {
 	}...)
 }
 
-// testDownUp: a cluster that was shut down in the middle of a job goes on from HDFS alone.
+// testDownUp: a cluster that was shut down in the middle of a job continues from HDFS alone.
 // The resource manager has closed its API by then, so that Hadoop's own command does it.
 // The job's data are read where they are, in HDFS.
 func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {

@@ -154,7 +154,7 @@ func (k *worker) batch(id string, leases []*taxonv1.Lease) (list []*work) {
 	return list
 }
 
-// next goes on with the batch, or asks for another one.
+// next continues with the batch, or asks for another one.
 func (k *worker) next(t *work) {
 	delete(k.held, t.id.Epoch)
 	if t.behind {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestBoundNeverFalls: a point at which the bound would be lower is thrown away: no sweep ends,
-// the certificate stays, and the point before it is gone on from, its means moved; the next
+// the certificate stays, and the point before it is continued from, its means moved; the next
 // time, its precisions. What comes of that counts. A time that is up meanwhile waits.
 func TestBoundNeverFalls(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}

@@ -19,7 +19,7 @@ type partition struct {
 }
 
 const (
-	maxSolves   = 300   // solves of a round; the next round goes on from where they end
+	maxSolves   = 300   // solves of a round; the next round continues from where they end
 	offsetNoise = 1e-13 // offsets are right to it at best
 	// boundOffset is the loosest of a variational job: the bound is flat at the best offset, so what it
 	// loses is a square. A bound that falls by it is caught (goBack).

@@ -407,7 +407,7 @@ func (d *driver) certifies() bool {
 // the vectors at hand are those that the certificate is about.
 func (d *driver) shows() bool { return d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 }
 
-// measured goes on from the pricing of the terminals.
+// measured continues from the pricing of the terminals.
 func (d *driver) measured() (method.Outcome, error) {
 	switch {
 	case !d.internals:

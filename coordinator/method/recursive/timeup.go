@@ -2,7 +2,7 @@ package recursive
 
 import "taxon/coordinator/method"
 
-// When the time is up in the midst of a sweep, what nobody has begun is left out, and what
+// When the time is up in the middle of a sweep, what nobody has begun is left out, and what
 // is there is priced: the job ends with a certificate of the weights that it has by then. It
 // overruns by the tasks that are under way, one pass over the data for each terminal without
 // any epochs, the sums of the internals, and the writing of the weights.

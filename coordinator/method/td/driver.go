@@ -29,7 +29,7 @@ type state struct {
 	Dual      []float64
 }
 
-// driver has two steps: all problems, and their weights. A job that goes on with other
+// driver has two steps: all problems, and their weights. A job that continues with other
 // stopping criteria solves its problems anew: nothing but the weights is kept of them.
 type driver struct {
 	state
@@ -146,7 +146,7 @@ func (d *driver) reason() string {
 	return method.StoppedByStationary
 }
 
-// TimeUp implements method.Driver: blocks that nobody has yet are solved once, and roughly, so
+// TimeUp implements method.Driver: blocks that no worker has yet are solved once, and roughly, so
 // that each has weights and a certificate.
 func (d *driver) TimeUp(up bool) method.Late {
 	d.state.TimeUp = up

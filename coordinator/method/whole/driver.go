@@ -1,5 +1,5 @@
 // Package whole drives problems that are solved whole: each is an item, and a sweep one step
-// with a task for each problem that is not solved yet. A task goes on from what its problem's
+// with a task for each problem that is not solved yet. A task continues from what its problem's
 // last one left, a value of one family, and reports P and D. So several problems, and many
 // trainings, run side by side; a single problem runs on one thread.
 //
@@ -19,7 +19,7 @@ import (
 
 // Setup is what a method says of its problems.
 type Setup struct {
-	Value  string         // the family of values, one a problem, that a solve goes on from
+	Value  string         // the family of values, one a problem, that a solve continues from
 	Nodes  []string       // whose problem each is, for per_node of the report; nil: there is one
 	Report map[string]any // more of the report
 }

@@ -27,7 +27,7 @@ const (
 	// maxRefused bounds the pause behind a process that ended with an error of its own, as on
 	// a full disk: nobody killed it, and it will hardly do better at once.
 	maxRefused = 2 * time.Second
-	// grace is how long a process may take to end in good order before it is killed.
+	// grace is how long a process may take to end cleanly before it is killed.
 	grace = 10 * time.Second
 	// readyMark is in the line that a process prints when it is ready.
 	readyMark = ": ready on "

@@ -86,7 +86,7 @@ func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui 
 // stateWait is how long the supervisor may take to write what has happened.
 const stateWait = time.Second
 
-// Status is what runs of the cluster in dir; see Exited for what has ended without a word.
+// Status is what runs of the cluster in dir; see Exited for what has ended silently.
 func Status(ctx context.Context, dir string) (*State, error) {
 	dir, err := running(dir, "status")
 	if err != nil {
@@ -106,7 +106,7 @@ func Status(ctx context.Context, dir string) (*State, error) {
 	}
 }
 
-// downWait is how long a cluster may take to end in good order.
+// downWait is how long a cluster may take to end cleanly.
 const downWait = 30 * time.Second
 
 // Down ends the processes of the cluster in dir, also those that a killed supervisor has left.

@@ -115,7 +115,7 @@ func (f *FS) Close() error {
 	return nil
 }
 
-// retry makes a call until it succeeds or fails for good.
+// retry makes a call until it succeeds or fails permanently.
 func (f *FS) retry(call func(c *hdfs.Client) error) error {
 	began := time.Now()
 	for wait := firstPause; ; wait = min(2*wait, longPause) {

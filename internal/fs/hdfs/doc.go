@@ -8,6 +8,6 @@
 //   - errors that say what to do.
 //
 // A path is hdfs://[user@]host[:port]/path or hdfs:///path. Errors keep os.ErrNotExist,
-// os.ErrExist and os.ErrPermission for errors.Is. Other errors that only the user can mend are
+// os.ErrExist and os.ErrPermission for errors.Is. Other errors that only the user can fix are
 // a *UsageError.
 package hdfs

@@ -10,7 +10,7 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 )
 
-// UsageError is an error that only the user can mend: no name node where the path says,
+// UsageError is an error that only the user can fix: no name node where the path says,
 // safe mode, no space. Its message names no path.
 type UsageError struct {
 	Msg string

@@ -94,7 +94,7 @@ func (d *Driver) Saw(st *taxonv1.JobStatus) {
 	d.last = st
 }
 
-// Rename takes over the id of the job that is gone on with.
+// Rename takes over the id of the job that is continued.
 func (d *Driver) Rename(job string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

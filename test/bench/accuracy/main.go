@@ -8,7 +8,7 @@
 //	go run ./test/bench/accuracy -data DIR [-sets clef,news20] [-time 10m] [-each] [-methods rr-svm] [-keep DIR]
 //
 // With -keep searches and models stay in that folder, and a run that was interrupted is
-// gone on with there. The bar to clear is printed too: nearest centroid.
+// continued there. The bar to clear is printed too: nearest centroid.
 package main
 
 import (
