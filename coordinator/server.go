@@ -305,7 +305,7 @@ func (s *Server) dispatch(actions []machine.Action, r *reply) {
 			r.leases = append(r.leases, a.Lease)
 		case machine.Lost:
 			r.lost = a
-		case machine.Dismissed:
+		case machine.WorkerDrained:
 			r.dismissed = true
 		case machine.Accepted:
 			r.accepted++

@@ -179,8 +179,8 @@ type (
 	Persist struct{ Record Record }
 	// Submitted answers Submit, SubmitCheckpoint and Restore.
 	Submitted struct{ Job string }
-	// Dismissed answers RequestTask of a worker that is being drained: it gets no more.
-	Dismissed struct{}
+	// WorkerDrained answers RequestTask of a worker that is being drained: it gets no more.
+	WorkerDrained struct{}
 	// Registered answers Register and Drain.
 	Registered struct{ Worker string }
 	// Grant answers RequestTask, and Report with Next, once for each task; without one nothing waits.
@@ -258,7 +258,7 @@ func (a DigestWeights) EffectOn() string   { return a.Job }
 func (Persist) action()         {}
 func (Submitted) action()       {}
 func (Registered) action()      {}
-func (Dismissed) action()       {}
+func (WorkerDrained) action()   {}
 func (Grant) action()           {}
 func (Lost) action()            {}
 func (Accepted) action()        {}

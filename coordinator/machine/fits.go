@@ -52,10 +52,10 @@ func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 		if !s.up {
 			continue
 		}
-		if s.heard.Capacity == 0 {
+		if s.lastReport.Capacity == 0 {
 			return nil
 		}
-		have += s.heard.Capacity - min(s.heard.Bytes, s.heard.Capacity)
+		have += s.lastReport.Capacity - min(s.lastReport.Bytes, s.lastReport.Capacity)
 	}
 	if have > 0 && need > have {
 		return fmt.Errorf("%w the store: it needs about %s, the shards that are up have %s left: start more shards, or ask for fewer replicas",

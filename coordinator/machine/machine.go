@@ -284,7 +284,7 @@ func (m *Machine) requestTask(e RequestTask) error {
 	}
 	m.grant(e.Worker, e.Most, false)
 	if m.worker(e.Worker).draining {
-		m.out = append(m.out, Dismissed{})
+		m.out = append(m.out, WorkerDrained{})
 	}
 	return nil
 }

@@ -523,7 +523,7 @@ func describe(a machine.Action) string {
 			out = append(out, fmt.Sprint(l.Epoch))
 		}
 		return "no longer held: " + strings.Join(out, " ")
-	case machine.Dismissed:
+	case machine.WorkerDrained:
 		return "dismissed"
 	case machine.LoadJob:
 		return "load " + a.Job

@@ -24,13 +24,13 @@ var (
 // shardState is a store shard that has joined. Id and address are journaled; what is
 // heard of it is not: after a restart every shard has the time of a lease to be heard.
 type shardState struct {
-	id, addr  string
-	heard     JoinShard // what it told last
-	seen      Tick
-	contact   contact
-	up, empty bool
-	claimant  string // address at which another process wants to be the shard; "": none
-	twin      bool   // the shard was heard after its rival: both live
+	id, addr   string
+	lastReport JoinShard // what it told last
+	seen       Tick
+	contact    contact
+	up, empty  bool
+	claimant   string // address at which another process wants to be the shard; "": none
+	bothLive   bool   // the shard was heard after the claimant: both live
 }
 
 // shard is the shard of an id; nil if none has joined under it.
@@ -62,8 +62,8 @@ func (m *Machine) joinShard(e JoinShard) error {
 		m.shardsChanged()
 		m.out = append(m.out, Wake{}) // jobs may have waited for it
 	}
-	s.twin = s.claimant != ""
-	s.up, s.empty, s.seen, s.contact, s.heard = true, e.Empty, m.now, m.contactNow(), e
+	s.bothLive = s.claimant != ""
+	s.up, s.empty, s.seen, s.contact, s.lastReport = true, e.Empty, m.now, m.contactNow(), e
 	return nil
 }
 
@@ -77,13 +77,13 @@ func (m *Machine) checkClaimant(e JoinShard) error {
 	}
 	beat := m.limits.Lease / 3
 	if !s.up || m.listening()-s.contact.at > beat+beat/4 {
-		s.claimant, s.twin = "", false
+		s.claimant, s.bothLive = "", false
 		return nil
 	}
 	if s.claimant != e.Addr {
-		s.claimant, s.twin = e.Addr, false
+		s.claimant, s.bothLive = e.Addr, false
 	}
-	if s.twin {
+	if s.bothLive {
 		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrDuplicateShard, s.addr)
 	}
 	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
@@ -230,8 +230,8 @@ func (s *shardState) message() *taxonv1.Shard {
 	if s.up {
 		state = taxonv1.MemberState_MEMBER_STATE_UP
 	}
-	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.heard.Bytes, Capacity: s.heard.Capacity,
-		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.heard.Values, Free: s.heard.Free, Reserve: s.heard.Reserve, Version: clip(s.heard.Version, 64)}
+	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.lastReport.Bytes, Capacity: s.lastReport.Capacity,
+		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.lastReport.Values, Free: s.lastReport.Free, Reserve: s.lastReport.Reserve, Version: clip(s.lastReport.Version, 64)}
 }
 
 // blocked names the shards without which a job can't continue: those that are away, if they are

@@ -63,7 +63,7 @@ type part struct {
 func newStep(j *job, next method.Step, alive func(worker string) bool, slots int) *step {
 	s := layOut(next, j.StepNo, j.Values)
 	s.cost = s.costs(j)
-	s.queue = newQueue(s.cost, s.homes(j, alive), slots)
+	s.queue = newQueue(s.cost, s.lastWorkers(j, alive), slots)
 	return s
 }
 
@@ -116,8 +116,8 @@ func (s *step) costs(j *job) []float64 {
 	return out
 }
 
-// homes names the worker that ran each task's item last, if it is still there.
-func (s *step) homes(j *job, alive func(string) bool) []string {
+// lastWorkers names the worker that ran each task's item last, if it is still there.
+func (s *step) lastWorkers(j *job, alive func(string) bool) []string {
 	out := make([]string, len(s.tasks))
 	for t := range out {
 		p, i := s.part(uint32(t))
@@ -159,14 +159,14 @@ func (s *step) place(n uint32) taxonv1.Place {
 }
 
 // queue hands out the tasks of a step: first those that came back, then one whose item the
-// asking worker ran last (its home), then one without a home, then any; each list in newQueue's
+// asking worker ran last, then one that no worker here ran last, then any; each list in newQueue's
 // order.
 // It may hold tasks that are no longer waiting; they are skipped.
 type queue struct {
-	again []uint32            // tasks that came back, in that order
-	home  map[string][]uint32 // by worker
-	free  []uint32            // without a home
-	all   []uint32
+	again    []uint32            // tasks that came back, in that order
+	byWorker map[string][]uint32 // by worker
+	free     []uint32            // without a last worker
+	all      []uint32
 }
 
 const (
@@ -178,8 +178,8 @@ const (
 // are long compared with a slot's share of the step come first, longest first. The shortest
 // few per slot come last, longest first. The others, mostly nearly all, keep the plan's order:
 // neighbours in the plan share ancestors, whose vectors a worker need not lay out again.
-func newQueue(cost []float64, home []string, slots int) queue {
-	q := queue{home: map[string][]uint32{}, all: make([]uint32, len(cost))}
+func newQueue(cost []float64, byWorker []string, slots int) queue {
+	q := queue{byWorker: map[string][]uint32{}, all: make([]uint32, len(cost))}
 	total := 0.0
 	for t, c := range cost {
 		q.all[t] = uint32(t)
@@ -198,8 +198,8 @@ func newQueue(cost []float64, home []string, slots int) queue {
 	}
 	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
 	for _, t := range q.all {
-		if w := home[t]; w != "" {
-			q.home[w] = append(q.home[w], t)
+		if w := byWorker[t]; w != "" {
+			q.byWorker[w] = append(q.byWorker[w], t)
 		} else {
 			q.free = append(q.free, t)
 		}
@@ -226,18 +226,18 @@ func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) 
 
 // popFresh is pop but for those that came back.
 func (q *queue) popFresh(worker string, fresh func(uint32) bool) (uint32, bool) {
-	home := q.home[worker]
-	for _, list := range []*[]uint32{&home, &q.free, &q.all} {
+	byWorker := q.byWorker[worker]
+	for _, list := range []*[]uint32{&byWorker, &q.free, &q.all} {
 		for len(*list) > 0 {
 			t := (*list)[0]
 			*list = (*list)[1:]
 			if fresh(t) {
-				q.home[worker] = home
+				q.byWorker[worker] = byWorker
 				return t, true
 			}
 		}
 	}
-	q.home[worker] = home
+	q.byWorker[worker] = byWorker
 	return 0, false
 }
 

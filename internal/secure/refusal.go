@@ -65,14 +65,14 @@ func denials() []grpc.DialOption {
 // judges the client's certificate after the client's handshake.
 type handshakeConn struct {
 	net.Conn
-	explain func(error) error
-	first   sync.Once
-	heard   chan struct{} // closed after the first read
-	refused error         // what that failed with; nil: it did not
+	explain   func(error) error
+	first     sync.Once
+	firstRead chan struct{} // closed after the first read
+	refused   error         // what that failed with; nil: it did not
 }
 
 func explainHandshake(conn net.Conn, explain func(error) error) *handshakeConn {
-	return &handshakeConn{Conn: conn, explain: explain, heard: make(chan struct{})}
+	return &handshakeConn{Conn: conn, explain: explain, firstRead: make(chan struct{})}
 }
 
 func (c *handshakeConn) Read(b []byte) (int, error) {
@@ -82,7 +82,7 @@ func (c *handshakeConn) Read(b []byte) (int, error) {
 			err = c.explain(err)
 			c.refused = err
 		}
-		close(c.heard)
+		close(c.firstRead)
 	})
 	return n, err
 }
@@ -92,7 +92,7 @@ func (c *handshakeConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		select {
-		case <-c.heard:
+		case <-c.firstRead:
 			err = cmp.Or(c.refused, err)
 		case <-time.After(2 * probeTime): // nobody reads
 		}

@@ -133,11 +133,11 @@ func (c *climb) plan() (part float64, folds int) {
 	if total == 0 {
 		total, threads = DefaultTime, 2
 	}
-	middling := c.families[len(c.families)/2].estimate / threads
-	if share := total.Seconds() / trialsOf; middling <= share {
-		return 1, max(1, min(int(share/middling), c.o.tried()))
+	typicalWork := c.families[len(c.families)/2].estimate / threads
+	if share := total.Seconds() / trialsOf; typicalWork <= share {
+		return 1, max(1, min(int(share/typicalWork), c.o.tried()))
 	}
-	return total.Seconds() / sampleTrials / middling, 1
+	return total.Seconds() / sampleTrials / typicalWork, 1
 }
 
 // predictCost is how many CPU seconds a training on a fold of the stage under way will take: what

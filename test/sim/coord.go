@@ -181,7 +181,7 @@ func (c *coord) execute(actions []machine.Action) (a answer) {
 			a.lost = x.Leases
 		case machine.Accepted:
 			a.accepted = true
-		case machine.Dismissed:
+		case machine.WorkerDrained:
 			a.dismissed = true
 		case machine.Refused:
 			a.err = x.Err

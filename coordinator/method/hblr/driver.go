@@ -25,7 +25,7 @@ const (
 	stageEmit                    // the final weights are written
 	stageEnd                     // nothing is left to do
 	stagePartition               // soft-max: the rows' offsets anew; then the leaves are solved once more
-	stageTell                    // soft-max: what the leaves say to their parents
+	stageMessages                // soft-max: what the leaves say to their parents
 	stageFit                     // once: the priors' rates, from logistic regressions
 	stages
 )
@@ -189,7 +189,7 @@ func (d *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{blocks}
 	case stagePartition:
 		s.Tasks = []method.Tasks{d.partition(whole)}
-	case stageTell:
+	case stageMessages:
 		s.Tasks = []method.Tasks{d.tell(blocks)}
 	case stageInternals, stageInternals2:
 		p := Internals{Set: -1, End: true, Past: d.past()}
@@ -323,7 +323,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stagePartition:
 		d.Objective += total[SumObjective]
 		d.endSolve(total)
-	case stageTell:
+	case stageMessages:
 		d.Stage = stageInternals
 	case stageInternals, stageInternals2:
 		if d.parity && d.Stage == stageInternals {

@@ -283,7 +283,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if detail.Softmax {
 		plan.Values = append(plan.Values,
 			method.Value{Name: Share, Items: Blocks, Versions: 1},
-			method.Value{Name: Told, Items: Blocks, Versions: 1},
+			method.Value{Name: LastMeans, Items: Blocks, Versions: 1},
 			method.Value{Name: Offset, Items: Whole, Versions: OffsetMemory + 1},
 			method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
 	}

@@ -14,7 +14,7 @@ const (
 
 	OpLeaves    = "leaves"    // of a block: its leaves' means: params Leaves
 	OpPartition = "partition" // soft-max, of the whole: the offset of each row: params Partition
-	OpTell      = "tell"      // soft-max, of a block: what solved leaves say to their parents; no parameters
+	OpMessages  = "tell"      // soft-max, of a block: what solved leaves say to their parents; no parameters
 	OpInternals = "internals" // of a range: the internals' means, and M2's precisions: params Internals
 	OpGamma     = "gamma"     // of the whole: precisions of M1 and M3, and how far all has moved: params Gamma
 	OpMove      = "move"      // of a range, or the whole: the next point: params Move
@@ -29,16 +29,16 @@ const (
 // the precisions; G(x) is what a round of all updates makes of it, F = G(x) - x. They lie by
 // feature range; the precisions of M1 and M3 lie apart, with the whole.
 const (
-	Leaf  = "leaf"  // of a block: its leaves' means
-	Pull  = "pull"  // of a block, cut by ranges: what the leaves say to their parents
-	Trace = "trace" // of a block: sums over the features, leaf by leaf
-	Share = "share" // soft-max, of a block: by row, its leaves' sums (mapper/hblr.Scratch.LogSum, Bounded.Share)
-	Told  = "told"  // soft-max, of a block: its leaves' means when they last told
-	Above = "above" // of a range, cut by blocks: what the parents say to their leaves
-	Half  = "half"  // of a range: a point within a round by parity
-	Sigma = "sigma" // variational, of a block: the square roots of its leaves' variances
-	Part  = "part"  // of a range: sums over its features, internal by internal
-	Rate  = "rate"  // of a block: its leaves' fitted rates; of M2 cut by ranges, their sums by parent
+	Leaf      = "leaf"  // of a block: its leaves' means
+	Pull      = "pull"  // of a block, cut by ranges: what the leaves say to their parents
+	Trace     = "trace" // of a block: sums over the features, leaf by leaf
+	Share     = "share" // soft-max, of a block: by row, its leaves' sums (mapper/hblr.Scratch.LogSum, Bounded.Share)
+	LastMeans = "told"  // soft-max, of a block: its leaves' means when they last told
+	Above     = "above" // of a range, cut by blocks: what the parents say to their leaves
+	Half      = "half"  // of a range: a point within a round by parity
+	Sigma     = "sigma" // variational, of a block: the square roots of its leaves' variances
+	Part      = "part"  // of a range: sums over its features, internal by internal
+	Rate      = "rate"  // of a block: its leaves' fitted rates; of M2 cut by ranges, their sums by parent
 
 	// Offset is, soft-max, of the whole: by row, the number that stands for the other leaves (mapper/hblr.Block.Offset) as the
 	// last solve leaves it; OffsetF how far that is from what the solve was given.

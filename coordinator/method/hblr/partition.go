@@ -53,12 +53,12 @@ func (d *driver) partition(whole method.Tasks) method.Tasks {
 
 // tell is the task of blocks that ends the leaves' part of a round.
 func (d *driver) tell(blocks method.Tasks) method.Tasks {
-	blocks.Op, blocks.Params = OpTell, method.Encode(struct{}{})
-	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: Told}, {Value: Offset, All: true}}
+	blocks.Op, blocks.Params = OpMessages, method.Encode(struct{}{})
+	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: LastMeans}, {Value: Offset, All: true}}
 	if d.plan.Bounded {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
 	}
-	blocks.Writes = []string{Pull, Trace, Told}
+	blocks.Writes = []string{Pull, Trace, LastMeans}
 	return blocks
 }
 
@@ -77,7 +77,7 @@ func (d *driver) endSolve(total method.Sums) {
 		}
 	}
 	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp {
-		d.Stage = stageTell
+		d.Stage = stageMessages
 		return
 	}
 	var products [Memory + 1]float64

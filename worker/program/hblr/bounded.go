@@ -54,7 +54,7 @@ func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float6
 		defer j.free.Put(s)
 		bound := make([]float64, len(w))
 		if err = j.solveBounded(ctx, s, b, w, sigma.v, bound, tolerance, sums, nil); err == nil {
-			pull, trace = j.told(sigma, b, k.Item, w, before, bound)
+			pull, trace = j.messages(sigma, b, k.Item, w, before, bound)
 		}
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	var told, em []float64
+	var part, em []float64
 	k.Compute(func() {
 		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
 		at, scale := g, j.scale[lo:hi]
@@ -81,7 +81,7 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 				em = logs(j.tree.UpdateByFeature(hblr.GammaEM, alpha, prior, at, pull, scale))
 			}
 		}
-		told = j.shape(at, g, x, columns)
+		part = j.shape(at, g, x, columns)
 		if j.m2() {
 			rule := hblr.Gamma
 			if p.Paper {
@@ -101,7 +101,7 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	if em != nil {
 		values = append(values, k.value(params.EM, em))
 	}
-	return sums, k.Put(ctx, append(values, k.value(params.Part, told)), nil)
+	return sums, k.Put(ctx, append(values, k.value(params.Part, part)), nil)
 }
 
 // shape are the sums over a range's features of means, and of how far g is from x.

@@ -248,8 +248,8 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 		return k.fit(ctx)
 	case params.OpPartition:
 		return k.partition(ctx)
-	case params.OpTell:
-		return k.tell(ctx)
+	case params.OpMessages:
+		return k.sendMessages(ctx)
 	case params.OpInternals:
 		return k.internals(ctx)
 	case params.OpGamma:

@@ -119,7 +119,7 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 		if out, err = s.Solve(ctx, j.rows, w, p.Tolerance); err == nil {
 			bound := make([]float64, len(w))
 			s.Curvature(j.rows, bound)
-			pull, trace = j.told(s, b, k.Item, w, before, bound)
+			pull, trace = j.messages(s, b, k.Item, w, before, bound)
 		}
 	})
 	if err != nil {
@@ -134,9 +134,9 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 // varianceSource knows the variance of lane l at column f.
 type varianceSource interface{ Variance(f, l int) float64 }
 
-// told is what a block's solved leaves say to their parents, by slot, and their traces.
+// messages is what a block's solved leaves say to their parents, by slot, and their traces.
 // bound is of the curvature of their losses.
-func (j *job) told(s varianceSource, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
+func (j *job) messages(s varianceSource, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]
 	pull := hblr.NewPull(j.variant, len(slots)*j.columns)
 	trace := make([]float64, lanes*traceLength)

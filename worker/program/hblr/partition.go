@@ -159,8 +159,8 @@ func (j *job) leaves() (n int) {
 	return n
 }
 
-// tell runs OpTell.
-func (k *task) tell(ctx context.Context) (method.Sums, error) {
+// sendMessages runs OpMessages.
+func (k *task) sendMessages(ctx context.Context) (method.Sums, error) {
 	j := k.job
 	if err := k.item(params.Blocks, len(j.slots), &struct{}{}); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (k *task) tell(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := k.own(ctx, params.Told, 0, size, start)
+	before, err := k.own(ctx, params.LastMeans, 0, size, start)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (k *task) tell(ctx context.Context) (method.Sums, error) {
 			s.Open(j.rows, b)
 			s.Locate(j.rows, w, sigma.v)
 			s.Curvature(j.rows, bound)
-			pull, trace = j.told(sigma, b, k.Item, w, before, bound)
+			pull, trace = j.messages(sigma, b, k.Item, w, before, bound)
 			return
 		}
 		s := j.free.Get().(*hblr.Scratch)
@@ -206,8 +206,8 @@ func (k *task) tell(ctx context.Context) (method.Sums, error) {
 		s.Open(j.rows, b)
 		s.Evaluate(j.rows, w)
 		s.Curvature(j.rows, bound)
-		pull, trace = j.told(s, b, k.Item, w, before, bound)
+		pull, trace = j.messages(s, b, k.Item, w, before, bound)
 	})
-	values := append(k.pulls(pull), k.value(params.Trace, trace), k.value(params.Told, w))
+	values := append(k.pulls(pull), k.value(params.Trace, trace), k.value(params.LastMeans, w))
 	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
 }

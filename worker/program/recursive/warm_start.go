@@ -406,18 +406,18 @@ func (m Method) Carried() []string { return []string{params.Dual, params.X} }
 // Carry implements program.Carrier: internals stay as they are.
 func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	if name == params.Dual {
-		return carryState(data, to.GetLoss(), from.GetC(), to.GetC())
+		return rescaleState(data, to.GetLoss(), from.GetC(), to.GetC())
 	}
 	return data, nil
 }
 
-// carryState turns the state that a block ended with under one C into one that it may begin
+// rescaleState turns the state that a block ended with under one C into one that it may begin
 // with under another. Duals at the hinge's old bound go to its new one, and those beyond the
 // squared hinge's C grow in proportion. The others stay, within the new box: where most duals
 // are free, as on text with a large C, they hardly grow with C, and scaled they would
 // overshoot. The logistic loss has no duals: its v = w - y stays. Working sets stay as well:
 // the first sweep is priced and draws new ones.
-func carryState(data []byte, loss string, from, to float64) ([]byte, error) {
+func rescaleState(data []byte, loss string, from, to float64) ([]byte, error) {
 	l, err := mapper.ParseLoss(loss)
 	if err != nil {
 		return nil, err

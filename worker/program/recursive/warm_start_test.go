@@ -15,7 +15,7 @@ func TestCarryState(t *testing.T) {
 	}
 	data := encodeState(s)
 	for _, ratio := range []float64{1, 10, 0.1, 3.3333} {
-		out, err := carryState(data, "hinge", 0.3, 0.3*ratio)
+		out, err := rescaleState(data, "hinge", 0.3, 0.3*ratio)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,13 +36,13 @@ func TestCarryState(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if out, err := carryState([]byte("anything"), "logistic", 1, 10); err != nil || string(out) != "anything" {
+	if out, err := rescaleState([]byte("anything"), "logistic", 1, 10); err != nil || string(out) != "anything" {
 		t.Error(out, err)
 	}
-	if _, err := carryState(data[:5], "hinge", 1, 10); err == nil {
+	if _, err := rescaleState(data[:5], "hinge", 1, 10); err == nil {
 		t.Error("a damaged state was carried")
 	}
-	if _, err := carryState(data, "hing", 1, 10); err == nil {
+	if _, err := rescaleState(data, "hing", 1, 10); err == nil {
 		t.Error("an unknown loss")
 	}
 }
