@@ -5,69 +5,69 @@ import taxonv1 "taxon/proto/taxon/v1"
 // Policy holds the constants of the iteration. They change its path, never the optimum. Where
 // each comes from is in docs/decisions/0016-policy.md.
 type Policy struct {
-	// Which sweeps are priced: pass over all data in float64 and yield a certificate.
-	FirstPriced   uint32  // the first one
-	SparsePricing bool    // on large data the second, and then every fourth, instead of more at first
-	WarmPriced    uint32  // of a warm start, all up to this one: the job may be done after any
-	AimFrom       uint32  // from this sweep on one is also priced if the gap should reach the tolerance there:
-	AimShare      float64 // this share of it
+	// Pricing: a priced sweep passes over all data and ends in a certificate.
+	FirstPriced   uint32  // the first priced sweep
+	SparsePricing bool    // on large data: price the second sweep, then every fourth, and none between
+	WarmPriced    uint32  // a warm start prices every sweep up to this one, as it may be done after any
+	AimFrom       uint32  // from this sweep on, also price a sweep that is expected to reach the tolerance
+	AimShare      float64 // "reach" means to fall below this share of the tolerance
 
-	// Working sets that pricing draws: rows within a band of their margin's bound.
-	FirstBand  float64 // of the first sweeps, while the hierarchy's biases have not settled
-	FirstBands uint32  // so many
-	Band       float64 // of later ones
-	WarmBand   float64 // of the first sweeps of a warm start: internals that are right but for what is new move little
-	WarmBands  uint32  // so many
+	// Working sets: a pricing pass keeps rows whose margin is within a band of the hinge's corner.
+	FirstBand  float64 // band of the first sweeps, in which the internals' biases still move
+	FirstBands uint32  // number of sweeps with FirstBand
+	Band       float64 // band of later sweeps
+	WarmBand   float64 // band of a warm start's first sweeps, in which most internals hardly move
+	WarmBands  uint32  // number of sweeps with WarmBand
 
-	// Inner solves.
-	Epochs          uint32  // least number of epochs, where the options name none
-	RoughEpochs     uint32  // of the first sweeps; 0: Epochs
-	RoughSweeps     uint32  // so many do RoughEpochs and no more: the internals are still far off
-	FirstEpochs     uint32  // bound on those before any gap is known; 0: MaxEpochs
-	MaxEpochs       uint32  // bound on the others at first; the next sweep goes on where one ends
-	MinMaxEpochs    uint32  // and at least this one behind the first certificate
-	EpochLimit      uint32  // MaxEpochs doubles up to this where the inner gaps stay above
-	SlowShare       float64 // this share of the whole one,
-	SlowFrom        uint32  // behind this sweep
-	WarmEpochs      uint32  // bound in the first sweep of a warm start, whose duals were drawn from margins
-	InnerShare      float64 // inner solves aim at this share of the gap, spread evenly over the terminals
-	WarmInnerShare  float64 // the same of a warm start, which has few sweeps left
-	ToleranceShare  float64 // without internals they aim at this share of the tolerance instead; 0: they don't
-	FirstInnerShare bool    // before any gap is known each terminal aims at ToleranceShare of its own loss
+	// Inner solves: how many epochs a block's descent runs, and to which gap.
+	Epochs          uint32  // minimum, if the options name none
+	RoughEpochs     uint32  // epochs of the first sweeps; 0: Epochs
+	RoughSweeps     uint32  // number of sweeps with exactly RoughEpochs: the internals are still far off
+	FirstEpochs     uint32  // maximum until a gap is known; 0: MaxEpochs
+	MaxEpochs       uint32  // maximum later; a descent that ends there continues in the next sweep
+	MinMaxEpochs    uint32  // MaxEpochs is raised to this after the first certificate
+	EpochLimit      uint32  // MaxEpochs doubles, up to this, while the inner gaps are too large:
+	SlowShare       float64 // larger than this share of the whole gap
+	SlowFrom        uint32  // it doubles only after this sweep
+	WarmEpochs      uint32  // maximum in the first sweep of a warm start, whose duals were guessed from margins
+	InnerShare      float64 // inner gaps aim at this share of the whole gap, divided evenly over the terminals
+	WarmInnerShare  float64 // the same for a warm start, which has few sweeps left
+	ToleranceShare  float64 // without internals: inner gaps aim at this share of the tolerance; 0: at InnerShare
+	FirstInnerShare bool    // until a gap is known, each terminal aims at ToleranceShare of its own loss
 
-	// Descents turn to float64 where float32 stands still.
-	PreciseBelow float64 // a tolerance below this wants them
-	PreciseFrom  float64 // once the gap is below this
-	PreciseSweep uint32  // and from this sweep on
-	StandSweeps  uint32  // a gap that has not fallen by a fifth in so many sweeps turns, too
-	CloseSweeps  uint32  // or in so many, below PreciseFrom
-	DriftBelow   float64 // so does one below this
-	DriftShare   float64 // of which the terminals' own gaps are more than this share
-	StandRise    float64 // or a dual bound that rises by less than this share of the gap
+	// Precise descents: in float64, from the first sweep on at which one of these holds.
+	PreciseBelow      float64 // the tolerance is below this, and PreciseFrom and PreciseSweep are reached
+	PreciseFrom       float64 // the gap is at most this
+	PreciseSweep      uint32  // the sweep is at least this
+	PreciseStall      uint32  // or: the gap has not fallen by a fifth in so many sweeps
+	PreciseStallNear  uint32  // or: the same in so many sweeps, with the gap at most PreciseFrom
+	PreciseInnerBelow float64 // or: the gap is at most this, and the inner gaps are most of it:
+	PreciseInnerShare float64 // more than this share
+	PreciseRise       float64 // or: the dual rose by less than this share of the gap; 0: not tested
 
 	// Momentum.
 	MomentumFrom     uint32  // sweeps before this one take plain steps
-	WarmMomentumFrom uint32  // of a warm start,
-	WarmPlainAbove   float64 // those above this gap, too: what is new has not settled
-	JacobiDamping    float64 // share of the way to the mean that jacobi's internals go
+	WarmMomentumFrom uint32  // the same for a warm start
+	WarmPlainAbove   float64 // a warm start takes plain steps while the gap is above this
+	JacobiDamping    float64 // schedule jacobi: internals go this share of the way to the mean
 
-	// Curvature of the exact solve: on the support, of whole families, full.
-	FamilyAfter uint32  // from so many priced sweeps in a row above the best accepted P on, of whole families
-	FullAfter   uint32  // from so many on, full: it always majorises, but makes the internals dense
-	StallFrom   uint32  // from this sweep on steps that shrink the gap
-	StallShare  float64 // by less than this
-	StallEvery  uint32  // in so many sweeps take that of whole families for good
+	// Curvature of the internals' solve: on the support, else of whole families, else full.
+	FamilyAfter uint32  // of families after so many priced sweeps in a row with P above the best accepted one
+	FullAfter   uint32  // full after so many: it never raises P, but makes the internals dense
+	StallEvery  uint32  // of families for the rest of the job, once the gap falls too little in so many sweeps:
+	StallShare  float64 // to more than this share of what it was
+	StallFrom   uint32  // tested from this sweep on
 
-	// What ends a job, or its boldness.
-	CycleSweeps      uint32  // a gap that has not fallen by a fifth in so many sweeps
-	CycleWorse       float64 // and was meanwhile so many times the best runs in circles: safeguarded from there on
-	Patience         uint32  // as is one that has not in so many
-	GiveUpSweeps     uint32  // stationary: it has not over so many, and half of all sweeps
-	StationarySweeps uint32  // stationary: neither P nor D has moved over so many priced sweeps
-	StationaryShare  float64 // by this share of P
-	SettleSweeps     uint32  // without a bound: P has moved over so many sweeps
-	SettleShare      float64 // by less than this share of the tolerance
-	RiseTolerance    float64 // relative rise of P that is not taken for rounding
+	// The end of a job, and the change to safeguarded mode.
+	CycleSweeps      uint32  // safeguarded: the gap has not fallen by a fifth in so many sweeps, and
+	CycleWorse       float64 // was meanwhile above so many times the best
+	SafeguardSweeps  uint32  // safeguarded: the gap has not fallen by a fifth in so many sweeps
+	GiveUpSweeps     uint32  // stationary: the same in so many sweeps, and in half of all sweeps
+	StationarySweeps uint32  // stationary: in so many priced sweeps P and D have moved
+	StationaryShare  float64 // by less than this share of P
+	NoBoundSweeps    uint32  // without a bound, stationary: in so many sweeps P has moved
+	NoBoundShare     float64 // by less than this share of the tolerance
+	RiseTolerance    float64 // a rise of P by at most this share counts as rounding
 }
 
 // SampledFrom is the number of instances from which on fresh blocks begin on at most half
@@ -81,11 +81,11 @@ var joint = Policy{
 	FirstPriced: 1, WarmPriced: 8, AimFrom: 8, AimShare: 0.95,
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
-	PreciseBelow: 5e-5, PreciseFrom: 1e-2, StandSweeps: 16, CloseSweeps: 8, DriftBelow: 1e-3, DriftShare: 0.9,
+	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9,
 	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
 	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
-	CycleSweeps: 40, CycleWorse: 1.5, Patience: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
-	SettleSweeps: 10, SettleShare: 0.01, RiseTolerance: 1e-12,
+	CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
+	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
 
 // flat is joint's where there are no internals: terminals are problems of their own.
@@ -93,7 +93,7 @@ var flat = joint.with(func(p *Policy) {
 	p.FirstBand, p.Band, p.WarmBand = 0, 0, 0 // every sweep is priced, and nothing moves but a block's own duals
 	p.RoughSweeps, p.WarmEpochs, p.FirstEpochs, p.MinMaxEpochs = 0, 0, 6, 400
 	p.ToleranceShare = 0.9
-	p.PreciseSweep, p.DriftBelow, p.StandRise = 2, 0, 1e-3
+	p.PreciseSweep, p.PreciseInnerBelow, p.PreciseRise = 2, 0, 1e-3
 })
 
 // Policies by loss, and by whether there are internals.
@@ -108,10 +108,10 @@ var policies = map[string]struct{ joint, flat Policy }{
 		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePricing = 2, true }),
 	},
 	"logistic": {
-		joint.with(func(p *Policy) { p.DriftBelow = 0 }),
+		joint.with(func(p *Policy) { p.PreciseInnerBelow = 0 }),
 		flat.with(func(p *Policy) {
 			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
-			p.StandRise = 0
+			p.PreciseRise = 0
 		}),
 	},
 }

@@ -60,7 +60,7 @@ func (d *driver) aim(gap float64) {
 // adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
 func (d *driver) adapt(rise float64) {
 	if d.noBound {
-		d.Precise = d.Precise || d.gap < d.p.PreciseBelow && d.Sweep > d.p.SettleSweeps || d.Stationary > 0
+		d.Precise = d.Precise || d.gap < d.p.PreciseBelow && d.Sweep > d.p.NoBoundSweeps || d.Stationary > 0
 		return
 	}
 	// A warm start prices more sweeps than others: the bound would run away.
@@ -72,18 +72,18 @@ func (d *driver) adapt(rise float64) {
 	}
 	d.Worst = max(d.Worst, d.Last.Gap)
 	since := d.Sweep - d.BestSweep
-	if !d.Safeguarded && (since >= d.p.CycleSweeps && d.Worst > d.p.CycleWorse*d.Best || since >= d.p.Patience) {
+	if !d.Safeguarded && (since >= d.p.CycleSweeps && d.Worst > d.p.CycleWorse*d.Best || since >= d.p.SafeguardSweeps) {
 		d.Safeguarded, d.BestSweep = true, d.Sweep
 	}
 	wanted := d.gap < d.p.PreciseBelow && d.Last.Gap <= d.p.PreciseFrom && d.Sweep >= d.p.PreciseSweep
-	patience := d.p.StandSweeps
+	stallSweeps := d.p.PreciseStall
 	if d.Best <= d.p.PreciseFrom {
-		patience = d.p.CloseSweeps
+		stallSweeps = d.p.PreciseStallNear
 	}
 	gap := d.Primal - d.Dual
-	stands := d.p.StandRise > 0 && rise < float64(d.p.StandRise*gap)
-	drifted := d.p.DriftBelow > 0 && d.Last.Gap <= d.p.DriftBelow && d.Inner > d.p.DriftShare*gap
-	if wanted || stands || drifted || d.Stationary > 0 || d.Sweep >= d.BestSweep+patience {
+	dualStalled := d.p.PreciseRise > 0 && rise < float64(d.p.PreciseRise*gap)
+	drifted := d.p.PreciseInnerBelow > 0 && d.Last.Gap <= d.p.PreciseInnerBelow && d.Inner > d.p.PreciseInnerShare*gap
+	if wanted || dualStalled || drifted || d.Stationary > 0 || d.Sweep >= d.BestSweep+stallSweeps {
 		d.Precise = true
 	}
 }
@@ -109,12 +109,12 @@ func (d *driver) stop() bool {
 
 // primalSettled says, where no bound is known, whether P has all but stopped moving.
 func (d *driver) primalSettled() bool {
-	if d.Sweep < d.MarkSweep+d.p.SettleSweeps {
+	if d.Sweep < d.MarkSweep+d.p.NoBoundSweeps {
 		return false
 	}
 	moved := math.Abs(d.Mark - d.Last.Objective)
 	d.Mark, d.MarkSweep = d.Last.Objective, d.Sweep
-	return moved < float64(d.p.SettleShare*d.gap*d.Last.Objective)
+	return moved < float64(d.p.NoBoundShare*d.gap*d.Last.Objective)
 }
 
 // stalled compares the gap with the one that was priced Policy.StallEvery sweeps ago, or a little
