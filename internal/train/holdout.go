@@ -42,16 +42,16 @@ type part struct{ rest, held []uint32 }
 // by 1/sqrt(rho): fewer losses pull at a class, so its scores are lower, and so would the
 // cut-off be. (1/rho, which keeps the losses' whole weight, overshoots.)
 const (
-	crossParts   = 5
-	minParts     = 3
-	freeSeconds  = 60  // of one core: --cutoff-time unless said,
-	freeShare    = 0.2 // or this share of the training, if that is more
-	maxScored    = 100000
-	minTrainRows = 4 // rows that a class keeps when there are too many to train on
-	treeShare    = 4 // one of so many of the training's sweeps
-	minTree      = 2
-	maxTree      = 4
-	maxShort     = 1000 // rows to score after a training that is cut short
+	crossParts   = 5      // folds, if the time allows
+	minParts     = 3      // folds, if it does not allow five
+	freeSeconds  = 60     // default of --cutoff-time, in seconds of one core,
+	freeShare    = 0.2    // or this share of the training's time, if that is more
+	maxScored    = 100000 // rows that are scored at most
+	minTrainRows = 4      // rows that a class keeps where the rows to train on are cut
+	treeShare    = 4      // a shortened training has one in so many of the training's sweeps,
+	minTree      = 2      // at least so many
+	maxTree      = 4      // and at most so many
+	minScored    = 1000   // rows that may be scored after a shortened training, at least
 )
 
 // seconds that the training takes on one core, about.
@@ -100,7 +100,7 @@ func (h *holdOut) one(share float64) bool {
 			h.sweeps = min(max(h.trained/treeShare, minTree), maxTree, max(h.trained, 1))
 		}
 		part = min(share*float64(max(h.trained, 1))/float64(h.sweeps), 1)
-		most = max(maxShort, int(part*float64(rows)/4))
+		most = max(minScored, int(part*float64(rows)/4))
 	}
 	labels := func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }
 	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, h.o.Job.Seed)
