@@ -44,7 +44,7 @@ func ExampleIngest() {
 
 // A Projection carries later rows into the same columns; unknown features drop out.
 func ExampleProjection() {
-	p, err := dataset.NewProjection([]uint32{4, 17}, nil, nil)
+	p, err := dataset.NewProjection([]uint32{4, 17}, nil, nil, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

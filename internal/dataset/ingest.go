@@ -122,8 +122,8 @@ func (o Options) validate() error {
 		return fs.Inputf("", 0, "no input: give a file, or - for standard input")
 	case o.MemoryBytes < 1<<20:
 		return fs.Inputf("", 0, "memory bound of %d bytes: an ingest needs at least 1 MiB", o.MemoryBytes)
-	case o.Text && len(o.Table.Features) > 0:
-		return fs.Inputf("", 0, "--text and --feature-columns exclude each other: a model is of words or of numbers")
+	case o.Text && len(o.Table.Features) > 0 && len(o.Table.Text) == 0:
+		return fs.Inputf("", 0, "--feature-columns alone has no text: leave out --text, or name the text with --text-column")
 	case o.Weights != "" && o.Table.Weight != "":
 		return fs.Inputf("", 0, "--instance-weights and --weight-column exclude each other")
 	case o.Replace && !replaceable(o.Out):
@@ -373,7 +373,9 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 	in.stats.LabelEntries += int64(len(in.ids))
 	in.stats.MaxLabels = max(in.stats.MaxLabels, int64(len(in.ids)))
 	if in.words != nil {
-		index, bits = in.words.count(row.text)
+		in.words.above = uint32(in.numbers())
+		terms, tf := in.words.count(row.text)
+		index, bits = append(index, terms...), append(bits, tf...)
 	}
 	for _, x := range index {
 		in.table.add(x)

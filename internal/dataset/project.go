@@ -3,21 +3,24 @@ package dataset
 import (
 	"fmt"
 	"slices"
+
+	"taxon/internal/table"
 )
 
 // Projection carries rows into the columns of a data set or model: libsvm rows through
 // their feature indices, text rows through the vocabulary. What has no column is
 // dropped. It is immutable: goroutines may share one, each with a Vector of its own.
 type Projection struct {
-	table featureTable      // index -> column+1
+	table featureTable      // index -> column+1; of text: of the numbers beside it
 	words map[string]uint32 // word -> column; nil unless text
 	most  int               // words of a term
 	idf   []float64
 }
 
 // NewProjection takes feature[column] = original 1-based index, or, where vocabulary is
-// not nil, vocabulary[column] and idf[column], as a Set holds them. It keeps copies.
-func NewProjection(feature []uint32, vocabulary []string, idf []float64) (*Projection, error) {
+// not nil, vocabulary[column] and idf[column], as a Set holds them; schema is that of tables,
+// or nil. It keeps copies.
+func NewProjection(feature []uint32, vocabulary []string, idf []float64, schema *table.Schema) (*Projection, error) {
 	p := &Projection{}
 	if vocabulary == nil {
 		for column, index := range feature {
@@ -33,6 +36,13 @@ func NewProjection(feature []uint32, vocabulary []string, idf []float64) (*Proje
 	for column, word := range vocabulary {
 		p.words[word] = uint32(column)
 	}
+	if schema.Both() {
+		for i, term := range schema.Terms() {
+			if column, ok := p.words[term]; ok {
+				p.table.put(uint32(i)+1, column+1)
+			}
+		}
+	}
 	return p, nil
 }
 
@@ -44,18 +54,19 @@ type Vector struct {
 	terms terms
 }
 
-// Row projects a row of the Reader's into v, replacing what v held. Text rows get unit
-// length over the words of the vocabulary.
+// Row projects a row of the Reader's into v, replacing what v held. Texts get unit length over
+// the words of the vocabulary; numbers beside them stay as they are.
 func (p *Projection) Row(row *Row, v *Vector) {
 	v.pairs = v.pairs[:0]
 	if p.words != nil {
 		p.text(row.Text, v)
-	} else {
-		for i, index := range row.Index {
-			if c := p.table.get(index); c != 0 {
-				v.pairs = append(v.pairs, uint64(c-1)<<32|uint64(floatBits(row.Value[i])))
-			}
+	}
+	for i, index := range row.Index {
+		if c := p.table.get(index); c != 0 {
+			v.pairs = append(v.pairs, uint64(c-1)<<32|uint64(floatBits(row.Value[i])))
 		}
+	}
+	if len(row.Index) > 0 {
 		slices.Sort(v.pairs)
 	}
 	v.Index, v.Value = v.Index[:0], v.Value[:0]

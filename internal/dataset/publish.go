@@ -28,12 +28,17 @@ type publisher struct {
 	idf      []float64 // by column, text only
 	nnz      []int64   // by shard
 	constant []uint32  // indices of numbers that never change
+	numbers  int       // features that are numbers beside words, and have the first indices
+	terms    []string  // of these
 	mu       sync.Mutex
 	rows     int64 // written, for progress
 }
 
 func (p *publisher) publish(ctx context.Context) (*Report, error) {
 	p.standardise()
+	if p.numbers = p.in.numbers(); p.numbers > 0 {
+		p.terms = p.in.schema.Terms()
+	}
 	p.number()
 	steps := []func(context.Context) error{p.writeRows, p.writePostings, p.writeFeatures, p.writeNames, p.writeTable}
 	for _, step := range steps {
@@ -49,8 +54,14 @@ func (p *publisher) publish(ctx context.Context) (*Report, error) {
 func (p *publisher) number() {
 	t := &p.in.table
 	before := cmp.Compare[uint32]
-	if w := p.in.words; w != nil {
-		before = func(a, b uint32) int { return strings.Compare(w.list[a-1], w.list[b-1]) }
+	if p.in.words != nil {
+		n := uint32(p.numbers)
+		before = func(a, b uint32) int {
+			if a <= n || b <= n {
+				return cmp.Compare(a, b)
+			}
+			return strings.Compare(p.term(a), p.term(b))
+		}
 	}
 	p.features = t.ranked(before)
 	if p.o.Text {
@@ -64,10 +75,22 @@ func (p *publisher) number() {
 	}
 }
 
+// term is the word or the number with an index.
+func (p *publisher) term(index uint32) string {
+	if int(index) > p.numbers {
+		return p.in.words.list[int(index)-p.numbers-1]
+	}
+	return p.terms[index-1]
+}
+
 // dropWords leaves out the words that tell nothing: of too few rows, too many, or all.
 func (p *publisher) dropWords() {
 	kept := p.features[:0]
 	for _, f := range p.features {
+		if int(f.index) <= p.numbers {
+			kept, p.idf = append(kept, f), append(p.idf, 1)
+			continue
+		}
 		idf := inverseFrequency(p.in.stats.Rows, int64(f.rows))
 		if !p.o.Words.keeps(int64(f.rows), p.in.stats.Rows) || idf == 0 {
 			p.in.table.put(f.index, noColumn)
@@ -160,7 +183,7 @@ func (p *publisher) writeNames(context.Context) error {
 	}
 	return p.writeList(vocabularyFile, func(yield func(string) bool) {
 		for _, f := range p.features {
-			if !yield(p.in.words.list[f.index-1]) {
+			if !yield(p.term(f.index)) {
 				return
 			}
 		}
@@ -210,6 +233,7 @@ type shardWriter struct {
 	shard       int
 	labels      *binaryFile
 	pairs       []uint64
+	numbers     []uint64 // of numbers beside words, then joined with pairs
 	zeroRows    int64
 	maxFeatures int64
 }
@@ -276,17 +300,25 @@ func (w *shardWriter) step(ctx context.Context, row int) error {
 func (w *shardWriter) renumber(pairs []uint64) {
 	t := &w.p.in.table
 	w.pairs = w.pairs[:0]
+	w.numbers = w.numbers[:0]
 	for _, pair := range pairs {
-		if column := t.get(uint32(pair)); column != noColumn {
-			if s := w.p.in.schema; s != nil && !w.p.o.Text {
-				pair = uint64(floatBits(s.Standardise(uint32(pair), floatFrom(uint32(pair>>32))))) << 32
-			}
+		column := t.get(uint32(pair))
+		if column == noColumn {
+			continue
+		}
+		if s := w.p.in.schema; s != nil && (!w.p.o.Text || int(uint32(pair)) <= w.p.numbers) {
+			w.numbers = append(w.numbers, uint64(column)<<32|uint64(floatBits(s.Standardise(uint32(pair), floatFrom(uint32(pair>>32))))))
+		} else {
 			w.pairs = append(w.pairs, uint64(column)<<32|pair>>32)
 		}
 	}
 	slices.Sort(w.pairs)
 	if w.p.o.Text {
 		weigh(w.pairs, w.p.idf)
+	}
+	if len(w.numbers) > 0 {
+		w.pairs = append(w.pairs, w.numbers...)
+		slices.Sort(w.pairs)
 	}
 	if len(w.pairs) == 0 {
 		w.zeroRows++

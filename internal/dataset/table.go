@@ -113,6 +113,14 @@ func (in *intake) measure(index, bits []uint32) {
 	}
 }
 
+// numbers is how many features of rows that have text too are numbers: they have the first indices.
+func (in *intake) numbers() int {
+	if !in.schema.Both() {
+		return 0
+	}
+	return in.schema.Width()
+}
+
 // standardise settles by how much each number is moved and scaled: to mean 0 and variance 1
 // over the rows that have it. Numbers of lists stay as they are. A number that is the same in
 // all rows is no feature.

@@ -76,6 +76,63 @@ func TestTableOfTexts(t *testing.T) {
 	}
 }
 
+// Rows of text and numbers are what text alone and numbers alone give, side by side; the reader
+// and the projection give the same. A broken first row does not say which columns have lists.
+func TestTableOfTextAndNumbers(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"text":"broken","age":1,"v":"x","l":"c0"}` + "\n")
+	for i := range 12 {
+		fmt.Fprintf(&b, "{\"text\":\"word%d common thing%d\",\"age\":%d,\"same\":7,\"v\":[%d,0.5],\"l\":\"c%d\"}\n", i%3, i%4, 20+3*i, i, i%2)
+	}
+	both := Options{Table: table.Options{SkipBroken: 1, Columns: table.Columns{Text: []string{"text"}, Features: []string{"age", "same", "v"}, Label: "l"}}}
+	words, numbers := both, both
+	words.Table.Features, numbers.Table.Text = nil, nil
+	words.Table.SkipBroken = 0
+	lines := strings.SplitAfterN(b.String(), "\n", 2)
+	got, w, n := ingestPath(t, "x.jsonl", b.String(), both), ingestPath(t, "x.jsonl", lines[1], words), ingestPath(t, "x.jsonl", b.String(), numbers)
+	terms := got.Table.Terms()
+	if want := []string{`"age"`, `"same"`, `"v" 1`, `"v" 2`}; !slices.Equal(terms, want) {
+		t.Fatalf("terms %q, want %q", terms, want)
+	}
+	if len(got.Vocabulary) != len(w.Vocabulary)+len(n.Feature) || got.Stats.Broken != 1 {
+		t.Fatalf("vocabulary %q beside %q and %d numbers, %d broken", got.Vocabulary, w.Vocabulary, len(n.Feature), got.Stats.Broken)
+	}
+	p, err := NewProjection(got.Feature, got.Vocabulary, got.IDF, got.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReader(t.Context(), fs.Local{}, got.Source.Paths[0], ReaderOptions{Table: both.Table.Over(got.Table), Use: table.Use{Schema: got.Table, Labels: true, Features: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var v Vector
+	for i := range got.Matrix.Rows {
+		want := map[string]float32{}
+		index, value := w.Matrix.Row(i)
+		for k, c := range index {
+			want[w.Vocabulary[c]] = value[k]
+		}
+		index, value = n.Matrix.Row(i)
+		for k, c := range index {
+			want[terms[n.Feature[c]-1]] = value[k]
+		}
+		index, value = got.Matrix.Row(i)
+		for k, c := range index {
+			if term := got.Vocabulary[c]; want[term] != value[k] {
+				t.Errorf("row %d: %s has %v, alone %v", i, term, value[k], want[term])
+			}
+		}
+		row, err := r.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Row(row, &v); len(index) != len(want) || !slices.Equal(v.Index, index) || !slices.Equal(v.Value, value) {
+			t.Errorf("row %d reads as %v %v, the set has %v %v", i, v.Index, v.Value, index, value)
+		}
+	}
+}
+
 // Numbers are standardised over the rows that have them; one that never changes is no feature;
 // lists stay as they are. A reader with the schema gives the same values.
 func TestTableOfNumbers(t *testing.T) {
@@ -98,7 +155,7 @@ func TestTableOfNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := NewProjection(s.Feature, nil, nil)
+	p, err := NewProjection(s.Feature, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ func eachWord(text, scratch []byte, f func(word []byte)) []byte {
 type words struct {
 	terms
 	ids   map[string]uint32
-	list  []string // list[id-1]
+	above uint32   // ids that numbers have: those of terms follow
+	list  []string // list[id-above-1]
 	index []uint32
 	tf    []uint32
 	seen  map[uint32]uint32 // id -> count within the row
@@ -100,7 +101,7 @@ func (w *words) count(text []byte) (index, tf []uint32) {
 		if !ok {
 			own := string(word)
 			w.list = append(w.list, own)
-			id = uint32(len(w.list))
+			id = w.above + uint32(len(w.list))
 			w.ids[own] = id
 		}
 		if w.seen[id]++; w.seen[id] == 1 {

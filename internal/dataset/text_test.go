@@ -77,7 +77,7 @@ func TestProjectionOfText(t *testing.T) {
 	s := ingestString(t, filepath.Join(t.TempDir(), "set"), smallText, Options{Text: true})
 	defer s.Close()
 	checkProjection(t, s, smallText, ReaderOptions{Text: true})
-	p, err := NewProjection(s.Feature, s.Vocabulary, s.IDF)
+	p, err := NewProjection(s.Feature, s.Vocabulary, s.IDF, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestProjectionOfText(t *testing.T) {
 	if len(v.Index) != 0 {
 		t.Errorf("got %v", v.Index)
 	}
-	if _, err := NewProjection(nil, []string{"a"}, nil); err == nil {
+	if _, err := NewProjection(nil, []string{"a"}, nil, nil); err == nil {
 		t.Error("a vocabulary without weights was taken")
 	}
 }
@@ -96,7 +96,7 @@ func TestProjectionOfFeatures(t *testing.T) {
 	s := ingestString(t, filepath.Join(t.TempDir(), "set"), text, Options{})
 	defer s.Close()
 	checkProjection(t, s, text, ReaderOptions{})
-	p, _ := NewProjection(s.Feature, nil, nil)
+	p, _ := NewProjection(s.Feature, nil, nil, nil)
 	var v Vector
 	p.Row(&Row{Index: []uint32{100, 4999999, 5000000, 2147483646}, Value: []float32{1, 2, 3, 4}}, &v)
 	if len(v.Index) != 1 || s.Feature[v.Index[0]] != 5000000 || v.Value[0] != 3 {
@@ -106,7 +106,7 @@ func TestProjectionOfFeatures(t *testing.T) {
 
 func checkProjection(t *testing.T, s *Set, text string, o ReaderOptions) {
 	t.Helper()
-	p, err := NewProjection(s.Feature, s.Vocabulary, s.IDF)
+	p, err := NewProjection(s.Feature, s.Vocabulary, s.IDF, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

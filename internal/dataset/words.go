@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"taxon/internal/fs"
+	"taxon/internal/table"
 )
 
 // Words say which words of texts become features. The zero value stands for all words, one at a
@@ -202,6 +203,9 @@ func (t *terms) each(text []byte, f func(term []byte)) {
 func ngramsOf(vocabulary []string) int {
 	most := 0
 	for _, term := range vocabulary {
+		if table.IsTerm(term) {
+			continue
+		}
 		most = max(most, strings.Count(term, " "))
 	}
 	return most + 1

@@ -244,9 +244,7 @@ func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int)
 	for i, x := range m.Expected(int(n), at) {
 		t := Trait{Precision: list[i].Value, Expected: x.Value}
 		if x.Column < len(m.Feature) {
-			if t.Feature = m.Feature[x.Column]; m.Text != nil {
-				t.Word = m.Text.Vocabulary[x.Column]
-			}
+			t.Feature, t.Word = m.Feature[x.Column], m.Word(x.Column)
 		}
 		traits = append(traits, t)
 	}
@@ -276,11 +274,7 @@ func describeLevel(m *model.Model, l model.Level, words int) Level {
 		if len(*side) == words {
 			continue
 		}
-		x := Term{Feature: m.Feature[term.Column], Value: term.Value, Gain: term.Gain}
-		if m.Text != nil {
-			x.Word = m.Text.Vocabulary[term.Column]
-		}
-		*side = append(*side, x)
+		*side = append(*side, Term{Feature: m.Feature[term.Column], Word: m.Word(int(term.Column)), Value: term.Value, Gain: term.Gain})
 	}
 	return d
 }

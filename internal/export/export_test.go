@@ -236,7 +236,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s differs from the golden file", name)
 		}
 	}
-	if got := string(source(t, words, 0).Words()); got != "\nfell\n\n日本\n\n\nräder\n" {
+	if got := string(source(t, words, 0).Features()["features.txt"]); got != "\nfell\n\n日本\n\n\nräder\n" {
 		t.Errorf("words %q", got)
 	}
 }

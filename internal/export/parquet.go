@@ -21,7 +21,7 @@ type row struct {
 	Weight  float32 `parquet:"weight"`
 }
 
-// wordRow is a row of a text model.
+// wordRow is a row of a model whose features have names.
 type wordRow struct {
 	Kind    string  `parquet:"kind,dict"`
 	Node    string  `parquet:"node,dict"`
@@ -34,12 +34,12 @@ type wordRow struct {
 // in node order, features ascending, the bias last. Without compression. Memory: one row
 // group.
 func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads int) error {
-	if s.m.Text == nil {
+	if !s.m.Named() {
 		return writeParquet(ctx, s, w, first, last, threads, func(r row) row { return r })
 	}
 	word := make(map[int32]string, len(s.order))
 	for c, f := range s.m.Feature {
-		word[int32(f)] = s.m.Text.Vocabulary[c]
+		word[int32(f)] = s.m.Word(c)
 	}
 	return writeParquet(ctx, s, w, first, last, threads, func(r row) wordRow {
 		return wordRow{r.Kind, r.Node, r.Feature, word[r.Feature], r.Weight}

@@ -162,10 +162,8 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		if err := s.CheckMatrix(); err != nil {
 			return err
 		}
+		beside = s.Features()
 		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
-		if words := s.Words(); words != nil {
-			beside["features.txt"], beside["idf.txt"] = words, s.IDF()
-		}
 	}
 	line := ui.StartBytes("export", 0)
 	defer line.Done()
@@ -243,11 +241,7 @@ func writeBeside(out string, files map[string][]byte) error {
 	if out == fs.Stdin {
 		return nil
 	}
-	for _, name := range []string{"labels.txt", "features.txt", "idf.txt"} {
-		content, ok := files[name]
-		if !ok {
-			continue
-		}
+	for name, content := range files {
 		if err := fs.WriteOut(fs.Join(fs.Dir(out), name), nil, func(w *bufio.Writer) error {
 			_, err := w.Write(content)
 			return err

@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -87,32 +88,34 @@ func (s *Source) Labels(first, last int) []byte {
 	return b
 }
 
-// Words are the words of a text model, a line each: the columns of a matrix without the
-// bias; empty lines where the vocabulary has no such index. Nil if the model has none.
-func (s *Source) Words() []byte {
-	return s.byColumn(func(c uint32) string { return s.m.Text.Vocabulary[c] })
-}
-
-// IDF gives the words' inverse document frequencies, in the lines of [Source.Words].
-func (s *Source) IDF() []byte {
-	return s.byColumn(func(c uint32) string { return strconv.FormatFloat(s.m.Text.IDF[c], 'g', -1, 64) })
-}
-
-// byColumn is a line for each column of a matrix; nil if the model is not of text.
-func (s *Source) byColumn(of func(c uint32) string) []byte {
-	if s.m.Text == nil {
-		return nil
-	}
-	b := []byte{}
-	line := 0
-	for _, c := range s.order {
-		for ; line < int(s.m.Feature[c])-1; line++ {
-			b = append(b, '\n')
+// Features are the files that say what the columns of a matrix without the bias are, a line a
+// column: features.txt the words of texts and the names of a table's columns, idf.txt the idf of
+// texts (of numbers beside them 1); and table.json, how numbers are scaled. Lines are empty where
+// the model has no such index.
+func (s *Source) Features() map[string][]byte {
+	files := map[string][]byte{}
+	list := func(name string, of func(column uint32) string) {
+		b, line := []byte{}, 0
+		for _, c := range s.order {
+			for ; line < int(s.m.Feature[c])-1; line++ {
+				b = append(b, '\n')
+			}
+			b = append(append(b, of(c)...), '\n')
+			line++
 		}
-		b = append(append(b, of(c)...), '\n')
-		line++
+		files[name] = b
 	}
-	return b
+	if s.m.Named() {
+		list("features.txt", func(c uint32) string { return s.m.Word(int(c)) })
+	}
+	if s.m.Text != nil {
+		list("idf.txt", func(c uint32) string { return strconv.FormatFloat(s.m.Text.IDF[c], 'g', -1, 64) })
+	}
+	if t := s.m.Data.Table; t != nil && len(t.Mean) > 0 {
+		b, _ := json.MarshalIndent(t, "", "  ") // finite numbers and names always have a JSON form
+		files["table.json"] = append(b, '\n')
+	}
+	return files
 }
 
 // rows is a range of nodes whose terminals are the rows of one matrix, with the beginnings

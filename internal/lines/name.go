@@ -18,6 +18,11 @@ func AppendName(dst []byte, name string) []byte {
 	if name != "" && !strings.ContainsAny(name, special) && !strings.ContainsFunc(name, isControl) {
 		return append(dst, name...)
 	}
+	return AppendQuoted(dst, name)
+}
+
+// AppendQuoted appends a name as a JSON string, whatever it holds.
+func AppendQuoted(dst []byte, name string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -106,6 +106,20 @@ type TraceRow struct {
 	MacroF1   *float64 `json:"macro_f1,omitempty"`
 }
 
+// Named says whether features have names.
+func (m *Model) Named() bool { return m.Text != nil || len(m.terms) > 0 }
+
+// Word names a feature by its column: a word, or a table's column of numbers; "": it has no name.
+func (m *Model) Word(column int) string {
+	if m.Text != nil {
+		return m.Text.Vocabulary[column]
+	}
+	if i := int(m.Feature[column]) - 1; i < len(m.terms) {
+		return m.terms[i]
+	}
+	return ""
+}
+
 // Text is what turns words into columns.
 type Text struct {
 	Vocabulary []string  // column -> word

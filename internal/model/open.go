@@ -38,6 +38,7 @@ type Model struct {
 	unpack   sync.Once
 	indexed  sync.Once
 	byColumn *columnIndex // made when first asked for
+	terms    []string     // of a table's numbers, by index
 	release  []func() error
 }
 
@@ -146,6 +147,7 @@ func (m *Model) load() error {
 	if err := m.checkCounts(); err != nil {
 		return &fs.InputError{Path: filepath.Join(m.Dir, fileManifest), Msg: err.Error()}
 	}
+	m.terms = m.Data.Table.Terms()
 	if m.Manifest.Pruned != nil {
 		return m.parsePacked(data)
 	}

@@ -98,9 +98,9 @@ var (
 // ProjectionOf maps rows as a model's training data had them to the model's columns.
 func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	if m.Text != nil {
-		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF)
+		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF, m.Data.Table)
 	}
-	return dataset.NewProjection(m.Feature, nil, nil)
+	return dataset.NewProjection(m.Feature, nil, nil, nil)
 }
 
 // LongestWait is how long a row waits for others to be scored with it. Long enough for a

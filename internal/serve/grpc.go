@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
 
@@ -148,19 +147,18 @@ type grpcRows []*taxonv1.Instance
 func (r grpcRows) len() int { return len(r) }
 
 func (r grpcRows) vector(l *loaded, i int, v *vector) error {
-	switch in := r[i].GetInput().(type) {
-	case *taxonv1.Instance_Text:
-		return l.text(in.Text, v)
-	case *taxonv1.Instance_Features:
-		index, value := in.Features.GetIndex(), in.Features.GetValue()
-		if len(index) != len(value) {
-			return refuse(http.StatusBadRequest, "%d indices and %d values: one of each a feature", len(index), len(value))
-		}
-		v.given = v.given[:0]
-		for k, n := range index {
-			v.given = append(v.given, feature{n, value[k]})
-		}
-		return l.features(v)
+	in := r[i]
+	f, text := in.GetFeatures(), (*string)(nil)
+	if t, ok := in.GetInput().(*taxonv1.Instance_Text); ok {
+		text, f = &t.Text, in.GetNumbers()
 	}
-	return errors.New(`give either "text" or "features"`)
+	index, value := f.GetIndex(), f.GetValue()
+	if len(index) != len(value) {
+		return refuse(http.StatusBadRequest, "%d indices and %d values: one of each a feature", len(index), len(value))
+	}
+	v.given = v.given[:0]
+	for k, n := range index {
+		v.given = append(v.given, feature{n, value[k]})
+	}
+	return l.vector(text, f != nil, v)
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"taxon/internal/table"
 )
 
 // request is the body of a call. Reflection would cost more than the scores: it is read value by value.
@@ -174,7 +177,7 @@ func unquoted(v []byte) []byte {
 	return b
 }
 
-// vector reads {"text": ...} or {"features": {"7": 0.5}}.
+// vector reads {"text": ...} or {"features": {"7": 0.5}}, or both where the model was trained on both.
 func (r jsonRows) vector(l *loaded, i int, v *vector) error {
 	d := open(&v.json, &v.in, r[i])
 	v.given = v.given[:0]
@@ -189,7 +192,7 @@ func (r jsonRows) vector(l *loaded, i int, v *vector) error {
 			return fmt.Errorf("unknown field %q", name)
 		}
 		features = true
-		return objects(d, func(name []byte) error { return v.feature(d, name) })
+		return objects(d, func(name []byte) error { return v.feature(d, name, l.m.Data.Table) })
 	})
 	switch {
 	case err != nil:
@@ -197,13 +200,9 @@ func (r jsonRows) vector(l *loaded, i int, v *vector) error {
 		if errors.As(err, &wrong) {
 			return err
 		}
-		return fmt.Errorf("an instance is {\"text\": ...} or {\"features\": {\"7\": 0.5}}: %w", err)
-	case (words == nil) == !features:
-		return errors.New(`give either "text" or "features"`)
-	case words != nil:
-		return l.text(*words, v)
+		return fmt.Errorf("an instance is {\"text\": ...} or {\"features\": {\"7\": 0.5}}, or both: %w", err)
 	}
-	return l.features(v)
+	return l.vector(words, features, v)
 }
 
 // featureError is about one feature.
@@ -211,15 +210,34 @@ type featureError string
 
 func (e featureError) Error() string { return string(e) }
 
-// feature reads the value of one whose number is a string.
-func (v *vector) feature(d *jsontext.Decoder, name []byte) error {
+// feature reads the value of one: its number is a string, or it is a table's column: a number, a list, or
+// null for what is missing.
+func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema) error {
+	var first uint32
+	width := 0
+	if schema != nil {
+		first, width = schema.Column(string(unquoted(name)))
+	}
 	n, err := strconv.ParseUint(string(name[1:len(name)-1]), 10, 32)
-	if err != nil {
-		return featureError(fmt.Sprintf("feature %s: must be a number as in the training data", name))
+	switch {
+	case width > 0:
+		n = uint64(first)
+	case err != nil:
+		return featureError(fmt.Sprintf("feature %s: must be %sa number as in the training data", name, schema.Hint()))
 	}
 	value, err := d.ReadValue()
-	if err != nil {
+	if err != nil || value.Kind() == 'n' && schema != nil {
 		return err
+	}
+	if value.Kind() == '[' && width > 0 || width > 1 {
+		var list []float32
+		if err := json.Unmarshal(value, &list); err != nil || len(list) != width {
+			return featureError(fmt.Sprintf("feature %s: want a list of %d numbers", name, width))
+		}
+		for k, x := range list {
+			v.given = append(v.given, feature{first + uint32(k), x})
+		}
+		return nil
 	}
 	if value.Kind() != '0' {
 		return featureError(fmt.Sprintf("feature %d: its value must be a number", n))

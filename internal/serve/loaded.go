@@ -164,20 +164,20 @@ func (l *loaded) predict(q *question) error {
 	return nil
 }
 
-// text maps a text to the model's columns.
-func (l *loaded) text(text string, v *vector) error {
-	if l.m.Text == nil {
+// vector maps a text, if there is one, and v.given, if there are features, to the model's columns, and sorts it.
+// Numbers of a table come as it has them.
+func (l *loaded) vector(text *string, features bool, v *vector) error {
+	both := l.m.Data.Table.Both()
+	switch {
+	case text == nil && !features, text != nil && features && !both:
+		return errors.New(`give either "text" or "features"`)
+	case l.m.Text == nil && text != nil:
 		return errors.New(`the model was trained on vectors: give "features"`)
-	}
-	v.row.Text = append(v.row.Text[:0], text...)
-	l.p.Row(&v.row, &v.Vector)
-	return nil
-}
-
-// features maps v.given to the model's columns, and sorts it.
-func (l *loaded) features(v *vector) error {
-	if l.m.Text != nil {
+	case l.m.Text != nil && !both && text == nil:
 		return errors.New(`the model was trained on texts: give "text"`)
+	}
+	if v.row.Text = v.row.Text[:0]; text != nil {
+		v.row.Text = append(v.row.Text, *text...)
 	}
 	first := uint32(1)
 	if l.m.Data.ZeroBased {
@@ -194,7 +194,8 @@ func (l *loaded) features(v *vector) error {
 		case i > 0 && f.index == v.given[i-1].index:
 			return fmt.Errorf("feature %d stands twice", f.index)
 		}
-		v.row.Index, v.row.Value = append(v.row.Index, f.index+1-first), append(v.row.Value, f.value)
+		f.index += 1 - first
+		v.row.Index, v.row.Value = append(v.row.Index, f.index), append(v.row.Value, l.m.Data.Table.Standardise(f.index, f.value))
 	}
 	l.p.Row(&v.row, &v.Vector)
 	return nil

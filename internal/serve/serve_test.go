@@ -267,3 +267,49 @@ func TestRun(t *testing.T) {
 	cancel()
 	must(t, <-ended)
 }
+
+// A model of a table takes numbers by the names of their columns, as the table has them, and a
+// text beside them; over gRPC by their indices. Scores are those of predict.
+func TestTables(t *testing.T) {
+	dir := t.TempDir()
+	csv := "text,price,size,label\n" + strings.Repeat("small dog,1,7,a\ncat and dog,2.5,8,a\nsmall cat,40,9,b\ndog and cat,42,10,b\n", 3)
+	in, out := filepath.Join(dir, "x.csv"), filepath.Join(dir, "scores")
+	must(t, os.WriteFile(in, []byte(csv), 0o600))
+	o := train.Options{Data: []string{in}, Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-svm"}}
+	o.Table.Text, o.Table.Features, o.Table.Label = []string{"text"}, []string{"price", "size"}, "label"
+	_, err := train.Run(context.Background(), &o, tell.Silent{})
+	must(t, err)
+	s, web := serving(t, Options{}, o.Out)
+	var got struct{ Predictions []Prediction }
+	body := `{"instances":[{"text":"small dog","features":{"price":1,"size":7}},{"text":"small dog","features":{"1":42,"size":null}},{"features":{"price":"x"}},{"features":{"prize":1}}],"top":1}`
+	r, err := http.Post(web.URL+"/v1/models/m:predict", "application/json", strings.NewReader(body))
+	must(t, err)
+	defer r.Body.Close()
+	must(t, json.NewDecoder(r.Body).Decode(&got))
+	must(t, os.WriteFile(in, []byte("text,price,size\nsmall dog,1,7\nsmall dog,42,\n"), 0o600))
+	po := predict.Options{Model: o.Out, Out: out, Scores: true, Top: 1}
+	po.Input.Path, po.Input.Files = in, fs.Local{}
+	_, err = predict.Run(context.Background(), po, tell.Silent{})
+	must(t, err)
+	want, err := os.ReadFile(out)
+	must(t, err)
+	var text strings.Builder
+	for _, p := range got.Predictions[:2] {
+		score, _ := json.Marshal(p.Labels[0].Score)
+		text.WriteString(p.Labels[0].Label + ":" + string(score) + "\n")
+	}
+	if text.String() != string(want) || !strings.HasPrefix(string(want), "a:") || !strings.Contains(string(want), "\nb:") {
+		t.Errorf("served %q, predict says %q", text.String(), want)
+	}
+	if !strings.Contains(got.Predictions[3].Error, `one of "price", "size"`) || got.Predictions[2].Error == "" {
+		t.Errorf("errors %q and %q", got.Predictions[2].Error, got.Predictions[3].Error)
+	}
+	l := s.models["m"].take()
+	defer l.users.Done()
+	var v vector
+	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2}, Value: []float32{1, 7}}}}
+	must(t, rows.vector(l, 0, &v))
+	if len(v.Index) != 4 {
+		t.Errorf("over gRPC %v %v: want two words and two numbers", v.Index, v.Value)
+	}
+}

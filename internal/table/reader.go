@@ -103,6 +103,10 @@ func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (
 		r.Close()
 		return nil, err
 	}
+	if n := len(r.schema.Widths); n > 0 && r.matrix == nil && use.Features && len(o.Features) != n {
+		r.Close()
+		return nil, fs.Inputf(r.name, 0, "--feature-columns names %d columns, and the model was trained on %d: %s", len(o.Features), n, listed(r.schema.Features))
+	}
 	return r, nil
 }
 
@@ -369,6 +373,11 @@ func (r *Reader) fill() (err error) {
 
 func (r *Reader) fillFeatures() (err error) {
 	first := len(r.schema.Widths) == 0
+	defer func() {
+		if first && err != nil {
+			r.schema.Widths = nil // another row tells
+		}
+	}()
 	at := uint32(1)
 	for i, k := range r.features {
 		list, name := false, r.o.Features[i]

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"taxon/internal/human"
+	"taxon/internal/lines"
 )
 
 // Columns say what the columns of a table hold.
@@ -74,8 +75,12 @@ func (o Options) Over(remembered *Schema) Options {
 		return o
 	}
 	r := remembered.Columns
-	if len(o.Text) == 0 && len(o.Features) == 0 {
-		o.Text, o.Features = r.Text, r.Features
+	text, features, both := len(o.Text) > 0, len(o.Features) > 0, remembered.Both()
+	if !text && (!features || both) {
+		o.Text = r.Text
+	}
+	if !features && (!text || both) {
+		o.Features = r.Features
 	}
 	for _, f := range []struct{ to, from *string }{
 		{&o.Label, &r.Label}, {&o.ID, &r.ID}, {&o.PathSeparator, &r.PathSeparator}, {&o.LabelSeparator, &r.LabelSeparator},
@@ -89,9 +94,6 @@ func (o Options) Over(remembered *Schema) Options {
 
 // Check refuses what does not go together.
 func (c *Columns) Check() error {
-	if len(c.Text) > 0 && len(c.Features) > 0 {
-		return errors.New("--text-column and --feature-columns exclude each other: a model is of words or of numbers")
-	}
 	seen := map[string]bool{}
 	for _, name := range append(slices.Clone(c.Text), c.Features...) {
 		if name == "" || seen[name] {
@@ -115,11 +117,61 @@ type Schema struct {
 
 // Standardise puts a number as the table has it into the model's scale.
 func (s *Schema) Standardise(index uint32, value float32) float32 {
+	if s == nil {
+		return value
+	}
 	if i := int(index) - 1; i < len(s.Mean) {
 		return float32((float64(value) - s.Mean[i]) / s.Scale[i])
 	}
 	return value
 }
+
+// Both says whether there are words and numbers. The numbers then have the first indices, and terms of their own beside the words.
+func (s *Schema) Both() bool { return s != nil && len(s.Text) > 0 && len(s.Features) > 0 }
+
+// Terms name the numbers, by feature: the column's name as a JSON string, and in lists the place, from 1. No word begins with a quote.
+func (s *Schema) Terms() (out []string) {
+	if s == nil {
+		return nil
+	}
+	for i, name := range s.Features {
+		quoted := string(lines.AppendQuoted(nil, name))
+		if i >= len(s.Widths) || s.Widths[i] == 0 {
+			out = append(out, quoted)
+			continue
+		}
+		for k := range s.Widths[i] {
+			out = append(out, fmt.Sprintf("%s %d", quoted, k+1))
+		}
+	}
+	return out
+}
+
+// Column is the first feature of a column of numbers and how many it has; 0: there is no such column.
+func (s *Schema) Column(name string) (first uint32, width int) {
+	if s == nil {
+		return 0, 0
+	}
+	first = 1
+	for i, w := range s.Widths {
+		if s.Features[i] == name {
+			return first, max(w, 1)
+		}
+		first += uint32(max(w, 1))
+	}
+	return 0, 0
+}
+
+// Hint says in a message which columns of numbers there are; "": none.
+func (s *Schema) Hint() string {
+	if s == nil || len(s.Features) == 0 {
+		return ""
+	}
+	return "one of " + listed(s.Features) + ", or "
+}
+
+// IsTerm says whether a feature of a vocabulary is a number of Terms, not a word.
+func IsTerm(s string) bool { return strings.HasPrefix(s, `"`) }
 
 // Width is the number of features.
 func (s *Schema) Width() (n int) {

@@ -261,7 +261,7 @@ func trainedWithout(t *testing.T, o *train.Options, held []uint32) *model.Model 
 // predictHeld predicts rows of a set by a model whose features stand in an order of its own.
 func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o model.PredictOptions, each func(i int, best []model.Scored)) {
 	t.Helper()
-	project, err := dataset.NewProjection(m.Feature, nil, nil)
+	project, err := dataset.NewProjection(m.Feature, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 """Scores in NumPy are those of `taxon predict`, for each kind of model."""
 
+import json
 import subprocess
 
 import numpy as np
@@ -195,3 +196,27 @@ def test_calibrated(data, families, method, kind):
     shown = m.probabilities(families[0])
     assert shown.sum(axis=1) == pytest.approx(1)
     compare(m, families[0], predicted(data / "m", data / "x.svm", len(shown)), shown)
+
+
+@pytest.mark.parametrize("columns", (["--text-column", "words", "--text-column", "more"], ["--feature-columns", "price,same,v"],
+                                     ["--text-column", "words", "--feature-columns", "v,price,same"]))
+def test_tables(tmp_path, columns):
+    """Texts, numbers and both, with what is missing, a column that never changes and lists."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for i in range(120):
+        k = i % 3
+        rows.append({"words": " ".join(f"w{j}" for j in rng.integers(0, 12, 6) + 3 * k), "more": None if i % 7 == 0 else "same Word", "same": 7, "v": [float(k), float(rng.normal())],
+                     "price": None if i % 5 == 0 else round(float(10 * k + rng.normal()), 3), "c": f"c{k}"})
+    for name, some in (("train.jsonl", rows), ("test.jsonl", rows[:30])):
+        (tmp_path / name).write_text("".join(json.dumps(r) + "\n" for r in some))
+    run(["train", "--data", str(tmp_path / "train.jsonl"), *columns, "--label-column", "c", "--out", str(tmp_path / "m")])
+    m = taxon.load(tmp_path / "m")
+    lines = predicted(tmp_path / "m", tmp_path / "test.jsonl", 30)
+    compare(m, rows, lines, m.decision_function(rows[:30]))
+    if "--text-column" not in columns:
+        X = np.array([[np.nan if r["price"] is None else r["price"], 7, *r["v"]] for r in rows[:30]])
+        compare(m, X, lines, m.decision_function(X))
+        assert {m.feature_name(c) for c in range(len(m.features))} == {'"price"', '"v" 1', '"v" 2'}
+    frame = pytest.importorskip("pandas").DataFrame(rows[:30])
+    compare(m, frame, lines, m.decision_function(frame))

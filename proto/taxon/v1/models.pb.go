@@ -33,6 +33,7 @@ type Instance struct {
 	//	*Instance_Text
 	//	*Instance_Features
 	Input         isInstance_Input `protobuf_oneof:"input"`
+	Numbers       *Features        `protobuf:"bytes,3,opt,name=numbers,proto3" json:"numbers,omitempty"` // beside a text, where the model was trained on both: the table's numbers have the first indices
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -88,6 +89,13 @@ func (x *Instance) GetFeatures() *Features {
 		if x, ok := x.Input.(*Instance_Features); ok {
 			return x.Features
 		}
+	}
+	return nil
+}
+
+func (x *Instance) GetNumbers() *Features {
+	if x != nil {
+		return x.Numbers
 	}
 	return nil
 }
@@ -725,10 +733,11 @@ var File_taxon_v1_models_proto protoreflect.FileDescriptor
 
 const file_taxon_v1_models_proto_rawDesc = "" +
 	"\n" +
-	"\x15taxon/v1/models.proto\x12\btaxon.v1\x1a\x1cgoogle/protobuf/struct.proto\"[\n" +
+	"\x15taxon/v1/models.proto\x12\btaxon.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x89\x01\n" +
 	"\bInstance\x12\x14\n" +
 	"\x04text\x18\x01 \x01(\tH\x00R\x04text\x120\n" +
-	"\bfeatures\x18\x02 \x01(\v2\x12.taxon.v1.FeaturesH\x00R\bfeaturesB\a\n" +
+	"\bfeatures\x18\x02 \x01(\v2\x12.taxon.v1.FeaturesH\x00R\bfeatures\x12,\n" +
+	"\anumbers\x18\x03 \x01(\v2\x12.taxon.v1.FeaturesR\anumbersB\a\n" +
 	"\x05input\"6\n" +
 	"\bFeatures\x12\x14\n" +
 	"\x05index\x18\x01 \x03(\rR\x05index\x12\x14\n" +
@@ -806,24 +815,25 @@ var file_taxon_v1_models_proto_goTypes = []any{
 }
 var file_taxon_v1_models_proto_depIdxs = []int32{
 	1,  // 0: taxon.v1.Instance.features:type_name -> taxon.v1.Features
-	0,  // 1: taxon.v1.PredictRequest.instances:type_name -> taxon.v1.Instance
-	4,  // 2: taxon.v1.PredictResult.predictions:type_name -> taxon.v1.Prediction
-	5,  // 3: taxon.v1.Prediction.labels:type_name -> taxon.v1.ScoredLabel
-	0,  // 4: taxon.v1.ExplainRequest.instances:type_name -> taxon.v1.Instance
-	8,  // 5: taxon.v1.ExplainResult.explanations:type_name -> taxon.v1.Explained
-	12, // 6: taxon.v1.Explained.explanation:type_name -> google.protobuf.Struct
-	11, // 7: taxon.v1.ListModelsResult.models:type_name -> taxon.v1.ServedModel
-	2,  // 8: taxon.v1.Models.Predict:input_type -> taxon.v1.PredictRequest
-	6,  // 9: taxon.v1.Models.Explain:input_type -> taxon.v1.ExplainRequest
-	9,  // 10: taxon.v1.Models.ListModels:input_type -> taxon.v1.ListModelsRequest
-	3,  // 11: taxon.v1.Models.Predict:output_type -> taxon.v1.PredictResult
-	7,  // 12: taxon.v1.Models.Explain:output_type -> taxon.v1.ExplainResult
-	10, // 13: taxon.v1.Models.ListModels:output_type -> taxon.v1.ListModelsResult
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	1,  // 1: taxon.v1.Instance.numbers:type_name -> taxon.v1.Features
+	0,  // 2: taxon.v1.PredictRequest.instances:type_name -> taxon.v1.Instance
+	4,  // 3: taxon.v1.PredictResult.predictions:type_name -> taxon.v1.Prediction
+	5,  // 4: taxon.v1.Prediction.labels:type_name -> taxon.v1.ScoredLabel
+	0,  // 5: taxon.v1.ExplainRequest.instances:type_name -> taxon.v1.Instance
+	8,  // 6: taxon.v1.ExplainResult.explanations:type_name -> taxon.v1.Explained
+	12, // 7: taxon.v1.Explained.explanation:type_name -> google.protobuf.Struct
+	11, // 8: taxon.v1.ListModelsResult.models:type_name -> taxon.v1.ServedModel
+	2,  // 9: taxon.v1.Models.Predict:input_type -> taxon.v1.PredictRequest
+	6,  // 10: taxon.v1.Models.Explain:input_type -> taxon.v1.ExplainRequest
+	9,  // 11: taxon.v1.Models.ListModels:input_type -> taxon.v1.ListModelsRequest
+	3,  // 12: taxon.v1.Models.Predict:output_type -> taxon.v1.PredictResult
+	7,  // 13: taxon.v1.Models.Explain:output_type -> taxon.v1.ExplainResult
+	10, // 14: taxon.v1.Models.ListModels:output_type -> taxon.v1.ListModelsResult
+	12, // [12:15] is the sub-list for method output_type
+	9,  // [9:12] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_models_proto_init() }

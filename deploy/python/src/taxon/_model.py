@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from . import _paths
 from ._errors import need
+from ._table import Table
 from ._text import Vectorizer, name_of
 
 __all__ = ["Model", "load"]
@@ -90,6 +91,7 @@ class Model:
         self._delta = sp.csr_matrix((0, 0))  # what a node adds to its parent's vector, float64
         self._whole = False
         self._vectorizer: Vectorizer | None = None
+        self._table: Table | None = None  # of data from tables
         self._levels: list[np.ndarray] | None = None
         self._draws = np.zeros((0, 0, 0))  # of a model that averages draws: of each, terminals x features
 
@@ -132,20 +134,29 @@ class Model:
 
         Parameters
         ----------
-        X : matrix or list of str
-            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+        X : matrix, list of str, data frame or list of dict
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model;
+            rows with the columns of the table that the model was trained on.
 
         Returns
         -------
         csr_matrix
             A column for each of :attr:`features`.
         """
+        if Table.holds(X) and self._table is not None:
+            rows = self._vectorizer(self._table.texts(X)) if self._vectorizer is not None else None
+            if not self._table.names:
+                return rows
+            numbers = self._table.numbers(X)
+            return numbers if rows is None else sp.csr_matrix(rows + numbers)
         if isinstance(X, (list, tuple)) and (not X or isinstance(X[0], str)):
             if self._vectorizer is None:
                 raise ValueError("these are texts, and the model was trained on vectors")
             return self._vectorizer(X)
         if self._vectorizer is not None:
-            raise ValueError("the model was trained on texts: give a list of str")
+            raise ValueError("the model was trained on texts: give a list of str, or a data frame with the columns of the training")
+        if self._table is not None and self._table.names:
+            return self._table.scaled(X.toarray() if sp.issparse(X) else np.asarray(X))
         X = sp.csr_matrix(X, dtype=np.float32) if not sp.issparse(X) else X.tocsr().astype(np.float32)
         known = self.features - 1
         width = int(known.max(initial=-1)) + 1
@@ -163,8 +174,9 @@ class Model:
 
         Parameters
         ----------
-        X : matrix or list of str
-            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+        X : matrix, list of str, data frame or list of dict
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model;
+            rows with the columns of the table that the model was trained on.
 
         Returns
         -------
@@ -271,8 +283,9 @@ class Model:
 
         Parameters
         ----------
-        X : matrix or list of str
-            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+        X : matrix, list of str, data frame or list of dict
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model;
+            rows with the columns of the table that the model was trained on.
 
         Returns
         -------
@@ -311,8 +324,9 @@ class Model:
 
         Parameters
         ----------
-        X : matrix or list of str
-            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+        X : matrix, list of str, data frame or list of dict
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model;
+            rows with the columns of the table that the model was trained on.
 
         Returns
         -------
@@ -326,8 +340,9 @@ class Model:
 
         Parameters
         ----------
-        X : matrix or list of str
-            Column j of a matrix is feature j+1 of the training's input; texts for a text model.
+        X : matrix, list of str, data frame or list of dict
+            Column j of a matrix is feature j+1 of the training's input; texts for a text model;
+            rows with the columns of the table that the model was trained on.
 
         Returns
         -------
@@ -550,10 +565,12 @@ class Model:
         Returns
         -------
         str
-            The word, or the feature's number in the input, or ``bias``.
+            The word, the name of a table's column in quotes, the feature's number in the input, or ``bias``.
         """
         if column >= len(self.features):
             return "bias"
+        if self.words is None and self._table is not None:
+            return self._table.term(int(self.features[column]) - 1)
         return self.words[column] if self.words is not None else str(int(self.features[column]))
 
 
@@ -607,6 +624,9 @@ class _Reader:
             m.words = [line.partition("\t")[2] for line in lines]
             idf = np.array([float(line.partition("\t")[0]) for line in lines])
             m._vectorizer = Vectorizer(m.words, idf, self.manifest.get("data", {}))
+        schema = self.manifest.get("data", {}).get("table")
+        if schema and (schema.get("text") or schema.get("features")):
+            m._table = Table(schema, m.features, m.words)
         m.bias = float(np.float32(self.manifest["options"].get("bias", 0) or 0))
         width = len(m.features) + (m.bias > 0)
         m._whole = form.get("weights") == "whole" or bool(len(m.parent)) and bool((m.parent == -1).all())

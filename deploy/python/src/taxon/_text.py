@@ -52,7 +52,7 @@ class Vectorizer:
 
     def __init__(self, vocabulary: Sequence[str], idf: np.ndarray, data: dict[str, Any] | None = None) -> None:
         self.column = {w: i for i, w in enumerate(vocabulary)}
-        self.longest = max((w.count(" ") for w in vocabulary), default=0) + 1  # words of a term
+        self.longest = max((w.count(" ") for w in vocabulary if not w.startswith('"')), default=0) + 1  # words of a term
         self.idf = np.asarray(idf, np.float64)
 
     def __call__(self, texts: Sequence[str]) -> sp.csr_matrix:
