@@ -185,7 +185,7 @@ func exportAll(t *testing.T, m *model.Model, dir string, threshold float64) {
 		put(t, dir, name, b.Bytes())
 	}
 	put(t, dir, "labels.txt", s.Labels(0, nodes))
-	if words := s.Words(); words != nil {
+	if words := s.Features()["features.txt"]; words != nil {
 		put(t, dir, "features.txt", words)
 	}
 	features := uint32(0)
