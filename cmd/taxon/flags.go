@@ -173,7 +173,7 @@ func above0to1(x float64) string {
 
 // tableFlags are the flags of verbs that read data that may be tables.
 func tableFlags(cmd *cobra.Command, o *table.Options) {
-	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
+	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
 		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, and the means remembered by the model; lists of numbers as they are")
 		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")

@@ -152,6 +152,7 @@ func verbs() []verb {
 		newTrainVerb,
 		newTuneCmd,
 		newPredictCmd,
+		newVectorsCmd,
 		newEvalCmd,
 		newExportCmd,
 		newExplainCmd,

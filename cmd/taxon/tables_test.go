@@ -143,7 +143,7 @@ func TestTableMistakes(t *testing.T) {
 		"train --data $TRAIN --text-column titel --label-column category --out $M":                         `no column "titel": did you mean "title"?`,
 		"train --data $TRAIN --text-column title --label-column category --hierarchy from-labels --out $M": "needs --path-separator",
 		"train --data $TRAIN --text-column title --label-column category --path-separator / --out $M":      "no label is a path",
-		"train --data $TRAIN --text-column title --feature-columns sku --label-column category --out $M":   "exclude each other",
+		"train --data $TRAIN --text-column title --feature-columns sku --label-column category --out $M":   "\"id 0\" is not a finite number",
 		"train --data $TRAIN --text-column title --label-column category --weight-column sku --out $M":     `train.csv:2: "id 0" is not a number`,
 		"train --data $BAD --text-column t --label-column l --out $M":                                      "bad.csv:4: 1 columns where line 1 names 2",
 		"ingest --data - --text-column t --label-column l --out $M":                                        "stdin: is no table by its name",

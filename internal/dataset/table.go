@@ -179,7 +179,7 @@ func (o *opener) readTable() error {
 
 // NotATable is the error for columns of a file that is read as lines.
 func NotATable(path string) error {
-	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, npy or npz")
+	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
 }
 
 // weightError is what is wrong with the weight of a row.

@@ -24,6 +24,7 @@ type Input struct {
 	ZeroBased bool   // feature indices count from 0; counts if ZeroGiven, else the model knows
 	ZeroGiven bool
 	Labels    bool          // keep the true labels: they must be there
+	Keep      bool          // keep the true labels where they are there
 	Table     table.Options // over what the model remembers
 	Rows      bool          // keep ids, and rows that are broken
 	Live      bool          // rows that were read do not wait for input that pauses
@@ -65,7 +66,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	}
 	options := dataset.ReaderOptions{Text: o.Text, ZeroBased: zero, Table: columns,
 		Use: table.Use{Labels: o.Labels, Features: true, KeepBroken: o.Rows, Schema: m.Data.Table}}
-	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels, keepRows: o.Rows, names: Names{}}
+	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels || o.Keep, keepRows: o.Rows, names: Names{}}
 	if isTable {
 		if matrix := table.Matrix(columns.FormatOf(o.Path, o.Text)); (len(columns.Text) > 0 && !matrix) != m.Data.Text {
 			return nil, exit.Usagef("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
@@ -239,7 +240,7 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setRows{path: o.Path, set: set, keepLabels: o.Labels}
+	s := &setRows{path: o.Path, set: set, keepLabels: o.Labels || o.Keep}
 	if set.Fingerprint == m.Data.Fingerprint && set.Matrix.Cols == len(m.Feature) {
 		return s, nil
 	}

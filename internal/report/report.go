@@ -23,6 +23,7 @@ import (
 	"taxon/internal/human"
 	"taxon/internal/model"
 	"taxon/internal/predict"
+	"taxon/internal/taxonomy"
 	"taxon/internal/tell"
 )
 
@@ -451,6 +452,16 @@ func features(e *explain.Explanation) string {
 	return strings.Join(parts, ", ")
 }
 
+// fromPaths says whether labels that are paths give the structure.
+func fromPaths(s *taxonomy.Structure, separator string) bool {
+	for i, p := range s.Parents {
+		if separator == "" || !strings.HasPrefix(s.Names[s.Children[i]], s.Names[p]+separator) {
+			return false
+		}
+	}
+	return true
+}
+
 // again says how to make the model and the report once more.
 func again(m *model.Model, o Options) []string {
 	train := []string{"taxon train --data DATA --out MODEL --method " + m.Options.Method}
@@ -463,10 +474,17 @@ func again(m *model.Model, o Options) []string {
 			train = append(train, fmt.Sprintf("--%s %s", p.Name, human.ShellWord(text)))
 		}
 	}
-	if m.Structure != nil {
+	separator := ""
+	if t := m.Data.Table; t != nil {
+		for _, f := range t.Flags() {
+			train = append(train, "--"+f[0]+" "+human.ShellWord(f[1]))
+		}
+		separator = t.PathSeparator
+	}
+	if m.Structure != nil && !fromPaths(m.Structure, separator) {
 		train = append(train, "--hierarchy HIERARCHY")
 	}
-	if m.Data.Text {
+	if m.Data.Text && (m.Data.Table == nil || len(m.Data.Table.Text) == 0) {
 		train = append(train, "--text")
 	}
 	words := []string{"taxon report", human.ShellWord(o.Model)}

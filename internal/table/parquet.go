@@ -28,6 +28,7 @@ type parquetRecords struct {
 type cursor struct {
 	name    string
 	column  *parquet.Column
+	half    bool // its values are float16
 	pages   parquet.Pages
 	page    parquet.Page
 	from    parquet.ValueReader
@@ -52,7 +53,7 @@ func openParquet(f *fs.File, path string) (*parquetRecords, error) {
 }
 
 func (p *parquetRecords) open() (err error) {
-	defer caught(&err)
+	defer caught("Parquet", &err)
 	info, err := p.file.Stat()
 	if err != nil {
 		return err
@@ -67,9 +68,9 @@ func (p *parquetRecords) open() (err error) {
 }
 
 // caught turns what the library makes of a damaged file into an error.
-func caught(err *error) {
+func caught(format string, err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("the Parquet file is damaged: %v", r)
+		*err = fmt.Errorf("the %s file is damaged: %v", format, r)
 	}
 }
 
@@ -88,12 +89,26 @@ func (p *parquetRecords) find(name string) int {
 	for !column.Leaf() && len(column.Columns()) == 1 {
 		column = column.Columns()[0]
 	}
-	p.used = append(p.used, &cursor{name: name, column: column})
+	p.used = append(p.used, &cursor{name: name, column: column, half: column.Leaf() && p.isHalf(int(column.Index()))})
 	return len(p.used) - 1
 }
 
+// isHalf says whether a leaf's values are float16, which the library's types do not tell.
+func (p *parquetRecords) isHalf(leaf int) bool {
+	for _, e := range p.in.Metadata().Schema {
+		if e.NumChildren.V > 0 {
+			continue
+		}
+		if leaf--; leaf < 0 {
+			_, half := e.LogicalType.Value.(*format.Float16Type)
+			return half
+		}
+	}
+	return false
+}
+
 func (p *parquetRecords) next() (line int64, err error) {
-	defer caught(&err)
+	defer caught("Parquet", &err)
 	if p.row == p.in.NumRows() {
 		return p.row, io.EOF
 	}
@@ -221,10 +236,8 @@ func (c *cursor) number(v parquet.Value) (float64, error) {
 	case parquet.Double:
 		return v.Double(), nil
 	case parquet.FixedLenByteArray:
-		if t := c.column.Type().LogicalType(); t != nil {
-			if _, half := t.Value.(*format.Float16Type); half {
-				return float64(Half(binary.LittleEndian.Uint16(v.ByteArray()))), nil
-			}
+		if c.half {
+			return float64(Half(binary.LittleEndian.Uint16(v.ByteArray()))), nil
 		}
 	case parquet.ByteArray:
 		return parseNumber(string(v.ByteArray()))

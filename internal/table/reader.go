@@ -148,8 +148,10 @@ func (r *Reader) nextFile() (err error) {
 		in = openJSON(r.file, r.cur)
 	case "parquet":
 		in, err = openParquet(r.file, path)
+	case "arrow":
+		in, err = openArrow(r.file, path)
 	default:
-		err = errors.New("is no table by its name: say which with --data-format csv, tsv, jsonl, parquet, npy or npz")
+		err = errors.New("is no table by its name: say which with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
 	}
 	if err == nil {
 		r.in = in

@@ -29,6 +29,26 @@ type Columns struct {
 	LabelSeparator string `json:"label_separator,omitempty"` // a cell has several labels, cut at it
 }
 
+// Flags are the command line's flags for the columns; those of text and of features repeat.
+func (c *Columns) Flags() (out [][2]string) {
+	for _, name := range c.Text {
+		out = append(out, [2]string{"text-column", name})
+	}
+	for _, name := range c.Features {
+		if strings.ContainsAny(name, `,"`) { // the flag takes a list itself
+			name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+		}
+		out = append(out, [2]string{"feature-columns", name})
+	}
+	for _, one := range [][2]string{{"label-column", c.Label}, {"path-separator", c.PathSeparator}, {"label-separator", c.LabelSeparator},
+		{"id-column", c.ID}, {"weight-column", c.Weight}} {
+		if one[1] != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
 // Options are Columns, and how the file is read.
 type Options struct {
 	Columns
@@ -38,7 +58,7 @@ type Options struct {
 }
 
 // Formats are what a file can be read as: auto goes by its name, lines is no table.
-var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet", "npy", "npz"}
+var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz"}
 
 // Given says whether anything was said that holds for tables alone.
 func (o *Options) Given() bool {
@@ -46,7 +66,7 @@ func (o *Options) Given() bool {
 	return len(c.Text) > 0 || len(c.Features) > 0 || c.Label+c.Weight+c.ID+c.LabelSeparator != ""
 }
 
-// FormatOf says how a file is read: csv, tsv, jsonl, parquet, npy or npz; "": as lines. With lines a text
+// FormatOf says how a file is read: csv, tsv, jsonl, parquet, arrow, npy or npz; "": as lines. With lines a text
 // file of a table's name is one of lines, unless columns are named.
 func (o *Options) FormatOf(file string, lines bool) string {
 	switch {
@@ -61,7 +81,7 @@ func (o *Options) FormatOf(file string, lines bool) string {
 	for _, packed := range []string{".gz", ".zst", ".xz"} {
 		name = strings.TrimSuffix(name, packed)
 	}
-	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".npy": "npy", ".npz": "npz"} {
+	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy", ".npz": "npz"} {
 		if strings.HasSuffix(name, ending) {
 			return format
 		}

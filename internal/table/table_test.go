@@ -12,6 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
@@ -226,6 +230,57 @@ func TestParquet(t *testing.T) {
 	cut := write(t, "cut.parquet", b.String()[:b.Len()/2]+b.String()[b.Len()/2+5:])
 	if _, _, err = readPath(t, cut, Options{Columns: Columns{Text: []string{"t"}, Label: "l"}}, all); !fs.IsInput(err) {
 		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+// Arrow's files read as JSON lines of the same rows do: texts in dictionaries, numbers of any width, lists
+// of fixed and of any length, what is missing.
+func TestArrow(t *testing.T) {
+	var b strings.Builder
+	for i := range 300 {
+		a, l := fmt.Sprint(float64(i)/4), fmt.Sprintf("[%q,%q]", fmt.Sprint("l", i%3), "all")
+		if i%3 == 0 {
+			a, l = "null", "null"
+		}
+		fmt.Fprintf(&b, "{\"t\":\"text %d\",\"a\":%s,\"b\":[%d,0.5],\"h\":[0.25,%d],\"i\":%d,\"l\":%s,\"ok\":%v}\n", i%7, a, i%100, i%9, i, l, i%2 == 0)
+	}
+	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+	fields := []arrow.Field{{Name: "t", Type: dict, Nullable: true}, {Name: "a", Type: arrow.PrimitiveTypes.Float64, Nullable: true}, {Name: "b", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
+		{Name: "h", Type: arrow.FixedSizeListOf(2, arrow.FixedWidthTypes.Float16)}, {Name: "i", Type: arrow.PrimitiveTypes.Int64}, {Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.String), Nullable: true},
+		{Name: "ok", Type: arrow.FixedWidthTypes.Boolean}}
+	schema := arrow.NewSchema(fields, nil)
+	all300, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(b.String()), array.WithMultipleDocs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	w, err := ipc.NewFileWriter(&file, ipc.WithSchema(schema), ipc.WithLZ4())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []arrow.RecordBatch{all300.NewSlice(0, 100), all300.NewSlice(100, 200), all300.NewSlice(200, 300)} {
+		if err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path, lines := write(t, "a.feather", file.String()), write(t, "a.jsonl", b.String())
+	for _, c := range []Columns{{Text: []string{"t"}, Label: "l", ID: "i"}, {Features: []string{"a", "b", "h", "ok"}, Label: "l", ID: "i"}, {Features: []string{"i"}, Label: "t"}} {
+		want, _, err := readPath(t, lines, Options{Columns: c}, Use{Labels: true, Features: true})
+		if err != nil || len(want) != 300 {
+			t.Fatal(err)
+		}
+		got, _, err := readPath(t, path, Options{Columns: c}, Use{Labels: true, Features: true})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%+v: %v, %d rows, %q, want %q", c, err, len(got), got[:min(len(got), 4)], want[:4])
+		}
+	}
+	for name, content := range map[string]string{"cut": file.String()[:file.Len()/2], "holed": file.String()[:2000] + file.String()[2100:], "old": "FEA1" + file.String()} {
+		if _, _, err := readPath(t, write(t, name+".arrow", content), Options{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}}, all); !fs.IsInput(err) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

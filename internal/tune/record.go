@@ -259,21 +259,15 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	}
 	line(t.ZeroBased, "zero-based", true)
 	c := &t.Table
-	for _, list := range []struct {
-		flag  string
-		names []string
-	}{{"text-column", c.Text}, {"feature-columns", c.Features}} {
-		line(len(list.names) > 0, list.flag, "")
-		for _, name := range list.names {
-			if list.flag == "feature-columns" && strings.ContainsAny(name, `,"`) { // the flag takes a list itself
-				name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-			}
-			fmt.Fprintf(&b, "  - %q\n", name)
+	last := ""
+	for _, f := range c.Flags() {
+		if f[0] == "text-column" || f[0] == "feature-columns" {
+			line(f[0] != last, f[0], "")
+			fmt.Fprintf(&b, "  - %q\n", f[1])
+		} else {
+			line(true, f[0], strconv.Quote(f[1]))
 		}
-	}
-	for _, one := range [][2]string{{"label-column", c.Label}, {"path-separator", c.PathSeparator}, {"label-separator", c.LabelSeparator},
-		{"id-column", c.ID}, {"weight-column", c.Weight}} {
-		line(one[1] != "", one[0], strconv.Quote(one[1]))
+		last = f[0]
 	}
 	line(c.Format != "" && c.Format != "auto", "data-format", c.Format)
 	line(c.Labels != "", "labels", anywhere(c.Labels))

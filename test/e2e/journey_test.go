@@ -90,6 +90,19 @@ func TestTableToEndpoint(t *testing.T) {
 		t.Errorf("%g of the labels in the file are right, eval says %+v", share, measures)
 	}
 
+	// The vectors, as lines of instances, train to the same bytes as the table that they were made of.
+	flat := func(out string, args ...string) string {
+		return trained(t, taxon(t, append([]string{"train", "--method", "bsvm", "--json", "--quiet", "--out", at(out)}, args...)...)).WeightsSHA256
+	}
+	want := flat("flat", append([]string{"--data", at("train.csv"), "--feature-columns", "price"}, columns...)...)
+	ok("vectors", "--model", at("flat"), "--data", at("train.csv"), "--words", at("words.txt"), "--out", at("train.svm"), "--quiet")
+	if got := flat("again", "--data", at("train.svm")); got != want {
+		t.Errorf("weights of the vectors are %s, of the table %s", got, want)
+	}
+	if words, err := os.ReadFile(at("words.txt")); err != nil || !bytes.Contains(words, []byte("1\t\"price\"\n")) || !bytes.Contains(words, []byte("\tw20\n")) {
+		t.Errorf("words %q, %v", words[:min(len(words), 200)], err)
+	}
+
 	ok("report", at("m"), "--data", at("test.csv"), "--out", at("report.html"), "--quiet")
 	page, err := os.ReadFile(at("report.html"))
 	if err != nil {
@@ -98,7 +111,7 @@ func TestTableToEndpoint(t *testing.T) {
 	if m := regexp.MustCompile(`(?i)<(script|img|iframe|link)[^>]*\s(src|href)=|url\(|@import`).Find(page); m != nil {
 		t.Errorf("the report takes something from elsewhere: %s", m)
 	}
-	for _, word := range []string{"Vegetables, fresh", "Puzzles #1", "Micro"} {
+	for _, word := range []string{"Vegetables, fresh", "Puzzles #1", "Micro", "--text-column title", "--path-separator &#39; &gt; &#39;"} {
 		if !bytes.Contains(page, []byte(word)) {
 			t.Errorf("the report does not say %q", word)
 		}
