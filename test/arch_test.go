@@ -102,7 +102,7 @@ var imports = map[string][]string{
 	"coordinator/method/recursive":  {"internal/modelform", "coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/corrmnl":    {"coordinator/method", "internal/modelform", "proto/taxon/v1"},
 	"coordinator/method/hblr":       {"coordinator/method", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/mlr":        {"coordinator/method", "internal/modelform", "proto/taxon/v1"},
+	"coordinator/method/mlr":        {"coordinator/method", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/hm3":        {"coordinator/method", "coordinator/method/whole", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
 	"coordinator/method/msvm":       {"coordinator/method", "coordinator/method/whole", "internal/modelform", "internal/taxonomy", "internal/treematrix", "proto/taxon/v1"},
 	"coordinator/method/whole":      {"coordinator/method", "proto/taxon/v1"},

@@ -61,7 +61,7 @@ func TestInfoPlansEveryMethod(t *testing.T) {
 		}
 	}
 	items := map[string]string{"td": "node", "h-svm": "node", "h-rls": "node", "mlr": "row shard", "msvm": "whole problem", "hm3": "whole problem",
-		"flatmult": "whole problem", "hiermult": "node", "hsvm": "whole problem", "transfer": "whole problem", "ot": "whole problem", "corrmnl": "chain"}
+		"flatmult": "whole problem", "hiermult": "node", "hsvm": "whole problem", "transfer": "whole problem", "ot": "whole problem", "corrmnl": "chain", "rr-mlr": "row shard", "rr-msvm": "whole problem"}
 	for _, name := range registry.Names() {
 		code, stdout, stderr := runWith(t, "", "info", data, "--hierarchy", tree, "--plan", "--method", name)
 		item := cmp.Or(items[name], "block")

@@ -30,7 +30,8 @@ type Tree struct {
 	Parent []int32 // -1 of node 0, the root; parents come before their children, subtrees are runs
 	Leaf   []bool
 	Form   Form
-	Margin bool    // of Paths: s = 1, e = Delta; else s = Delta, e = 1. Delta is half the distance of the leaves
+	Margin bool    // of Paths: s = 1, e = Delta; else s = Delta, e = 1. Delta is half the distance of the leaves,
+	Unit   bool    // or 1
 	Alpha  float64 // of Orthogonal
 }
 
@@ -100,6 +101,9 @@ func newNodes(p *Problem) *nodes {
 			t.leaves = append(t.leaves, uint32(k))
 			t.most = max(t.most, float64(t.level[k]))
 		}
+	}
+	if tr.Unit {
+		t.most = 1
 	}
 	t.kids = make([]int32, n)
 	for k := 1; k < n; k++ {
@@ -172,6 +176,9 @@ func (t *nodes) common(a, b int32) int32 {
 
 // apart is Delta of two leaves.
 func (t *nodes) apart(a, b int32) float64 {
+	if t.Unit {
+		return 1
+	}
 	return float64(t.level[a]+t.level[b]-2*t.common(a, b)) / 2
 }
 

@@ -68,6 +68,9 @@ func (t *Tree) direction(y, r int32) (by []float64, s, e float64, ok bool) {
 		for _, x := range by {
 			steps += math.Abs(x)
 		}
+		if t.Unit {
+			return by, 1, 1, true
+		}
 		if t.Margin {
 			return by, 1, steps / 2, true
 		}
@@ -244,6 +247,7 @@ func TestTree(t *testing.T) {
 				if n%5 == 2 {
 					p.weigh()
 				}
+				p.Tree.Unit = form == Paths && n%3 == 0
 				st := run(t, p, 1e-7)
 				w := dense(p, st)
 				if mine := p.primalTree(w); math.Abs(mine-st.Primal) > 1e-9*mine {

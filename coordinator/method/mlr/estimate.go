@@ -14,8 +14,8 @@ const (
 )
 
 // Estimate implements method.Method. Its unit is a vector: a float64 for each weight.
-func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
-	data, classes := p.Spec.GetData(), uint64(plan.Terminals)
+func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
+	data, classes := p.Spec.GetData(), m.vectors(p.Tree)
 	columns := data.GetFeatures() + 1
 	vector := 8 * classes * columns
 	shards, ranges := uint64(plan.Items[Rows].Count), uint64(plan.Items[Ranges].Count)
@@ -32,7 +32,7 @@ func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		StoreJob:     (2*Memory+5)*vector + 2*shards*contribution,
 		TrafficSweep: (4*Memory+9)*vector + shards*(vector+2*contribution),
 		Dense:        true,
-		SlotHolds:    fmt.Sprintf("weights and gradient of %d classes over %d features, in float64", classes, data.GetFeatures()),
+		SlotHolds:    fmt.Sprintf("weights and gradient of %d vectors over %d features, in float64", classes, data.GetFeatures()),
 		Sweeps:       sweeps,
 		SecondsSweep: []float64{Rows: visitSeconds * visits, Ranges: visitSeconds * float64((7*Memory+10)*vector/8)},
 	}

@@ -31,23 +31,38 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/internal/modelform"
+	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Name is the value of --method.
-const Name = "mlr"
+// Values of --method.
+const (
+	Name     = "mlr"
+	TreeName = "rr-mlr"
+)
 
 // Loss is the one loss that the method has.
 const Loss = "softmax"
 
-// Method is soft-max regression.
-type Method struct{}
+// Method is soft-max regression. OnTree, its classes are the leaves of a tree, and R is that of
+// recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n - w_parent it is 1/2 ||U||^2,
+// and a leaf's score the sum of u_n.x over its path: all else stays, W being U, and V having for an
+// inner node the sums of those below.
+type Method struct{ OnTree bool }
 
 // Name implements method.Method.
-func (Method) Name() string { return Name }
+func (m Method) Name() string {
+	if m.OnTree {
+		return TreeName
+	}
+	return Name
+}
 
 // About implements method.Method.
-func (Method) About() string {
+func (m Method) About() string {
+	if m.OnTree {
+		return "recursive regularisation with the soft-max: classes near their parents, all against each other"
+	}
 	return "soft-max regression of all classes together, without the structure"
 }
 
@@ -56,24 +71,43 @@ func (Method) About() string {
 func (Method) Form(*taxonv1.Options) modelform.Form { return modelform.Form{Link: modelform.Softmax} }
 
 // Unstructured implements method.Unstructured.
-func (Method) Unstructured() bool { return true }
+func (m Method) Unstructured() bool { return !m.OnTree }
 
 // Options implements method.Method.
-func (Method) Options() []method.Option {
-	return []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift, method.WarmStart}
+func (m Method) Options() []method.Option {
+	out := []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift}
+	if m.OnTree {
+		return out
+	}
+	return append(out, method.WarmStart)
 }
 
 // Check implements method.Method.
-func (Method) Check(p *method.Problem) error {
-	if err := method.NoStructure(Name, p); err != nil {
-		return err
+func (m Method) Check(p *method.Problem) error {
+	switch {
+	case m.OnTree && p.Tree.IsGraph():
+		return fmt.Errorf("method %s needs a tree: give --hierarchy one, or read a hierarchy in which nodes have several parents as one with --dag first-parent", TreeName)
+	case m.OnTree && p.Spec.GetStructure() == nil:
+		return fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, mlr is the soft-max)", TreeName)
+	case !m.OnTree:
+		if err := method.NoStructure(Name, p); err != nil {
+			return err
+		}
 	}
-	return OneLabelEach(p.Spec.GetData())
+	return OneLabelEach(m.Name(), p.Spec.GetData())
+}
+
+// vectors is how many there are: of the classes, or of all nodes.
+func (m Method) vectors(t *taxonomy.Tree) uint64 {
+	if m.OnTree {
+		return uint64(t.Len())
+	}
+	return uint64(len(t.Terminals()))
 }
 
 // OneLabelEach refuses data whose instances do not all have exactly one label.
-func OneLabelEach(d *taxonv1.Data) error {
-	return method.OneLabelEach(d, "method "+Name, "rr-svm, rr-lr, bsvm or blr")
+func OneLabelEach(name string, d *taxonv1.Data) error {
+	return method.OneLabelEach(d, "method "+name, "rr-svm, rr-lr, bsvm or blr")
 }
 
 const (
@@ -91,8 +125,8 @@ const (
 )
 
 // Plan implements method.Method.
-func (Method) Plan(p *method.Problem) (*method.Plan, error) {
-	d, classes := p.Spec.GetData(), uint64(len(p.Tree.Terminals()))
+func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d, classes := p.Spec.GetData(), m.vectors(p.Tree)
 	columns := d.GetFeatures()
 	if p.Spec.GetOptions().GetBias() > 0 {
 		columns++
@@ -115,7 +149,7 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 			{Name: G, Items: Ranges, Versions: Memory + 1, Whole: true},
 		},
 		Sums:  sumNames(),
-		Nodes: p.Tree.Len(), Terminals: int(classes),
+		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
 		Detail: method.Encode(detail),
 	}, nil
 }

@@ -8,6 +8,7 @@
 //	msvm, flatmult  Crammer and Singer: r are the other classes, m_r = (w_y - w_r).x, R = 1/2 sum ||w||^2
 //	hiermult        the same at each node of a tree, among its children, on the instances below it
 //	hsvm            r are the other leaves, a leaf's vector is the sum over its path; s = Delta(y, r) or e = Delta(y, r)
+//	rr-msvm         the same vectors, each node's the difference from its parent's: the loss of msvm, R = 1/2 sum ||w_n - w_parent||^2
 //	transfer, ot    r are the siblings of the nodes on the path to y; R ties nodes to their parents, or
 //	                sets them apart from their ancestors
 //
@@ -45,10 +46,11 @@ const (
 	Paths      Method = "hsvm"
 	Transfer   Method = "transfer"
 	Orthogonal Method = "ot"
+	Recursive  Method = "rr-msvm"
 )
 
 // Methods are all of them.
-var Methods = []method.Method{Flat, FlatMean, PerNode, Paths, Transfer, Orthogonal}
+var Methods = []method.Method{Flat, FlatMean, PerNode, Paths, Transfer, Orthogonal, Recursive}
 
 // Name implements method.Method.
 func (m Method) Name() string { return string(m) }
@@ -62,6 +64,7 @@ func (m Method) About() string {
 		Paths:      "one SVM over all paths of a hierarchy, with losses that grow with the distance of the leaves",
 		Transfer:   "one SVM over the children of all nodes, which pulls each to its parent; predictions descend",
 		Orthogonal: "one SVM over the children of all nodes, which sets each apart from its ancestors; predictions descend",
+		Recursive:  "recursive regularisation with the multi-class SVM of Crammer and Singer: classes near their parents, all against each other",
 	}[m]
 }
 
@@ -71,7 +74,7 @@ func (m Method) Unstructured() bool { return m == Flat || m == FlatMean }
 // Form implements method.Modeller.
 func (m Method) Form(*taxonv1.Options) modelform.Form {
 	switch {
-	case m.Unstructured():
+	case m.Unstructured(), m == Recursive:
 		return modelform.Form{}
 	case m == Paths:
 		return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Sums}
@@ -89,7 +92,7 @@ const (
 func (m Method) Options() []method.Option {
 	out := []method.Option{method.Loss("crammer-singer"), method.Cost, method.Bias, method.GapWanted, method.EvalEvery}
 	switch m {
-	case Flat, FlatMean:
+	case Flat, FlatMean, Recursive:
 		return append(out, method.PriorShift)
 	case PerNode:
 		return out

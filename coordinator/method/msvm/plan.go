@@ -151,7 +151,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			}
 		}
 		holds, extra = fmt.Sprintf("weights of the %d children of a node", classes), method.DataBytes(data)+12*rows
-	case Paths, Transfer, Orthogonal:
+	case Paths, Recursive, Transfer, Orthogonal:
+		paths := m == Paths || m == Recursive
 		classes = uint64(plan.Nodes)
 		holds = fmt.Sprintf("weights of %d nodes", classes)
 		depth := 0.0
@@ -162,12 +163,12 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			if p.Tree.Depth[n] == 1 {
 				size := float64(end[n] - int32(n))
 				largest = max(largest, size)
-				if m != Paths {
+				if !paths {
 					extra += uint64(8 * size * size)
 				}
 			}
 		}
-		if touched *= depth; m != Paths {
+		if touched *= depth; !paths {
 			touched += largest
 		}
 		if m == Orthogonal {

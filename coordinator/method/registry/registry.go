@@ -24,7 +24,7 @@ import (
 var methods = slices.Concat(
 	recursive.Methods,
 	td.Methods,
-	[]method.Method{mlr.Method{}},
+	[]method.Method{mlr.Method{}, mlr.Method{OnTree: true}},
 	msvm.Methods,
 	[]method.Method{hm3.Method{}, corrmnl.Method{}},
 	hblr.Methods,

@@ -13,11 +13,11 @@ import (
 	"taxon/worker/program"
 )
 
-// Method is soft-max regression.
-type Method struct{}
+// Method is soft-max regression, flat or on a tree.
+type Method params.Method
 
 // Name implements program.Method.
-func (Method) Name() string { return params.Name }
+func (m Method) Name() string { return params.Method(m).Name() }
 
 // job is what all tasks share. Read-only.
 type job struct {
@@ -31,7 +31,7 @@ type job struct {
 }
 
 // Open implements program.Method.
-func (Method) Open(p *program.Job) (program.Program, error) {
+func (m Method) Open(p *program.Job) (program.Program, error) {
 	plan, err := params.Detail(p.Plan.GetDetail())
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -46,11 +46,11 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		if l := p.Tree.Label[n]; leaf && l >= 0 {
 			classOf[l] = int32(len(j.nodes))
 		}
-		if leaf {
+		if leaf || m.OnTree {
 			j.nodes = append(j.nodes, uint32(n))
 		}
 	}
-	if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
+	if err := params.OneLabelEach(m.Name(), program.DescribeData(p.Set)); err != nil {
 		return nil, err
 	}
 	class := make([]int32, p.Set.Matrix.Rows)
@@ -58,6 +58,9 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		class[i] = classOf[l]
 	}
 	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.GetC(), bias: o.GetBias()}
+	if m.OnTree {
+		j.problem.parent, j.problem.leaf = p.Tree.Parent, p.Tree.Leaf
+	}
 	if want := (j.problem.columns() + j.width - 1) / j.width; want != j.ranges {
 		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
 	}

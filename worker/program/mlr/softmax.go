@@ -14,6 +14,8 @@ type problem struct {
 	x       *sparse.Matrix
 	class   []int32 // by row
 	classes int
+	parent  []int32 // of a tree whose leaves are the classes: of each node, before it in order; nil: there is none
+	leaf    []bool
 	weight  []float64 // s_i by row; nil: all are 1
 	c       float64
 	bias    float64 // value of one more column, the last one; 0: there is none
@@ -84,12 +86,16 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 		if p.bias > 0 {
 			axpy(scores, p.bias, column(bias))
 		}
+		p.down(scores)
 		c := p.rowC(i)
 		g.loss += float64(c * softmax(scores, int(p.class[i])))
 		for k := range scores { // C (e_y - p)
 			scores[k] *= -c
 		}
 		scores[p.class[i]] += c
+		for k := len(p.parent) - 1; k > 0; k-- { // an inner node has what those below it have
+			scores[p.parent[k]] += scores[k]
+		}
 		for n, f := range index {
 			axpy(g.at(place[f], p.classes), float64(value[n]), scores)
 		}
@@ -99,6 +105,21 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 		g.visits += int64(len(index))
 	}
 	return g, nil
+}
+
+// down makes of the nodes' products the leaves' scores, the sums over their paths; inner nodes are
+// no classes.
+func (p *problem) down(scores []float64) {
+	for k, a := range p.parent {
+		if a >= 0 {
+			scores[k] += scores[a]
+		}
+	}
+	for k, leaf := range p.leaf {
+		if !leaf {
+			scores[k] = math.Inf(-1)
+		}
+	}
 }
 
 // at is the sums of a place.

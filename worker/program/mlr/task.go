@@ -145,11 +145,17 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 	}
 	lo, _ := j.bounds(k.Item)
 	nodes := make([]program.NodeWeights, len(j.nodes))
+	values, count := slices.Clone(w[0]), len(j.nodes)
 	for c, n := range j.nodes {
 		nodes[c].Node = n
-		for at := c; at < len(w[0]); at += len(j.nodes) {
-			if x := float32(w[0][at]); x != 0 {
-				nodes[c].Columns = append(nodes[c].Columns, uint32(lo+at/len(j.nodes)))
+		for at := c; at < len(values); at += count {
+			above := 0.0
+			if c > 0 && j.problem.parent != nil { // on a tree: sums along the path, where they are not the parent's
+				above = values[at-c+int(j.problem.parent[c])]
+				values[at] += above
+			}
+			if x := float32(values[at]); x != float32(above) {
+				nodes[c].Columns = append(nodes[c].Columns, uint32(lo+at/count))
 				nodes[c].Values = append(nodes[c].Values, x)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"taxon/coordinator/method"
@@ -40,7 +41,7 @@ type job struct {
 }
 
 // forms of a tree's problems.
-var forms = map[params.Method]msvm.Form{params.Paths: msvm.Paths, params.Transfer: msvm.Transfer, params.Orthogonal: msvm.Orthogonal}
+var forms = map[params.Method]msvm.Form{params.Paths: msvm.Paths, params.Transfer: msvm.Transfer, params.Orthogonal: msvm.Orthogonal, params.Recursive: msvm.Paths}
 
 // Open implements program.Method.
 func (m Method) Open(p *program.Job) (program.Program, error) {
@@ -69,7 +70,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	if params.Method(m) == params.PerNode {
 		return openNodes(p, plan, rows), nil
 	}
-	if params.Method(m) != params.Flat {
+	if m := params.Method(m); m != params.Flat && m != params.Recursive {
 		rows.C /= rows.Total()
 	}
 	form, onTree := forms[params.Method(m)]
@@ -88,7 +89,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		j.whole.Class[i] = classOf[l]
 	}
 	if j.whole.Classes = len(j.nodes); onTree {
-		j.whole.Tree = &msvm.Tree{Parent: p.Tree.Parent, Leaf: p.Tree.Leaf, Form: form, Margin: o.Value("rescale") == params.Margin, Alpha: plan.Alpha}
+		j.whole.Tree = &msvm.Tree{Parent: p.Tree.Parent, Leaf: p.Tree.Leaf, Form: form, Margin: o.Value("rescale") == params.Margin, Unit: params.Method(m) == params.Recursive, Alpha: plan.Alpha}
 	}
 	return j, nil
 }
@@ -217,7 +218,11 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 		if st, err = at.decode(data); err != nil {
 			return
 		}
-		for m, w := range at.solver.Weights(st) {
+		weights := at.solver.Weights(st)
+		if at.Tree != nil && at.Tree.Unit {
+			addPaths(at.Tree, weights, at.Rows.X.Cols+1)
+		}
+		for m, w := range weights {
 			nodes = append(nodes, program.NodeWeights{Node: at.nodes[m], Columns: at.columns(w.Feature), Values: w.Value})
 		}
 	})
@@ -225,6 +230,28 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 		return err
 	}
 	return t.PutWeights(ctx, nodes)
+}
+
+// addPaths makes of what nodes differ by from their parents, at the columns where they do, their
+// vectors there. Parents come before their children.
+func addPaths(t *msvm.Tree, weights []mapper.Override, width int) {
+	at := make([][]float64, len(t.Parent)) // of inner nodes
+	for n, w := range weights {
+		above := make([]float64, width)
+		if a := t.Parent[n]; a >= 0 {
+			above = at[a]
+		}
+		if !t.Leaf[n] {
+			above = slices.Clone(above)
+			at[n] = above
+		}
+		for k, f := range w.Feature {
+			x := above[f] + float64(w.Value[k])
+			if w.Value[k] = float32(x); !t.Leaf[n] {
+				above[f] = x
+			}
+		}
+	}
 }
 
 // Carried implements program.Carrier.

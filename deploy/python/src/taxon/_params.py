@@ -54,12 +54,14 @@ METHODS: tuple[str, ...] = (
     "h-svm",
     "h-rls",
     "mlr",
+    "rr-mlr",
     "msvm",
     "flatmult",
     "hiermult",
     "hsvm",
     "transfer",
     "ot",
+    "rr-msvm",
     "hm3",
     "corrmnl",
     "hblr-m1",
@@ -80,22 +82,25 @@ class HierarchicalParameters(BaseEstimator):
         children of each node; predictions descend from the root; ``h-svm``: an SVM for each node, on the instances
         at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
         instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
-        classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
-        structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at each
-        node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all paths
-        of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
+        classes together, without the structure; ``rr-mlr``: recursive regularisation with the soft-max: classes
+        near their parents, all against each other; ``msvm``: the multi-class SVM of Crammer and Singer, without
+        the structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at
+        each node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all
+        paths of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
         children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
-        children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
-        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``corrmnl``: Bayesian soft-max
-        whose classes share coefficients along their paths, by MCMC; for small problems; ``hblr-m1``: hierarchical
-        Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
-        the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
+        children of all nodes, which sets each apart from its ancestors; predictions descend; ``rr-msvm``:
+        recursive regularisation with the multi-class SVM of Crammer and Singer: classes near their parents, all
+        against each other; ``hm3``: maximum margin of sets of paths (H-M3): all nodes' labels of an instance
+        together; ``corrmnl``: Bayesian soft-max whose classes share coefficients along their paths, by MCMC; for
+        small problems; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of
+        each node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for
+        each class and node by itself.
     loss : str | None, default None
         Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
         transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm,
-        flatmult, hiermult, hsvm, transfer, ot, hm3).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr,
+        msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
@@ -120,8 +125,8 @@ class HierarchicalParameters(BaseEstimator):
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
-        transfer, ot, hm3).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult,
+        hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -138,7 +143,7 @@ class HierarchicalParameters(BaseEstimator):
         first two sweeps (rr-svm, rr-lr, bsvm, blr).
     prior_shift : float, default 0.0
         Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm, flatmult).
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
     prune : str, default "empty"
         Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
     max_sweeps : int, default 0
@@ -324,22 +329,25 @@ class TextParameters(BaseEstimator):
         children of each node; predictions descend from the root; ``h-svm``: an SVM for each node, on the instances
         at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
         instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
-        classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
-        structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at each
-        node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all paths
-        of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
+        classes together, without the structure; ``rr-mlr``: recursive regularisation with the soft-max: classes
+        near their parents, all against each other; ``msvm``: the multi-class SVM of Crammer and Singer, without
+        the structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at
+        each node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all
+        paths of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
         children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
-        children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
-        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``corrmnl``: Bayesian soft-max
-        whose classes share coefficients along their paths, by MCMC; for small problems; ``hblr-m1``: hierarchical
-        Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
-        the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
+        children of all nodes, which sets each apart from its ancestors; predictions descend; ``rr-msvm``:
+        recursive regularisation with the multi-class SVM of Crammer and Singer: classes near their parents, all
+        against each other; ``hm3``: maximum margin of sets of paths (H-M3): all nodes' labels of an instance
+        together; ``corrmnl``: Bayesian soft-max whose classes share coefficients along their paths, by MCMC; for
+        small problems; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of
+        each node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for
+        each class and node by itself.
     loss : str | None, default None
         Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
         transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm,
-        flatmult, hiermult, hsvm, transfer, ot, hm3).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr,
+        msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
@@ -364,8 +372,8 @@ class TextParameters(BaseEstimator):
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
-        transfer, ot, hm3).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult,
+        hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -382,7 +390,7 @@ class TextParameters(BaseEstimator):
         first two sweeps (rr-svm, rr-lr, bsvm, blr).
     prior_shift : float, default 0.0
         Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm, flatmult).
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
     prune : str, default "empty"
         Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
     max_sweeps : int, default 0
@@ -584,22 +592,25 @@ class FlatParameters(BaseEstimator):
         children of each node; predictions descend from the root; ``h-svm``: an SVM for each node, on the instances
         at or below its parent; predictions are sets of paths; ``h-rls``: a ridge regression for each node, on the
         instances at or below its parent; predictions are sets of paths; ``mlr``: soft-max regression of all
-        classes together, without the structure; ``msvm``: the multi-class SVM of Crammer and Singer, without the
-        structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at each
-        node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all paths
-        of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
+        classes together, without the structure; ``rr-mlr``: recursive regularisation with the soft-max: classes
+        near their parents, all against each other; ``msvm``: the multi-class SVM of Crammer and Singer, without
+        the structure; ``flatmult``: the same with C divided by the number of instances; ``hiermult``: the same at
+        each node of a hierarchy among its children; predictions descend from the root; ``hsvm``: one SVM over all
+        paths of a hierarchy, with losses that grow with the distance of the leaves; ``transfer``: one SVM over the
         children of all nodes, which pulls each to its parent; predictions descend; ``ot``: one SVM over the
-        children of all nodes, which sets each apart from its ancestors; predictions descend; ``hm3``: maximum
-        margin of sets of paths (H-M3): all nodes' labels of an instance together; ``corrmnl``: Bayesian soft-max
-        whose classes share coefficients along their paths, by MCMC; for small problems; ``hblr-m1``: hierarchical
-        Bayesian logistic regression: learns how alike the children of each node are; no C to tune; ``hblr-m2``:
-        the same, for each node and feature; ``hblr-m3``: the same, for each class and node by itself.
+        children of all nodes, which sets each apart from its ancestors; predictions descend; ``rr-msvm``:
+        recursive regularisation with the multi-class SVM of Crammer and Singer: classes near their parents, all
+        against each other; ``hm3``: maximum margin of sets of paths (H-M3): all nodes' labels of an instance
+        together; ``corrmnl``: Bayesian soft-max whose classes share coefficients along their paths, by MCMC; for
+        small problems; ``hblr-m1``: hierarchical Bayesian logistic regression: learns how alike the children of
+        each node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for
+        each class and node by itself.
     loss : str | None, default None
         Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
         transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm,
-        flatmult, hiermult, hsvm, transfer, ot, hm3).
+        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr,
+        msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     bias : float, default 1.0
         Value of the bias feature, 0 for none.
     families : int | str, default "none"
@@ -624,8 +635,8 @@ class FlatParameters(BaseEstimator):
         What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, msvm, flatmult, hiermult, hsvm,
-        transfer, ot, hm3).
+        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult,
+        hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
         What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
         odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
@@ -642,7 +653,7 @@ class FlatParameters(BaseEstimator):
         first two sweeps (rr-svm, rr-lr, bsvm, blr).
     prior_shift : float, default 0.0
         Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, msvm, flatmult).
+        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
     prune : str, default "empty"
         Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
     max_sweeps : int, default 0
