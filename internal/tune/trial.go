@@ -55,6 +55,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	end, short := t.record.state(base, h.number), outcome{}
 	begin := "" // or the state left by the training before
 	switch {
+	case t.remote != nil: // begins at nothing
 	case results != nil && fs.Exists(end): // on from where the time had cut it short
 		begin, short = end, results[0].outcome
 	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
