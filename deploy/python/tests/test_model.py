@@ -175,7 +175,7 @@ def test_hierarchy(data):
     assert sp.issparse(m.weights()) and m.weights().shape == (9, 31)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m not in FOLLOW_PATHS])
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in (*FOLLOW_PATHS, "corrmnl")])
 def test_onnx(data, families, method):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
@@ -185,6 +185,13 @@ def test_onnx(data, families, method):
     label, scores = runtime.InferenceSession(str(data / "m.onnx")).run(["label", "scores"], {"X": families[0].astype(np.float32)})
     want = m.probabilities(families[0]) if m.has_probabilities else m.decision_function(families[0])
     assert np.abs(scores - want).max() < 1e-5 and label.tolist() == m.predict(families[0])
+
+
+def test_no_onnx_of_draws(data, families):
+    pytest.importorskip("onnx")
+    train(data, "corrmnl", "--iterations", "40", "--burn-in", "20", "--leapfrog", "4")
+    with pytest.raises(ValueError, match="corrmnl average draws"):
+        taxon.load(data / "m").to_onnx(data / "m.onnx")
 
 
 @pytest.mark.parametrize("kind", ("temperature", "isotonic"))

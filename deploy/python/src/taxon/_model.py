@@ -390,8 +390,8 @@ class Model:
         input), outputs ``label`` (string) and ``scores`` (float32, in the order of :attr:`labels`).
 
         Weights are dense there. Needs the package ``onnx``. Refused are models whose predictions follow
-        paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3), as no product with one matrix gives them, and
-        those of texts.
+        paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3) or average draws (corrmnl), as no product with one
+        matrix gives them, and those of texts.
 
         Parameters
         ----------
@@ -403,6 +403,8 @@ class Model:
 
         if self.form.get("predictor", "") not in ("", "sums"):
             raise ValueError(f"models of {self.report.get('method')} follow paths: they have no ONNX form")
+        if self.form.get("draws"):
+            raise ValueError(f"models of {self.report.get('method')} average draws: they have no ONNX form")
         if self.is_text:
             raise ValueError("models of texts have no ONNX form: train on vectors")
         W = self.weights()
