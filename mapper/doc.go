@@ -37,7 +37,7 @@
 //
 //	hingeSolver     descent; laneDescent where rows have few zeros
 //	squaredSolver   descent; newton where columns are few
-//	logisticSolver  Newton's method in the primal, by conjugate gradients
+//	logisticSolver  Newton's method in the primal, by conjugate gradients over the rows in doubt
 //
 // Sixteen classes ("lanes") share each pass of a descent over a row's nonzeros. A bit mask per
 // row says which lanes still look at it: shrinking per class (Hsieh et al. 2008). Up to four

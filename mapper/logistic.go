@@ -11,13 +11,14 @@ import (
 )
 
 // logisticSolver solves blocks with the logistic loss. 448 bytes more a feature and 256 bytes
-// a row.
+// a row, and 320 a feature and 192 a row of the near ones.
 type logisticSolver struct {
 	tile
 	loops                     loops
 	v, g, r, dir, h, d        [][Lanes]float32 // tiles: w - y, sum a y x, and Newton's residual, direction, product, step
 	scores, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
 	bound                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
+	near                      nearRows
 	add                       *addArgs
 	running                   uint16 // lanes whose inner gap is still too large
 	loss, gradient            [Lanes]float64
@@ -66,13 +67,13 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	e.running = e.lanes
 	e.fillSmooth()
 	if o.Epochs > 0 {
-		e.scoreAll(e.w, e.scores, &res.Sums)
+		e.scoreAll(e.p.X, e.w, e.scores, &res.Sums)
 		e.weigh(nil, nil)
 		for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			e.addAll(e.g, e.coef, &res.Sums)
+			e.addAll(e.p.X, e.g, e.coef, &res.Sums)
 			e.gradients(o, k)
 			if e.running == 0 {
 				break
@@ -131,20 +132,40 @@ func (e *logisticSolver) gradients(o Options, epoch int) {
 
 // newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane to its own end.
 func (e *logisticSolver) newtonStep(sums *Sums) {
-	rr := e.gradient
-	active := e.running
+	if e.near.step(e, sums) {
+		return
+	}
 	for f := range e.dir {
 		e.dir[f], e.d[f] = e.r[f], [Lanes]float32{}
 	}
+	e.conjugate(e.p.X, system{e.dir, e.h, e.r, e.d, e.move, e.curve}, e.gradient, nil, sums)
+}
+
+// system is what conjugate gradients work on: tiles, and of each row its product and curvature.
+type system struct{ dir, h, r, d, move, curve [][Lanes]float32 }
+
+// conjugate adds to d the solution of (I + X' D X) d = r, with far rows or without; rr is r.r.
+func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, rr [Lanes]float64, far *nearRows, sums *Sums) {
+	active := e.running
+	for l := range rr {
+		if rr[l] <= conjugateShare*conjugateShare*e.gradient[l] {
+			active &^= 1 << l
+		}
+	}
 	var alpha, beta [Lanes]float32
 	for step := 0; step < conjugateSteps && active != 0; step++ {
-		e.scoreAll(e.dir, e.move, sums)
-		if len(e.move) > 0 {
-			e.loops.times(&e.move[0], &e.curve[0], len(e.move))
+		e.scoreAll(x, t.dir, t.move, sums)
+		if len(t.move) > 0 {
+			e.loops.times(&t.move[0], &t.curve[0], len(t.move))
 		}
-		e.addAll(e.h, e.move, sums)
+		e.addAll(x, t.h, t.move, sums)
 		var pap [Lanes]float64
-		e.loops.product(&e.dir[0], &e.h[0], len(e.dir), &pap)
+		e.loops.product(&t.dir[0], &t.h[0], len(t.dir), &pap)
+		if far != nil {
+			for l, product := range far.addTo(t.h, t.dir) {
+				pap[l] += product
+			}
+		}
 		for l := range alpha {
 			alpha[l] = 0
 			if active>>l&1 != 0 && pap[l] > 0 {
@@ -152,7 +173,7 @@ func (e *logisticSolver) newtonStep(sums *Sums) {
 			}
 		}
 		var next [Lanes]float64
-		e.loops.advance(&e.dir[0], &e.h[0], &e.r[0], &e.d[0], len(e.dir), &alpha, &next)
+		e.loops.advance(&t.dir[0], &t.h[0], &t.r[0], &t.d[0], len(t.dir), &alpha, &next)
 		for l := range beta {
 			beta[l] = 0
 			if active>>l&1 == 0 {
@@ -165,14 +186,14 @@ func (e *logisticSolver) newtonStep(sums *Sums) {
 			beta[l] = float32(next[l] / rr[l])
 			rr[l] = next[l]
 		}
-		e.loops.turn(&e.dir[0], &e.r[0], len(e.dir), &beta)
+		e.loops.turn(&t.dir[0], &t.r[0], len(t.dir), &beta)
 	}
 }
 
 // search moves v along d, halving a lane's step until f falls enough, and leaves the
 // scores, duals and curvatures of where it stands.
 func (e *logisticSolver) search(sums *Sums) {
-	e.scoreAll(e.d, e.move, sums)
+	e.scoreAll(e.p.X, e.d, e.move, sums)
 	var vd, dd, slope, before [Lanes]float64
 	for f := range e.d {
 		d, v, g := &e.d[f], &e.v[f], &e.g[f]
@@ -222,20 +243,19 @@ func (e *logisticSolver) search(sums *Sums) {
 	}
 }
 
-// scoreAll sets out[i][l] = w_l.x_i for all rows.
-func (e *logisticSolver) scoreAll(w, out [][Lanes]float32, sums *Sums) {
-	rows := e.p.X.Rows
-	for from := 0; from < rows; from += scoreChunk {
-		e.scoreRows(w, from, min(scoreChunk, rows-from), &out[from])
+// scoreAll sets out[i][l] = w_l.x_i for all rows of x.
+func (e *logisticSolver) scoreAll(x *sparse.Matrix, w, out [][Lanes]float32, sums *Sums) {
+	for from := 0; from < x.Rows; from += scoreChunk {
+		e.scoreRows(x, w, from, min(scoreChunk, x.Rows-from), &out[from])
 	}
-	sums.Visits += (e.p.X.NNZ + int64(rows)) * Lanes
+	sums.Visits += (x.NNZ + int64(x.Rows)) * Lanes
 }
 
 // addAll sets tile_l = sum_i coef[i][l] x_i.
-func (e *logisticSolver) addAll(tile, coef [][Lanes]float32, sums *Sums) {
+func (e *logisticSolver) addAll(x *sparse.Matrix, tile, coef [][Lanes]float32, sums *Sums) {
 	clear(tile)
-	for k := range e.p.X.Shards {
-		shard, from := &e.p.X.Shards[k], k<<sparse.RowShift
+	for k := range x.Shards {
+		shard, from := &x.Shards[k], k<<sparse.RowShift
 		n := len(shard.Begin) - 1
 		if n <= 0 {
 			continue
@@ -250,7 +270,7 @@ func (e *logisticSolver) addAll(tile, coef [][Lanes]float32, sums *Sums) {
 		}
 		e.p.Kernel.add(e.add)
 	}
-	sums.Visits += (e.p.X.NNZ + int64(e.p.X.Rows)) * Lanes
+	sums.Visits += (x.NNZ + int64(x.Rows)) * Lanes
 }
 
 // weigh sets, at the scores plus step times move (nil: at the scores), each row's signed duals
@@ -343,12 +363,12 @@ func (e *logisticSolver) price(sums *Sums) {
 			if z < 0 {
 				p = 1 / (1 + x)
 			}
-			loss[l] += float64(c * (math.Log1p(x) + max(-z, 0)))
+			loss[l] += float64(c * (log1p(x) + max(-z, 0)))
 			coef[l] = float32(sign * float64(c*p))
 			curve[l] = float32(c * float64(p*(1-p)))
 		}
 	}
-	e.addAll(e.g, e.coef, sums)
+	e.addAll(e.p.X, e.g, e.coef, sums)
 	e.boundCurvature(sums)
 	for l := range e.b.Slot {
 		edge, rest, y := 0.0, 0.0, e.parent(l)
@@ -363,6 +383,14 @@ func (e *logisticSolver) price(sums *Sums) {
 		sums.Dual += primal - rest/2
 		sums.InnerGap += rest / 2
 	}
+}
+
+// log1p is log(1+x), which most rows have at a tiny x.
+func log1p(x float64) float64 {
+	if x < 0x1p-13 {
+		return x - float64(x*x)*(0.5-x/3)
+	}
+	return math.Log1p(x)
 }
 
 // boundCurvature bounds the loss's Hessian by its row sums, feature by feature:
@@ -382,7 +410,7 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 			m[l] = float32(c[l] * size)
 		}
 	}
-	e.addAll(e.bound, e.move, sums)
+	e.addAll(e.p.X, e.bound, e.move, sums)
 }
 
 // contributions gathers v, or G, by parent, and the curvature h/(1+h) in units, rounded up;
@@ -390,7 +418,7 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupling.Contribution {
 	out := make([]coupling.Contribution, len(e.b.Mean))
 	for slot := range out {
-		c := coupling.Contribution{Parent: int32(slot)}
+		c := coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Curvature: make([]uint8, 0, len(v))}
 		var lanes []int
 		for l, at := range e.b.Slot {
 			if at == slot {
@@ -422,6 +450,7 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupl
 func (e *logisticSolver) resume(warm *State) {
 	clear(e.v)
 	if warm == nil {
+		e.startBias()
 		return
 	}
 	lanes := len(e.b.Slot)

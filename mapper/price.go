@@ -67,7 +67,7 @@ func (q *pricing) takeRows(from, to int) {
 		beyond := max(1+q.band, 1+slack*q.wnorm[l])
 		q.score.floor[l] = math.Nextafter32(float32(-beyond), float32(math.Inf(-1)))
 	}
-	q.scoreRows(q.w, from, to-from, &q.chunk[0])
+	q.scoreRows(q.p.X, q.w, from, to-from, &q.chunk[0])
 	listed := q.rows
 	for i := from; i < to; i++ {
 		if q.next < len(listed) && listed[q.next] == uint32(i) {

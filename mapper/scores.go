@@ -18,7 +18,7 @@ func (s *Scorer) Rows(from, n int, floor float32, out *[ScoreRows][Lanes]float32
 	for l := range s.score.floor {
 		s.score.floor[l] = floor
 	}
-	s.scoreRows(s.w, from, n, &out[0])
+	s.scoreRows(s.p.X, s.w, from, n, &out[0])
 	return s.low[:n]
 }
 

@@ -115,10 +115,10 @@ func (t *tile) fillParents() {
 	}
 }
 
-// scoreRows scores n rows from row `from` on, which lie in one shard, at the weights w, and
+// scoreRows scores n rows of x from row `from` on, which lie in one shard, at the weights w, and
 // leaves in t.low the lanes whose score is not below t.score.floor.
-func (t *tile) scoreRows(w [][Lanes]float32, from, n int, out *[Lanes]float32) {
-	e, shard := t.score, &t.p.X.Shards[from>>sparse.RowShift]
+func (t *tile) scoreRows(x *sparse.Matrix, w [][Lanes]float32, from, n int, out *[Lanes]float32) {
+	e, shard := t.score, &x.Shards[from>>sparse.RowShift]
 	floor := e.floor
 	*e = scoreArgs{
 		begin: &shard.Begin[from&(1<<sparse.RowShift-1)], n: n, w: &w[0], last: &w[len(w)-1],

@@ -108,7 +108,7 @@ var policies = map[string]struct{ joint, flat Policy }{
 		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePricing = 2, true }),
 	},
 	"logistic": {
-		joint.with(func(p *Policy) { p.PreciseInnerBelow = 0 }),
+		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePricing = 0, true }),
 		flat.with(func(p *Policy) {
 			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
 			p.PreciseRise = 0
