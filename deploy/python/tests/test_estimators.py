@@ -22,6 +22,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taxon import HierarchicalClassifier, TaxonClassifier, TaxonError, TaxonTextClassifier
+from taxon._params import METHODS
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -231,8 +232,35 @@ def test_refusals(families):
 
 def test_no_binary(families, monkeypatch):
     monkeypatch.setenv("TAXON_BINARY", "/nowhere/taxon")
-    with pytest.raises((TaxonError, FileNotFoundError)):
+    with pytest.raises(TaxonError, match="TAXON_BINARY names, is no program"):
         TaxonClassifier().fit(*families[:2])
+
+
+def test_several_parents(families):
+    X, y, edges = families
+    edges = [*edges, ("f1", "c0")]
+    fit = lambda **options: HierarchicalClassifier(hierarchy=edges, **options).fit(X, y)
+    with pytest.raises(ValueError, match="c0"):
+        fit(dag="refuse")
+    with pytest.raises(ValueError, match="dag foo"):
+        fit(dag="foo")
+    assert "gap" in fit(dag="first-parent", method="td").report_
+    nx = pytest.importorskip("networkx")
+    with pytest.raises(ValueError, match="has no directions"):
+        HierarchicalClassifier(hierarchy=nx.Graph(edges)).fit(X, y)
+    assert HierarchicalClassifier(graph=nx.Graph(edges)).fit(X, y).report_["gap"] <= 0.01
+
+
+def test_probabilities_are_foretold(families):
+    X, y, edges = families
+    for method in METHODS:
+        kind = HierarchicalClassifier(hierarchy=edges, method=method, max_sweeps=2)
+        promised = hasattr(kind, "predict_proba")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert hasattr(kind.fit(X, y), "predict_proba") == promised, method
+    with pytest.raises(NotFittedError):
+        TaxonClassifier(method="blr").predict_proba(X)
 
 
 def test_columns_of_tables(families):

@@ -26,6 +26,8 @@ def binary() -> str:
     own = Path(__file__).parent / "_bin" / ("taxon.exe" if os.name == "nt" else "taxon")
     for found in (os.environ.get("TAXON_BINARY"), str(own) if own.is_file() else None, shutil.which("taxon")):
         if found:
+            if shutil.which(found) is None:
+                raise TaxonError(f"{found}, which TAXON_BINARY names, is no program")
             return found
     raise TaxonError("the taxon binary is not installed: install a wheel of taxon, or set TAXON_BINARY")
 

@@ -189,7 +189,7 @@ def write_edges(path: Path, edges: Iterable[tuple[str, str]]) -> None:
             f.write(f"{quote(a)} {quote(b)}\n")
 
 
-def edges_of(structure: Any) -> list[tuple[str, str]]:
+def edges_of(structure: Any, what: str = "hierarchy") -> list[tuple[str, str]]:
     """The edges of a hierarchy or graph.
 
     Parameters
@@ -197,8 +197,12 @@ def edges_of(structure: Any) -> list[tuple[str, str]]:
     structure : edge list, dict or networkx graph
         Pairs of parent and child; or a dict from a parent to its child or children, or to a nested
         dict of them; or anything with ``edges()``.
+    what : str
+        The parameter it was given as.
     """
     if hasattr(structure, "edges") and not isinstance(structure, Mapping):
+        if what == "hierarchy" and hasattr(structure, "is_directed") and not structure.is_directed():
+            raise ValueError("hierarchy: the graph has no directions, so nobody says who is a parent: give a networkx.DiGraph from parents to children, or give it as graph=")
         return [(str(a), str(b)) for a, b in structure.edges()]
     out: list[tuple[str, str]] = []
     if hasattr(structure, "to_numpy"):  # a table of two columns

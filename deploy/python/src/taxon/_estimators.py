@@ -167,10 +167,17 @@ def _levels(y: Any) -> np.ndarray:
 
 
 def _probabilities(self: "_Classifier") -> bool:
-    check_is_fitted(self)
-    if not self.model_.has_probabilities:
-        raise AttributeError(f"models of {self.model_.report.get('method')} have no probabilities; methods that have them: rr-lr, blr, mlr, hblr-*")
+    """Whether there are probabilities: of an estimator that is not fitted yet, whether there will be."""
+    if hasattr(self, "model_"):
+        there, method = self.model_.has_probabilities, self.model_.report.get("method")
+    else:
+        there, method = self.method in _PROBABLE, self.method
+    if not there:
+        raise AttributeError(f"models of {method} have no probabilities; methods that have them: {', '.join(_PROBABLE)}")
     return True
+
+
+_PROBABLE = ("rr-lr", "blr", "mlr", "rr-mlr", "corrmnl", "hblr-m1", "hblr-m2", "hblr-m3")
 
 
 class _Classifier(ClassifierMixin):
@@ -275,17 +282,16 @@ class _Classifier(ClassifierMixin):
                 value = getattr(self, flag)
                 if value is not None and value != "auto":
                     args += [f"--{flag}", str(value)]
-        edges = targets.edges
         for flag in ("hierarchy", "graph"):
             given = getattr(self, flag, None)
             if isinstance(given, str) and given == "learned":
                 args += ["--hierarchy", "learned"]
                 continue
-            edges = edges_of(given) if given is not None else edges if flag == "hierarchy" else []
+            edges = edges_of(given, flag) if given is not None else targets.edges if flag == "hierarchy" else []
             if edges:
                 write_edges(folder / flag, edges)
                 args += [f"--{flag}", str(folder / flag)]
-        if edges and getattr(self, "dag", "graph") != "graph":
+        if getattr(self, "dag", "graph") != "graph":
             args += ["--dag", self.dag]
         return args
 
@@ -369,6 +375,7 @@ class _Classifier(ClassifierMixin):
             Where each row has one label they sum to 1; binary models' are divided by their sum, as
             ``taxon eval`` does.
         """
+        check_is_fitted(self)
         scores, _ = self._scores(X)
         p = self.model_._probabilities(scores)
         if self._targets in (_LABELS, _LEVELS):
