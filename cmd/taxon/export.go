@@ -33,7 +33,7 @@ func newExportCmd(a *app) *cobra.Command {
 		Long: "Writes the weights of a model. Format text is a line a node in node order, internal ones too, KIND NAME idx:val ... [bias:val]: " +
 			"KIND is node, spawned (the leaf spawned under the internal label NAME), virtual (NAME is -) or dummy, indices are those of the input, " +
 			"counted from 1, and only nonzero weights stand there, as the shortest decimals that read back to the same float32; parquet has the same in long form. " +
-			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (and, for text, a features.txt with the words and an idf.txt). " +
+			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (with a hierarchy also an edges.txt; for text a features.txt with the words and an idf.txt). " +
 			"A liblinear file is dense: one that would take more than 1 GiB is refused without --force-size. " +
 			"Format model is a smaller model for predict, eval, explain, info and export: a weight that differs from the parent's by less than --threshold becomes the parent's, so it " +
 			"stays within --threshold of the trained one, and scores change a little; --threshold auto takes the largest threshold that lowers micro F1 on --data by at most --prune-loss points. " +

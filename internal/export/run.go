@@ -164,6 +164,9 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		}
 		beside = s.Features()
 		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
+		if m.Structure != nil {
+			beside["edges.txt"] = m.Structure.Text()
+		}
 	}
 	line := ui.StartBytes("export", 0)
 	defer line.Done()

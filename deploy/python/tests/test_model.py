@@ -124,6 +124,7 @@ def test_exports(data, families):
         assert np.abs(e.decision_function(families[0]) - want).max() < 1e-6
         at = np.concatenate([m.features - 1, [e.weights().shape[1] - 1]])
         assert (e.weights()[:, at] != m.weights()).nnz == 0
+        assert e.edges == m.edges and len(e.edges) == 9
 
 
 def test_texts(tmp_path):

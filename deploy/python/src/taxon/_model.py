@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import os
 from pathlib import Path
 from typing import Any, Iterator, cast
@@ -35,7 +36,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> "Model":
     ----------
     path : path-like
         The folder of a model, trained or pruned (``export --format model``); or the ``.npz`` or
-        ``.safetensors`` file of an export, with ``labels.txt`` (of texts also ``features.txt``, ``idf.txt``) beside it.
+        ``.safetensors`` file of an export, with ``labels.txt`` (with a hierarchy also ``edges.txt``, of texts
+        ``features.txt`` and ``idf.txt``) beside it.
     verify : bool, default True
         Compare every file with its SHA-256 in the manifest.
 
@@ -480,7 +482,7 @@ class Model:
         need("networkx", "networkx")
         import networkx as nx
 
-        graph = "graph" in self.manifest.get("options", {}) or (len(self.parent) and (self.parent == -1).all())
+        graph = "graph" in self.manifest.get("options", {}) or bool(self.report) and len(self.parent) and (self.parent == -1).all()
         g = nx.Graph() if graph and self.edges else nx.DiGraph()
         g.add_nodes_from(self.labels)
         g.add_edges_from(self.edges)
@@ -786,5 +788,9 @@ def _load_export(path: Path) -> Model:
         if not len(m.words) == len(known) == d:
             raise ValueError(f"{words}: {len(m.words)} words, idf.txt has {len(known)}, and {path.name} has {d} columns of words")
         m._vectorizer = Vectorizer(m.words, known)
+    edges = path.with_name("edges.txt")
+    if edges.is_file():
+        name = r'("(?:[^"\\]|\\.)*"|\S+)'
+        m.edges = [(name_of(a), name_of(b)) for a, b in re.findall(f"^{name} {name}$", edges.read_text(encoding="utf-8"), re.MULTILINE)]
     m._delta = W.astype(np.float64).tocsr()
     return m
