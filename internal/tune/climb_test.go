@@ -448,7 +448,7 @@ func TestLogLoss(t *testing.T) {
 		if err := s.close(); err != nil {
 			t.Fatal(err)
 		}
-		if want := acc.Result().Probability.LogLoss; math.Abs(r.Points[0].Value-want) > 1e-9 {
+		if want := acc.Result().Probability.LogLoss; math.Abs(r.Points[0].Value-want) > 1e-7 { // the twin numbers features anew, so sums round in another order
 			t.Errorf("several labels %t: log-loss %g, eval has %g", several, r.Points[0].Value, want)
 		}
 	}
