@@ -26,6 +26,9 @@ func TestOutSparesInput(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"predict --model $S --data $DATA --out $DATA":             "would overwrite --data",
+		"vectors --model $S --data $DATA --out $DATA":             "would overwrite --data",
+		"vectors --model $S --data $DATA --words $DATA":           "would overwrite --data",
+		"vectors --model $S --data $DATA --words $S/words":        "lies in the model's folder",
 		"predict --model $S --data $DATA --out $DIR/./test.svm":   "would overwrite --data",
 		"predict --model $S --data $DATA --out $LINK":             "would overwrite --data",
 		"predict --model $S --data $LINK --out $DATA":             "would overwrite --data",

@@ -47,10 +47,16 @@ func Vectors(ctx context.Context, o VectorsOptions, ui tell.Teller) (*VectorsRep
 		return nil, err
 	}
 	if o.Words != "" {
+		if err := RefuseOverwrite("vectors", "--words", o.Words, o.Input.Path, o.Model); err != nil {
+			return nil, err
+		}
+		if o.Words == o.Out {
+			return nil, exit.Usagef("vectors: --words %s and --out are the same file: choose another --words", o.Words)
+		}
 		if m.Text == nil {
 			return nil, exit.Usagef("vectors: --words: %s was trained on vectors, and has no words", o.Model)
 		}
-		if err := writeWords(o.Words, m); err != nil {
+		if err := writeWords(o.Words, o.Stdout, m); err != nil {
 			return nil, err
 		}
 	}
@@ -99,8 +105,8 @@ func Vectors(ctx context.Context, o VectorsOptions, ui tell.Teller) (*VectorsRep
 }
 
 // writeWords writes a vocabulary as the model keeps it.
-func writeWords(path string, m *model.Model) error {
-	return fs.WriteOut(path, nil, func(w *bufio.Writer) error {
+func writeWords(path string, stdout io.Writer, m *model.Model) error {
+	return fs.WriteOut(path, stdout, func(w *bufio.Writer) error {
 		for c, term := range m.Text.Vocabulary {
 			line := append(strconv.AppendFloat(nil, m.Text.IDF[c], 'g', -1, 64), "\t"+term+"\n"...)
 			if _, err := w.Write(line); err != nil {

@@ -141,13 +141,12 @@ func (a *arrowRecords) texts(column int, dst []string) (_ []string, err error) {
 
 func (a *arrowRecords) numbers(column int, dst []float64) (_ []float64, list bool, err error) {
 	defer caught("Arrow", &err)
-	n := len(dst)
 	list, err = entries(a.batch.Column(a.used[column]), a.at, func(in arrow.Array, at int) error {
 		x, err := arrowNumber(in, at)
 		dst = append(dst, x)
 		return err
 	})
-	return dst[:max(n, len(dst))], list, err
+	return dst, list, err
 }
 
 func arrowNumber(in arrow.Array, at int) (float64, error) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -39,11 +38,12 @@ type Cluster interface {
 // names the rows. A training begins at nothing, and one that its time cut short is begun anew.
 type remote struct {
 	Cluster
+	whole  *train.Training
 	search string // what the jobs' ids begin with: another search's jobs are not ours
 }
 
 // openRemote finds the cluster's slots, and the search's name in its folder.
-func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int, err error) {
+func openRemote(ctx context.Context, c Cluster, r record, whole *train.Training) (_ *remote, slots int, err error) {
 	if slots, err = c.Slots(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -56,7 +56,7 @@ func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int,
 		name = "tune-" + strings.ToLower(rand.Text()[:8])
 		err = writeJSON(r.join(jobsFile), name)
 	}
-	return &remote{c, name}, slots, err
+	return &remote{c, whole, name}, slots, err
 }
 
 // id names a training's job, which is the same in every run.
@@ -65,13 +65,19 @@ func (m *remote) id(spec *taxonv1.JobSpec) (string, error) {
 	return fmt.Sprintf("%s-%.12x", m.search, sha256.Sum256(text)), err
 }
 
-// train runs a training without a fold to its end.
-func (m *remote) train(ctx context.Context, t *train.Training, whole *train.Training, h *heldFold, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
+func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _ string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	t.GiveStructure()
 	data := t.Spec.GetData()
-	data.Fingerprint, data.Rows = whole.Set.Fingerprint, dataset.Bitmap(h.trained, whole.Set.Matrix.Rows)
-	return m.run(ctx, tell.Silent{}, t, whole.Dir, watch)
+	data.Fingerprint, data.Rows = m.whole.Set.Fingerprint, dataset.Bitmap(h.trained, m.whole.Set.Matrix.Rows)
+	return m.run(ctx, tell.Silent{}, t, m.whole.Dir, watch)
 }
+
+func (m *remote) write(ctx context.Context, _ *train.Training, job string, _ *taxonv1.JobStatus, dir string) error {
+	_, err := m.Fetch(ctx, tell.Silent{}, job, dir)
+	return err
+}
+
+func (m *remote) discard(ctx context.Context, job string) error { return m.Discard(ctx, job) }
 
 func (m *remote) run(ctx context.Context, ui tell.Teller, t *train.Training, dir string, watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
 	if job, err = m.id(t.Spec); err != nil {
@@ -126,9 +132,6 @@ func (m *remote) fetch(ctx context.Context, ui tell.Teller, o *train.Options) (*
 	job, _, err := m.run(ctx, ui, t, t.Dir, nil)
 	if err != nil {
 		return nil, err
-	}
-	if err := os.RemoveAll(o.Out); err != nil { // of another point
-		return nil, fs.Explain(o.Out, err)
 	}
 	if o.Shift == 0 {
 		return m.Fetch(ctx, ui, job, o.Out)

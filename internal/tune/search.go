@@ -77,7 +77,7 @@ func (s *search) search(ctx context.Context) (r *Table, err error) {
 	if err := r.write(s.record); err != nil {
 		return nil, err
 	}
-	if m := s.trainer.remote; m != nil {
+	if m := s.remote; m != nil {
 		if err := m.clean(ctx); err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	}
 	var report *model.Report
 	var err error
-	switch m := s.trainer.remote; {
+	switch m := s.remote; {
 	case m == nil:
 		report, err = train.Run(ctx, &o, s.ui)
 	case old != nil && old.Report != nil && !o.Force && model.IsModel(o.Out):
@@ -204,6 +204,7 @@ type search struct {
 	reading  float64 // seconds that reading the data took
 	meter    *meter
 	trainer  *trainer
+	remote   *remote // nil: trainings run here
 }
 
 // open reads structure and data, deals out the folds and takes the folder. One process
@@ -240,9 +241,11 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	}
 	s.trainer = &trainer{o: o, record: s.record, whole: s.whole, meter: s.meter}
 	if o.Cluster != nil {
-		s.trainer.remote, s.slots, err = openRemote(ctx, o.Cluster, s.record)
+		s.remote, s.slots, err = openRemote(ctx, o.Cluster, s.record, s.whole)
+		s.trainer.runner = s.remote
 		return s, err
 	}
+	s.trainer.runner = local{s.trainer}
 	s.slots = s.threads()
 	s.trainer.engine, err = engine.Start(engine.Config{
 		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fit

@@ -21,9 +21,34 @@ type trainer struct {
 	o      *Options
 	record record
 	whole  *train.Training
-	engine *engine.Engine
-	remote *remote // nil: the engine trains
+	runner runner
+	engine *engine.Engine // of a search on this machine
 	meter  *meter
+}
+
+// runner runs trainings: the engine here, or a cluster.
+type runner interface {
+	// train runs a training without a fold to its end. end and begin are folders of states; see trainer.train.
+	train(ctx context.Context, t *train.Training, h *heldFold, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error)
+	// write writes the model of a training that has ended.
+	write(ctx context.Context, t *train.Training, job string, st *taxonv1.JobStatus, dir string) error
+	discard(ctx context.Context, job string) error
+}
+
+// local is the engine as a runner.
+type local struct{ *trainer }
+
+func (l local) train(ctx context.Context, t *train.Training, _ *heldFold, end, begin string, watch func(*taxonv1.JobStatus)) (string, *taxonv1.JobStatus, error) {
+	return l.trainer.train(ctx, t, end, begin, watch)
+}
+
+func (l local) write(ctx context.Context, t *train.Training, _ string, st *taxonv1.JobStatus, dir string) error {
+	_, err := t.WriteModel(ctx, dir, l.engine, st, nil)
+	return err
+}
+
+func (l local) discard(ctx context.Context, job string) error {
+	return engine.StripStatus(l.engine.Discard(ctx, job))
 }
 
 // trialOptions say how a rung is trained.
@@ -55,20 +80,14 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	end, short := t.record.state(base, h.number), outcome{}
 	begin := "" // or the state left by the training before
 	switch {
-	case t.remote != nil: // begins at nothing
+	case t.engine == nil: // a cluster begins at nothing
 	case results != nil && fs.Exists(end): // on from where the time had cut it short
 		begin, short = end, results[0].outcome
 	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
 		begin = t.record.state(*o.before, h.number)
 	}
 	results = nil
-	var job string
-	var st *taxonv1.JobStatus
-	if t.remote != nil {
-		job, st, err = t.remote.train(ctx, training, t.whole, h, o.watch)
-	} else {
-		job, st, err = t.train(ctx, training, end, begin, o.watch)
-	}
+	job, st, err := t.runner.train(ctx, training, h, end, begin, o.watch)
 	if err != nil {
 		return nil, false, err
 	}
@@ -83,30 +102,17 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		}
 		results = append(results, r)
 	}
-	write := func(dir string) (err error) {
-		if t.remote != nil {
-			_, err = t.remote.Fetch(ctx, tell.Silent{}, job, dir)
-		} else {
-			_, err = training.WriteModel(ctx, dir, t.engine, st, nil)
-		}
-		return err
-	}
+	write := func(dir string) error { return t.runner.write(ctx, training, job, st, dir) }
 	if err := t.meter.measure(ctx, training, write, h, results); err != nil {
 		return nil, false, err
 	}
 	leaves := o.next || st.GetStoppedBy() == method.StoppedByMaxTime
-	leaves = leaves && t.remote == nil && engine.CanBranch(base.Method)
-	if leaves {
+	if leaves = leaves && t.engine != nil && engine.CanBranch(base.Method); leaves {
 		if err := t.engine.Save(ctx, job, end); err != nil {
 			return nil, false, err
 		}
 	}
-	if t.remote != nil {
-		err = t.remote.Discard(ctx, job)
-	} else {
-		err = engine.StripStatus(t.engine.Discard(ctx, job))
-	}
-	if err != nil {
+	if err := t.runner.discard(ctx, job); err != nil {
 		return nil, false, err
 	}
 	for _, r := range results {

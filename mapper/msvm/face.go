@@ -26,9 +26,9 @@ const (
 // face are the duals above zero, row by row.
 type face struct {
 	rows  []int32
-	begin []int    // of a row's entries
-	at    []int    // place in State.Value
-	class []uint32 //
+	begin []int // of a row's entries
+	at    []int // place in State.Value
+	class []uint32
 	worth []float64
 	slack []bool // of a row: its duals may grow together
 }

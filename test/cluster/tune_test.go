@@ -44,7 +44,7 @@ func TestSubmitTune(t *testing.T) {
 	}
 	Decode(t, bench.Must(t, "", "train", "--json", "--quiet", "--job", filepath.Join(out, "job.yaml"), "--data", bench.Data, "--hierarchy", bench.Tree, "--out", filepath.Join(t.TempDir(), "model")).Stdout, &trained)
 	manifest, err := os.ReadFile(filepath.Join(tuned.Model, "manifest.json"))
-	if err != nil || !strings.Contains(string(manifest), trained.SHA) {
+	if err != nil || len(trained.SHA) != 64 || !strings.Contains(string(manifest), trained.SHA) {
 		t.Errorf("the model is not that of train, %s: %v", trained.SHA, err)
 	}
 	var list []struct{ Job, State string }

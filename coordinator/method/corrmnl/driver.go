@@ -169,17 +169,10 @@ func (d *driver) endSweep() method.Outcome {
 }
 
 func (d *driver) stop() bool {
-	switch {
-	case d.Sweep >= d.sweeps:
-		d.StoppedBy = method.StoppedByStationary
-	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
-		d.StoppedBy = method.StoppedByMaxSweeps
-	case d.state.TimeUp:
-		d.StoppedBy = method.StoppedByMaxTime
-	default:
-		return false
+	if d.StoppedBy = method.StoppedByStationary; d.Sweep < d.sweeps {
+		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.maxSweeps, d.state.TimeUp, false)
 	}
-	return true
+	return d.StoppedBy != ""
 }
 
 // TimeUp implements method.Driver: a sweep that nobody has begun is left out, the first one is

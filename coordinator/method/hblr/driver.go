@@ -453,17 +453,11 @@ func (d *driver) open() {
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
 	within := func(reached float64) bool { return reached > 0 && reached <= d.tolerance }
-	switch {
-	case within(d.Before) && within(d.Reached) || d.Rest >= stationaryRounds:
-		d.StoppedBy = method.StoppedByStationary
-	case d.maxSweeps > 0 && d.Sweep >= d.maxSweeps:
-		d.StoppedBy = method.StoppedByMaxSweeps
-	case d.state.TimeUp:
-		d.StoppedBy = method.StoppedByMaxTime
-	default:
-		return false
+	d.StoppedBy = method.StoppedByStationary
+	if !(within(d.Before) && within(d.Reached)) && d.Rest < stationaryRounds {
+		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.maxSweeps, d.state.TimeUp, false)
 	}
-	return true
+	return d.StoppedBy != ""
 }
 
 // TimeUp implements method.Driver: a round that has begun is ended, as without it there is no

@@ -75,8 +75,8 @@ type Job struct {
 // New makes the page of a coordinator, or of one that Use names later.
 func New(jobs taxonv1.JobsClient) *Page { return &Page{calls: jobs} }
 
-// Use has the page show another coordinator's jobs; nil: none for now, so that watchers keep what
-// they have seen.
+// Use has the page show another coordinator's jobs. With nil calls are refused until the next Use,
+// and watchers keep what they have seen.
 func (p *Page) Use(jobs taxonv1.JobsClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
