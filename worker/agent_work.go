@@ -16,8 +16,7 @@ import (
 	"taxon/worker/program"
 )
 
-// heldLease is a task under way, or one of its batch that waits for its turn. stop ends
-// its context.
+// heldLease is a task that runs, or that waits for its turn in a batch. stop ends its context.
 type heldLease struct {
 	id     *taxonv1.LeaseId
 	worker string
@@ -25,11 +24,11 @@ type heldLease struct {
 	stop   context.CancelCauseFunc
 }
 
-// batch is tasks that were leased together. Once they have run, what they wrote may still
-// lie in the outbox, and the coordinator is to be told.
+// batch is tasks that were leased together. When they have run, their values may still be in the
+// outbox, and their reports are not sent yet.
 type batch struct {
 	worker  string          // the registration that the leases were given to
-	ctx     context.Context // ends with the last of the leases
+	ctx     context.Context // ends when the last of the leases ends
 	stop    context.CancelCauseFunc
 	leases  []*taxonv1.Lease
 	held    []*heldLease
@@ -37,7 +36,7 @@ type batch struct {
 	box     *outbox
 }
 
-// work runs the tasks of a batch, one after the other. The caller delivers it.
+// work runs the tasks of a batch, one after the other. The caller delivers the results.
 func (a *Agent) work(b *batch) {
 	for i, h := range b.held {
 		run := h.ctx
@@ -48,8 +47,8 @@ func (a *Agent) work(b *batch) {
 	}
 }
 
-// deliver writes what a batch has left to write, and reports it; then it is no longer held.
-// The answer may bring the slot more tasks.
+// deliver flushes a batch's outbox, reports the tasks and releases the leases. The answer to the
+// report may bring the slot another batch.
 func (s *slot) deliver(b *batch) *batch {
 	defer s.release(b)
 	if err := b.box.flush(); err != nil {
@@ -62,7 +61,7 @@ func (s *slot) deliver(b *batch) *batch {
 	return s.report(b)
 }
 
-// run runs a task. nil: there is nothing to report, its lease was lost.
+// run runs a task. nil: there is nothing to report, because its lease was lost.
 func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv1.ReportRequest {
 	report := &taxonv1.ReportRequest{Lease: h.id}
 	err := ctx.Err()
@@ -83,7 +82,7 @@ func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv
 	return report
 }
 
-// noteFailure makes a report one of an attempt that failed, or that is given back.
+// noteFailure turns a report into that of a failed attempt, or of a task that is given back.
 func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err error) {
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
 	r.Error, r.Deterministic = err.Error(), program.IsDeterministic(err)
@@ -92,8 +91,8 @@ func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err e
 	a.tell(ctx, fmt.Errorf("job %s, step %d, task %d: %w", r.Lease.Job, r.Lease.Step, r.Lease.Task, err))
 }
 
-// report delivers the reports of a batch, again and again until the coordinator answers,
-// all leases are lost, or shutdownGrace is over.
+// report sends the reports of a batch. It repeats the call until the coordinator answers, all
+// leases are lost, or shutdownGrace is over.
 func (s *slot) report(b *batch) *batch {
 	wait := firstWait
 	last, end := extendContext(s.ctx, shutdownGrace)
@@ -130,7 +129,7 @@ func (s *slot) report(b *batch) *batch {
 	}
 }
 
-// together joins the reports of the leases that are not lost; nil: all are.
+// together joins the reports of the leases that are still held; nil: none is.
 func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxonv1.ReportRequest) {
 	for i, r := range reports {
 		switch {
@@ -144,8 +143,8 @@ func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxon
 	return first
 }
 
-// hold makes a batch of leases and notes what the renewer is to keep alive. The batch is
-// stopped when all its leases are lost.
+// hold makes a batch of leases and registers them with the renewer. The batch is stopped when all
+// its leases are lost.
 func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease, more []*taxonv1.Lease) *batch {
 	b := &batch{worker: worker, leases: append([]*taxonv1.Lease{first}, more...)}
 	b.ctx, b.stop = context.WithCancelCause(tasks)
@@ -171,7 +170,7 @@ func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease,
 	return b
 }
 
-// release ends the holding.
+// release takes the batch's leases from the renewer.
 func (a *Agent) release(b *batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,15 +181,16 @@ func (a *Agent) release(b *batch) {
 	b.stop(nil)
 }
 
-// slot leases and runs one batch of tasks after the other. With Overlap a batch is
-// delivered (written and reported) while the next one is worked on, one at a time, so at
-// most two are held: one to be delivered, and one that is worked on or came ahead of need.
+// slot leases and runs batches, one after the other. With Overlap a batch is delivered (written
+// and reported) while the next one is worked on. Only one is delivered at a time. So a slot holds
+// two batches at most: the one under delivery, and one that is being worked on or was leased in
+// advance.
 type slot struct {
 	*Agent
 	ctx     context.Context // ends when the worker is to leave
-	leasing context.Context // ends when nothing more is to be leased
-	tasks   context.Context // ends when tasks are to be given back
-	busy    atomic.Bool     // there is work while a batch is delivered
+	leasing context.Context // ends when nothing more may be leased
+	tasks   context.Context // ends when tasks must be given back
+	busy    atomic.Bool     // the slot is working while a batch is delivered
 }
 
 // run works until leasing ends. No goroutine of it is left behind.
@@ -198,12 +198,12 @@ func (s *slot) run() {
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
 	var next *batch
-	var ahead chan *batch // gets what the delivery under way brings; nil: there is none
+	var ahead chan *batch // gets the batch that the delivery under way brings; nil: nothing is being delivered
 	for {
 		if next == nil {
 			next = s.lease()
 		}
-		if next == nil && ahead != nil { // leasing is over, but for what was asked for before
+		if next == nil && ahead != nil { // leasing is over, except for what was asked for before
 			next, ahead = <-ahead, nil
 		}
 		if next == nil {
@@ -263,19 +263,19 @@ func (s *slot) lease() *batch {
 	return nil
 }
 
-// wants says what to ask for with a report: more tasks, and whether for later only. A slot
-// that waits in lease meanwhile wants none: it would not see them.
+// wants says what to ask for with a report: more tasks, and whether only in advance. A slot that
+// waits in lease at the time asks for none, as it would not see them.
 func (s *slot) wants() (next, ahead bool) {
 	return s.leasing.Err() == nil && (!s.Overlap || s.busy.Load()), s.Overlap
 }
 
-// outboxBytes is how much an outbox holds before it writes.
+// outboxBytes is the size at which an outbox writes what it holds.
 const outboxBytes = 8 << 20
 
-// outbox collects what the tasks of a batch write, so that it goes to the store in one
-// call. Once that has failed no task of the batch can be reported done.
+// outbox collects what the tasks of a batch write, so that it goes to the store in one call.
+// After a failed call no task of the batch can be reported as done.
 type outbox struct {
-	batch   context.Context // ends with the last of the leases: one that is lost must not fail the others
+	batch   context.Context // ends when the last of the leases ends: one lost lease must not fail the others
 	store   Store
 	values  []store.Value
 	bytes   int
@@ -290,8 +290,8 @@ func withOutbox(ctx context.Context, o *outbox) context.Context {
 	return context.WithValue(ctx, outboxKey{}, o)
 }
 
-// write puts values into the store, or into the context's outbox, and calls written, unless
-// it is nil, when they are there.
+// write puts values into the store, or into the context's outbox if it has one. written is called
+// when the values are in the store, unless it is nil.
 func write(ctx context.Context, s Store, values []store.Value, written func()) error {
 	o, ok := ctx.Value(outboxKey{}).(*outbox)
 	if !ok {
@@ -301,8 +301,8 @@ func write(ctx context.Context, s Store, values []store.Value, written func()) e
 	for _, v := range values {
 		bytes += len(v.Data)
 	}
-	if o.bytes+bytes > outboxBytes { // so that the store's limits are a task's, not a batch's
-		_ = o.flush() // its error is that of the next flush, too
+	if o.bytes+bytes > outboxBytes { // so that the store's limits apply to a task, not to a batch
+		_ = o.flush() // the next flush returns the same error
 	}
 	o.store = s // the tasks of a batch are one job's
 	o.values, o.bytes = append(o.values, values...), o.bytes+bytes

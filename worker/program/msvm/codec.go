@@ -7,7 +7,7 @@ import (
 	"taxon/worker/codec"
 )
 
-// formatDual begins a value of the family dual, formatSigned one with signs: see store/FORMAT.md.
+// The first byte of a value of the family dual: without and with signs. See store/FORMAT.md.
 const (
 	formatDual   = 0x81
 	formatSigned = 0x82
@@ -36,7 +36,8 @@ func encodeState(s *msvm.State) []byte {
 	return e.B
 }
 
-// decodeState reads what encodeState wrote of so many rows and classes; rows < 0: of any.
+// decodeState reads what encodeState wrote for so many rows and classes; rows < 0: for any
+// number.
 func decodeState(b []byte, rows, classes int) (*msvm.State, error) {
 	d, s := codec.Decoder{B: b}, &msvm.State{}
 	if len(b) > 0 && b[0] == formatSigned {
